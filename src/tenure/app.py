@@ -1,0 +1,208 @@
+"""`Tenure`: the one object a user makes. It joins the rooms and does nothing by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from weakref import WeakKeyDictionary
+
+from tenure.client.handle import Door, Handle
+from tenure.client.job import Call, Job, enqueue_many
+from tenure.client.portal import Portal
+from tenure.model.codec import InputCodec, OutputCodec
+from tenure.model.durations import Duration, to_timedelta
+from tenure.model.errors import ConfigError
+from tenure.model.kinds import Kind, Registry, RunIn
+from tenure.model.outcomes import Cancel, Fail, Snooze
+from tenure.model.priorities import to_priority
+from tenure.model.retries import Retry
+from tenure.model.signatures import Signature
+from tenure.settings import Settings
+from tenure.worker.runs import Context
+
+# The driver is slow to import: what needs it is imported when it is first used.
+if TYPE_CHECKING:
+    from tenure.client.session import Session
+    from tenure.inprocess import InProcessWorker
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class JobDecorator(Protocol):
+    """Keeps the function's own types: what a direct call takes and gives, what is enqueued, what it results in."""
+
+    @overload
+    def __call__(
+        self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> Job[Concatenate[Context, P], P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[Concatenate[Context, P], P, R, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Job[P, P, R, R]: ...
+
+
+class Tenure:
+    """An app: the jobs it knows and the database they live in.
+
+    Without a DSN it is looked for in TENURE_DSN, DATABASE_URL, tenure.toml and [tool.tenure], when it is first needed.
+    Nothing happens at import or construction.
+    """
+
+    def __init__(self, dsn: str | None = None, *, schema: str | None = None, pooled: bool | None = None, **settings: Any) -> None:
+        self.given = {"dsn": dsn, "schema": schema, "pooled": pooled, **settings}
+        self.kinds = Registry()
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
+        self._portal = Portal()
+        self._door = Door(self._session, self._portal)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return Settings.load(**self.given)
+
+    # Defining
+
+    @overload
+    def job(
+        self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> Job[Concatenate[Context, P], P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def job(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def job(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[Concatenate[Context, P], P, R, R]: ...
+    @overload
+    def job(self, fn: Callable[P, R], /) -> Job[P, P, R, R]: ...
+    @overload
+    def job(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        priority: int | str = "normal",
+        retry: Retry | int | None = None,
+        max_attempts: int | None = None,
+        timeout: Duration | None = "1h",
+        capability: str | None = None,
+        lease: Duration | None = None,
+        run_in: Literal["loop", "thread"] | None = None,
+    ) -> JobDecorator: ...
+
+    def job(self, *given: Callable[..., Any], **options: Any) -> Any:
+        """Makes a job of a function. Use it bare, `@app.job`, or with options, `@app.job(queue="mail")`."""
+
+        def define(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
+            kind = _kind(function, **options)
+            self.kinds.add(kind)
+            return Job(kind, self._door)
+
+        return define(*given) if given else define
+
+    # Asking
+
+    async def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[Handle[Any]]:
+        """Hands in many jobs in one transaction: all of them, or none."""
+        return await enqueue_many(self._door, calls)
+
+    def enqueue_many_sync(self, calls: Iterable[Call[Any]]) -> list[Handle[Any]]:
+        return self._portal.run(enqueue_many(self._door, calls))
+
+    async def migrate(self) -> list[str]:
+        """Brings the schema to this version. `tenure migrate` does the same."""
+        from tenure.store.migrator import migrate  # noqa: PLC0415
+
+        return await migrate(self.settings.place)
+
+    async def check(self) -> None:
+        """Raises unless the database can be reached and its schema fits this code."""
+        from tenure.store.migrator import check_schema  # noqa: PLC0415
+
+        await check_schema(self.settings.place)
+
+    # Running
+
+    def worker(
+        self,
+        *,
+        queues: Sequence[str] | None = None,
+        concurrency: int | None = None,
+        capabilities: Sequence[str] = (),
+        grace: Duration | None = None,
+    ) -> InProcessWorker:
+        """A worker in this process. In production prefer `tenure worker`, whose lease no handler can hold up."""
+        from tenure.inprocess import InProcessWorker  # noqa: PLC0415
+
+        return InProcessWorker(
+            self.kinds, self.settings, queues=queues, concurrency=concurrency, capabilities=capabilities, grace=grace
+        )
+
+    @asynccontextmanager
+    async def running(
+        self, *, queues: Sequence[str] | None = None, concurrency: int | None = None
+    ) -> AsyncIterator[InProcessWorker]:
+        """Worker and leader inside your own process, for tests and small services."""
+        worker = self.worker(queues=queues, concurrency=concurrency)
+        await worker.start()
+        try:
+            yield worker
+        finally:
+            await worker.stop()
+
+    async def close(self) -> None:
+        """Closes what this event loop holds open. Optional: it also happens when the loop ends."""
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
+
+    def _session(self) -> Session:
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None:
+            from tenure.client.session import Session  # noqa: PLC0415
+
+            session = self._sessions[loop] = Session(self.settings.place)
+        return session
+
+
+def _kind(
+    fn: Callable[..., Any],
+    *,
+    name: str | None = None,
+    queue: str = "default",
+    priority: int | str = "normal",
+    retry: Retry | int | None = None,
+    max_attempts: int | None = None,
+    timeout: Duration | None = "1h",
+    capability: str | None = None,
+    lease: Duration | None = None,
+    run_in: RunIn | None = None,
+) -> Kind:
+    signature = Signature.of(fn, context_type=Context)
+    kind = name or fn.__name__
+    if retry is not None and max_attempts is not None:
+        raise ConfigError(f"job {kind!r}: give max_attempts inside retry=Retry(...), or alone, not both")
+    if run_in == "loop" and not signature.is_async:
+        raise ConfigError(f"job {kind!r} is a plain function and would block the event loop: make it async or leave run_in out")
+    if run_in == "thread" and signature.is_async:
+        raise ConfigError(
+            f"job {kind!r} is a coroutine function and runs on the event loop: make it a plain function to run it in a thread"
+        )
+    return Kind(
+        name=kind,
+        fn=fn,
+        signature=signature,
+        input=InputCodec(signature, kind=kind),
+        output=OutputCodec.for_annotation(signature.returns, kind=kind, outcomes=(Snooze, Fail, Cancel)),
+        queue=queue,
+        priority=to_priority(priority),
+        retry=Retry.from_value(max_attempts if retry is None else retry),
+        timeout=None if timeout is None else to_timedelta(timeout, what="timeout"),
+        capability=capability,
+        lease=None if lease is None else to_timedelta(lease, what="lease"),
+        run_in=run_in or ("loop" if signature.is_async else "thread"),
+    )

@@ -1,0 +1,54 @@
+"""The same client for synchronous code: an event loop in a thread of its own, made at first use."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Portal:
+    """Runs coroutines for callers in any thread. A forked process gets its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._owner = 0
+        self._thread = threading.Thread()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._open()).result()
+
+    def close(self) -> None:
+        """Ends the loop in order, so that the last wake-ups still go out. May be called twice."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None and self._owner == os.getpid():
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join(timeout=2)
+
+    def _open(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._owner != os.getpid():
+                self._loop, self._owner = asyncio.new_event_loop(), os.getpid()
+                self._thread = threading.Thread(target=_serve, args=[self._loop], name="tenure client", daemon=True)
+                self._thread.start()
+                atexit.register(self.close)
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()

@@ -1,0 +1,131 @@
+"""Starts PostgreSQL and its guardian, and stops PostgreSQL. All of it under the home's lock."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenure.embedded import children
+from tenure.embedded.account import Account
+from tenure.embedded.binaries import Binaries
+from tenure.embedded.home import Home, open_lock, try_lock
+from tenure.embedded.place import PORT, clear_sockets, remove_temporary_sockets
+from tenure.embedded.postmaster import Postmaster, disown_stale_pid, find_postmaster, stop_postmaster
+from tenure.model.errors import ConfigError
+
+log = logging.getLogger("tenure.embedded")
+
+START_PATIENCE = 60.0  # seconds; crash recovery of a busy server takes its time
+GUARDIAN = Path(__file__).with_name("run_guardian.py")
+DEFAULTS = {"shared_buffers": "128MB", "max_connections": "200"}
+FAST_BUT_LOSABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+RESERVED = {  # they keep the server private, and where we look for it
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "logging_collector",
+    "port",
+    "unix_socket_directories",
+    "unix_socket_group",
+    "unix_socket_permissions",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    durable: bool
+    settings: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        taken = sorted(name for name in self.settings if name.lower().replace("-", "_") in RESERVED)
+        if taken:
+            raise ConfigError(f"an embedded server sets {', '.join(taken)} itself: leave that out, or use a server of your own")
+
+    def arguments(self, sockets: Path) -> list[str]:
+        options = {
+            **DEFAULTS,
+            **({} if self.durable else FAST_BUT_LOSABLE),
+            **self.settings,
+            "listen_addresses": "",
+            "port": str(PORT),
+            "unix_socket_directories": str(sockets),
+            "unix_socket_permissions": "0700",
+            "logging_collector": "off",
+        }
+        return [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+
+
+def launch(binaries: Binaries, home: Home, sockets: Path, account: Account, options: Options) -> Postmaster:
+    disown_stale_pid(home.data)
+    clear_sockets(sockets)
+    command: list[str | Path] = [binaries.program("postgres"), "-D", home.data, *options.arguments(sockets)]
+    deadline = time.monotonic() + START_PATIENCE
+    while True:
+        began = home.rotated_log_size()
+        started = _await_serving(_spawn(command, home, account), home.data, deadline)
+        if started:
+            log.info("PostgreSQL %s runs on %s (pid %d)", binaries.version, home.data, started.pid)
+            return started
+        said = home.log_since(began)
+        if "is still in use" not in said or time.monotonic() >= deadline:
+            raise ConfigError(f"PostgreSQL did not start; {home.log} ends:\n{said}\nMend what it names and start again")
+        # Orphans of a server that was killed are still ending.
+        time.sleep(0.1)
+
+
+def shut_down(data: Path) -> None:
+    """Only if nobody holds the server."""
+    postmaster = find_postmaster(data)
+    if postmaster:
+        stop_postmaster(postmaster)
+        remove_temporary_sockets(postmaster.sockets)
+        log.info("PostgreSQL on %s has stopped", data)
+
+
+def ensure_guardian(home: Home) -> None:
+    with open_lock(home.guardian_lock) as descriptor:
+        if not try_lock(descriptor):
+            return
+    with home.open_log() as output:
+        guardian = subprocess.Popen(
+            [sys.executable, "-I", "-S", GUARDIAN, home.folder],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    children.keep(guardian)
+
+
+def _spawn(command: list[str | Path], home: Home, account: Account) -> subprocess.Popen[bytes]:
+    try:
+        with home.open_log() as output:
+            postgres = account.popen(command, output.fileno())
+    except OSError as error:
+        raise ConfigError(
+            f"cannot run {command[0]} as {account.name}: {error}. Set TENURE_PG_BIN to another PostgreSQL"
+        ) from error
+    children.keep(postgres)
+    return postgres
+
+
+def _await_serving(postgres: subprocess.Popen[bytes], data: Path, deadline: float) -> Postmaster | None:
+    while postgres.poll() is None:
+        found = find_postmaster(data)
+        if found and found.pid == postgres.pid and found.is_serving:
+            return found
+        if time.monotonic() >= deadline:
+            postgres.send_signal(signal.SIGQUIT)
+            postgres.wait()
+        time.sleep(0.01)
+    return None

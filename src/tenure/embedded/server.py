@@ -1,0 +1,169 @@
+"""The one class that users of this room see."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+from uuid import uuid4
+
+from tenure.embedded import children
+from tenure.embedded.account import server_account
+from tenure.embedded.binaries import find_binaries
+from tenure.embedded.cluster import USER, ensure_cluster, version_of
+from tenure.embedded.home import Home
+from tenure.embedded.launch import START_PATIENCE, Options, ensure_guardian, launch, shut_down
+from tenure.embedded.place import settle_data, settle_sockets
+from tenure.embedded.postmaster import Postmaster, find_postmaster, noted_postmaster, settled_postmaster
+from tenure.embedded.processes import wait_until
+from tenure.embedded.relocate import reachable_binaries
+from tenure.model.errors import ConfigError
+
+DATABASE = "tenure"
+DYING = 0.5  # seconds in which a killed server is still to be seen but takes no connections
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    running: bool
+    pid: int | None
+    holders: tuple[int, ...]
+    """The pids of the processes that hold the server."""
+    data_dir: Path
+    """Outside the home if the server's account cannot reach that."""
+    version: str | None
+    """The major version of the data; None before the first start."""
+    log: Path
+
+
+class EmbeddedServer:
+    """Holds the server of a home: starts it if it does not run, and stops it on leaving if nobody else holds it.
+
+    `start()` returns when the server takes connections, `stop()` when this object no longer holds it. Both may be
+    called twice. If the server runs already it is shared as it is, whatever `durable` and `settings` say here.
+    """
+
+    def __init__(self, home: Path, durable: bool = True, settings: Mapping[str, str] | None = None) -> None:
+        self.home = Home(Path(home))
+        self.options = Options(durable, dict(settings or {}))
+        self._id = uuid4().hex
+        self._held_by: int | None = None
+        self._dsn: str | None = None
+
+    @property
+    def dsn(self) -> str:
+        if self._dsn is None:
+            raise ConfigError(f"the embedded server in {self.home.folder} is not started: call start() or use `with`")
+        return self._dsn
+
+    @property
+    def running(self) -> bool:
+        children.reap()
+        postmaster = find_postmaster(self.home.data)
+        return postmaster is not None and postmaster.is_serving
+
+    def status(self) -> ServerStatus:
+        children.reap()
+        data = self.home.data
+        postmaster = find_postmaster(data)
+        holders = sorted({holder.pid for holder in self.home.holders.alive()})
+        return ServerStatus(
+            running=postmaster is not None and postmaster.is_serving,
+            pid=postmaster.pid if postmaster else None,
+            holders=tuple(holders),
+            data_dir=data,
+            version=version_of(data),
+            log=self.home.log,
+        )
+
+    def start(self) -> Self:
+        self.home.make()
+        children.reap()
+        with self.home.lock():
+            try:
+                self.home.holders.add(self._id)
+                self._dsn = self._open_database()
+            except BaseException:
+                self._release()
+                raise
+        self._held_by = os.getpid()
+        atexit.unregister(self.stop)
+        atexit.register(self.stop)
+        return self
+
+    def stop(self) -> None:
+        # A forked child has inherited this object but not the hold.
+        if self._held_by == os.getpid():
+            try:
+                with self.home.lock():
+                    self._release()
+            except FileNotFoundError:
+                pass  # the home was removed; the guardian stops what still runs
+            self._held_by = None
+            self._dsn = None
+            atexit.unregister(self.stop)
+            children.reap()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _open_database(self) -> str:
+        postmaster = self._adopt() or self._launch()
+        try:
+            _ensure_database(postmaster)
+        except ConfigError:
+            if not wait_until(lambda: not postmaster.is_alive, DYING):
+                raise
+            # It was killed while we entered.
+            postmaster = self._launch()
+            _ensure_database(postmaster)
+        return _dsn_of(postmaster, DATABASE)
+
+    def _adopt(self) -> Postmaster | None:
+        postmaster = settled_postmaster(self.home.data, START_PATIENCE)
+        if postmaster:
+            ensure_guardian(self.home)
+        return postmaster
+
+    def _launch(self) -> Postmaster:
+        account = server_account(self.home.data)
+        binaries = reachable_binaries(find_binaries(), account)
+        data = settle_data(self.home, account)
+        ensure_cluster(data, binaries, account, durable=self.options.durable)
+        crashed = noted_postmaster(data)
+        sockets = settle_sockets(data, account, previous=crashed.sockets if crashed else None)
+        # First the guardian: whoever is killed in between, somebody looks after the server.
+        ensure_guardian(self.home)
+        return launch(binaries, self.home, sockets, account, self.options)
+
+    def _release(self) -> None:
+        self.home.holders.remove(self._id)
+        if not self.home.holders.alive():
+            shut_down(self.home.data)
+
+
+def _dsn_of(postmaster: Postmaster, database: str) -> str:
+    """A URI: asyncpg knows no other form, psycopg and psql read both."""
+    return f"postgresql://{USER}@/{database}?host={quote(str(postmaster.sockets))}&port={postmaster.port}"
+
+
+def _ensure_database(postmaster: Postmaster) -> None:
+    import psycopg  # noqa: PLC0415 - importing this room must stay light
+
+    try:
+        with psycopg.connect(_dsn_of(postmaster, "postgres"), autocommit=True) as connection:
+            known = connection.execute("select 1 from pg_database where datname = %s", [DATABASE]).fetchone()
+            if known is None:
+                connection.execute(f'create database "{DATABASE}"')
+    except psycopg.Error as error:
+        raise ConfigError(
+            f"the embedded server on {postmaster.data} runs but refuses work: {error}. See its log, or stop it"
+        ) from error

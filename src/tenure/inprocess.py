@@ -1,0 +1,166 @@
+"""A worker inside the caller's own process: engine, lease and leader on one event loop.
+
+Simple to start and to stop, at one price: a handler that blocks the loop also holds up the renewal of the lease.
+`tenure worker` has no such price, because there the lease is renewed by a process that runs no user code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tenure.leader.duties import give_back
+from tenure.leader.leader import Leader
+from tenure.model.durations import Duration, to_seconds
+from tenure.model.errors import StoreUnavailable
+from tenure.model.ids import uuid7
+from tenure.model.kinds import Registry
+from tenure.pacing import Beat, jittered
+from tenure.settings import Settings
+from tenure.store import workers
+from tenure.store.link import Link
+from tenure.store.migrator import check_schema
+from tenure.store.wakeups import Wakeups
+from tenure.store.workers import Registration
+from tenure.version import __version__
+from tenure.worker.claimer import Scope, Which
+from tenure.worker.engine import Engine, EngineSettings
+
+log = logging.getLogger("tenure")
+
+
+class InProcessWorker:
+    """`start()` returns when jobs are being claimed; `stop()` when nothing of it runs any more. Both may be repeated."""
+
+    def __init__(
+        self,
+        kinds: Registry,
+        settings: Settings,
+        *,
+        queues: Sequence[str] | None = None,
+        concurrency: int | None = None,
+        capabilities: Sequence[str] = (),
+        grace: Duration | None = None,
+    ) -> None:
+        self._kinds = kinds
+        self._settings = settings
+        self._scope = scope_of(kinds, queues, capabilities)
+        self._engine_settings = engine_settings(settings, concurrency)
+        self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
+        self._supervisor_id = str(uuid7())
+        self._engine: Engine | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopped = asyncio.Event()
+
+    @property
+    def worker_id(self) -> str | None:
+        return None if self._engine is None else self._engine.worker_id
+
+    async def start(self) -> None:
+        if self._engine is not None:
+            return
+        place = self._settings.place
+        await check_schema(place)
+        self._link = Link(place, "lease")
+        self._leader = Leader(place, retention=self._settings.retention_seconds)
+        self._wakeups = Wakeups(place, self._hear)
+        self._stopped.clear()
+        self._engine = await self._enter()
+        self._engine.start()
+        self._wakeups.start()
+        self._leader.start()
+        self._renewal = Beat("lease", self._renew)
+        self._tasks = [asyncio.create_task(self._renewal.run())]
+
+    async def run(self) -> None:
+        """Works until it is stopped or cancelled, then leaves in order."""
+        await self.start()
+        try:
+            await self._stopped.wait()
+        finally:
+            await self.stop()
+
+    async def stop(self, timeout: Duration | None = None) -> None:
+        """Lets running jobs finish for `timeout` (the grace period), hands back the others, and leaves."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        await engine.stop(self._grace if timeout is None else to_seconds(timeout, what="timeout"))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with suppress(StoreUnavailable):
+            await self._link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
+            await give_back(self._link, engine.worker_id)
+        await self._leader.stop()
+        await self._wakeups.stop()
+        await self._link.close()
+        self._stopped.set()
+
+    async def _enter(self) -> Engine:
+        worker_id = str(uuid7())
+        registration = Registration(
+            id=worker_id,
+            supervisor_id=self._supervisor_id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=self._scope.queues,
+            kinds=list(self._kinds),
+            capabilities=self._scope.capabilities,
+            concurrency=self._engine_settings.concurrency,
+            version=__version__,
+        )
+        await self._link.fetch(workers.register(registration, self._settings.workers.lease_timeout_seconds))
+        return Engine(
+            self._settings.place,
+            self._kinds,
+            self._scope,
+            worker_id,
+            self._engine_settings,
+            tell=self._wakeups.tell,
+            condemned=self._on_condemned,
+        )
+
+    def _on_condemned(self) -> None:
+        self._renewal.wake()
+
+    async def _renew(self) -> float:
+        engine = self._engine
+        if engine is not None:
+            query = workers.renew([engine.worker_id], self._scope.queues, self._settings.workers.lease_timeout_seconds)
+            [(renewed, _suspects)] = await self._link.fetch(query)
+            if engine.worker_id not in renewed:
+                await self._replace(engine)
+        return jittered(self._settings.workers.renew_every)
+
+    async def _replace(self, engine: Engine) -> None:
+        """Our lease is gone, and our jobs with it: start over under a new name."""
+        log.warning("worker %s lost its lease; its runs are aborted and a new worker takes its place", engine.worker_id)
+        engine.lose("taken_by_another_worker")
+        self._engine = await self._enter()
+        self._engine.start()
+        await engine.stop(0)
+
+    def _hear(self, word: str) -> None:
+        if self._engine is not None:
+            self._engine.hear(word)
+        self._leader.hear(word)
+
+
+def scope_of(kinds: Registry, queues: Sequence[str] | None, capabilities: Sequence[str], which: Which = "all") -> Scope:
+    """Without queues named: those of the known kinds, and `default`."""
+    served = list(dict.fromkeys(queues)) if queues else sorted({kind.queue for kind in kinds.values()} | {"default"})
+    return Scope(queues=served, capabilities=list(capabilities), jobs=which)
+
+
+def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettings:
+    return EngineSettings(
+        concurrency=concurrency or settings.workers.concurrency,
+        poll_busy=settings.workers.poll_interval_ms / 1000,
+        check_every=settings.workers.renew_every,
+        next_job_delay=settings.workers.next_job_delay_ms / 1000,
+    )

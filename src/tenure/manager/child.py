@@ -1,0 +1,134 @@
+"""A child process: imports the user's app and runs its jobs. Started by the supervisor, never by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+import traceback
+from contextlib import suppress
+
+from tenure.inprocess import engine_settings
+from tenure.manager.loading import load_app
+from tenure.manager.logs import set_up_logging
+from tenure.manager.loops import run_loop
+from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.wire import Wire
+from tenure.model.errors import TenureError
+from tenure.model.kinds import Registry
+from tenure.settings import Settings
+from tenure.store.wakeups import Wakeups
+from tenure.worker.claimer import Scope
+from tenure.worker.engine import Engine
+
+BEAT = 1.0  # seconds between two signs of life to the supervisor
+UNUSABLE = 3  # exit code: the app cannot be loaded
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    end = socket.socket(fileno=int(sys.argv[1]))
+    _die_with(int(sys.argv[2]))
+    # Ctrl-C reaches the whole process group; only the supervisor decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_up_logging()
+    code = run_loop(Child(end).run())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that do not listen cannot be joined; what they still want to write is refused by their fence.
+    os._exit(code)
+
+
+def _die_with(supervisor: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(0)  # it died before we asked
+
+
+class Child:
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._engine: Engine | None = None
+        self._stop = asyncio.Event()
+        self._grace = 0.0
+
+    async def run(self) -> int:
+        self._wire = await Wire.over(self._end)
+        self._inbox = self._wire.messages()
+        spec = ChildSpec.from_message((await anext(self._inbox))["spec"])
+        try:
+            app = load_app(spec.app, spec.folder)
+            settings = Settings.load(**{**app.given, **spec.flags})
+            hello = Hello.of(app.kinds, settings, spec)
+        except TenureError as error:
+            return self._unusable(str(error))
+        except BaseException:  # noqa: BLE001 - whatever user code raises while it is imported
+            return self._unusable(traceback.format_exc())
+        self._wire.send(hello=hello.to_message())
+        welcome = await anext(self._inbox, None)
+        if welcome is None or "worker_id" not in welcome:
+            return 0
+        await self._work(app.kinds, settings, hello, spec, welcome["worker_id"])
+        return 0
+
+    async def _work(self, kinds: Registry, settings: Settings, hello: Hello, spec: ChildSpec, worker_id: str) -> None:
+        scope = Scope(queues=hello.queues, capabilities=hello.capabilities, jobs=spec.jobs)
+        wakeups = Wakeups(settings.place, self._hear)
+        self._engine = Engine(
+            settings.place,
+            kinds,
+            scope,
+            worker_id,
+            engine_settings(settings, hello.concurrency),
+            tell=wakeups.tell,
+            condemned=lambda: self._wire.send(condemned=True),
+        )
+        self._engine.start()
+        wakeups.start()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._leave, hello.grace)
+        tasks = [asyncio.create_task(self._obey(self._engine)), asyncio.create_task(self._beat(self._engine))]
+        await self._stop.wait()
+        await self._engine.stop(self._grace)
+        for task in tasks:
+            task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await wakeups.stop()
+
+    def _hear(self, word: str) -> None:
+        if self._engine is not None:
+            self._engine.hear(word)
+
+    def _unusable(self, why: str) -> int:
+        self._wire.send(unusable=why)
+        return UNUSABLE
+
+    async def _obey(self, engine: Engine) -> None:
+        async for message in self._inbox:
+            match message:
+                case {"stop": grace}:
+                    self._leave(grace)
+                case {"lose": reason}:
+                    engine.lose(reason)
+                    self._leave(0.0)
+        os._exit(0)  # the supervisor is gone, and our lease with it
+
+    def _leave(self, grace: float) -> None:
+        if self._stop.is_set() and self._engine is not None:
+            self._engine.hurry()  # asked once more: now
+        self._grace = grace
+        self._stop.set()
+
+    async def _beat(self, engine: Engine) -> None:
+        while True:
+            self._wire.send(beat=engine.running)
+            await asyncio.sleep(BEAT)
+
+
+if __name__ == "__main__":
+    main()

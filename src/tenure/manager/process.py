@@ -1,0 +1,96 @@
+"""One child as the supervisor sees it: a process, a line to it, and the worker id it works under."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.wire import Wire
+from tenure.model.errors import ConfigError
+from tenure.model.ids import uuid7
+
+
+class ChildProcess:
+    def __init__(self, spec: ChildSpec) -> None:
+        self.spec = spec
+        self.worker_id = str(uuid7())
+        self.started = time.monotonic()
+        self.last_beat = time.monotonic()
+        self.running = 0
+        self.serving = False
+        """It has been given its worker id: from here on it may hold jobs."""
+        self.hello: Hello | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def spawn(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "tenure.manager.child",
+                str(theirs.fileno()),
+                str(os.getpid()),
+                pass_fds=[theirs.fileno()],
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+        self._wire = await Wire.over(ours)
+        self._inbox = self._wire.messages()
+        self._wire.send(spec=self.spec.to_message())
+
+    async def greeted(self) -> Hello | None:
+        """What the child says of its app; None when it died first. Raises when the app cannot be used."""
+        message = await anext(self._inbox, None)
+        match message:
+            case {"hello": told}:
+                self.hello = Hello(**told)
+                return self.hello
+            case {"unusable": why}:
+                raise ConfigError(why)
+            case _:
+                return None
+
+    def welcome(self) -> None:
+        self.serving = True
+        self.last_beat = time.monotonic()
+        self._wire.send(worker_id=self.worker_id)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Negative for a signal, None while it lives."""
+        return self._process.returncode
+
+    async def watch(self, condemned: Callable[[], None]) -> None:
+        """Follows its signs of life until it ends."""
+        async for message in self._inbox:
+            match message:
+                case {"beat": running}:
+                    self.last_beat = time.monotonic()
+                    self.running = running
+                case {"condemned": _}:
+                    condemned()
+        await self._process.wait()
+
+    def stop(self, grace: float) -> None:
+        self._wire.send(stop=grace)
+
+    def lose(self, reason: str) -> None:
+        self._wire.send(lose=reason)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGKILL)
+
+    @property
+    def silent_for(self) -> float:
+        return time.monotonic() - self.last_beat

@@ -1,0 +1,42 @@
+"""Notices that the code has changed, for `tenure dev`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+log = logging.getLogger("tenure")
+
+LOOK_EVERY = 0.5
+SKIPPED = {"__pycache__", "node_modules", "site-packages"}
+
+
+async def watch_files(folder: Path, changed: Callable[[], None]) -> None:
+    """Looks at the times of all Python files below; hidden folders and environments are left out."""
+    known = dict(_times(folder))
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        now = dict(_times(folder))
+        if now != known:
+            names = [path for path in now.keys() | known.keys() if now.get(path) != known.get(path)]
+            log.info("%s changed: starting anew", Path(min(names)).name)
+            known = now
+            changed()
+
+
+def _times(folder: Path) -> Iterator[tuple[str, int]]:
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in SKIPPED]
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        for name in names:
+            if name.endswith(".py"):
+                path = f"{where}/{name}"
+                try:
+                    yield path, os.stat(path).st_mtime_ns  # noqa: PTH116 - thousands of files, twice a second
+                except FileNotFoundError:
+                    continue

@@ -1,0 +1,40 @@
+"""The line between supervisor and child: one JSON object a line, over a socket pair."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+Message = dict[str, Any]
+
+
+class Wire:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @staticmethod
+    async def over(end: socket.socket) -> Wire:
+        return Wire(*await asyncio.open_unix_connection(sock=end))
+
+    def send(self, **message: Any) -> None:
+        """Never waits: messages are small, and the other side may be busy or gone."""
+        if not self._writer.is_closing():
+            self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def messages(self) -> AsyncIterator[Message]:
+        """Until the other side is gone."""
+        while True:
+            try:
+                line = await self._reader.readline()
+            except (ConnectionError, ValueError):
+                return
+            if not line.endswith(b"\n"):
+                return
+            yield json.loads(line)
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,173 @@
+"""How a handler's arguments and result become JSON, and typed values again.
+
+Plain parameters are one JSON object, `{"user_id": 1, "text": "hi"}`. A handler whose only parameter is a model
+takes the model's own object, so that callers outside Python need not know the parameter's name.
+Both sides validate: `encode` so that a mistake fails where it is made, `decode` because a payload may be older
+than the code. Nothing is built before the first use.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from functools import cached_property, partial
+from types import NoneType
+from typing import Any, NotRequired
+
+from tenure.model.annotations import adapt, is_model, without
+from tenure.model.engines import Engine, engine_for
+from tenure.model.errors import InvalidInput, InvalidOutput
+from tenure.model.payloads import MAX_PAYLOAD, check_json_text
+from tenure.model.signatures import Parameter, Signature
+
+_NOTHING = b"{}"
+_NULL = b"null"
+
+
+class InputCodec:
+    def __init__(self, signature: Signature, *, kind: str, limit: int = MAX_PAYLOAD) -> None:
+        self.kind = kind
+        self.limit = limit
+        self._what = f"the input of job {kind!r}"
+        self._signature = signature
+        self._parameters = signature.parameters
+        self._positional = tuple(p.name for p in self._parameters if not p.keyword_only)
+        self._names = frozenset(p.name for p in self._parameters)
+        self._required = frozenset(p.name for p in self._parameters if p.required)
+        self._fewest = _fewest_positional(self._parameters)
+        self._proven = False
+        self.model_parameter = _only_model(self._parameters)
+        """The parameter whose own object is the whole input, if there is one."""
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        if not (self._parameters or args or kwargs):
+            return _NOTHING
+        return self.encode_values(self.bind(args, kwargs))
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name, as given; those left to the function's defaults stay out."""
+        if not kwargs and self._fewest <= len(args) <= len(self._positional):
+            return dict(zip(self._positional, args, strict=False))
+        values = dict(zip(self._positional, args, strict=False), **kwargs) if args else dict(kwargs)
+        if len(values) == len(args) + len(kwargs) and self._names.issuperset(values) and values.keys() >= self._required:
+            return values
+        try:
+            return dict(self._signature.bindable.bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            raise InvalidInput(self.kind, [f"{error}; it takes {self._signature.bindable}"]) from None
+
+    def encode_values(self, values: dict[str, Any]) -> bytes:
+        if not self._parameters:
+            return _NOTHING
+        if self.model_parameter is None:
+            text = self._engine.dump(values)
+        elif values:
+            text = self._engine.dump(values[self.model_parameter.name])
+        else:
+            return _NULL  # `{}` could be a model too; null says: the function's default
+        check_json_text(text, what=self._what, limit=self.limit)
+        if not self._proven:
+            self._prove(text)
+        return text
+
+    def decode(self, text: str | bytes) -> dict[str, Any]:
+        """The keyword arguments of the call, without the context."""
+        if not self._parameters and text in (_NOTHING, "{}"):
+            return {}
+        if self.model_parameter is None:
+            values: dict[str, Any] = self._engine.load(text)
+            return values
+        if not self.model_parameter.required and text in (_NULL, "null"):
+            return {}
+        return {self.model_parameter.name: self._engine.load(text)}
+
+    def schema(self) -> dict[str, Any]:
+        return self._engine.schema()
+
+    def _prove(self, text: bytes) -> None:
+        """Once, so that a model which writes what it cannot read (by alias, by serializer) fails in the caller."""
+        try:
+            self.decode(text)
+        except InvalidInput as error:
+            problems = [f"written but not readable: {problem}" for problem in error.problems]
+            raise InvalidInput(self.kind, problems) from error
+        self._proven = True
+
+    @cached_property
+    def _engine(self) -> Engine:
+        refuse = partial(InvalidInput, self.kind)
+        if self.model_parameter is not None:
+            model = self.model_parameter
+            return engine_for(model.annotation, what=self._what, root=model.name, refuse=refuse)
+        try:
+            return engine_for(self._arguments(), what=self._what, root="arguments", refuse=refuse)
+        except Exception:
+            self._blame_parameter()
+            raise
+
+    def _blame_parameter(self) -> None:
+        """All parameters failed as one: find the one to name."""
+        for p in self._parameters:
+            engine_for(p.annotation, what=self._what, root=f"parameter {p.name!r}", refuse=ValueError)
+
+    def _arguments(self) -> Any:
+        from pydantic import ConfigDict  # noqa: PLC0415 - slow to import
+        from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic
+
+        make: Any = TypedDict
+        fields = {p.name: adapt(p.annotation) for p in self._parameters}
+        optional = {name: NotRequired[field] for name, field in fields.items() if name not in self._required}
+        arguments = make(self.kind, fields | optional)
+        arguments.__pydantic_config__ = ConfigDict(extra="forbid")
+        return arguments
+
+
+class OutputCodec:
+    def __init__(self, annotation: Any, *, kind: str, limit: int = MAX_PAYLOAD) -> None:
+        self.kind = kind
+        self.limit = limit
+        self._what = f"the result of job {kind!r}"
+        self._annotation = annotation
+        self._none_is_fine = annotation is Any or annotation is NoneType
+
+    @classmethod
+    def for_annotation(
+        cls, annotation: Any, *, kind: str, limit: int = MAX_PAYLOAD, outcomes: tuple[type, ...] = ()
+    ) -> OutputCodec:
+        """`outcomes` are the types a handler may return that are no result; they are taken out of a union."""
+        if annotation is None or annotation is inspect.Signature.empty:
+            annotation = NoneType if annotation is None else Any
+        return cls(without(annotation, outcomes), kind=kind, limit=limit)
+
+    def encode(self, value: Any) -> bytes:
+        if value is None and self._none_is_fine:
+            return _NULL
+        text = self._engine.dump(value)
+        check_json_text(text, what=self._what, limit=self.limit)
+        return text
+
+    def decode(self, text: str | bytes) -> Any:
+        if self._none_is_fine and text in (_NULL, "null"):
+            return None
+        return self._engine.load(text)
+
+    def schema(self) -> dict[str, Any]:
+        return self._engine.schema()
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return engine_for(self._annotation, what=self._what, root="result", refuse=self._refusal)
+
+    def _refusal(self, problems: Sequence[str]) -> InvalidOutput:
+        return InvalidOutput(f"{self._what} does not fit its annotation: " + "; ".join(problems))
+
+
+def _fewest_positional(parameters: tuple[Parameter, ...]) -> int:
+    """How many positional arguments make a call complete by themselves; more than there are, if none do."""
+    if any(p.required and p.keyword_only for p in parameters):
+        return len(parameters) + 1
+    return sum(p.required for p in parameters)
+
+
+def _only_model(parameters: tuple[Parameter, ...]) -> Parameter | None:
+    return parameters[0] if len(parameters) == 1 and is_model(parameters[0].annotation) else None

@@ -1,0 +1,153 @@
+"""Typed JSON by pydantic, and by msgspec for its own types. Both are imported at first use only.
+
+An engine validates on both ways: `dump` takes what a caller passes, `load` what the database kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, get_origin
+
+from tenure.model.annotations import adapt, is_foreign, msgspec_for
+from tenure.model.errors import ConfigError
+from tenure.model.payloads import check_numbers, clean_text
+
+MOST_PROBLEMS = 20  # told at once; a list of thousands helps nobody
+LONGEST_PROBLEM = 500
+
+_WAY_OUT = "use plain types, a pydantic model, a dataclass, a TypedDict, a msgspec Struct or an attrs class"
+
+Refusal = Callable[[Sequence[str]], Exception]
+"""Makes the error to raise from the problems, one line for each field."""
+
+
+class Engine(Protocol):
+    def dump(self, value: Any) -> bytes: ...
+    def load(self, text: str | bytes) -> Any: ...
+    def schema(self) -> dict[str, Any]: ...
+
+
+def engine_for(annotation: Any, *, what: str, root: str, refuse: Refusal) -> Engine:
+    """`what` names the payload in messages, `root` the value where a problem lies in no field of it."""
+    if is_foreign(annotation):
+        return MsgspecEngine(annotation, what=what, root=root, refuse=refuse)
+    return PydanticEngine(annotation, what=what, root=root, refuse=refuse)
+
+
+class PydanticEngine:
+    def __init__(self, annotation: Any, *, what: str, root: str, refuse: Refusal) -> None:
+        from pydantic import PydanticSchemaGenerationError, TypeAdapter  # noqa: PLC0415 - slow to import
+
+        self._what = what
+        self._root = root
+        self._refuse = refuse
+        try:
+            self._adapter = TypeAdapter(adapt(annotation))
+            self._validate = self._adapter.validator.validate_python
+            self._read = self._adapter.validator.validate_json
+            self._write = self._adapter.serializer.to_json
+            self._to_python = self._adapter.serializer.to_python
+        except ConfigError:
+            raise
+        except PydanticSchemaGenerationError as error:
+            raise _not_carried(what, root, annotation, _WAY_OUT) from error
+        except Exception as error:
+            raise _not_carried(what, root, annotation, str(error)) from error
+
+    def dump(self, value: Any) -> bytes:
+        try:
+            valid = self._validate(value)
+            # Aliases and round_trip: what is written must be readable again.
+            text = self._write(valid, by_alias=True, round_trip=True, warnings=False, fallback=_plain)
+        except Exception as error:
+            raise self._refuse(_problems(error, self._root)) from error
+        if b"null" in text:
+            plain = self._to_python(valid, round_trip=True, warnings=False, fallback=_plain)
+            check_numbers(plain, what=self._what)
+        return text
+
+    def load(self, text: str | bytes) -> Any:
+        try:
+            return self._read(text)
+        except Exception as error:
+            raise self._refuse(_problems(error, self._root)) from error
+
+    def schema(self) -> dict[str, Any]:
+        from pydantic.errors import PydanticInvalidForJsonSchema  # noqa: PLC0415 - slow to import
+
+        try:
+            return self._adapter.json_schema()
+        except PydanticInvalidForJsonSchema as error:
+            return {"description": f"not expressible as JSON Schema: {error.message}"}
+
+
+class MsgspecEngine:
+    def __init__(self, annotation: Any, *, what: str, root: str, refuse: Refusal) -> None:
+        self._type = annotation
+        self._class = get_origin(annotation) or annotation
+        self._what = what
+        self._root = root
+        self._refuse = refuse
+        self._msgspec = msgspec_for(annotation)
+        try:
+            self._write = self._msgspec.json.Encoder().encode
+            self._read = self._msgspec.json.Decoder(annotation).decode
+        except TypeError as error:
+            raise _not_carried(what, root, annotation, str(error)) from error
+
+    def dump(self, value: Any) -> bytes:
+        try:
+            valid = value if isinstance(value, self._class) else self._msgspec.convert(value, self._type)
+            text: bytes = self._write(valid)
+            if b"null" in text:
+                check_numbers(self._msgspec.to_builtins(valid), what=self._what)
+            self._read(text)  # msgspec checks types when it reads, not when an object is made
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._refuse(_problems(error, self._root)) from error
+        return text
+
+    def load(self, text: str | bytes) -> Any:
+        try:
+            return self._read(text)
+        except Exception as error:
+            raise self._refuse(_problems(error, self._root)) from error
+
+    def schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = self._msgspec.json.schema(self._type)
+        return schema
+
+
+def _not_carried(what: str, root: str, annotation: Any, reason: str) -> ConfigError:
+    shown = annotation.__qualname__ if isinstance(annotation, type) else annotation
+    reason = clean_text(reason.partition("\n")[0], LONGEST_PROBLEM)
+    return ConfigError(f"{what}: {root} of type {shown} cannot be carried as JSON: {reason}")
+
+
+def _plain(value: Any) -> Any:
+    """For values that no annotation announces: the types of msgspec and attrs."""
+    if is_foreign(type(value)):
+        return msgspec_for(type(value)).to_builtins(value)
+    raise TypeError(f"{type(value).__qualname__} has no JSON form")
+
+
+def _problems(error: Exception, root: str) -> list[str]:
+    pydantic, msgspec = sys.modules.get("pydantic_core"), sys.modules.get("msgspec")
+    if pydantic is not None and isinstance(error, pydantic.ValidationError):
+        return _from_pydantic(error, root)
+    if msgspec is not None and isinstance(error, msgspec.ValidationError):
+        return [_from_msgspec(error, root)]
+    return [f"{root}: {clean_text(f'{type(error).__name__}: {error}', LONGEST_PROBLEM)}"]
+
+
+def _from_pydantic(error: Any, root: str) -> list[str]:
+    # Without the input: arguments may be secrets, and this text is stored and logged.
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{'.'.join(map(str, one['loc'])) or root}: {one['msg']}" for one in found[:MOST_PROBLEMS]]
+    left = len(found) - len(told)
+    return [*told, f"and {left} more"] if left else told
+
+
+def _from_msgspec(error: Exception, root: str) -> str:
+    message, _, path = str(error).partition(" - at `$")
+    return f"{path.rstrip('`').lstrip('.') or root}: {message}"

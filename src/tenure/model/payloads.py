@@ -1,0 +1,121 @@
+"""What PostgreSQL can keep: JSON without NUL, NaN and lone surrogates, and text that is always storable."""
+
+from __future__ import annotations
+
+import math
+import re
+import traceback
+from typing import Any
+
+from tenure.model.errors import InvalidPayload
+
+MAX_PAYLOAD = 1024 * 1024  # bytes; larger rows slow every claim and vacuum of their table
+MAX_DEPTH = 64  # far from PostgreSQL's stack limit, and from any parser's
+MAX_DIGITS = 131_072  # of a PostgreSQL numeric
+MAX_TEXT = 16_384  # characters of an error or a log line
+
+# One byte is found several times faster than many: look for the rare first letter, then for the word.
+_BACKSLASH, _N, _I = b"\\NI"
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# A whole surrogate pair first, so that what is captured as a surrogate is a lone one.
+_ESCAPE = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u(....)|\\.", re.DOTALL)
+_SURROGATE = re.compile(rb"[dD][89a-fA-F]")
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % MAX_DIGITS)
+_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def check_json_text(text: bytes, *, what: str, limit: int) -> None:
+    """Refuse well-formed JSON that PostgreSQL would refuse. Looks closer only where something is suspicious."""
+    size = len(text)
+    if size > limit:
+        raise InvalidPayload(
+            f"{what} is {size} bytes, but at most {limit} are kept: store big data elsewhere and pass a reference to it"
+        )
+    if _BACKSLASH in text and b"\\u" in text:
+        _check_escapes(text, what)
+    if (_N in text and b"NaN" in text) or (_I in text and b"Infinity" in text):
+        _check_literals(_without_strings(text), what)
+    # A level needs one byte to open and one to close.
+    if size > 2 * MAX_DEPTH and text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+        _check_depth(_without_strings(text), what)
+    if size > MAX_DIGITS and _LONG_NUMBER.search(_without_strings(text)):
+        raise InvalidPayload(f"{what} holds a number of more than {MAX_DIGITS} digits: pass it as text")
+
+
+def check_numbers(value: Any, *, what: str) -> None:
+    """Refuse NaN and infinities anywhere in plain Python data: some encoders write them as null without a word."""
+    open_ends = [value]
+    while open_ends:
+        item = open_ends.pop()
+        if isinstance(item, float):
+            if not math.isfinite(item):
+                raise _not_a_number(what, item)
+        elif isinstance(item, dict):
+            open_ends.extend(item.values())
+        elif isinstance(item, list | tuple | set | frozenset):
+            open_ends.extend(item)
+
+
+def clean_text(text: str, limit: int = MAX_TEXT) -> str:
+    """What a text column can hold, at most `limit` characters: long texts keep their head and their tail."""
+    if len(text) > limit:
+        text = _shortened(text, limit)
+    return _NOT_STORABLE.sub("\ufffd", text)
+
+
+def describe_exception(exc: BaseException) -> str:
+    """The traceback as storable text. Never raises: this is the path on which failures are told."""
+    try:
+        return clean_text("".join(traceback.format_exception(exc)))
+    except Exception as fault:  # noqa: BLE001 - an exception's own code may raise anything
+        return f"{type(exc).__name__} (its traceback could not be written: {type(fault).__name__})"
+
+
+def _check_escapes(text: bytes, what: str) -> None:
+    for escape in _ESCAPE.finditer(text):
+        code = escape[1]
+        if code == b"0000":
+            raise InvalidPayload(f"{what} holds a NUL character (\\u0000), which PostgreSQL cannot keep: remove it")
+        if code is not None and _SURROGATE.match(code):
+            raise InvalidPayload(
+                f"{what} holds half a character (\\u{code.decode()}, a lone surrogate), which is no text: remove it"
+            )
+
+
+def _check_literals(bare: bytes, what: str) -> None:
+    for literal in (b"NaN", b"Infinity"):
+        if literal in bare:
+            raise _not_a_number(what, literal.decode())
+
+
+def _not_a_number(what: str, shown: object) -> InvalidPayload:
+    name = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(shown), shown)
+    return InvalidPayload(f"{what} holds {name} (NaN and infinities are not JSON): pass null or a finite number")
+
+
+def _check_depth(bare: bytes, what: str) -> None:
+    brackets = bare.translate(_TO_SQUARE, _NOT_BRACKETS)
+    for _level in range(MAX_DEPTH):
+        brackets = brackets.replace(b"[]", b"")  # takes the innermost level away
+        if not brackets:
+            return
+    raise InvalidPayload(f"{what} is nested deeper than {MAX_DEPTH} levels: flatten it, or pass it as text")
+
+
+def _without_strings(text: bytes) -> bytes:
+    return _STRING.sub(b"", text)
+
+
+def _shortened(text: str, limit: int) -> str:
+    # The widest the number can be, so that the result never exceeds the limit.
+    room = limit - len(_left_out(len(text)))
+    if room <= 0:
+        return text[:limit]
+    head, tail = room - room // 2, room // 2
+    return text[:head] + _left_out(len(text) - room) + (text[-tail:] if tail else "")
+
+
+def _left_out(count: int) -> str:
+    return f" … {count} characters left out … "

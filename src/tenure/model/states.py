@@ -1,0 +1,63 @@
+"""The states of a job and the one table of legal moves."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    SCHEDULED = "scheduled"
+    BLOCKED = "blocked"
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    RUNNING = "running"
+    WAITING = "waiting"
+    RETRY = "retry"
+    DEAD_LETTER = "dead_letter"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+    @property
+    def finished(self) -> bool:
+        """Stands in history; nothing moves it any more."""
+        return self in FINISHED
+
+
+FINISHED = frozenset({State.COMPLETED, State.FAILED, State.CANCELED})
+LIVE = frozenset(State) - FINISHED
+HELD = frozenset({State.CLAIMED, State.RUNNING})
+
+# The state a job may be in when it is first written.
+FIRST = frozenset({State.PENDING, State.SCHEDULED, State.BLOCKED})
+
+_BY_A_RUN = frozenset(
+    {
+        State.COMPLETED,
+        State.FAILED,
+        State.CANCELED,
+        State.RETRY,
+        State.SCHEDULED,
+        State.WAITING,
+        State.PENDING,
+        State.DEAD_LETTER,
+    }
+)
+
+LEGAL_MOVES: dict[State, frozenset[State]] = {
+    State.SCHEDULED: frozenset({State.PENDING, State.CANCELED}),
+    State.BLOCKED: frozenset({State.PENDING, State.SCHEDULED, State.CANCELED}),
+    State.PENDING: frozenset({State.CLAIMED, State.RUNNING, State.CANCELED}),
+    State.CLAIMED: frozenset({State.RUNNING, State.PENDING, State.DEAD_LETTER, State.CANCELED}),
+    State.RUNNING: _BY_A_RUN,
+    State.WAITING: frozenset({State.PENDING, State.CANCELED}),
+    State.RETRY: frozenset({State.PENDING, State.CANCELED}),
+    State.DEAD_LETTER: frozenset({State.PENDING, State.CANCELED}),
+    State.COMPLETED: frozenset(),
+    State.FAILED: frozenset(),
+    State.CANCELED: frozenset(),
+}
+
+
+def may_move(before: State, after: State) -> bool:
+    return after in LEGAL_MOVES[before]

@@ -1,0 +1,78 @@
+"""The loop that sleeps, jitters, backs off and wakes. It exists once; everything periodic is a turn of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from tenure.model.errors import StoreUnavailable
+
+log = logging.getLogger("tenure")
+
+FIRST_BACKOFF = 0.05
+FOREVER = 3600.0  # a turn that waits to be woken
+LONGEST_BACKOFF = 2.0  # all workers are back within seconds of the server, spread enough not to trample it
+
+
+def backoff(failures: int) -> float:
+    """Full jitter, doubling from 50 ms to 2 s."""
+    return random.uniform(0.2, 1.0) * min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures, 10))  # noqa: S311
+
+
+def jittered(seconds: float) -> float:
+    """A tenth less or the same: never later than said, and never in step with the neighbours."""
+    return seconds * random.uniform(0.9, 1.0)  # noqa: S311
+
+
+class Beat:
+    """Calls `turn` for ever. A turn answers after how many seconds it wants the next one; `wake()` makes it sooner.
+
+    A turn that fails is reported and repeated: an outage of PostgreSQL once, anything else each time with its traceback.
+    Only cancellation ends a beat.
+    """
+
+    def __init__(self, name: str, turn: Callable[[], Awaitable[float]]) -> None:
+        self.name = name
+        self._turn = turn
+        self._woken = asyncio.Event()
+        self._failures = 0
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self) -> None:
+        while True:
+            self._woken.clear()
+            rest = await self._once()
+            if rest > 0:
+                await self._sleep(rest)
+            else:
+                await asyncio.sleep(0)
+
+    async def _once(self) -> float:
+        try:
+            rest = await self._turn()
+        except StoreUnavailable as error:
+            if self._failures == 0:
+                log.warning("%s: %s; trying again", self.name, error)
+        except Exception:
+            log.exception("%s failed; trying again", self.name)
+        else:
+            if self._failures:
+                log.info("%s: works again after %d failures", self.name, self._failures)
+            self._failures = 0
+            return rest
+        self._failures += 1
+        return backoff(self._failures)
+
+    async def _sleep(self, seconds: float) -> None:
+        # While failing, a wake-up must not turn the back-off into a hot loop.
+        if self._failures:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()

@@ -1,0 +1,38 @@
+"""What an error of the driver means for us: wait and repeat, isolate a row, or tell."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import errors
+
+from tenure.model.errors import TenureError
+
+# Classes and codes after which the same statement may succeed later, without anyone's doing.
+_OUTAGE_CLASSES = ("08", "57P", "53")
+_OUTAGE_CODES = {"40001", "40P01", "55P03", "25006", "57014"}
+
+
+class Refused(TenureError):  # noqa: N818 - reads as the fact it states
+    """PostgreSQL refuses a value: the same rows will never go through. The rest of a batch will."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """The server is away, overloaded or shutting down: nothing is wrong with what we sent."""
+    if isinstance(error, OSError):
+        return True
+    if not isinstance(error, psycopg.Error):
+        return False
+    state = error.sqlstate
+    if state is None:
+        # libpq's own: the connection could not be made, or broke.
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return state.startswith(_OUTAGE_CLASSES) or state in _OUTAGE_CODES
+
+
+def is_poison(error: BaseException) -> bool:
+    """A value in what we sent is refused: the same batch will never go through, but its other rows will."""
+    return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(("22", "23", "54"))
+
+
+def is_missing_schema(error: BaseException) -> bool:
+    return isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction | errors.UndefinedColumn)

@@ -1,0 +1,61 @@
+"""The statements about jobs, as values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tenure.store.query import Query
+
+
+def enqueue(jobs: str, *, again: bool = False) -> Query:
+    return Query("jobs/enqueue_jobs", {"jobs": jobs, "again": again})
+
+
+def claim(
+    *,
+    worker_id: str,
+    claim_id: str,
+    lanes: str,
+    limit: int,
+    kinds: str,
+    capabilities: str,
+    leases: str,
+    which: str,
+    now: datetime | None = None,
+) -> Query:
+    values = {
+        "worker_id": worker_id,
+        "claim_id": claim_id,
+        "lanes": lanes,
+        "limit": limit,
+        "kinds": kinds,
+        "capabilities": capabilities,
+        "leases": leases,
+        "which": which,
+        "now": now,
+    }
+    return Query("jobs/claim_jobs", values)
+
+
+def finish(outcomes: str, *, now: datetime | None = None) -> Query:
+    return Query("jobs/finish_jobs", {"outcomes": outcomes, "now": now})
+
+
+def move(outcomes: str, *, now: datetime | None = None) -> Query:
+    return Query("jobs/move_jobs", {"outcomes": outcomes, "now": now})
+
+
+def find_settled(outcomes: str) -> Query:
+    return Query("jobs/find_settled", {"outcomes": outcomes})
+
+
+def check_claims(runs: str) -> Query:
+    return Query("jobs/check_claims", {"runs": runs})
+
+
+def find(job_id: str) -> Query:
+    return Query("jobs/find_job", {"id": job_id})
+
+
+def survey(queues: str, kinds: str) -> Query:
+    return Query("queues/survey_queues", {"queues": queues, "kinds": kinds})

@@ -1,0 +1,10 @@
+-- check_claims: which of these runs are no longer ours, and why?
+select o.id::text,
+       case when j.id is not null then 'taken_by_another_worker'
+            when h.state = 'canceled' then 'canceled'
+            when h.id is not null then 'already_completed'
+            else 'not_found' end
+  from json_to_recordset(:runs::json) as o(id uuid, claim_id uuid)
+  left join tenure.jobs j on j.id = o.id
+  left join lateral (select h.id, h.state from tenure.history h where h.id = o.id limit 1) h on j.id is null
+ where j.claim_id is distinct from o.claim_id

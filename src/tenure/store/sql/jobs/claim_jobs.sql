@@ -1,0 +1,49 @@
+-- claim_jobs: pending -> running, at most :limit jobs, for a worker whose lease still holds.
+--   :lanes  where to look, in this order: priorities high..low of a queue, from position start on. One lane is a single
+--           known priority from the worker's cursor; the gaps between known priorities are lanes that start at 0.
+-- Always returns a row: the first column tells the returns counters of the queues, and what the cursors need to know.
+-- The share lock on the worker's row keeps the reaper from condemning the worker while it claims.
+with holder as materialized (
+    select w.id
+      from tenure.workers w
+     where w.id = :worker_id::uuid and w.died_at is null and w.expires_at > coalesce(:now::timestamptz, clock_timestamp())
+       for share),
+lanes as materialized (
+    select l.place, l.queue, l.high, l.low, l.start
+      from json_to_recordset(:lanes::json) as l(place integer, queue text, high smallint, low smallint, start bigint)
+      left join tenure.queues q on q.name = l.queue
+     where q.paused_at is null and exists (select from holder)
+     order by l.place),
+picked as materialized (
+    select c.id
+      from lanes l
+     cross join lateral (
+        select j.id
+          from tenure.jobs j
+         where j.state = 'pending' and j.queue = l.queue
+           and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
+           and j.kind = any (:kinds::text[])
+           and (j.capability is null or j.capability = any (:capabilities::text[]))
+           and (:which::text = 'all' or (j.crashes >= 2) = (:which::text = 'suspects'))
+         order by j.priority desc, j.position
+         limit :limit::integer
+           for no key update skip locked) c
+     limit :limit::integer),
+claimed as (
+    update tenure.jobs j
+       set state = 'running', claim_id = :claim_id::uuid, worker_id = :worker_id::uuid,
+           fence = j.fence + 1, attempt = j.attempt + 1,
+           started_at = coalesce(:now::timestamptz, clock_timestamp()),
+           lease_until = coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => (:leases::json ->> j.kind)::float8)
+      from picked p
+     where j.id = p.id
+    returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input)
+select s.signals, c.*
+  from (select json_build_object(
+               'holds', exists (select from holder),
+               'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),
+               'paused', (select json_agg(q.name) from tenure.queues q where q.paused_at is not null),
+               'position', (select p.last_value from tenure.job_position p),
+               'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+               'xmax', pg_snapshot_xmax(pg_current_snapshot())::text::bigint)::text as signals) s
+  left join claimed c on true

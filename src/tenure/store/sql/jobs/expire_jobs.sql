@@ -1,0 +1,30 @@
+-- expire_jobs: running -> pending for jobs whose own lease (of their kind) ran out. A duty's write: fenced by its term.
+-- Counts as a crash. Returns how many came back and how many were quarantined.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for share),
+late as materialized (
+    select j.id
+      from tenure.jobs j
+     where j.lease_until <= coalesce(:now::timestamptz, now()) and exists (select from leader)
+     order by j.lease_until
+     limit :limit::integer
+       for no key update skip locked),
+returned as (
+    update tenure.jobs j
+       set state = case when j.crashes + 1 >= :max_crashes::integer then 'dead_letter' else 'pending' end,
+           error = case when j.crashes + 1 >= :max_crashes::integer then 'quarantined: it let its lease run out ' || j.crashes + 1 || ' times' else j.error end,
+           crashes = j.crashes + 1, attempt = greatest(j.attempt - 1, 0),
+           claim_id = null, worker_id = null, lease_until = null
+      from late l
+     where j.id = l.id
+    returning j.queue, j.state),
+told as (
+    insert into tenure.queues as q (name, returns)
+    select distinct r.queue, 1 from returned r
+    on conflict (name) do update set returns = q.returns + 1
+    returning q.name)
+select (select count(*) filter (where r.state = 'pending') from returned r),
+       (select count(*) filter (where r.state = 'dead_letter') from returned r),
+       (select count(pg_notify(:channel, 'jobs ' || t.name)) from told t)

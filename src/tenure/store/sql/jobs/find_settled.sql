@@ -1,0 +1,5 @@
+-- find_settled: which of these runs stand in history as finished by this very claim?
+-- Asked after a settling whose answer was lost with its connection.
+select o.id::text
+  from json_to_recordset(:outcomes::json) as o(id uuid, claim_id uuid)
+  join tenure.history h on h.id = o.id and h.claim_id = o.claim_id

@@ -1,0 +1,14 @@
+-- finish_jobs: running -> completed, failed or canceled, for runs whose claim is still the current one.
+-- Returns the ids moved to history. A missing id lost its lease (or was moved by this very call before its connection broke).
+with settled as (
+    delete from tenure.jobs j
+     using json_to_recordset(:outcomes::json) as o(id uuid, claim_id uuid, state text, output jsonb, error text)
+     where j.id = o.id and j.claim_id = o.claim_id
+    returning j.*, coalesce(o.state, 'completed') as final, o.output, o.error as last_error)
+insert into tenure.history (id, claim_id, worker_id, fence, enqueued_at, started_at, finished_at, attempt, max_attempts,
+       priority, crashes, state, kind, queue, capability, error, input, output)
+select s.id, s.claim_id, s.worker_id, s.fence, s.enqueued_at, s.started_at, coalesce(:now::timestamptz, clock_timestamp()),
+       s.attempt, s.max_attempts, s.priority, s.crashes, s.final, s.kind, s.queue, s.capability,
+       coalesce(s.last_error, s.error), s.input, s.output
+  from settled s
+returning id::text

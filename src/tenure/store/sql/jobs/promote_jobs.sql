@@ -1,0 +1,30 @@
+-- promote_jobs: scheduled, retry -> pending for jobs that are due, in the order of their time. A duty's write: holder and
+-- term are checked, and renewed, by the statement itself.
+-- Returns whether the term holds, how many were promoted, and in how many seconds the next one is due.
+with renewed as materialized (
+    update tenure.leases l
+       set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => :ttl::float8)
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+    returning l.term),
+due as materialized (
+    select j.id, j.run_at
+      from tenure.jobs j
+     where j.state in ('scheduled', 'retry') and j.run_at <= coalesce(:now::timestamptz, now()) and exists (select from renewed)
+     order by j.run_at
+     limit :limit::integer
+       for no key update skip locked),
+placed as materialized (
+    select d.id, nextval('tenure.job_position') as position from (select id from due order by run_at, id) d),
+promoted as (
+    update tenure.jobs j
+       set state = 'pending', position = p.position, run_at = null
+      from placed p
+     where j.id = p.id
+    returning j.queue)
+select exists (select from renewed),
+       (select count(*) from promoted),
+       (select count(pg_notify(:channel, 'jobs ' || p.queue)) from (select distinct queue from promoted) p),
+       (select extract(epoch from j.run_at - coalesce(:now::timestamptz, now()))::float8
+          from tenure.jobs j
+         where j.state in ('scheduled', 'retry') and j.run_at > coalesce(:now::timestamptz, now())
+         order by j.run_at limit 1)

@@ -1,0 +1,47 @@
+-- return_jobs: claimed, running -> pending for what a condemned worker still holds; dead_letter after :max_crashes crashes.
+-- A crash is no attempt: the attempt is given back and the crash counted. Jobs keep their place.
+-- The worker's row goes when nothing of it is left. Safe for two at once: a condemned worker can neither claim nor renew.
+-- Returns how many came back, how many were quarantined, and whether there may be more.
+with dead as materialized (
+    select w.id, w.died_how
+      from tenure.workers w
+     where w.died_at is not null and (:worker_id::uuid is null or w.id = :worker_id::uuid)
+     order by w.died_at
+     limit 50
+       for update skip locked),
+held as materialized (
+    select j.id, d.died_how = 'stopped' as blameless
+      from dead d
+     cross join lateral (
+        select j.id from tenure.jobs j where j.worker_id = d.id limit :limit::integer for no key update skip locked) j
+     limit :limit::integer),
+returned as (
+    update tenure.jobs j
+       set state = case when j.crashes + 1 >= :max_crashes::integer and not h.blameless then 'dead_letter' else 'pending' end,
+           error = case when j.crashes + 1 >= :max_crashes::integer and not h.blameless
+                        then 'quarantined: its worker died ' || j.crashes + 1 || ' times while running it' else j.error end,
+           crashes = case when h.blameless then j.crashes else j.crashes + 1 end,
+           attempt = greatest(j.attempt - 1, 0),
+           claim_id = null, worker_id = null, lease_until = null
+      from held h
+     where j.id = h.id
+    returning j.queue, j.state),
+told as (
+    insert into tenure.queues as q (name, returns)
+    select distinct served.queue, 1
+      from (select r.queue from returned r
+            union
+            -- A claim that was cut off in its transaction left its jobs pending below other workers' cursors.
+            select jsonb_array_elements_text(w.queues) from dead d join tenure.workers w on w.id = d.id) served
+    on conflict (name) do update set returns = q.returns + 1
+    returning q.name),
+buried as (
+    delete from tenure.workers w
+     using dead d
+     -- A job locked by someone else may still be ours when that lock goes: then the row is needed once more.
+     where w.id = d.id
+       and not exists (select from tenure.jobs j where j.worker_id = d.id and j.id not in (select h.id from held h)))
+select (select count(*) filter (where r.state = 'pending') from returned r),
+       (select count(*) filter (where r.state = 'dead_letter') from returned r),
+       (select count(*) from held) >= :limit::integer,
+       (select count(pg_notify(:channel, 'jobs ' || t.name)) from told t)

@@ -1,0 +1,26 @@
+-- condemn_workers: workers whose lease ran out lose the right to claim and renew. A duty's write: holder and term are
+-- checked, and renewed, by the statement itself. Their jobs are returned by a later statement, which then sees every claim.
+-- Returns whether the term holds, how many were condemned, whether condemned ones wait, and in how many seconds the next lease ends.
+with renewed as materialized (
+    update tenure.leases l
+       set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => :ttl::float8)
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+    returning l.term),
+expired as materialized (
+    select w.id
+      from tenure.workers w
+     where w.died_at is null and w.expires_at <= coalesce(:now::timestamptz, clock_timestamp())
+       and exists (select from renewed) and :reap::boolean
+       for no key update skip locked),
+condemned as (
+    update tenure.workers w
+       set died_at = coalesce(:now::timestamptz, clock_timestamp()), died_how = 'expired'
+      from expired e
+     where w.id = e.id
+    returning w.id)
+select exists (select from renewed),
+       (select count(*) from condemned),
+       exists (select from tenure.workers w where w.died_at is not null) or exists (select from condemned),
+       (select extract(epoch from min(w.expires_at) - coalesce(:now::timestamptz, clock_timestamp()))::float8
+          from tenure.workers w where w.died_at is null),
+       exists (select from tenure.jobs j where j.lease_until <= coalesce(:now::timestamptz, now()))

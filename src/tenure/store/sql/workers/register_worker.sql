@@ -1,0 +1,5 @@
+-- register_worker: a process that will run handlers enters, with a lease.
+insert into tenure.workers (id, supervisor_id, host, pid, queues, kinds, capabilities, concurrency, version, expires_at)
+values (:id::uuid, :supervisor_id::uuid, :host, :pid::integer, :queues::jsonb, :kinds::jsonb, :capabilities::jsonb, :concurrency::integer, :version,
+        coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => :ttl::float8))
+on conflict (id) do nothing

@@ -1,0 +1,60 @@
+"""The statements about workers, as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from tenure.store.query import Query, array_literal
+
+Death = Literal["crashed", "stopped"]
+
+MAX_CRASHES = 3
+"""A job whose worker died so many times while running it is set aside instead of killing the next one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    id: str
+    supervisor_id: str
+    host: str
+    pid: int
+    queues: Sequence[str]
+    kinds: Sequence[str]
+    capabilities: Sequence[str]
+    concurrency: int
+    version: str
+
+
+def register(worker: Registration, ttl: float, *, now: datetime | None = None) -> Query:
+    values = {
+        "id": worker.id,
+        "supervisor_id": worker.supervisor_id,
+        "host": worker.host,
+        "pid": worker.pid,
+        "queues": json.dumps(list(worker.queues)),
+        "kinds": json.dumps(list(worker.kinds)),
+        "capabilities": json.dumps(list(worker.capabilities)),
+        "concurrency": worker.concurrency,
+        "version": worker.version,
+        "ttl": ttl,
+        "now": now,
+    }
+    return Query("workers/register_worker", values)
+
+
+def renew(ids: Iterable[str], queues: Iterable[str], ttl: float, *, now: datetime | None = None) -> Query:
+    values = {"ids": array_literal(list(ids)), "queues": array_literal(list(queues)), "ttl": ttl, "now": now}
+    return Query("workers/renew_workers", values)
+
+
+def condemn(worker_id: str, supervisor_id: str, how: Death, *, now: datetime | None = None) -> Query:
+    return Query("workers/condemn_worker", {"id": worker_id, "supervisor_id": supervisor_id, "how": how, "now": now})
+
+
+def return_jobs(worker_id: str | None, *, channel: str, limit: int = 500) -> Query:
+    values = {"worker_id": worker_id, "limit": limit, "max_crashes": MAX_CRASHES, "channel": channel}
+    return Query("jobs/return_jobs", values)

@@ -1,0 +1,105 @@
+"""Claims jobs into free slots, from where the pending ones begin."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import uuid4
+
+from tenure.model.kinds import Registry
+from tenure.store import jobs
+from tenure.store.link import Link
+from tenure.store.query import array_literal
+from tenure.worker.cursors import FULL_SWEEP_EVERY, Cursors, Signals
+from tenure.worker.runs import Run
+
+log = logging.getLogger("tenure")
+
+
+Which = Literal["all", "healthy", "suspects"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What a worker serves."""
+
+    queues: Sequence[str]
+    capabilities: Sequence[str] = ()
+    jobs: Which = "all"
+    """Suspects are jobs that were in two crashes. A supervisor runs them alone, in a process of their own, so that only
+    their own crash can condemn them."""
+
+
+class WorkerCondemned(Exception):  # noqa: N818
+    """The worker's lease ran out or was taken away: nothing may be claimed under this id any more."""
+
+
+class Claimer:
+    def __init__(self, link: Link, kinds: Registry, scope: Scope, worker_id: str) -> None:
+        self._link = link
+        self._kinds = kinds
+        self._scope = scope
+        self._worker_id = worker_id
+        self._cursors = Cursors(scope.queues)
+        self._reported: set[str] = set()
+        self._next_survey = 0.0
+
+    async def claim(self, limit: int) -> list[Run]:
+        """At most `limit` jobs, highest priority first, FIFO inside."""
+        if time.monotonic() >= self._next_survey:
+            await self._survey()
+        claim_id = str(uuid4())
+        plan = self._cursors.plan(time.monotonic())
+        began = time.monotonic()
+        rows = await self._link.fetch(
+            jobs.claim(
+                worker_id=self._worker_id,
+                claim_id=claim_id,
+                lanes=plan.to_json(),
+                limit=limit,
+                kinds=array_literal(list(self._kinds)),
+                capabilities=array_literal(list(self._scope.capabilities)),
+                leases=self._leases(),
+                which=self._scope.jobs,
+            )
+        )
+        signals = Signals.read(rows[0][0])
+        found = [row[1:] for row in rows if row[1] is not None]
+        self._learn(plan, found, limit, signals, began)
+        return [Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found]
+
+    def _learn(self, plan: Any, found: list[tuple[Any, ...]], limit: int, signals: Signals, began: float) -> None:
+        if not signals.holds:
+            raise WorkerCondemned
+        if len(found) > limit:
+            log.critical("claimed %d jobs for %d slots: please report this", len(found), limit)
+        # An UPDATE returns its rows in no certain order.
+        found.sort(key=lambda row: (-row[3], row[4]))
+        now = time.monotonic()
+        self._cursors.learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=now - began)
+
+    def _leases(self) -> str:
+        return json.dumps({name: kind.lease.total_seconds() for name, kind in self._kinds.items() if kind.lease})
+
+    async def _survey(self) -> None:
+        """Meets the priorities that wait, and names once each kind that nobody here can run."""
+        self._next_survey = time.monotonic() + FULL_SWEEP_EVERY
+        kinds = array_literal(list(self._kinds))
+        for queue, priority, unknown in await self._link.fetch(jobs.survey(json.dumps(list(self._scope.queues)), kinds)):
+            self._cursors.meet(queue, priority)
+            self._report(queue, json.loads(unknown or "[]"))
+
+    def _report(self, queue: str, unknown: Iterable[str]) -> None:
+        for kind in unknown:
+            if kind not in self._reported:
+                self._reported.add(kind)
+                log.warning(
+                    "queue %r holds jobs of kind %r, which this worker does not know: they are left for others. "
+                    "Start a worker whose app defines it, or import the module that does",
+                    queue,
+                    kind,
+                )

@@ -1,0 +1,170 @@
+"""Where to look for pending jobs without walking over what is gone.
+
+PostgreSQL keeps the index entries of claimed jobs for as long as any old snapshot may want them, and every claim from the
+front walks over them all. So a worker remembers, for each queue and priority, from which position on pending jobs may
+stand, and claims from there. That is safe because of four rules:
+
+- **late arrivals** (a transaction took its position early and committed late) are found by a sweep from the *floor*, the
+  position below which every transaction that was under way has ended. Read by PostgreSQL's own snapshot: never a guess.
+- **returned jobs** (crash, shutdown) keep their place, so each return moves the queue's `returns` counter, which every
+  claim reads: the cursors of that queue go back to the start.
+- **unknown priorities**: between the known priorities lie gaps, looked into from the start at every claim. They are empty,
+  so that costs a probe each; a job found there, or by the survey now and then, makes its priority known.
+- **all else** (another worker's claim that was rolled back) is found by a full sweep now and then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+HIGHEST, LOWEST = 100, 0
+
+Place = tuple[str, int, int]
+"""Queue, priority and position of a job."""
+
+SWEEP_EVERY = 1.0
+"""Seconds between sweeps from the floor: half of the promised 2 s for late arrivals."""
+
+FULL_SWEEP_EVERY = 30.0
+"""Seconds between sweeps from the very start."""
+
+FULL_SWEEP_SHARE = 50
+"""A full sweep that took long is repeated after so many times its own length: it never costs more than 2 %."""
+
+
+@dataclass(slots=True)
+class Signals:
+    """What a claim tells beside its jobs."""
+
+    holds: bool
+    returns: dict[str, int]
+    paused: list[str]
+    position: int
+    xmin: int
+    xmax: int
+
+    @staticmethod
+    def read(text: str) -> Signals:
+        told = json.loads(text)
+        return Signals(told["holds"], told["returns"] or {}, told["paused"] or [], told["position"], told["xmin"], told["xmax"])
+
+
+@dataclass(slots=True)
+class Floor:
+    """The position below which nothing can appear any more by a late commit.
+
+    A mark is (position, xmax): everything up to `position` was taken by transactions numbered below `xmax`. When the
+    oldest transaction still under way is no older than that, they have all ended.
+    """
+
+    position: int = 0
+    _seen: int = 0
+    _marks: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=64))
+
+    def note(self, signals: Signals) -> None:
+        # The position comes from the claim before: it was read before this snapshot was taken, so its takers are older.
+        if self._seen and (not self._marks or self._marks[-1][1] < signals.xmax) and len(self._marks) < 64:
+            self._marks.append((self._seen, signals.xmax))
+        self._seen = signals.position
+        while self._marks and self._marks[0][1] <= signals.xmin:
+            self.position = max(self.position, self._marks.popleft()[0] + 1)
+
+
+class Cursors:
+    """For one worker: its queues, the priorities it has met, and where each of them begins."""
+
+    def __init__(self, queues: Iterable[str]) -> None:
+        self.queues = list(queues)
+        self._starts: dict[str, dict[int, int]] = {queue: {} for queue in self.queues}
+        self._returns: dict[str, int] = {}
+        self._floor = Floor()
+        self._seen_position = 0
+        self._swept_at = 0.0
+        self._next_full_sweep = 0.0
+
+    def plan(self, now: float) -> Plan:
+        """The lanes of the next claim, highest priority first. Queues take turns at being first among equals."""
+        full = now >= self._next_full_sweep
+        sweep = full or now - self._swept_at >= SWEEP_EVERY
+        if sweep:
+            self._swept_at = now
+        ceiling = 0 if full else self._floor.position if sweep else None
+        lanes = [lane for queue in self.queues for lane in self._lanes(queue, ceiling)]
+        lanes.sort(key=lambda lane: -lane.high)
+        if len(self.queues) > 1:
+            self.queues.append(self.queues.pop(0))
+        return Plan(lanes, full=full)
+
+    def _lanes(self, queue: str, ceiling: int | None) -> Iterable[Lane]:
+        high = HIGHEST
+        for priority in sorted(self._starts[queue], reverse=True):
+            if high > priority:
+                yield Lane(queue, high, priority + 1, 0)
+            start = self._starts[queue][priority]
+            yield Lane(queue, priority, priority, start if ceiling is None else min(start, ceiling))
+            high = priority - 1
+        if high >= LOWEST:
+            yield Lane(queue, high, LOWEST, 0)
+
+    def learn(self, plan: Plan, claimed: list[Place], limit: int, signals: Signals, *, now: float, took: float) -> None:
+        """Takes in what a claim gave, and how long it took."""
+        if not signals.holds:
+            return  # nothing was looked at
+        if plan.full:
+            self._next_full_sweep = now + max(FULL_SWEEP_EVERY, FULL_SWEEP_SHARE * took)
+        for queue, priority, position in claimed:
+            starts = self._starts[queue]
+            starts[priority] = max(starts.get(priority, 0), position + 1)
+        self._pass_exhausted(plan, claimed, limit, signals.paused)
+        self._seen_position = signals.position
+        self._floor.note(signals)
+        for queue, returns in signals.returns.items():
+            if self._returns.get(queue) != returns:
+                self._returns[queue] = returns
+                if queue in self._starts:
+                    self.rewind(queue)
+
+    def meet(self, queue: str, priority: int) -> None:
+        """There are jobs of this priority, ours or not: from now on it is a lane of its own."""
+        self._starts[queue].setdefault(priority, 0)
+
+    def rewind(self, queue: str) -> None:
+        self._starts[queue] = dict.fromkeys(self._starts[queue], 0)
+
+    def _pass_exhausted(self, plan: Plan, claimed: list[Place], limit: int, paused: list[str]) -> None:
+        """Known lanes that were read to their end begin after the newest position that was known before this claim:
+        whatever else stood there was not for us."""
+        met = {(queue, priority) for queue, priority, _ in claimed}
+        last = len(plan.lanes) if len(claimed) < limit else max(plan.place_of(*lane) for lane in met)
+        for lane in plan.lanes[:last]:
+            if lane.high == lane.low and lane.high in self._starts[lane.queue] and lane.queue not in paused:
+                starts = self._starts[lane.queue]
+                starts[lane.high] = max(starts[lane.high], self._seen_position + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    queue: str
+    high: int
+    low: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    lanes: list[Lane]
+    full: bool
+
+    def place_of(self, queue: str, priority: int) -> int:
+        return next(i for i, lane in enumerate(self.lanes) if lane.queue == queue and lane.low <= priority <= lane.high)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            [
+                {"place": place, "queue": lane.queue, "high": lane.high, "low": lane.low, "start": lane.start}
+                for place, lane in enumerate(self.lanes)
+            ]
+        )

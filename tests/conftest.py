@@ -1,0 +1,97 @@
+"""Real PostgreSQL for every test: an embedded server for the whole run, a database of its own for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from tenure import Tenure
+from tenure.embedded import EmbeddedServer
+from tenure.store.migrator import migrate
+from tenure.store.place import Place
+from tests.waiting import until
+
+
+@pytest.fixture(scope="session")
+def server_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`TENURE_TEST_DSN` (its user must be allowed to create databases), or an embedded server shared by all test processes."""
+    if given := os.environ.get("TENURE_TEST_DSN"):
+        yield given
+        return
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with EmbeddedServer(shared / "server", durable=False) as server:
+        yield server.dsn
+
+
+@pytest.fixture(scope="session")
+def template(server_dsn: str) -> Iterator[str]:
+    """A migrated database that is copied for each test."""
+    name = f"template_{uuid4().hex[:12]}"
+    _admin(server_dsn, f"create database {name}")
+    asyncio.run(migrate(Place.at(make_conninfo(server_dsn, dbname=name))))
+    yield name
+    _admin(server_dsn, f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def dsn(server_dsn: str, template: str) -> Iterator[str]:
+    """A database of this test's own, migrated and empty."""
+    name = f"test_{uuid4().hex[:12]}"
+    _admin(server_dsn, f"create database {name} template {template}")
+    yield make_conninfo(server_dsn, dbname=name)
+    _admin(server_dsn, f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def place(dsn: str) -> Place:
+    return Place.at(dsn)
+
+
+@pytest.fixture
+def app(dsn: str) -> Tenure:
+    return Tenure(dsn)
+
+
+@pytest.fixture
+def sql(dsn: str) -> Iterator[Callable[..., list[tuple[Any, ...]]]]:
+    """Runs SQL beside the product, on a connection of the test's own: `sql("select ...", value, ...)`."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+
+        def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+            cursor = connection.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else []
+
+        yield run
+
+
+@pytest.fixture
+def states(sql: Callable[..., list[tuple[Any, ...]]]) -> Callable[[], dict[str, int]]:
+    """How many jobs are in which state."""
+    return lambda: dict(sql("select state, count(*) from tenure.all_jobs group by state"))
+
+
+@pytest.fixture
+def eventually() -> Callable[..., Awaitable[Any]]:
+    return until
+
+
+def _admin(dsn: str, statement: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder for an app that worker processes load."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder

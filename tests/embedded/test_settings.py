@@ -1,0 +1,84 @@
+import subprocess
+import sys
+
+import psycopg
+import pytest
+
+from tenure.embedded import EmbeddedServer, binaries, find_binaries
+from tenure.embedded.launch import GUARDIAN
+from tenure.model.errors import ConfigError
+
+from .conftest import SOURCE
+
+LOSABLE = ("fsync", "synchronous_commit", "full_page_writes")
+
+
+def shown(server, *names):
+    with psycopg.connect(server.dsn) as connection:
+        return [connection.execute(f"show {name}").fetchone()[0] for name in names]
+
+
+@pytest.mark.parametrize(("durable", "expected"), [(True, "on"), (False, "off")])
+def test_durable_decides_about_syncing(home, durable, expected):
+    with EmbeddedServer(home, durable=durable, settings={"work_mem": "7MB"}) as server:
+        assert shown(server, *LOSABLE) == [expected] * 3
+        assert shown(server, "work_mem", "max_connections") == ["7MB", "200"]
+
+
+def test_other_settings_share_the_server_as_it_is(home):
+    with EmbeddedServer(home, durable=False), EmbeddedServer(home, settings={"work_mem": "7MB"}) as second:
+        assert shown(second, "fsync", "work_mem") == ["off", "4MB"]
+
+
+def test_settings_that_would_open_the_server_are_refused(workshop):
+    with pytest.raises(ConfigError, match="Listen-Addresses, port"):
+        EmbeddedServer(workshop, settings={"port": "1", "Listen-Addresses": "*"})
+
+
+def test_the_dsn_of_a_server_not_started_says_so(workshop):
+    with pytest.raises(ConfigError, match=r"call start\(\)"):
+        _ = EmbeddedServer(workshop / "home").dsn
+    assert not EmbeddedServer(workshop / "home").status().running
+    assert not (workshop / "home").exists()
+
+
+def test_the_wheel_is_found_without_importing_it():
+    found = find_binaries()
+    assert found.major >= 14
+    assert found.program("postgres").is_file()
+    assert binaries.WHEEL not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"), [(None, "has no program postgres"), ("13.9", "13.9, 14 or newer"), ("", "tell its version")]
+)
+def test_a_wrong_setting_is_an_error_not_a_reason_to_look_elsewhere(workshop, monkeypatch, version, reason):
+    for name in ("postgres", "initdb") if version is not None else ():
+        (workshop / name).write_text(f"#!/bin/sh\necho '{version and f'postgres (PostgreSQL) {version}'}'\n")
+        (workshop / name).chmod(0o755)
+    monkeypatch.setenv("TENURE_PG_BIN", str(workshop))
+    with pytest.raises(ConfigError, match=f"{reason}.*unset it"):
+        EmbeddedServer(workshop / "home").start()
+    assert not (workshop / "home" / "pg").exists()
+
+
+def test_without_any_postgresql_the_ways_out_are_told(monkeypatch):
+    monkeypatch.delenv("TENURE_PG_BIN", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(binaries, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(binaries, "SYSTEM_PATTERNS", ())
+    with pytest.raises(ConfigError, match=r"pg_config.*tenure\[embedded\].*TENURE_PG_BIN.*TENURE_DSN"):
+        find_binaries()
+
+
+def test_the_guardian_needs_the_standard_library_only(workshop):
+    command = [sys.executable, "-I", "-S", GUARDIAN, workshop / "missing"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stderr.endswith("missing is gone\n")
+
+
+def test_importing_the_room_imports_no_driver():
+    code = "import sys, types\nbare = types.ModuleType('tenure')\nbare.__path__ = [sys.argv[1]]\n"
+    code += "sys.modules['tenure'] = bare\nimport tenure.embedded\nprint('psycopg' in sys.modules)"
+    command = [sys.executable, "-c", code, SOURCE / "tenure"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,0 +1,76 @@
+"""Real worker processes for tests: started, watched, signalled, and never left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+class WorkerProcess:
+    """`tenure worker` as a user starts it, in a session of its own so that a test can stop or kill all of it."""
+
+    def __init__(self, folder: Path, dsn: str, *options: str, app: str = "jobs:app", env: dict[str, str] | None = None) -> None:
+        self.log = folder / f"worker-{time.monotonic_ns()}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tenure", "worker", "--app", app, "--dsn", dsn, *options],
+                cwd=folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, **(env or {})},
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text("utf-8", "replace")
+
+    def children(self) -> list[int]:
+        """The worker processes, without the supervisor."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    command = (entry / "cmdline").read_bytes()
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                    if parent == self.pid and b"tenure.manager.child" in command:
+                        found.append(int(entry.name))
+        return sorted(found)
+
+    def signal_all(self, number: int) -> None:
+        """To supervisor and children alike."""
+        for pid in (self.pid, *self.children()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout: float) -> int:
+        return self.process.wait(timeout)
+
+    def kill(self) -> None:
+        """The whole worker, at once, as a machine that loses power."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGCONT)
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+
+@contextmanager
+def worker_process(folder: Path, dsn: str, *options: str, **more: object) -> Iterator[WorkerProcess]:
+    worker = WorkerProcess(folder, dsn, *options, **more)  # type: ignore[arg-type]
+    try:
+        yield worker
+    finally:
+        worker.kill()
