@@ -18,7 +18,7 @@ async def until(look: Callable[[], Any], *, is_: Any = MISSING, within: float = 
         seen = look()
         if inspect.isawaitable(seen):
             seen = await seen
-        if (seen if is_ is MISSING else seen == is_):
+        if seen if is_ is MISSING else seen == is_:
             return seen
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within} s: last seen {seen!r}" + ("" if is_ is MISSING else f", wanted {is_!r}"))

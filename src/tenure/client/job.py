@@ -54,7 +54,7 @@ class Options:
         return "," + json.dumps(given, separators=(",", ":"))[1:-1] + ',"input":'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call(Generic[R]):
     """A job with its arguments, checked and encoded, not yet handed in. Made by `job.call(...)`."""
 
@@ -80,7 +80,7 @@ class _Enqueues(Generic[P, R]):
         """Checks the arguments and encodes them, for `app.enqueue_many`."""
         text = self._kind.input.encode(args, kwargs).decode()
         job_id = uuid7()
-        return Call(job_id, self._kind.name, f'{{"id":"{job_id}"{self._prefix}{text}}}', self._word)
+        return Call(job_id, self._kind.name, f'{{"id":"{job_id.int:032x}"{self._prefix}{text}}}', self._word)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Hands the job in. When this returns, it survives any crash."""

@@ -71,13 +71,17 @@ def launch(binaries: Binaries, home: Home, sockets: Path, account: Account, opti
     deadline = time.monotonic() + START_PATIENCE
     while True:
         began = home.rotated_log_size()
-        started = _await_serving(_spawn(command, home, account), home.data, deadline)
+        postgres = _spawn(command, home, account)
+        started = _await_serving(postgres, home.data, deadline)
         if started:
             log.info("PostgreSQL %s runs on %s (pid %d)", binaries.version, home.data, started.pid)
             return started
         said = home.log_since(began)
         if "is still in use" not in said or time.monotonic() >= deadline:
-            raise ConfigError(f"PostgreSQL did not start; {home.log} ends:\n{said}\nMend what it names and start again")
+            raise ConfigError(
+                f"PostgreSQL did not start (exit status {postgres.returncode}); {home.log} ends:\n"
+                f"{said or '(nothing was written)'}\nMend what it names and start again"
+            )
         # Orphans of a server that was killed are still ending.
         time.sleep(0.1)
 

@@ -13,7 +13,7 @@ from tenure.model.payloads import clean_text, describe_exception
 from tenure.worker.runs import Run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settlement:
     run: Run
     finishing: bool

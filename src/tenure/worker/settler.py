@@ -40,7 +40,8 @@ class Settler:
 
     def add(self, settlement: Settlement) -> None:
         self._waiting.append(settlement)
-        self.beat.wake()
+        if len(self._waiting) == 1:
+            self.beat.wake()
 
     async def flush(self) -> None:
         """Sends all there is, now. Raises `StoreUnavailable` and keeps what could not be sent."""

@@ -26,12 +26,20 @@ create table tenure.jobs (
     error         text,
     input         jsonb       not null default '{}',
     constraint jobs_pkey primary key (id),
-    constraint jobs_live_state check (state in ('scheduled', 'blocked', 'pending', 'claimed', 'running', 'waiting', 'retry', 'dead_letter')),
-    constraint jobs_held check ((state in ('claimed', 'running')) = (claim_id is not null)),
-    constraint jobs_due check (state not in ('scheduled', 'retry') or run_at is not null),
-    constraint jobs_priority check (priority between 0 and 100),
-    constraint jobs_attempts check (attempt >= 0 and max_attempts >= 1),
-    constraint jobs_names check (length(kind) between 1 and 200 and length(queue) between 1 and 200)
+    -- One constraint, the common states first: it is checked on every write.
+    constraint jobs_state check (
+        case state
+            when 'pending' then claim_id is null
+            when 'running' then claim_id is not null
+            when 'claimed' then claim_id is not null
+            when 'scheduled' then claim_id is null and run_at is not null
+            when 'retry' then claim_id is null and run_at is not null
+            when 'dead_letter' then claim_id is null
+            when 'blocked' then claim_id is null
+            when 'waiting' then claim_id is null
+            else false
+        end),
+    constraint jobs_bounds check (priority >= 0 and priority <= 100 and attempt >= 0 and max_attempts >= 1 and kind <> '' and queue <> '')
 ) with (
     -- Room on the page for the claimed version: the update stays on its page and writes less WAL.
     fillfactor = 50,
@@ -152,50 +160,58 @@ $$;
 -- enqueue: the one door by which jobs come in, for every driver and language.
 --   jobs   a JSON array of objects: kind (required), input, queue, priority, capability, max_attempts, id, and
 --          delay (seconds) or run_at for later. What is left out takes its default.
---   again  true when the outcome of an earlier call with the same ids is unknown: then a job that has already finished
---          and moved to history is not made a second time.
--- Returns one row per given job, in order; existed tells that a job with this id was there before.
+--   again  true when the outcome of an earlier call with the same ids is unknown: what that call did write, even if it has
+--          finished since, is not written a second time.
+-- Returns one row per job written or met, in the given order; existed tells that it was there before.
 create function tenure.enqueue(jobs text, again boolean default false)
 returns table (id uuid, existed boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
+declare
+    fresh text;
 begin
-    -- The transaction id must be older than any position it takes: workers rely on that order to know
-    -- below which position nothing can appear any more.
-    perform pg_current_xact_id();
-
-    return query
-    with given as materialized (
-        select row_number() over () as place, coalesce(g.id, tenure.uuid7()) as id, g.kind, g.queue, g.priority, g.capability,
-               g.max_attempts, g.input,
-               coalesce(g.run_at, clock_timestamp() + make_interval(secs => g.delay)) as run_at
-          from json_to_recordset(jobs::json) as g(id uuid, kind text, queue text, priority smallint, capability text,
-               max_attempts integer, delay double precision, run_at timestamptz, input jsonb)),
-    written as (
+    if not again then
+        -- The transaction id must be older than any position it takes: workers rely on that order to know
+        -- below which position nothing can appear any more.
+        perform pg_current_xact_id();
+        return query
         insert into tenure.jobs (id, state, position, run_at, kind, queue, priority, capability, max_attempts, input)
-        select g.id,
-               case when later then 'scheduled' else 'pending' end,
-               case when later then 0 else nextval('tenure.job_position') end,
-               case when later then g.run_at end,
+        select coalesce(g.id, tenure.uuid7()),
+               case when due.later is null then 'pending' else 'scheduled' end,
+               case when due.later is null then nextval('tenure.job_position') else 0 end,
+               due.later,
                g.kind, coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
                coalesce(g.max_attempts, 3), coalesce(g.input, '{}')
-          from given g
-         cross join lateral (select coalesce(g.run_at > clock_timestamp(), false)) as due(later)
-        on conflict (id) do nothing
-        returning id)
-    select g.id, w.id is null
-      from given g left join written w on w.id = g.id
-     order by g.place;
-
-    if again then
-        -- A new statement sees whatever had to happen before our insert could succeed: a job that
-        -- finished in between stands in history by now, and its second coming is taken back.
-        delete from tenure.jobs j
-         using json_to_recordset(jobs::json) as g(id uuid), tenure.history h
-         where j.id = g.id and h.id = g.id;
+          from json_to_recordset(jobs::json) as g(id uuid, kind text, queue text, priority smallint, capability text,
+               max_attempts integer, delay double precision, run_at timestamptz, input jsonb)
+         cross join lateral (select coalesce(g.run_at, clock_timestamp() + make_interval(secs => g.delay)) as run_at) as given
+         cross join lateral (select case when given.run_at > clock_timestamp() then given.run_at end as later) as due
+        returning jobs.id, false;
+        return;
     end if;
+
+    loop
+        select coalesce(json_agg(g), '[]')::text into fresh
+          from json_array_elements(jobs::json) g
+         where not exists (select from tenure.jobs j where j.id = (g ->> 'id')::uuid)
+           and not exists (select from tenure.history h where h.id = (g ->> 'id')::uuid);
+        begin
+            return query select e.id, false from tenure.enqueue(fresh, false) e;
+            exit;
+        exception when unique_violation then
+            -- The earlier call was still under way and has committed just now: look again.
+        end;
+    end loop;
+    -- A new statement sees whatever had to happen before our insert could succeed: a job that
+    -- finished in between stands in history by now, and its second coming is taken back.
+    delete from tenure.jobs j
+     using json_to_recordset(fresh::json) as g(id uuid), tenure.history h
+     where j.id = g.id and h.id = g.id;
+    return query
+    select g.id, true from json_to_recordset(jobs::json) as g(id uuid)
+     where g.id not in (select f.id from json_to_recordset(fresh::json) as f(id uuid) where f.id is not null);
 end
 $$;
 

@@ -2,6 +2,7 @@
 --   :lanes  where to look, in this order: priorities high..low of a queue, from position start on. One lane is a single
 --           known priority from the worker's cursor; the gaps between known priorities are lanes that start at 0.
 -- Always returns a row: the first column tells the returns counters of the queues, and what the cursors need to know.
+-- The rows are locked by this very statement, so their places (ctid) hold still until they are updated.
 -- The share lock on the worker's row keeps the reaper from condemning the worker while it claims.
 with holder as materialized (
     select w.id
@@ -15,10 +16,10 @@ lanes as materialized (
      where q.paused_at is null and exists (select from holder)
      order by l.place),
 picked as materialized (
-    select c.id
+    select c.place
       from lanes l
      cross join lateral (
-        select j.id
+        select j.ctid as place
           from tenure.jobs j
          where j.state = 'pending' and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
@@ -34,9 +35,10 @@ claimed as (
        set state = 'running', claim_id = :claim_id::uuid, worker_id = :worker_id::uuid,
            fence = j.fence + 1, attempt = j.attempt + 1,
            started_at = coalesce(:now::timestamptz, clock_timestamp()),
-           lease_until = coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => (:leases::json ->> j.kind)::float8)
+           lease_until = case when :leases::text <> '{}'
+                              then coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
       from picked p
-     where j.id = p.id
+     where j.ctid = p.place
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input)
 select s.signals, c.*
   from (select json_build_object(
