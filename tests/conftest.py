@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,16 +21,25 @@ from tenure.store.migrator import migrate
 from tenure.store.place import Place
 from tests.waiting import until
 
+HOME = "TENURE_TEST_HOME"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process makes the folder of the server that all test processes share."""
+    if HOME not in os.environ:
+        os.environ[HOME] = tempfile.mkdtemp(prefix="tenure-tests-")
+        # As root the server runs under another account, which must be able to pass.
+        Path(os.environ[HOME]).chmod(0o711)
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(HOME), ignore_errors=True))
+
 
 @pytest.fixture(scope="session")
-def server_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server_dsn() -> Iterator[str]:
     """`TENURE_TEST_DSN` (its user must be allowed to create databases), or an embedded server shared by all test processes."""
     if given := os.environ.get("TENURE_TEST_DSN"):
         yield given
         return
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with EmbeddedServer(shared / "server", durable=False) as server:
+    with EmbeddedServer(Path(os.environ[HOME]) / "server", durable=False) as server:
         yield server.dsn
 
 

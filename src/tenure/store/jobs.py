@@ -59,3 +59,7 @@ def find(job_id: str) -> Query:
 
 def survey(queues: str, kinds: str) -> Query:
     return Query("queues/survey_queues", {"queues": queues, "kinds": kinds})
+
+
+def count_states(since: str) -> Query:
+    return Query("jobs/count_states", {"since": since})

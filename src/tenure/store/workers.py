@@ -58,3 +58,7 @@ def condemn(worker_id: str, supervisor_id: str, how: Death, *, now: datetime | N
 def return_jobs(worker_id: str | None, *, channel: str, limit: int = 500) -> Query:
     values = {"worker_id": worker_id, "limit": limit, "max_crashes": MAX_CRASHES, "channel": channel}
     return Query("jobs/return_jobs", values)
+
+
+def count_held() -> Query:
+    return Query("workers/count_held")

@@ -167,6 +167,8 @@ class Engine:
         return self._idle_rest()
 
     def _free_slots(self) -> int:
+        if self._scope.jobs == "suspects" and (self._runs or self._settler.backlog):
+            return 0  # alone means alone: the outcome of the one before must be safe before the next may kill us
         # Unsettled outcomes count when they pile up: while PostgreSQL cannot take results, it gives no new work either.
         overdue = max(0, self._settler.backlog - 4 * self._settings.concurrency)
         free = self._settings.concurrency - len(self._runs) - self._lingering - overdue

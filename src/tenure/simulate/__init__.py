@@ -1,0 +1,1 @@
+"""Work to practise on. Uses public names only, as any app would."""
