@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -22,7 +23,7 @@ P = ParamSpec("P")  # the same without the context: what is enqueued
 T = TypeVar("T")  # what a direct call gives: a value or an awaitable
 R = TypeVar("R")  # what the job results in
 
-MOST_AT_ONCE = 100_000
+CHUNK = 500  # jobs a statement: small enough for the socket to take at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,10 +159,16 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
 
 
 async def enqueue_many(door: Door, calls: Iterable[Call[Any]]) -> list[Handle[Any]]:
-    """All of them, or none, in one transaction."""
-    batch = list(calls)
-    if len(batch) > MOST_AT_ONCE:
-        raise ConfigError(f"{len(batch)} jobs at once: hand in at most {MOST_AT_ONCE} in one call")
-    if batch:
-        await door.session().enqueue([call.text for call in batch], {call.word for call in batch})
-    return [Handle(call.id, call.kind, door) for call in batch]
+    """All of them, or none, in one transaction. A generator is drawn from while earlier jobs are being written."""
+    handles: list[Handle[Any]] = []
+    told: set[str] = set()
+
+    def chunks() -> Iterator[str]:
+        source = iter(calls)
+        while chunk := list(islice(source, CHUNK)):
+            handles.extend(Handle(call.id, call.kind, door) for call in chunk)
+            told.update(call.word for call in chunk)
+            yield "[" + ",".join([call.text for call in chunk]) + "]"
+
+    await door.session().enqueue_bulk(chunks(), told)
+    return handles

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
+from tenure.client.bulk import enqueue_bulk
 from tenure.client.enqueuer import Enqueuer
 from tenure.store.link import Link
 from tenure.store.notifier import Notifier
@@ -24,6 +26,12 @@ class Session:
 
     async def enqueue(self, texts: list[str], words: set[str]) -> None:
         await self._enqueuer.enqueue(texts)
+        for word in words:
+            self._notifier.tell(word)
+
+    async def enqueue_bulk(self, chunks: Iterator[str], words: set[str]) -> None:
+        """`words` may still grow while the chunks are drawn."""
+        await enqueue_bulk(self._enqueue_link, chunks)
         for word in words:
             self._notifier.tell(word)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from psycopg import errors
 
-from tenure.model.errors import TenureError
+from tenure.model.errors import SchemaMismatch, TenureError
 
 # Classes and codes after which the same statement may succeed later, without anyone's doing.
 _OUTAGE_CLASSES = ("08", "57P", "53")
@@ -32,6 +32,16 @@ def is_outage(error: BaseException) -> bool:
 def is_poison(error: BaseException) -> bool:
     """A value in what we sent is refused: the same batch will never go through, but its other rows will."""
     return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(("22", "23", "54"))
+
+
+def words(error: BaseException) -> str:
+    return str(error).strip() or type(error).__name__
+
+
+def schema_missing(error: BaseException) -> SchemaMismatch:
+    from tenure.store.migrator import newest_version  # noqa: PLC0415 - the migrator stands above
+
+    return SchemaMismatch(None, newest_version(), f"run `tenure migrate` ({words(error).splitlines()[0]})")
 
 
 def is_missing_schema(error: BaseException) -> bool:

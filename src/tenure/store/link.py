@@ -7,7 +7,9 @@ A link runs one statement at a time, each in its own transaction. When the conne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -54,25 +56,38 @@ class Link:
 
     async def fetch(self, query: Query) -> list[tuple[Any, ...]]:
         """Runs the statement in a transaction of its own and gives all its rows."""
-        text = statement(query.name, self.place.schema)
-        async with self._turn:
-            try:
-                cursor = self._cursor or await self._open()
-                await cursor.execute(text, query.values)
-                return await cursor.fetchall() if cursor.description else []
-            except (psycopg.Error, OSError) as error:
-                if faults.is_outage(error):
-                    await self._drop()
-                    raise StoreUnavailable(
-                        f"PostgreSQL cannot be reached: {str(error).strip() or type(error).__name__}"
-                    ) from error
-                if faults.is_poison(error):
-                    raise faults.Refused(str(error).strip()) from error
-                raise
-            except BaseException:
-                # Cut off in the middle of a statement: what comes next on this connection is not ours to guess.
+        async with self._turn, self._guarded():
+            return await self._run(self._cursor or await self._open(), query)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Callable[[Query], Awaitable[list[tuple[Any, ...]]]]]:
+        """Several statements as one. Gives what runs them, one at a time."""
+        async with self._turn, self._guarded():
+            cursor = self._cursor or await self._open()
+            async with cursor.connection.transaction():
+                yield partial(self._run, cursor)
+
+    async def _run(self, cursor: psycopg.AsyncCursor[Any], query: Query) -> list[tuple[Any, ...]]:
+        await cursor.execute(statement(query.name, self.place.schema), query.values)
+        return await cursor.fetchall() if cursor.description else []
+
+    @asynccontextmanager
+    async def _guarded(self) -> AsyncIterator[None]:
+        """Tells the driver's errors apart, and never keeps a connection whose state is not known."""
+        try:
+            yield
+        except (psycopg.Error, OSError) as error:
+            if faults.is_outage(error):
                 await self._drop()
-                raise
+                raise StoreUnavailable(f"PostgreSQL cannot be reached: {faults.words(error)}") from error
+            if faults.is_poison(error):
+                raise faults.Refused(faults.words(error)) from error
+            if faults.is_missing_schema(error):
+                raise faults.schema_missing(error) from error
+            raise
+        except BaseException:
+            await self._drop()
+            raise
 
     async def close(self) -> None:
         async with self._turn:

@@ -1,0 +1,70 @@
+"""The command line as a person uses it: real processes, real output, documented exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+
+def tenure(*words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("TENURE_", "PG", "DATABASE_URL"))}
+    return subprocess.run(
+        [sys.executable, "-m", "tenure", *words], cwd=cwd, env={**clean, **env}, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_help_names_every_command():
+    shown = tenure("--help")
+    assert shown.returncode == 0
+    for name in ("demo", "up", "dev", "worker", "migrate", "sql"):
+        assert re.search(rf"^  {name}\s", shown.stdout, re.MULTILINE)
+
+
+def test_migrate_tells_what_it_did_and_then_that_there_is_nothing_to_do(dsn):
+    first = tenure("migrate", "--dsn", dsn, "--schema", "elsewhere", "--json")
+    assert json.loads(first.stdout) == {"version": 1, "ran": ["0001_pre_core", "0001_post_core"]}
+    assert "nothing to do" in tenure("migrate", "--dsn", dsn, "--schema", "elsewhere").stdout
+
+
+def test_without_a_database_a_command_names_the_ways_out(tmp_path):
+    refused = tenure("migrate", cwd=tmp_path)
+    assert refused.returncode == 3
+    for way in ("--dsn", "TENURE_DSN", "tenure.toml", "tenure dev"):
+        assert way in refused.stderr
+
+
+def test_a_database_that_is_away_is_told_in_one_line(tmp_path):
+    away = tenure("migrate", "--dsn", f"host={tmp_path} dbname=nothing")
+    assert away.returncode == 1
+    assert away.stderr.startswith("tenure: PostgreSQL cannot be reached")
+    assert "Traceback" not in away.stderr
+
+
+def test_sql_prints_the_schema_and_the_roles():
+    assert "create table tenure.jobs" in tenure("sql").stdout
+    assert 'create table "My Jobs".jobs' in tenure("sql", "--schema", "My Jobs").stdout
+    assert "create role tenure_enqueue" in tenure("sql", "--roles").stdout
+
+
+@pytest.fixture
+def reachable():
+    """A folder that a server account can reach too, when the tests run as root."""
+    with tempfile.TemporaryDirectory(prefix="tenure-demo-") as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)
+
+
+@pytest.mark.slow
+def test_the_demo_loses_nothing_and_leaves_nothing_running(reachable):
+    played = tenure("demo", cwd=reachable)
+    assert played.returncode == 0, played.stdout + played.stderr
+    assert "Nothing was lost." in played.stdout
+    assert "kill -9" in played.stdout
+    assert str(reachable) not in subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True).stdout
