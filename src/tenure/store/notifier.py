@@ -14,7 +14,9 @@ from tenure.store.query import Query
 
 log = logging.getLogger("tenure")
 
-GAP = 0.05  # a NOTIFY takes a database-wide lock at commit: at most one per 50 ms and process
+# A NOTIFY takes a database-wide lock at commit. So a process that says much says it ever more rarely, and one that
+# speaks now and then is heard at once.
+SHORTEST_GAP, LONGEST_GAP = 0.005, 0.05
 
 
 class Notifier:
@@ -24,6 +26,7 @@ class Notifier:
         self._link = Link(place, "notify", durable=False)
         self._channel = place.channel
         self._words: set[str] = set()
+        self._gap = SHORTEST_GAP
         self.beat = Beat("notifier", self._turn)
 
     def tell(self, word: str) -> None:
@@ -51,5 +54,6 @@ class Notifier:
             except asyncio.CancelledError:
                 self._words |= words  # `close` still says them
                 raise
-            await asyncio.sleep(GAP)
+            await asyncio.sleep(self._gap)
+            self._gap = min(LONGEST_GAP, 2 * self._gap) if self._words else SHORTEST_GAP
         return FOREVER

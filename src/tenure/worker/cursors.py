@@ -16,7 +16,6 @@ stand, and claims from there. That is safe because of four rules:
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -26,7 +25,18 @@ Place = tuple[str, int, int]
 """Queue, priority and position of a job."""
 
 SWEEP_EVERY = 1.0
-"""Seconds between sweeps from the floor: half of the promised 2 s for late arrivals."""
+"""Seconds between sweeps from the floor while there is more work than slots: half of the promised 2 s for late arrivals.
+A worker that has slots to spare sweeps with every claim: two transactions that overlap commit in any order, and the
+second must not wait."""
+
+SWEEP_SHARE = 20
+"""A sweep that took longer than a plain claim is repeated after so many times its length: it never costs more than 5 %."""
+
+PLAIN_CLAIM = 0.005
+"""Seconds that any claim may take; a sweep no longer than that is not worth avoiding."""
+
+MOST_MARKS = 64
+"""How many marks a floor keeps while a long transaction holds it down."""
 
 FULL_SWEEP_EVERY = 30.0
 """Seconds between sweeps from the very start."""
@@ -57,20 +67,25 @@ class Floor:
     """The position below which nothing can appear any more by a late commit.
 
     A mark is (position, xmax): everything up to `position` was taken by transactions numbered below `xmax`. When the
-    oldest transaction still under way is no older than that, they have all ended.
+    oldest transaction still under way is no older than that, they have all ended, and whoever looks now sees their jobs.
+    So only a sweep, which looks from the old floor on, may raise the floor.
     """
 
     position: int = 0
     _seen: int = 0
-    _marks: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=64))
+    _marks: list[tuple[int, int]] = field(default_factory=list)
 
     def note(self, signals: Signals) -> None:
         # The position comes from the claim before: it was read before this snapshot was taken, so its takers are older.
-        if self._seen and (not self._marks or self._marks[-1][1] < signals.xmax) and len(self._marks) < 64:
+        if self._seen:
+            del self._marks[MOST_MARKS - 1 :]  # the newest mark gives way to a newer one
             self._marks.append((self._seen, signals.xmax))
         self._seen = signals.position
+
+    def rise(self, signals: Signals) -> None:
+        """After a sweep: up to the newest mark whose transactions this sweep has seen the end of."""
         while self._marks and self._marks[0][1] <= signals.xmin:
-            self.position = max(self.position, self._marks.popleft()[0] + 1)
+            self.position = max(self.position, self._marks.pop(0)[0] + 1)
 
 
 class Cursors:
@@ -82,29 +97,33 @@ class Cursors:
         self._returns: dict[str, int] = {}
         self._floor = Floor()
         self._seen_position = 0
-        self._swept_at = 0.0
+        self._next_sweep = 0.0
         self._next_full_sweep = 0.0
 
     def plan(self, now: float) -> Plan:
         """The lanes of the next claim, highest priority first. Queues take turns at being first among equals."""
         full = now >= self._next_full_sweep
-        sweep = full or now - self._swept_at >= SWEEP_EVERY
+        sweep = full or now >= self._next_sweep
         if sweep:
-            self._swept_at = now
-        ceiling = 0 if full else self._floor.position if sweep else None
-        lanes = [lane for queue in self.queues for lane in self._lanes(queue, ceiling)]
+            self._lower(0 if full else self._floor.position)
+        lanes = [lane for queue in self.queues for lane in self._lanes(queue)]
         lanes.sort(key=lambda lane: -lane.high)
         if len(self.queues) > 1:
             self.queues.append(self.queues.pop(0))
-        return Plan(lanes, full=full)
+        return Plan(lanes, sweep=sweep, full=full)
 
-    def _lanes(self, queue: str, ceiling: int | None) -> Iterable[Lane]:
+    def _lower(self, ceiling: int) -> None:
+        """A sweep goes on over several claims where the slots are filled before its end."""
+        for starts in self._starts.values():
+            for priority, start in starts.items():
+                starts[priority] = min(start, ceiling)
+
+    def _lanes(self, queue: str) -> Iterable[Lane]:
         high = HIGHEST
         for priority in sorted(self._starts[queue], reverse=True):
             if high > priority:
                 yield Lane(queue, high, priority + 1, 0)
-            start = self._starts[queue][priority]
-            yield Lane(queue, priority, priority, start if ceiling is None else min(start, ceiling))
+            yield Lane(queue, priority, priority, self._starts[queue][priority])
             high = priority - 1
         if high >= LOWEST:
             yield Lane(queue, high, LOWEST, 0)
@@ -115,11 +134,16 @@ class Cursors:
             return  # nothing was looked at
         if plan.full:
             self._next_full_sweep = now + max(FULL_SWEEP_EVERY, FULL_SWEEP_SHARE * took)
+        if plan.sweep:
+            busy = len(claimed) == limit
+            self._next_sweep = now + max(SWEEP_EVERY if busy else 0.0, SWEEP_SHARE * took if took > PLAIN_CLAIM else 0.0)
         for queue, priority, position in claimed:
             starts = self._starts[queue]
             starts[priority] = max(starts.get(priority, 0), position + 1)
         self._pass_exhausted(plan, claimed, limit, signals.paused)
         self._seen_position = signals.position
+        if plan.sweep:
+            self._floor.rise(signals)
         self._floor.note(signals)
         for queue, returns in signals.returns.items():
             if self._returns.get(queue) != returns:
@@ -156,6 +180,7 @@ class Lane:
 @dataclass(frozen=True, slots=True)
 class Plan:
     lanes: list[Lane]
+    sweep: bool
     full: bool
 
     def place_of(self, queue: str, priority: int) -> int:
