@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format bench chaos docs clean
 
 help:
 	@grep -E '^#  ' Makefile | cut -c4-
@@ -33,7 +33,7 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pyright --level error
+	$(BIN)/basedpyright --level error
 	$(BIN)/lint-imports --no-logo
 
 format: setup
@@ -42,6 +42,14 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Faults on real processes and a real server: kill -9, SIGSTOP, restarts, lost answers.
+chaos: setup
+	$(BIN)/pytest tests/manager tests/outages $(ARGS)
+
+# Runs every code block of the README and the docs.
+docs: setup
+	$(BIN)/pytest tests/docs
 
 clean:
 	rm -rf $(VENV) .tenure .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 from tenure.cli import options
 from tenure.cli.worker import tell_ready
 from tenure.embedded import EmbeddedServer
+from tenure.manager.ask import dsn_in_code
 from tenure.manager.logs import set_up_logging
 from tenure.manager.loops import run_loop
 from tenure.manager.reload import watch_files
@@ -56,9 +58,10 @@ def dev(dsn: str | None, schema: str | None, processes: int | None, **serving: A
 
 def _run(dsn: str | None, schema: str | None, processes: int | None, *, reload: bool, **serving: Any) -> int:
     set_up_logging()
-    with database_or_embedded(dsn, schema) as settings:
+    spec = options.child_spec({"schema": schema}, **serving)
+    with database_or_embedded(dsn or dsn_in_code(spec.app, spec.folder), schema) as settings:
         asyncio.run(migrate(settings.place))
-        spec = options.child_spec({"dsn": settings.dsn, "schema": schema}, **serving)
+        spec = replace(spec, flags={**spec.flags, "dsn": settings.dsn})
         return run_loop(_supervise(spec, processes or settings.workers.default_count, reload=reload))
 
 
