@@ -133,6 +133,7 @@ class InProcessWorker:
         if engine is not None:
             query = workers.renew([engine.worker_id], self._scope.queues, self._settings.workers.lease_timeout_seconds)
             [(renewed, _suspects)] = await self._link.fetch(query)
+            self._leader.contact.touch()
             if engine.worker_id not in renewed:
                 await self._replace(engine)
         return jittered(self._settings.workers.renew_every)

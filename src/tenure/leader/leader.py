@@ -30,8 +30,8 @@ class Leader:
     def __init__(self, place: Place, *, retention: float, duties: Sequence[Duty] | None = None) -> None:
         self.holder = str(uuid4())
         self._link = Link(place, "leader")
-        self._contact = Contact()
-        self._duties = {duty.name: duty for duty in duties or (Stager(), Reaper(self._contact), Cleaner(retention))}
+        self.contact = Contact()
+        self._duties = {duty.name: duty for duty in duties or (Stager(), Reaper(self.contact), Cleaner(retention))}
         self._terms: dict[str, Term] = {}
         self._candidacy = Beat("election", self._stand)
         self._beats = {name: Beat(name, partial(self._do, duty)) for name, duty in self._duties.items()}
@@ -66,9 +66,9 @@ class Leader:
         try:
             [(won, next_free)] = await self._link.fetch(leases.acquire(self.holder, missing))
         except StoreUnavailable:
-            self._contact.broke()
+            self.contact.broke()
             raise
-        self._contact.touch()
+        self.contact.touch()
         for name, term in json.loads(won).items():
             self._terms[name] = Term(name, self.holder, term, self._duties[name].ttl)
             log.info("leading %s, term %d", name, term)
@@ -83,7 +83,7 @@ class Leader:
         try:
             report = await duty.run_once(self._link, term)
         except StoreUnavailable:
-            self._contact.broke()
+            self.contact.broke()
             raise
         if not report.holds:
             log.warning("no longer leading %s, term %d", duty.name, term.term)

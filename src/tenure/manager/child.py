@@ -19,6 +19,7 @@ from tenure.manager.spec import ChildSpec, Hello
 from tenure.manager.wire import Wire
 from tenure.model.errors import TenureError
 from tenure.model.kinds import Registry
+from tenure.model.payloads import clean_text
 from tenure.settings import Settings
 from tenure.store.wakeups import Wakeups
 from tenure.worker.claimer import Scope
@@ -74,6 +75,9 @@ class Child:
         if welcome is None or "worker_id" not in welcome:
             return 0
         await self._work(app.kinds, settings, hello, spec, welcome["worker_id"])
+        # Said only here: a handler that calls os._exit(0) looks like a stop, and is a crash.
+        self._wire.send(bye=True)
+        await self._wire.drained()
         return 0
 
     async def _work(self, kinds: Registry, settings: Settings, hello: Hello, spec: ChildSpec, worker_id: str) -> None:
@@ -105,7 +109,7 @@ class Child:
             self._engine.hear(word)
 
     def _unusable(self, why: str) -> int:
-        self._wire.send(unusable=why)
+        self._wire.send(unusable=clean_text(why))
         return UNUSABLE
 
     async def _obey(self, engine: Engine) -> None:
@@ -119,8 +123,11 @@ class Child:
         os._exit(0)  # the supervisor is gone, and our lease with it
 
     def _leave(self, grace: float) -> None:
-        if self._stop.is_set() and self._engine is not None:
-            self._engine.hurry()  # asked once more: now
+        """The same wish may come twice, by a signal to the whole group and from the supervisor; only none at all hurries."""
+        if self._stop.is_set():
+            if grace == 0.0 and self._engine is not None:
+                self._engine.hurry()
+            return
         self._grace = grace
         self._stop.set()
 

@@ -16,6 +16,8 @@ from tenure.manager.wire import Wire
 from tenure.model.errors import ConfigError
 from tenure.model.ids import uuid7
 
+LAST_WORDS = 0.2  # seconds to read what an ended process still said
+
 
 class ChildProcess:
     def __init__(self, spec: ChildSpec) -> None:
@@ -26,6 +28,7 @@ class ChildProcess:
         self.running = 0
         self.serving = False
         """It has been given its worker id: from here on it may hold jobs."""
+        self.said_bye = False
         self.hello: Hello | None = None
 
     @property
@@ -50,8 +53,11 @@ class ChildProcess:
 
     async def greeted(self) -> Hello | None:
         """What the child says of its app; None when it died first. Raises when the app cannot be used."""
-        message = await anext(self._inbox, None)
-        match message:
+        first = asyncio.ensure_future(anext(self._inbox, None))
+        ended = asyncio.ensure_future(self._process.wait())
+        await asyncio.wait([first, ended], return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        match await first if first.done() else None:
             case {"hello": told}:
                 self.hello = Hello(**told)
                 return self.hello
@@ -71,7 +77,13 @@ class ChildProcess:
         return self._process.returncode
 
     async def watch(self, condemned: Callable[[], None]) -> None:
-        """Follows its signs of life until it ends."""
+        """Follows its signs of life until it ends. The end of the line is no sign: a process it forked may hold it open."""
+        reading = asyncio.ensure_future(self._read(condemned))
+        await self._process.wait()
+        await asyncio.wait([reading], timeout=LAST_WORDS)
+        reading.cancel()
+
+    async def _read(self, condemned: Callable[[], None]) -> None:
         async for message in self._inbox:
             match message:
                 case {"beat": running}:
@@ -79,7 +91,11 @@ class ChildProcess:
                     self.running = running
                 case {"condemned": _}:
                     condemned()
-        await self._process.wait()
+                case {"bye": _}:
+                    self.said_bye = True
+
+    def close(self) -> None:
+        self._wire.close()
 
     def stop(self, grace: float) -> None:
         self._wire.send(stop=grace)

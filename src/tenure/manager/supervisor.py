@@ -32,7 +32,8 @@ from tenure.version import __version__
 
 log = logging.getLogger("tenure")
 
-EXIT_OK, EXIT_APP, EXIT_SCHEMA = 0, 3, 4
+EXIT_OK, EXIT_FAILED = 0, 1
+EXIT_CODES = {ConfigError: 3, SchemaMismatch: 4}
 
 QUICK_DEATH = 10.0
 """A child that dies sooner than this after its start is replaced more and more slowly."""
@@ -52,6 +53,8 @@ class Supervisor:
         self._hello: Hello | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
+        self._served = False
+        """A child has been ready once: what fails later is not the set-up."""
         self._failure: tuple[int, str] | None = None
         self._alone: asyncio.Task[None] | None = None
 
@@ -103,12 +106,12 @@ class Supervisor:
             child = ChildProcess(spec)
             try:
                 await self._live(child)
-            except (ConfigError, SchemaMismatch) as error:
+            except Exception as error:  # noqa: BLE001 - a slot must never end unnoticed
                 if self._give_up(error):
                     return
             if spec.jobs == "suspects":
                 return
-            died_soon = child.exit_code != 0 and time.monotonic() - child.started < QUICK_DEATH
+            died_soon = not child.said_bye and time.monotonic() - child.started < QUICK_DEATH
             deaths = deaths + 1 if died_soon else 0
             if deaths > 1 and not self._stopping.is_set():
                 await self._pause(min(LONGEST_PAUSE, 0.1 * 2 ** min(deaths, 10)))
@@ -127,8 +130,11 @@ class Supervisor:
         finally:
             self._children.discard(child)
             child.kill()
+            child.close()
         if child.serving:
             await self._bury(child)
+        elif not self._stopping.is_set():
+            log.error("worker process %d died (%s) before it was ready", child.pid, _cause(child.exit_code))
 
     async def _admit(self, child: ChildProcess, hello: Hello) -> None:
         registration = Registration(
@@ -144,6 +150,7 @@ class Supervisor:
         )
         await self._insist(lambda: self._link.fetch(workers.register(registration, hello.lease)))
         child.welcome()
+        self._served = True
         if self._stopping.is_set():
             child.stop(0.0)
         elif child.spec.jobs != "suspects":
@@ -151,7 +158,7 @@ class Supervisor:
 
     async def _bury(self, child: ChildProcess) -> None:
         """The process is gone for certain, so its jobs can come back now instead of when its lease runs out."""
-        how: workers.Death = "stopped" if child.exit_code == 0 or self._stopping.is_set() else "crashed"
+        how: workers.Death = "stopped" if child.said_bye or self._stopping.is_set() else "crashed"
         if how == "crashed":
             log.error("worker process %d died (%s); starting another", child.pid, _cause(child.exit_code))
 
@@ -177,12 +184,12 @@ class Supervisor:
                     return
             await asyncio.sleep(backoff(failures))
 
-    def _give_up(self, error: ConfigError | SchemaMismatch) -> bool:
-        """At the first start there is nobody to wait for; later the others go on."""
-        if any(child.serving for child in self._children):
+    def _give_up(self, error: Exception) -> bool:
+        """At the first start there is nobody to wait for; later the others go on, and the next try may do better."""
+        if self._served:
             log.error("a worker process cannot start: %s", error)
             return False
-        code = EXIT_SCHEMA if isinstance(error, SchemaMismatch) else EXIT_APP
+        code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_FAILED)
         self._failure = self._failure or (code, str(error))
         self.stop()
         return True
@@ -225,6 +232,7 @@ class Supervisor:
         serving = {child.worker_id: child for child in self._children if child.serving}
         query = workers.renew(serving, self._hello.queues, self._hello.lease)
         [(renewed, suspects)] = await self._link.fetch(query)
+        self._leader.contact.touch()
         for worker_id in serving.keys() - set(renewed):
             log.warning("worker %s lost its lease; its runs are aborted", worker_id)
             serving[worker_id].lose("taken_by_another_worker")

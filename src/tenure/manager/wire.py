@@ -6,9 +6,13 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 Message = dict[str, Any]
+
+
+LONGEST_LINE = 1 << 20
 
 
 class Wire:
@@ -18,12 +22,16 @@ class Wire:
 
     @staticmethod
     async def over(end: socket.socket) -> Wire:
-        return Wire(*await asyncio.open_unix_connection(sock=end))
+        return Wire(*await asyncio.open_unix_connection(sock=end, limit=LONGEST_LINE))
 
     def send(self, **message: Any) -> None:
         """Never waits: messages are small, and the other side may be busy or gone."""
         if not self._writer.is_closing():
             self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def drained(self) -> None:
+        with suppress(ConnectionError):
+            await self._writer.drain()
 
     async def messages(self) -> AsyncIterator[Message]:
         """Until the other side is gone."""

@@ -9,6 +9,8 @@ from tenure.model.errors import SchemaMismatch, TenureError
 
 # Classes and codes after which the same statement may succeed later, without anyone's doing.
 _OUTAGE_CLASSES = ("08", "57P", "53")
+# Data, constraints, views' checks, limits, and whatever a function or trigger of the user's raises.
+_REFUSAL_CLASSES = ("22", "23", "38", "39", "44", "54", "P0")
 _OUTAGE_CODES = {"40001", "40P01", "55P03", "25006", "57014"}
 
 
@@ -31,7 +33,7 @@ def is_outage(error: BaseException) -> bool:
 
 def is_poison(error: BaseException) -> bool:
     """A value in what we sent is refused: the same batch will never go through, but its other rows will."""
-    return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(("22", "23", "54"))
+    return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(_REFUSAL_CLASSES)
 
 
 def words(error: BaseException) -> str:

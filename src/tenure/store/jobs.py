@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
-from tenure.store.query import Query
+from tenure.store.query import Query, array_literal
 
 
 def enqueue(jobs: str, *, again: bool = False) -> Query:
@@ -35,6 +36,11 @@ def claim(
         "now": now,
     }
     return Query("jobs/claim_jobs", values)
+
+
+def disown(worker_id: str, claim_ids: Iterable[str], queues: Iterable[str]) -> Query:
+    values = {"worker_id": worker_id, "claim_ids": array_literal(list(claim_ids)), "queues": array_literal(list(queues))}
+    return Query("jobs/disown_jobs", values)
 
 
 def finish(outcomes: str, *, now: datetime | None = None) -> Query:

@@ -40,5 +40,13 @@ class Place:
             parts = conninfo_to_dict(plain)
         except psycopg.ProgrammingError as error:
             raise ConfigError(f"the DSN cannot be read ({str(error).strip()}): give postgresql://user@host/database") from None
+        _check_ports(str(parts.get("port") or ""))
         said = plain != dsn.strip() or str(parts.get("port")) == "6432"
         return Place(dsn=plain, schema=schema, pooled=said if pooled is None else pooled, listen_dsn=listen_dsn)
+
+
+def _check_ports(ports: str) -> None:
+    """Libpq reports a bad port only when it connects, and then it looks like a server that is away."""
+    for port in ports.split(","):
+        if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise ConfigError(f"the DSN cannot be read (port {port!r}): give a number from 1 to 65535")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import uuid4
 
+from tenure.model.errors import StoreUnavailable
 from tenure.model.kinds import Registry
 from tenure.store import jobs
 from tenure.store.link import Link
@@ -38,6 +39,30 @@ class WorkerCondemned(Exception):  # noqa: N818
     """The worker's lease ran out or was taken away: nothing may be claimed under this id any more."""
 
 
+class Amends:
+    """Claims whose answer was lost with the connection. They may have been committed, or be committed yet: then their jobs
+    are held by us and known to nobody. And while the old connection dies, other workers step over the rows it has locked.
+    So for a while we give back what such claims took, and have everybody look again below their cursors."""
+
+    after = (0.0, 2.0, 10.0, 60.0)
+
+    def __init__(self) -> None:
+        self.owed: set[str] = set()
+        self._times: list[float] = []
+
+    def owe(self, claim_id: str) -> None:
+        self.owed.add(claim_id)
+        self._times = [time.monotonic() + seconds for seconds in self.after]
+
+    def due(self) -> bool:
+        return bool(self._times) and time.monotonic() >= self._times[0]
+
+    def made(self) -> None:
+        self._times.pop(0)
+        if not self._times:
+            self.owed.clear()
+
+
 class Claimer:
     def __init__(self, link: Link, kinds: Registry, scope: Scope, worker_id: str) -> None:
         self._link = link
@@ -45,6 +70,7 @@ class Claimer:
         self._scope = scope
         self._worker_id = worker_id
         self._cursors = Cursors(scope.queues)
+        self._amends = Amends()
         self._reported: set[str] = set()
         self._next_survey = 0.0
 
@@ -52,21 +78,26 @@ class Claimer:
         """At most `limit` jobs, highest priority first, FIFO inside."""
         if time.monotonic() >= self._next_survey:
             await self._survey()
+        if self._amends.due():
+            await self._make_amends()
         claim_id = str(uuid4())
         plan = self._cursors.plan(time.monotonic())
         began = time.monotonic()
-        rows = await self._link.fetch(
-            jobs.claim(
-                worker_id=self._worker_id,
-                claim_id=claim_id,
-                lanes=plan.to_json(),
-                limit=limit,
-                kinds=array_literal(list(self._kinds)),
-                capabilities=array_literal(list(self._scope.capabilities)),
-                leases=self._leases(),
-                which=self._scope.jobs,
-            )
+        query = jobs.claim(
+            worker_id=self._worker_id,
+            claim_id=claim_id,
+            lanes=plan.to_json(),
+            limit=limit,
+            kinds=array_literal(list(self._kinds)),
+            capabilities=array_literal(list(self._scope.capabilities)),
+            leases=self._leases(),
+            which=self._scope.jobs,
         )
+        try:
+            rows = await self._link.fetch(query)
+        except StoreUnavailable:
+            self._amends.owe(claim_id)
+            raise
         signals = Signals.read(rows[0][0])
         found = [row[1:] for row in rows if row[1] is not None]
         self._learn(plan, found, limit, signals, began)
@@ -84,6 +115,12 @@ class Claimer:
 
     def _leases(self) -> str:
         return json.dumps({name: kind.lease.total_seconds() for name, kind in self._kinds.items() if kind.lease})
+
+    async def _make_amends(self) -> None:
+        returned = await self._link.fetch(jobs.disown(self._worker_id, self._amends.owed, self._scope.queues))
+        if returned[0][0]:
+            log.warning("%d jobs came back that a claim had taken when its connection broke", returned[0][0])
+        self._amends.made()
 
     async def _survey(self) -> None:
         """Meets the priorities that wait, and names once each kind that nobody here can run."""

@@ -31,6 +31,9 @@ log = logging.getLogger("tenure")
 ABORT_PATIENCE = 2.0
 """Seconds that an aborted coroutine has for its clean-up before its job is handed back over its head."""
 
+CONDEMNED_REST = 0.5
+"""Seconds before a worker whose lease has run out asks again: it may have been renewed, or we are about to be told to go."""
+
 FLUSH_PATIENCE = 5.0
 """Seconds that the last outcomes may take at the end. What cannot be written then comes back by the lease."""
 
@@ -118,7 +121,10 @@ class Engine:
             run.abort("shutdown")
         await self._drained(ABORT_PATIENCE)
         for run in list(self._runs.values()):
-            self._close(run, settlements.handed_back(run))
+            if run.abort_reason == "shutdown":
+                self._close(run, settlements.handed_back(run))
+            else:
+                self._forget(run)  # not ours to hand back
         await self._end()
 
     def hurry(self) -> None:
@@ -157,7 +163,7 @@ class Engine:
             runs = await self._claimer.claim(free)
         except WorkerCondemned:
             self._condemned()
-            return FOREVER
+            return CONDEMNED_REST
         for run in runs:
             self._start(run)
         self._hungry = len(runs) == free

@@ -69,7 +69,9 @@ class Run:
         return self.kind.timeout is not None and time.monotonic() - self.started > self.kind.timeout.total_seconds()
 
     def abort(self, reason: AbortReason) -> None:
-        """Tells the handler, and cancels it where that is possible."""
+        """Tells the handler, and cancels it where that is possible. Once: what it does then is its clean-up."""
+        if self.signal.aborted:
+            return
         self.signal.abort(reason)
         if self.task is not None:
             self.task.cancel()

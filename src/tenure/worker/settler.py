@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -9,14 +10,17 @@ from tenure.model.errors import StoreUnavailable
 from tenure.pacing import FOREVER, Beat
 from tenure.store import jobs
 from tenure.store.faults import Refused
+from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
-from tenure.store.query import Query
 from tenure.worker import settlements
 from tenure.worker.settlements import Settlement
 
 log = logging.getLogger("tenure")
 
 LARGEST_GROUP = 1000
+
+PARKED = 30.0
+"""Seconds until an outcome of which PostgreSQL takes nothing at all is offered again."""
 
 
 class Settler:
@@ -54,25 +58,23 @@ class Settler:
         finishing = [s for s in self._in_flight if s.finishing]
         moving = [s for s in self._in_flight if not s.finishing]
         if finishing:
-            await self._send(finishing, jobs.finish)
+            await send_or_halve(finishing, self._send, self._refused)
         if moving:
-            await self._send(moving, jobs.move)
+            await send_or_halve(moving, self._send, self._refused)
+        self._unsure = False
         return 0.0 if self._waiting else FOREVER
 
-    async def _send(self, group: list[Settlement], statement: Callable[[str], Query]) -> None:
+    async def _send(self, group: list[Settlement]) -> None:
+        statement = jobs.finish if group[0].finishing else jobs.move
         try:
             rows = await self._link.fetch(statement(_array(group)))
         except StoreUnavailable:
             # The commit may have happened all the same: from now on a missing row may be our own doing.
             self._unsure = True
             raise
-        except Refused as error:
-            await self._isolate(group, statement, error)
-            return
         written = {row[0] for row in rows}
         if len(written) < len(group) and self._unsure:
             written |= await self._written_before(group)
-        self._unsure = False
         self._answer(group, written)
 
     async def _written_before(self, group: list[Settlement]) -> set[str]:
@@ -90,18 +92,17 @@ class Settler:
             else:
                 self._lost(settlement)
 
-    async def _isolate(self, group: list[Settlement], statement: Callable[[str], Query], error: Refused) -> None:
-        """PostgreSQL refuses a value in this group: halve it until the one row is found, and settle the others."""
-        if len(group) > 1:
-            middle = len(group) // 2
-            await self._send(group[:middle], statement)
-            await self._send(group[middle:], statement)
-            return
-        refused = group[0]
-        log.error("the outcome of job %s was refused by PostgreSQL: %s", refused.run.job_id, error)
-        failed = settlements.of_error(refused.run, ValueError(f"PostgreSQL refused the outcome: {error}"))
-        self._in_flight = [failed if s is refused else s for s in self._in_flight]
-        await self._send([failed], jobs.move)
+    async def _refused(self, settlement: Settlement, error: Refused) -> None:
+        """PostgreSQL will never take this outcome: the job fails instead, or, if even that is refused, waits."""
+        log.error("the outcome of job %s was refused by PostgreSQL: %s", settlement.run.job_id, error)
+        failed = settlements.of_error(settlement.run, ValueError(f"PostgreSQL refused the outcome: {error}"))
+        self._in_flight = [failed if s is settlement else s for s in self._in_flight]
+        try:
+            await self._send([failed])
+        except Refused:
+            self._in_flight.remove(failed)
+            # Nothing can be written about this job. It stays ours, and others are not held up by it.
+            asyncio.get_running_loop().call_later(PARKED, self.add, failed)
 
 
 def _array(group: list[Settlement]) -> str:

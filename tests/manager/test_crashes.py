@@ -1,0 +1,119 @@
+"""kill -9 of processes that run jobs: the jobs come back, fast and for free."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.manager.workshop import alive, ended, serving
+from tests.waiting import until
+
+log = logging.getLogger(__name__)
+
+BACK_UNDER_THE_MANAGER = 2.0
+BACK_ON_ANOTHER_MACHINE = 20.0
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_jobs_of_a_killed_child_run_again_within_two_seconds(start, ledger, queue, processes):
+    worker = start("--processes", str(processes), "--concurrency", "10")
+    await serving(worker, processes)
+    ids = queue.add("gated", 8)
+    await until(lambda: len(ledger.entries()), is_=8)
+    victim = ledger.entries()[0]["pid"]
+    struck = [entry["job"] for entry in ledger.entries(pid=victim)]
+
+    killed_at = time.monotonic()
+    os.kill(victim, signal.SIGKILL)
+
+    await until(lambda: ledger.runs(*struck), is_=[2] * len(struck))
+    took = max(entry["at"] for entry in ledger.entries(fence=2)) - killed_at
+    log.info("%d children, one killed: all back after %.2f s", processes, took)
+    assert took <= BACK_UNDER_THE_MANAGER
+    ledger.open_gate()
+    await queue.completed(*ids)
+    assert {job: queue.of(job, "attempt", "crashes", "fence") for job in struck} == dict.fromkeys(struck, (1, 1, 2))
+    assert {job: ledger.runs(job) for job in ids if job not in struck} == {job: [1] for job in ids if job not in struck}
+
+
+async def test_a_child_that_dies_again_and_again_is_replaced_and_leaves_nothing_open(start, queue):
+    worker = start()
+    await serving(worker)
+    open_after = []
+    for deaths in range(1, 4):
+        [child] = worker.children()
+        os.kill(child, signal.SIGKILL)
+        await until(lambda deaths=deaths: worker.said.count("ready: "), is_=deaths + 1)
+        await until(lambda: queue.worker_pids() == worker.children())
+        open_after.append(open_files(worker.pid))
+    assert open_after == open_after[:1] * 3
+
+
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+async def test_a_killed_child_is_missed_although_a_process_it_forked_lives_on(start, ledger, queue):
+    worker = start()
+    [child] = await serving(worker)
+    [job] = queue.add("forks")
+    [entry] = await until(ledger.entries)
+    assert alive(entry["forked"])
+
+    os.kill(child, signal.SIGKILL)
+
+    await until(lambda: ledger.runs(job), is_=[2], within=3)
+
+
+async def test_children_do_not_outlive_their_supervisor(start, ledger, queue):
+    worker = start("--processes", "2")
+    children = await serving(worker, 2)
+    queue.add("deaf_thread", 2)
+    await until(lambda: len(ledger.entries()), is_=2)
+
+    os.kill(worker.pid, signal.SIGKILL)
+
+    await ended(*children, within=2)
+
+
+@pytest.mark.slow
+async def test_jobs_of_a_killed_machine_run_again_on_another_within_twenty_seconds(
+    start, ledger, queue, second_queue, record_property
+):
+    """At default settings; both fleets at the same time, to save half of the wait."""
+    follower, leader = await asyncio.gather(
+        kill_machine(start, ledger, queue, leading=False),
+        kill_machine(start, ledger, second_queue, leading=True),
+    )
+    log.info("back after %.1f s when a follower is killed, after %.1f s when the leader is", follower, leader)
+    assert max(follower, leader) <= BACK_ON_ANOTHER_MACHINE
+
+
+async def kill_machine(start, ledger, queue, *, leading):
+    """Two workers; one dies with all jobs. Gives the seconds until the other one runs them."""
+    first = start(dsn=queue.dsn)
+    await until(lambda: "leading reaper" in first.said, within=20)
+    second = start(dsn=queue.dsn)
+    await serving(second)
+    doomed, rescuer = (first, second) if leading else (second, first)
+    [rescuing_child] = rescuer.children()
+    os.kill(rescuing_child, signal.SIGSTOP)  # so that all jobs go to the other one
+    ids = queue.add("patient", 5)
+    await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+    os.kill(rescuing_child, signal.SIGCONT)
+
+    killed_at = time.monotonic()
+    doomed.kill()
+
+    await until(lambda: ledger.runs(*ids), is_=[2] * 5, within=40)
+    back_at = max(entry["at"] for entry in ledger.entries(fence=2, pid=rescuing_child))
+    ledger.open_gate("second_gate")
+    await queue.completed(*ids)
+    assert {queue.of(job, "attempt", "crashes", "fence") for job in ids} == {(1, 1, 2)}
+    return back_at - killed_at

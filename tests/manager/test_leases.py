@@ -1,0 +1,145 @@
+"""Who is frozen, blocked or slow: the lease is kept where it can be, and what comes too late is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.manager.workshop import SHORT_LEASE, ended, serving
+from tests.waiting import until
+
+
+@pytest.mark.slow
+async def test_a_worker_frozen_beyond_its_lease_is_refused_and_goes_on_under_a_new_id(start, ledger, queue):
+    rescuer = start("--concurrency", "1", env=SHORT_LEASE)
+    [rescuing_child] = await serving(rescuer)
+    os.kill(rescuing_child, signal.SIGSTOP)  # so that the other one gets the job
+    frozen = start("--concurrency", "1", env=SHORT_LEASE)
+    [job] = queue.add("gated")
+    [first_run] = await until(ledger.entries, within=20)
+
+    frozen.signal_all(signal.SIGSTOP)
+    os.kill(rescuing_child, signal.SIGCONT)
+    [second_run] = await until(lambda: ledger.entries(fence=2), within=30)
+    ledger.open_gate()
+    await queue.completed(job)
+    frozen.signal_all(signal.SIGCONT)
+
+    await until(lambda: "lost its lease; its runs are aborted" in frozen.said)
+    await until(lambda: frozen.said.count("ready: "), is_=2)
+    assert queue.of(job, "worker_id::text", "fence", "attempt") == (second_run["worker"], 2, 1)
+    rescuer.kill()
+    [next_job] = queue.add("quick")
+    await queue.completed(next_job)
+    assert queue.of(next_job, "worker_id::text") != (first_run["worker"],)
+
+
+async def test_an_outcome_that_comes_after_the_takeover_is_refused_and_said_so(start, ledger, queue):
+    worker = start()
+    await serving(worker)
+    [job] = queue.add("gated")
+    await until(ledger.entries)
+    take_away(queue, job)
+
+    ledger.open_gate()
+
+    await until(lambda: "its lease was lost, so its outcome was refused" in worker.said)
+    assert queue.of(job, "state", "fence") == ("running", 2)
+    [another] = queue.add("quick")
+    await queue.completed(another)
+
+
+def take_away(queue, job):
+    """As another worker's claim after the reaper gave the job back."""
+    queue.sql("update tenure.jobs set claim_id = gen_random_uuid(), worker_id = null, fence = fence + 1 where id = %s", job)
+
+
+async def test_a_long_run_that_was_taken_over_is_told_why_it_is_over(start, ledger, queue):
+    worker = start(env=SHORT_LEASE)
+    await serving(worker)
+    ids = [*queue.add("gated"), *queue.add("gated_thread")]
+    await until(lambda: ledger.runs(*ids), is_=[1, 1])
+    for job in ids:
+        take_away(queue, job)
+
+    told = await until(lambda: len(ledger.entries("aborted")) == 2 and ledger.entries("aborted"))
+
+    assert {entry["reason"] for entry in told} == {"taken_by_another_worker"}
+
+
+async def test_a_frozen_child_keeps_its_lease_as_long_as_its_supervisor_renews_it(start, ledger, queue):
+    worker = start(env=SHORT_LEASE)
+    [child] = await serving(worker)
+    [job] = queue.add("gated")
+    await until(ledger.entries)
+
+    os.kill(child, signal.SIGSTOP)
+    await lease_passes(queue)
+    os.kill(child, signal.SIGCONT)
+    ledger.open_gate()
+
+    await queue.completed(job)
+    assert (ledger.runs(job), queue.of(job, "fence", "crashes")) == ([1], (1, 0))
+
+
+async def lease_passes(queue):
+    """Until a lease given now would have run out, by PostgreSQL's clock."""
+    [(end,)] = queue.sql("select clock_timestamp() + interval '4 s'")
+    await until(lambda: queue.sql("select clock_timestamp() > %s", end) == [(True,)])
+
+
+async def test_handlers_that_hog_their_process_for_longer_than_the_lease_do_not_lose_it(start, ledger, queue):
+    worker = start("--processes", "2", "--concurrency", "1", env=SHORT_LEASE)
+    await serving(worker, 2)
+    ids = [*queue.add("blocks_loop", seconds=4.5), *queue.add("holds_gil", seconds=4.5)]
+
+    await queue.completed(*ids, within=30)
+
+    assert ledger.runs(*ids) == [1, 1]
+    assert {queue.of(job, "fence", "attempt", "crashes") for job in ids} == {(1, 1, 0)}
+    assert len({entry["pid"] for entry in ledger.entries()}) == 2
+    assert "lost" not in worker.said
+
+
+async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come_back(start, ledger, queue):
+    worker = start(env={"TENURE_WORKERS_STALL_LIMIT_SECONDS": "3"})
+    [child] = await serving(worker)
+    [job] = queue.add("gated")
+    await until(ledger.entries)
+
+    os.kill(child, signal.SIGSTOP)
+
+    await ended(child, within=6)
+    await until(lambda: ledger.runs(job), is_=[2])
+    assert "has not moved for" in worker.said
+    ledger.open_gate()
+    await queue.completed(job)
+    assert queue.of(job, "attempt", "crashes") == (1, 1)
+
+
+async def test_a_worker_whose_lease_ran_out_before_anyone_noticed_renews_it_and_claims_again(start, queue):
+    """As after an outage or a sleep of the machine: nobody condemned it, so it is the same worker still."""
+    worker = start()
+    await serving(worker)
+    [(worker_id, heartbeat)] = queue.sql("select id, heartbeat_at from tenure.workers")
+    queue.sql("update tenure.workers set expires_at = clock_timestamp() - interval '1 s'")
+    queue.sql("select pg_notify('tenure', 'jobs default')")  # it looks for work, and is told that its lease is over
+    await until(lambda: queue.sql("select 1 from tenure.workers where heartbeat_at > %s", heartbeat))
+
+    [(job,)] = queue.sql("""select id::text from tenure.enqueue('[{"kind": "quick"}]')""")  # announced to nobody
+
+    await queue.completed(job, within=6)
+    assert queue.of(job, "worker_id") == (worker_id,)
+
+
+async def test_a_run_that_lost_its_lease_may_await_its_clean_up(start, ledger, queue):
+    await serving(start(env=SHORT_LEASE))
+    queue.add("tidies_up")
+    await until(ledger.entries)
+
+    queue.sql("update tenure.workers set died_at = clock_timestamp(), died_how = 'expired'")
+
+    [told] = await until(lambda: ledger.entries("tidied"), within=6)
+    assert told["reason"] == "taken_by_another_worker"

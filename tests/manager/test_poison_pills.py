@@ -1,0 +1,49 @@
+"""Handlers that kill their process: set aside after three crashes, at nobody else's cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.manager.workshop import serving
+from tests.waiting import until
+
+
+@pytest.mark.parametrize(("kind", "input_"), [("exits", {"code": 1}), ("exits", {"code": 0}), ("kills_itself", {})])
+async def test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not(start, ledger, queue, kind, input_):
+    neighbours = queue.add("neighbour", 3)
+    [pill] = queue.add(kind, **input_)
+    neighbours += queue.add("neighbour", 3)
+    worker = start()
+
+    await until(lambda: queue.of(pill, "state") == ("dead_letter",), within=15)
+    await queue.completed(*neighbours, within=15)
+
+    state, crashes, error = queue.of(pill, "state", "crashes", "error")
+    assert (state, crashes, error) == ("dead_letter", 3, "quarantined: its worker died 3 times while running it")
+    assert ledger.runs(pill) == [3]
+    assert {queue.of(job, "attempt") for job in neighbours} == {(1,)}
+    assert max(ledger.runs(*neighbours)) >= 2, "no neighbour was ever caught in a crash: this test tests nothing"
+    assert worker.process.poll() is None
+
+
+async def test_a_handler_that_raises_system_exit_ends_its_job_and_not_the_worker(start, project, ledger, queue):
+    (project / "jobs.py").write_text(
+        "import sys\n"
+        "from tenure import Tenure\n"
+        "app = Tenure()\n"
+        "@app.job(max_attempts=1)\n"
+        "async def leaves(): sys.exit('enough')\n"
+        "@app.job(max_attempts=1)\n"
+        "def leaves_thread(): sys.exit('enough')\n"
+        "@app.job\n"
+        "async def stays(): return 1\n"
+    )
+    ids = [*queue.add("leaves"), *queue.add("leaves_thread")]
+    worker = start()
+    children = await serving(worker)
+
+    await until(lambda: queue.states(*ids), is_={"dead_letter": 2})
+    await queue.completed(*queue.add("stays"))
+
+    assert all("enough" in queue.of(job, "error")[0] for job in ids)
+    assert worker.children() == children

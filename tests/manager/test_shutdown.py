@@ -1,0 +1,142 @@
+"""SIGTERM and SIGINT: what runs may finish, the rest is handed back, nobody pays an attempt, nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.manager.workshop import SHORT_LEASE, serving
+from tests.waiting import until
+
+AFTER_GRACE = 10.0
+SHORT_GRACE = {"TENURE_WORKERS_GRACE_SECONDS": "1"}
+
+
+async def exit_code(worker, within):
+    await until(lambda: worker.process.poll() is not None, within=within)
+    return worker.process.returncode
+
+
+def nothing_left(queue):
+    """No worker's row, no duty held."""
+    held = queue.sql("select name from tenure.leases where expires_at > clock_timestamp()")
+    return (queue.sql("select id from tenure.workers"), held) == ([], [])
+
+
+async def running(start, ledger, queue, *kinds, **more):
+    """A worker with one job of each of these kinds under way."""
+    worker = start(**more)
+    await serving(worker)
+    ids = [job for kind in kinds for job in queue.add(kind)]
+    await until(lambda: len(ledger.entries()), is_=len(kinds))
+    return worker, ids
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clean(start, ledger, queue, number):
+    worker, ids = await running(start, ledger, queue, "gated", "gated_thread")
+
+    os.kill(worker.pid, number)
+    await until(lambda: "stopping: running jobs have 25 s" in worker.said)
+    [late] = queue.add("quick")
+    ledger.open_gate()
+
+    assert await exit_code(worker, within=AFTER_GRACE) == 0
+    assert queue.states(*ids) == {"completed": 2}
+    assert queue.of(late, "state", "attempt") == ("pending", 0)
+    assert nothing_left(queue)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_to_the_whole_process_group_gives_the_same_grace(start, ledger, queue, number):
+    """As systemd does by default, a terminal at Ctrl-C, and many a container runtime."""
+    worker, [job] = await running(start, ledger, queue, "gated", env=SHORT_LEASE)
+    [(heartbeat,)] = queue.sql("select heartbeat_at from tenure.workers")
+
+    os.killpg(worker.pid, number)
+    await until(lambda: queue.sql("select heartbeat_at from tenure.workers") != [(heartbeat,)])  # renewed, or gone
+    ledger.open_gate()
+
+    assert await exit_code(worker, within=AFTER_GRACE) == 0
+    assert (queue.of(job, "state", "fence"), ledger.entries("aborted")) == (("completed", 1), [])
+
+
+async def test_jobs_beyond_the_grace_are_told_and_handed_back_for_free(start, ledger, queue):
+    worker, ids = await running(start, ledger, queue, "gated", "gated_thread", env=SHORT_GRACE)
+
+    worker.terminate()
+
+    assert await exit_code(worker, within=1 + AFTER_GRACE) == 0
+    assert {entry["kind"]: entry["reason"] for entry in ledger.entries("aborted")} == {
+        "gated": "shutdown",
+        "gated_thread": "shutdown",
+    }
+    assert {queue.of(job, "state", "attempt", "crashes", "error") for job in ids} == {("pending", 0, 0, None)}
+    assert nothing_left(queue)
+
+
+async def test_an_aborted_coroutine_may_await_its_clean_up(start, ledger, queue):
+    worker, ids = await running(start, ledger, queue, "tidies_up", env=SHORT_GRACE)
+
+    worker.terminate()
+
+    assert await exit_code(worker, within=1 + AFTER_GRACE) == 0
+    assert [entry["reason"] for entry in ledger.entries("tidied")] == ["shutdown"]
+    assert queue.of(*ids, "state", "attempt") == ("pending", 0)
+
+
+async def test_a_second_signal_ends_the_grace_at_once(start, ledger, queue):
+    worker, ids = await running(start, ledger, queue, "gated")
+
+    worker.terminate()
+    await until(lambda: "a second signal ends that" in worker.said)
+    worker.terminate()
+
+    assert await exit_code(worker, within=AFTER_GRACE) == 0
+    assert queue.of(*ids, "state", "attempt", "crashes") == ("pending", 0, 0)
+    assert nothing_left(queue)
+
+
+async def test_a_thread_that_does_not_listen_does_not_stop_the_exit(start, ledger, queue):
+    worker, ids = await running(start, ledger, queue, "deaf_thread", env=SHORT_GRACE)
+
+    worker.terminate()
+
+    assert await exit_code(worker, within=1 + AFTER_GRACE) == 0
+    assert queue.of(*ids, "state", "attempt", "crashes") == ("pending", 0, 0)
+
+
+@pytest.mark.slow
+async def test_neither_a_blocked_loop_nor_an_endless_import_stops_the_exit(start, ledger, queue, project):
+    blocked, ids = await running(start, ledger, queue, "blocks_loop_for_long", env=SHORT_GRACE)
+    (project / "slow.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(60)\n")
+    loading = start(app="slow:app")
+    await until((project / "loading").exists)
+
+    blocked.terminate()
+    loading.terminate()
+
+    assert await exit_code(blocked, within=1 + AFTER_GRACE) == 0
+    assert await exit_code(loading, within=AFTER_GRACE) == 0
+    assert queue.of(*ids, "state", "attempt", "crashes") == ("pending", 0, 0)
+    assert nothing_left(queue)
+
+
+@pytest.mark.slow
+async def test_twenty_stops_under_load_cost_no_attempt_and_lose_nothing(start, ledger, queue):
+    ids = queue.add("quick", 5000)
+    for _ in range(5):
+        workers = [start("--concurrency", "20") for _ in range(4)]
+        for worker in workers:
+            await serving(worker)
+            worker.terminate()
+        assert [await exit_code(worker, within=25) for worker in workers] == [0, 0, 0, 0]
+        assert nothing_left(queue)
+    assert set(queue.states(*ids)) <= {"completed", "pending"}
+    start()
+
+    await queue.completed(*ids, within=15)
+
+    assert queue.sql("select attempt, crashes, count(*) from tenure.history group by 1, 2") == [(1, 0, 5000)]

@@ -1,0 +1,106 @@
+"""What cannot work says so, names the way out, and leaves with an exit code of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from tests.manager.workshop import serving
+from tests.waiting import until
+
+EXIT_SETTINGS, EXIT_SCHEMA = 3, 4
+
+
+async def gives_up(worker, code, *texts):
+    await until(lambda: worker.process.poll() is not None, within=6)
+    assert [text for text in texts if text not in worker.said] == [], worker.said
+    assert worker.process.returncode == code, worker.said
+
+
+async def test_a_module_that_does_not_exist(start):
+    await gives_up(start(app="nowhere:app"), EXIT_SETTINGS, "no module 'nowhere'", "run it from your project's folder")
+
+
+async def test_a_submodule_that_does_not_exist(start):
+    await gives_up(start(app="jobs.inner:app"), EXIT_SETTINGS, "--app jobs.inner:app", "jobs.inner")
+
+
+async def test_a_name_that_is_not_in_the_module(start):
+    await gives_up(start(app="jobs:application"), EXIT_SETTINGS, "'application' is no Tenure app", "did you mean jobs:app?")
+
+
+async def test_a_name_that_is_something_else(start, project):
+    (project / "plain.py").write_text("app = 1\n")
+    await gives_up(start(app="plain:app"), EXIT_SETTINGS, "'app' is no Tenure app", "plain has no Tenure() at its top level")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import no_such_library", "No module named 'no_such_library'"),
+        ("def broken(:", "SyntaxError"),
+        ("raise RuntimeError('my own mistake')", "my own mistake"),
+        ("raise RuntimeError('x' * 100_000 + 'the end')", "the end"),
+        ("raise SystemExit(0)", "SystemExit"),
+    ],
+    ids=["a missing library", "a typo", "an error", "a very long error", "an exit"],
+)
+async def test_a_module_that_cannot_be_imported_is_shown_with_its_own_error(start, project, ledger, code, said):
+    (project / "jobs.py").write_text(code + "\n")
+    await gives_up(start(), EXIT_SETTINGS, said, "jobs.py")
+
+
+async def test_a_module_whose_import_ends_the_process(start, project, ledger):
+    """There is nobody left to say why; so it is tried again, more and more slowly, and said each time."""
+    (project / "jobs.py").write_text("import os\nos._exit(5)\n")
+    worker = start()
+    await until(lambda: "exit code 5" in worker.said, within=6)
+
+
+def test_no_database_at_all_names_every_way_to_set_one(project, ledger):
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("TENURE_", "PG", "DATABASE_"))}
+    command = [sys.executable, "-m", "tenure", "worker", "--app", "jobs:app"]
+    done = subprocess.run(command, cwd=project, env=bare, capture_output=True, text=True, timeout=15, check=False)
+    assert done.returncode == EXIT_SETTINGS
+    for way in ("--dsn", "TENURE_DSN", "DATABASE_URL", "tenure.toml", 'Tenure("postgresql://', "tenure dev"):
+        assert way in done.stderr
+
+
+async def test_a_dsn_that_cannot_be_read(start):
+    worker = start(dsn="postgresql://host/database?color=red")
+    await gives_up(worker, EXIT_SETTINGS, "the DSN cannot be read", "give postgresql://user@host/database")
+
+
+async def test_a_database_without_the_schema_names_the_command_that_makes_it(start, sql):
+    sql("drop schema tenure cascade")
+    await gives_up(start(), EXIT_SCHEMA, "has no Tenure schema", "tenure migrate")
+
+
+async def test_a_database_that_has_moved_on_asks_for_an_upgrade(start, sql):
+    sql("insert into tenure.migrations (version, phase, name) values (99, 'pre', 'later'), (99, 'post', 'later')")
+    await gives_up(start(), EXIT_SCHEMA, "has schema version 99", "upgrade Tenure here")
+
+
+async def test_a_worker_of_the_version_before_goes_on_in_a_rolling_deploy(start, sql, queue):
+    sql("insert into tenure.migrations (version, phase, name) values (99, 'pre', 'later')")
+    await serving(start())
+    await queue.completed(*queue.add("quick"))
+
+
+async def test_a_role_without_rights_is_told_so(start, dsn, sql):
+    """Not an outage, so there is nothing to wait for; silence would look like an idle worker."""
+    role = f"stranger_{os.getpid()}"
+    sql(f"create role {role} login")
+    try:
+        worker = start(dsn=make_conninfo(dsn, user=role))
+        await until(lambda: worker.process.poll() is not None, within=5)
+        assert worker.process.returncode != 0
+        assert "permission denied" in worker.said
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(f"drop role {role}")

@@ -1,0 +1,197 @@
+"""The commit happened and its answer was lost: nobody repeats it, and nobody takes its jobs for stolen."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tenure import Tenure
+from tests.manager.workshop import serving
+from tests.outages.wire_cutter import WireCutter
+from tests.processes import worker_process
+from tests.waiting import until
+
+
+@pytest.fixture
+async def app(dsn):
+    app = Tenure(dsn)
+
+    @app.job
+    async def quick() -> str:
+        return "done"
+
+    app.quick = quick
+    yield app
+    await app.close()
+
+
+class Standby:
+    """While it is missing, every durable commit is done and yet waits to be told so."""
+
+    def __init__(self, sql):
+        self._sql = sql
+
+    def is_missing(self):
+        self._sql("alter system set synchronous_standby_names = 'nobody'")
+        self._reload()
+
+    def is_needed_no_more(self):
+        self._sql("alter system reset synchronous_standby_names")
+        self._reload()
+
+    def _reload(self):
+        self._sql("select pg_reload_conf()")
+
+    async def waiting(self, role):
+        """The backend of this role whose commit is done and waits."""
+        look = "select pid from pg_stat_activity where wait_event = 'SyncRep' and application_name = %s"
+        [(pid,)] = await until(lambda: self._sql(look, f"tenure {role}"))
+        return pid
+
+    def cut(self, pid):
+        self._sql("select pg_terminate_backend(%s)", pid)
+
+
+@pytest.fixture
+def standby(sql):
+    return Standby(sql)
+
+
+def all_ids(queue):
+    return [str(row[0]) for row in queue.sql("select id from tenure.all_jobs")]
+
+
+async def test_an_enqueue_during_an_outage_waits_and_makes_one_job(app, queue, power):
+    await app.quick.enqueue()
+    power.off()
+    waiting = [asyncio.create_task(app.quick.enqueue()) for _ in range(5)]
+    await asyncio.wait(waiting, timeout=0.5)
+    assert not any(task.done() for task in waiting)
+
+    power.on()
+
+    handles = await asyncio.gather(*waiting)
+    assert set(all_ids(queue)) >= {str(handle.id) for handle in handles}
+    assert len(all_ids(queue)) == 6
+
+
+async def test_a_sync_enqueue_during_an_outage_waits_and_makes_one_job(app, queue, power):
+    power.off()
+    waiting = asyncio.create_task(asyncio.to_thread(app.quick.enqueue_sync))
+    await asyncio.wait([waiting], timeout=0.5)
+    assert not waiting.done()
+
+    power.on()
+
+    handle = await waiting
+    assert all_ids(queue) == [str(handle.id)]
+    app._portal.close()
+
+
+async def test_an_enqueue_whose_commit_was_not_answered_makes_one_job(app, queue, standby):
+    standby.is_missing()
+    enqueued = asyncio.create_task(app.quick.enqueue())
+    backend = await standby.waiting("enqueue")
+    standby.cut(backend)
+    await until(lambda: len(all_ids(queue)), is_=1)
+    standby.is_needed_no_more()
+
+    handle = await enqueued
+
+    assert all_ids(queue) == [str(handle.id)]
+
+
+async def test_an_enqueue_whose_job_is_finished_before_the_answer_comes_makes_one_job(app, queue, standby):
+    standby.is_missing()
+    enqueued = asyncio.create_task(app.quick.enqueue())
+    standby.cut(await standby.waiting("enqueue"))
+    [job] = await until(lambda: all_ids(queue))
+    finish(queue, job)
+    standby.is_needed_no_more()
+
+    handle = await enqueued
+
+    assert str(handle.id) == job
+    assert queue.of(job, "state") == ("completed",)
+
+
+def finish(queue, job):
+    """As a quick worker would have, in the meantime."""
+    queue.sql(
+        "with done as (delete from tenure.jobs where id = %s returning *) "
+        "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, "
+        "state, kind, queue, input) "
+        "select id, 1, enqueued_at, now(), 1, max_attempts, priority, 0, 'completed', kind, queue, input from done",
+        job,
+    )
+
+
+async def test_a_batch_whose_commit_was_not_answered_is_made_once_though_part_of_it_is_finished(app, queue, standby):
+    standby.is_missing()
+    calls = [app.quick.call() for _ in range(10)]
+    enqueued = asyncio.create_task(app.enqueue_many(calls))
+    standby.cut(await standby.waiting("enqueue"))
+    ids = await until(lambda: all_ids(queue))
+    for job in ids[::2]:
+        finish(queue, job)
+    standby.is_needed_no_more()
+
+    handles = await enqueued
+
+    assert sorted(all_ids(queue)) == sorted(str(handle.id) for handle in handles)
+    assert queue.states(*ids) == {"completed": 5, "pending": 5}
+
+
+async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_not_taken_for_lost(start, ledger, queue, standby):
+    worker = start()
+    await serving(worker)
+    ids = queue.add("gated", 5)
+    await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+
+    standby.is_missing()
+    ledger.open_gate()
+    backend = await standby.waiting("settle")
+    standby.cut(backend)
+    await until(lambda: queue.states(*ids), is_={"completed": 5})
+    standby.is_needed_no_more()
+    ids += queue.add("quick", 3)
+
+    await queue.completed(*ids)
+    assert set(ledger.runs(*ids)) == {1}
+    await until(lambda: "settler: works again" in worker.said)
+    assert "lease was lost" not in worker.said
+
+
+async def test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs(project, ledger, queue, dsn):
+    """The jobs stand as running, held by a worker that lives and knows nothing of them."""
+    cutter = WireCutter(dsn)
+    async with cutter.open() as cut_dsn:
+        with worker_process(project, cut_dsn, "--concurrency", "5") as worker:
+            await serving(worker)
+            await queue.completed(*queue.add("quick", 3))
+            cutter.lose_answer("claim", when_seen=b"quick")
+            ids = queue.add("quick", 5)
+            await until(lambda: cutter.cuts, is_=1)
+
+            await queue.completed(*ids, within=12)
+
+            assert ledger.runs(*ids) == [1] * 5
+            assert {queue.of(job, "attempt", "crashes") for job in ids} == {(1, 0)}
+
+
+async def test_an_outcome_whose_answer_was_lost_is_recorded_once(project, ledger, queue, dsn):
+    cutter = WireCutter(dsn)
+    async with cutter.open() as cut_dsn:
+        with worker_process(project, cut_dsn) as worker:
+            await serving(worker)
+            ids = queue.add("gated", 5)
+            await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+            cutter.lose_answer("settle", when_seen=b"INSERT 0 ")
+            ledger.open_gate()
+
+            await queue.completed(*ids)
+
+            await until(lambda: "settler: works again" in worker.said)
+            assert (cutter.cuts, "lease was lost" in worker.said) == (1, False)
+            assert ledger.runs(*ids) == [1] * 5

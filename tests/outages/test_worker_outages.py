@@ -1,0 +1,143 @@
+"""PostgreSQL goes away while jobs run: workers wait, finished results are kept, nothing runs twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.manager.workshop import serving
+from tests.waiting import until
+
+LEASE = 6.0
+
+
+async def busy(start, ledger, queue, **more):
+    """A worker whose five slots are taken, and more jobs waiting behind."""
+    worker = start("--concurrency", "5", **more)
+    await serving(worker)
+    ids = [*queue.add("gated", 4), *queue.add("gated_thread", 1)]
+    await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+    waiting = queue.add("quick", 20)
+    return worker, ids + waiting, [worker.pid, *worker.children()]
+
+
+async def finish_meanwhile(ledger):
+    """The running jobs end while there is nobody to take their results."""
+    ledger.open_gate()
+    await until(lambda: len(ledger.entries("end")), is_=4)
+
+
+async def all_settled_once(worker, ledger, queue, ids, pids):
+    await queue.completed(*ids, within=15)
+    assert ledger.runs(*ids) == [1] * len(ids)
+    assert queue.sql("select attempt, crashes, count(*) from tenure.history group by 1, 2") == [(1, 0, len(ids))]
+    assert [worker.pid, *worker.children()] == pids
+    assert "lost" not in worker.said
+
+
+async def test_a_restart_of_the_server_costs_nothing_but_time(start, ledger, queue, power):
+    worker, ids, pids = await busy(start, ledger, queue)
+
+    power.off()
+    await finish_meanwhile(ledger)
+    power.on()
+
+    await all_settled_once(worker, ledger, queue, ids, pids)
+
+
+async def test_a_crash_of_the_server_costs_nothing_but_time(start, ledger, queue, power):
+    worker, ids, pids = await busy(start, ledger, queue)
+    on_disk(queue)
+
+    await power.cut()
+    await finish_meanwhile(ledger)
+    power.on()
+
+    await all_settled_once(worker, ledger, queue, ids, pids)
+
+
+def on_disk(queue):
+    """A claim commits without waiting for the disk; this commit waits, and takes along all that came before."""
+    queue.sql("insert into tenure.queues (name) values ('flushed')")
+
+
+@pytest.mark.slow
+async def test_leases_that_ran_out_while_the_server_was_away_are_nobodys_fault(start, ledger, queue, power):
+    """Two workers come back to expired leases; neither may blame the other."""
+    lease = {"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(LEASE)}
+    other = start("--concurrency", "5", env=lease)
+    await serving(other)
+    ids = queue.add("patient", 5)
+    await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+    worker, more, pids = await busy(start, ledger, queue, env=lease)
+
+    power.off()
+    back_at = time.monotonic() + 2.5 * LEASE
+    await finish_meanwhile(ledger)
+    await until(lambda: time.monotonic() > back_at, within=3 * LEASE)
+    power.on()
+
+    await until(lambda: queue.sql("select count(*) from tenure.workers where expires_at > clock_timestamp()"), is_=[(2,)])
+    await queue.completed(*more)
+    ledger.open_gate("second_gate")
+    await all_settled_once(worker, ledger, queue, ids + more, pids)
+    assert "lost" not in other.said
+
+
+async def test_connections_cut_again_and_again_cost_nothing_but_time(start, ledger, queue):
+    worker, ids, pids = await busy(start, ledger, queue)
+    ledger.open_gate()
+    for _ in range(15):
+        ids += queue.add("quick", 10)
+        queue.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'tenure %%'")
+        await until(lambda: queue.sql("select 1 from pg_stat_activity where application_name = 'tenure claim'"))
+
+    await queue.completed(*ids)
+
+    assert queue.sql("select attempt, crashes, count(*) from tenure.history group by 1, 2") == [(1, 0, len(ids))]
+    assert [worker.pid, *worker.children()] == pids
+    # A claim whose answer was lost with its connection ran nowhere; nothing ran twice.
+    assert set(ledger.runs(*ids)) == {1}
+
+
+async def test_a_worker_that_starts_while_the_server_is_away_waits_for_it(start, ledger, queue, power):
+    [job] = queue.add("quick")
+    power.off()
+    worker = start()
+    await until(lambda: "PostgreSQL cannot be reached" in worker.said)
+
+    power.on()
+
+    await queue.completed(job)
+
+
+async def test_a_child_that_dies_while_the_server_is_away_gives_its_jobs_back_afterwards(start, ledger, queue, power):
+    worker = start()
+    [child] = await serving(worker)
+    [job] = queue.add("gated")
+    await until(ledger.entries)
+
+    power.off()
+    os.kill(child, signal.SIGKILL)
+    await until(lambda: "signal SIGKILL" in worker.said)
+    power.on()
+
+    await until(lambda: ledger.runs(job), is_=[2])
+    ledger.open_gate()
+    await queue.completed(job)
+    assert queue.of(job, "attempt", "crashes") == (1, 1)
+
+
+async def test_a_stop_while_the_server_is_away_still_ends(start, ledger, queue, power):
+    worker, ids, _ = await busy(start, ledger, queue, env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
+
+    power.off()
+    worker.terminate()
+
+    await until(lambda: worker.process.poll() is not None, within=12)
+    assert worker.process.returncode == 0
+    power.on()
+    assert queue.states(*ids) == {"running": 5, "pending": 20}  # the lease gives them back
