@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
-from weakref import WeakKeyDictionary
 
 from tenure.client.handle import Door, Handle
 from tenure.client.job import Call, Job, enqueue_many
@@ -58,7 +57,7 @@ class Tenure:
     def __init__(self, dsn: str | None = None, *, schema: str | None = None, pooled: bool | None = None, **settings: Any) -> None:
         self.given = {"dsn": dsn, "schema": schema, "pooled": pooled, **settings}
         self.kinds = Registry()
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
+        self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
         self._portal = Portal()
         self._door = Door(self._session, self._portal)
 
@@ -155,7 +154,7 @@ class Tenure:
 
     async def close(self) -> None:
         """Closes what this event loop holds open. Optional: it also happens when the loop ends."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        session = self._sessions.get(asyncio.get_running_loop())
         if session is not None:
             await session.close()
 
@@ -165,7 +164,7 @@ class Tenure:
         if session is None:
             from tenure.client.session import Session  # noqa: PLC0415
 
-            session = self._sessions[loop] = Session(self.settings.place)
+            session = self._sessions[loop] = Session(self.settings.place, ended=lambda: self._sessions.pop(loop, None))
         return session
 
 
@@ -182,6 +181,8 @@ def _kind(
     lease: Duration | None = None,
     run_in: RunIn | None = None,
 ) -> Kind:
+    if not queue:
+        raise ConfigError(f"job {name or fn.__name__!r}: queue needs a name")
     signature = Signature.of(fn, context_type=Context)
     kind = name or fn.__name__
     if retry is not None and max_attempts is not None:

@@ -53,6 +53,7 @@ class InProcessWorker:
         self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
         self._supervisor_id = str(uuid7())
         self._engine: Engine | None = None
+        self._leaving = False
         self._tasks: list[asyncio.Task[None]] = []
         self._stopped = asyncio.Event()
 
@@ -65,10 +66,11 @@ class InProcessWorker:
             return
         place = self._settings.place
         await check_schema(place)
-        self._link = Link(place, "lease")
+        self._link = Link(place, "lease", hot=True)
         self._leader = Leader(place, retention=self._settings.retention_seconds)
         self._wakeups = Wakeups(place, self._hear)
         self._stopped.clear()
+        self._leaving = False
         self._engine = await self._enter()
         self._engine.start()
         self._wakeups.start()
@@ -86,13 +88,15 @@ class InProcessWorker:
 
     async def stop(self, timeout: Duration | None = None) -> None:
         """Lets running jobs finish for `timeout` (the grace period), hands back the others, and leaves."""
-        engine, self._engine = self._engine, None
-        if engine is None:
+        engine = self._engine
+        if engine is None or self._leaving:
             return
+        self._leaving = True  # and the lease is renewed to the end: the jobs that still run are ours
         await engine.stop(self._grace if timeout is None else to_seconds(timeout, what="timeout"))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._engine = None
         with suppress(StoreUnavailable):
             await self._link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
             await give_back(self._link, engine.worker_id)
@@ -142,6 +146,8 @@ class InProcessWorker:
         """Our lease is gone, and our jobs with it: start over under a new name."""
         log.warning("worker %s lost its lease; its runs are aborted and a new worker takes its place", engine.worker_id)
         engine.lose("taken_by_another_worker")
+        if self._leaving:
+            return
         self._engine = await self._enter()
         self._engine.start()
         await engine.stop(0)

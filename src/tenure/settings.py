@@ -166,12 +166,18 @@ def _readers() -> dict[str, Callable[[Any], Any]]:
 def _reader(name: str, annotation: str) -> Callable[[Any], Any]:
     if name.endswith("_seconds"):
         return lambda value: to_seconds(float(value) if _is_number(value) else value, what=name)
-    readers: dict[str, Callable[[Any], Any]] = {"int": int, "bool | None": _bool}
+    readers: dict[str, Callable[[Any], Any]] = {"int": _int, "bool | None": _bool}
     return readers.get(annotation, str)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, str) and value.replace(".", "", 1).isdigit()
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool | float) or not isinstance(value, int | str):
+        raise ValueError(f"{value!r} is not a whole number")  # noqa: TRY004 - told with the other faults
+    return int(value)
 
 
 def _bool(value: Any) -> bool:

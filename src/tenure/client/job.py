@@ -62,7 +62,7 @@ class Call(Generic[R]):
     id: UUID
     kind: str
     text: str
-    word: str
+    words: frozenset[str]
     """What to tell the listeners once it is in."""
 
 
@@ -74,19 +74,18 @@ class _Enqueues(Generic[P, R]):
         self._door = door
         self._options = options
         self._prefix = options.prefix(kind)
-        later = options.delay is not None or options.run_at is not None
-        self._word = "due" if later else f"jobs {options.queue or kind.queue}"
+        self._words = frozenset(_words(options, kind))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Checks the arguments and encodes them, for `app.enqueue_many`."""
         text = self._kind.input.encode(args, kwargs).decode()
         job_id = uuid7()
-        return Call(job_id, self._kind.name, f'{{"id":"{job_id.int:032x}"{self._prefix}{text}}}', self._word)
+        return Call(job_id, self._kind.name, f'{{"id":"{job_id.int:032x}"{self._prefix}{text}}}', self._words)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Hands the job in. When this returns, it survives any crash."""
         call = self.call(*args, **kwargs)
-        await self._door.session().enqueue([call.text], {call.word})
+        await self._door.session().enqueue([call.text], call.words)
         return Handle(call.id, call.kind, self._door)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -94,10 +93,18 @@ class _Enqueues(Generic[P, R]):
         call = self.call(*args, **kwargs)
 
         async def hand_in() -> None:
-            await self._door.session().enqueue([call.text], {call.word})
+            await self._door.session().enqueue([call.text], call.words)
 
         self._door.portal.run(hand_in())
         return Handle(call.id, call.kind, self._door)
+
+
+def _words(options: Options, kind: Kind) -> Iterator[str]:
+    """A time that may have passed already, by PostgreSQL's clock, concerns both the stager and the workers."""
+    if options.delay is not None or options.run_at is not None:
+        yield "due"
+    if options.delay is None:
+        yield f"jobs {options.queue or kind.queue}"
 
 
 class BoundJob(_Enqueues[P, R]):
@@ -135,6 +142,10 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
         run_at: datetime | None = None,
     ) -> BoundJob[P, R]:
         """The same job with other options for this call."""
+        if queue == "":
+            raise ConfigError("queue needs a name")
+        if max_attempts is not None and max_attempts < 1:
+            raise ConfigError(f"max_attempts is {max_attempts}, but must be at least 1")
         if delay is not None and run_at is not None:
             raise ConfigError("give either delay or run_at, not both")
         if run_at is not None and run_at.tzinfo is None:
@@ -145,7 +156,7 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
             priority=None if priority is None else to_priority(priority),
             capability=capability,
             max_attempts=max_attempts,
-            delay=None if delay is None else to_seconds(delay, what="delay"),
+            delay=None if delay is None else to_seconds(delay, what="delay") or None,
             run_at=run_at,
         )
         return BoundJob(self._kind, self._door, options)
@@ -167,7 +178,7 @@ async def enqueue_many(door: Door, calls: Iterable[Call[Any]]) -> list[Handle[An
         source = iter(calls)
         while chunk := list(islice(source, CHUNK)):
             handles.extend(Handle(call.id, call.kind, door) for call in chunk)
-            told.update(call.word for call in chunk)
+            told.update(*(call.words for call in chunk))
             yield "[" + ",".join([call.text for call in chunk]) + "]"
 
     await door.session().enqueue_bulk(chunks(), told)

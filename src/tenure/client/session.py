@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tenure.client.bulk import enqueue_bulk
@@ -17,14 +17,15 @@ from tenure.store.query import Query
 class Session:
     """Belongs to the loop that made it. Closes itself when that loop ends, and loses no wake-up by it."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, ended: Callable[[], object]) -> None:
+        self._ended = ended
         self._link = Link(place, "client")
         self._enqueue_link = Link(place, "enqueue")
         self._enqueuer = Enqueuer(self._enqueue_link)
         self._notifier = Notifier(place)
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
-    async def enqueue(self, texts: list[str], words: set[str]) -> None:
+    async def enqueue(self, texts: list[str], words: Iterable[str]) -> None:
         await self._enqueuer.enqueue(texts)
         for word in words:
             self._notifier.tell(word)
@@ -46,6 +47,7 @@ class Session:
         try:
             await self._notifier.beat.run()
         finally:
+            self._ended()
             await self._notifier.close()
             await self._enqueue_link.close()
             await self._link.close()

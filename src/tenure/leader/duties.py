@@ -36,7 +36,7 @@ class Stager:
     name = "stager"
     ttl = 10.0
     batch = 1000
-    longest_rest = 2.0
+    longest_rest = 2.5
 
     async def run_once(self, link: Link, term: Term) -> Report:
         query = leases.promote(term, limit=self.batch, channel=link.place.channel)
@@ -79,7 +79,7 @@ class Reaper:
     name = "reaper"
     ttl = 10.0
     batch = 500
-    longest_rest = 3.0
+    longest_rest = 5.0
     patience = 10.0
     """Seconds of unbroken contact before anyone is condemned. After an outage all leases have run out, and their holders
     are as eager to renew them as we are to look: they come first."""

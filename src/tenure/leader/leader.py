@@ -29,7 +29,7 @@ class Leader:
 
     def __init__(self, place: Place, *, retention: float, duties: Sequence[Duty] | None = None) -> None:
         self.holder = str(uuid4())
-        self._link = Link(place, "leader")
+        self._link = Link(place, "leader", hot=True)
         self.contact = Contact()
         self._duties = {duty.name: duty for duty in duties or (Stager(), Reaper(self.contact), Cleaner(retention))}
         self._terms: dict[str, Term] = {}

@@ -207,7 +207,7 @@ class Supervisor:
                 return
             place = hello.place
             await self._insist(lambda: check_schema(place))
-            self._link = Link(place, "lease")
+            self._link = Link(place, "lease", hot=True)
             self._leader = Leader(place, retention=hello.retention)
             self._wakeups = Wakeups(place, self._leader.hear)
             self._renewal = Beat("lease", self._renew)

@@ -52,21 +52,23 @@ class Signals:
     holds: bool
     returns: dict[str, int]
     paused: list[str]
+    picked: int
+    """How many rows were locked for us. One that changed in that moment is locked and yet not claimed."""
     position: int
     xmin: int
-    xmax: int
+    xid: int
 
     @staticmethod
     def read(text: str) -> Signals:
         told = json.loads(text)
-        return Signals(told["holds"], told["returns"] or {}, told["paused"] or [], told["position"], told["xmin"], told["xmax"])
+        return Signals(**told | {"returns": told["returns"] or {}, "paused": told["paused"] or []})
 
 
 @dataclass(slots=True)
 class Floor:
     """The position below which nothing can appear any more by a late commit.
 
-    A mark is (position, xmax): everything up to `position` was taken by transactions numbered below `xmax`. When the
+    A mark is (position, xid): everything up to `position` was taken by transactions numbered below `xid`. When the
     oldest transaction still under way is no older than that, they have all ended, and whoever looks now sees their jobs.
     So only a sweep, which looks from the old floor on, may raise the floor.
     """
@@ -76,10 +78,10 @@ class Floor:
     _marks: list[tuple[int, int]] = field(default_factory=list)
 
     def note(self, signals: Signals) -> None:
-        # The position comes from the claim before: it was read before this snapshot was taken, so its takers are older.
+        # The position comes from the claim before: it was read before this claim had its number, so its takers are older.
         if self._seen:
             del self._marks[MOST_MARKS - 1 :]  # the newest mark gives way to a newer one
-            self._marks.append((self._seen, signals.xmax))
+            self._marks.append((self._seen, signals.xid))
         self._seen = signals.position
 
     def rise(self, signals: Signals) -> None:
@@ -145,11 +147,15 @@ class Cursors:
         if plan.sweep:
             self._floor.rise(signals)
         self._floor.note(signals)
-        for queue, returns in signals.returns.items():
-            if self._returns.get(queue) != returns:
+        self._look_again(signals, missed=signals.picked > len(claimed))
+
+    def _look_again(self, signals: Signals, *, missed: bool) -> None:
+        """Back to the start of every queue to which jobs came back, or in which one slipped away under our hands."""
+        for queue in self.queues:
+            returns = signals.returns.get(queue, 0)
+            if missed or self._returns.get(queue, 0) != returns:
                 self._returns[queue] = returns
-                if queue in self._starts:
-                    self.rewind(queue)
+                self.rewind(queue)
 
     def meet(self, queue: str, priority: int) -> None:
         """There are jobs of this priority, ours or not: from now on it is a lane of its own."""

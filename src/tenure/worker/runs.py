@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any
@@ -85,8 +86,15 @@ class Run:
         if kind.run_in == "loop":
             return await kind.fn(**arguments)
         inside = contextvars.copy_context()
-        self.thread = threads.submit(inside.run, partial(kind.fn, **arguments))
+        self.thread = threads.submit(inside.run, _carried, partial(kind.fn, **arguments))
         return await asyncio.wrap_future(self.thread)
+
+
+def _carried(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except StopIteration as error:
+        raise RuntimeError("the handler raised StopIteration") from error  # no future can carry it
 
 
 class Context:

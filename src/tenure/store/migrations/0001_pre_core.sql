@@ -192,13 +192,18 @@ begin
         return;
     end if;
 
+    if exists (select from json_to_recordset(jobs::json) as g(id uuid) where g.id is null) then
+        raise exception 'enqueue again needs the ids of the call that it repeats' using errcode = 'invalid_parameter_value';
+    end if;
     loop
-        select coalesce(json_agg(g), '[]')::text into fresh
-          from json_array_elements(jobs::json) g
-         where not exists (select from tenure.jobs j where j.id = (g ->> 'id')::uuid)
-           and not exists (select from tenure.history h where h.id = (g ->> 'id')::uuid);
+        select coalesce(json_agg(g.job order by g.place), '[]')::text into fresh
+          from (select distinct on (e.job ->> 'id') e.job, e.place
+                  from json_array_elements(jobs::json) with ordinality as e(job, place)
+                 where not exists (select from tenure.jobs j where j.id = (e.job ->> 'id')::uuid)
+                   and not exists (select from tenure.history h where h.id = (e.job ->> 'id')::uuid)
+                 order by e.job ->> 'id', e.place) g;
         begin
-            return query select e.id, false from tenure.enqueue(fresh, false) e;
+            perform tenure.enqueue(fresh, false);
             exit;
         exception when unique_violation then
             -- The earlier call was still under way and has committed just now: look again.
@@ -210,18 +215,21 @@ begin
      using json_to_recordset(fresh::json) as g(id uuid), tenure.history h
      where j.id = g.id and h.id = g.id;
     return query
-    select g.id, true from json_to_recordset(jobs::json) as g(id uuid)
-     where g.id not in (select f.id from json_to_recordset(fresh::json) as f(id uuid) where f.id is not null);
+    select (e.job ->> 'id')::uuid,
+           (e.job ->> 'id')::uuid not in (select f.id from json_to_recordset(fresh::json) as f(id uuid))
+      from json_array_elements(jobs::json) with ordinality as e(job, place)
+     order by e.place;
 end
 $$;
 
 -- keep_history: makes the partitions of today and the next days, drops those whose last day is older than keep.
--- New ones are attached, which does not stop readers or settling; a lock that is not had in 2 s is left for the next time.
+-- New ones are attached, which does not stop readers or settling. A lock that is not had at once, because somebody reads
+-- history for long, is left for the next time.
 create function tenure.keep_history(days_ahead integer, keep interval)
 returns table (made integer, dropped integer)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '2s'
+set lock_timeout = '500ms'
 set timezone = 'UTC'
 as $$
 declare
@@ -231,22 +239,32 @@ declare
 begin
     made := 0;
     dropped := 0;
-    for partition_day in select today + n from generate_series(0, days_ahead) as n loop
-        partition_name := 'history_' || to_char(partition_day, 'YYYYMMDD');
-        continue when to_regclass(format('tenure.%I', partition_name)) is not null;
-        execute format('create table tenure.%I (like tenure.history including all)', partition_name);
-        execute format('alter table tenure.history attach partition tenure.%I for values from (%L) to (%L)',
-                       partition_name, partition_day::timestamptz, (partition_day + 1)::timestamptz);
-        made := made + 1;
-    end loop;
-    for partition_name in
-        select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-         where i.inhparent = 'tenure.history'::regclass and c.relname ~ '^history_[0-9]{8}$'
-           and to_date(right(c.relname, 8), 'YYYYMMDD') + 1 <= (clock_timestamp() - keep)::date
-    loop
-        execute format('drop table tenure.%I', partition_name);
-        dropped := dropped + 1;
-    end loop;
+    begin
+        for partition_day in select today + n from generate_series(0, days_ahead) as n loop
+            partition_name := 'history_' || to_char(partition_day, 'YYYYMMDD');
+            continue when to_regclass(format('tenure.%I', partition_name)) is not null;
+            execute format('create table tenure.%I (like tenure.history including all)', partition_name);
+            -- What was caught while there was no such partition moves to where it belongs.
+            execute format('with caught as (delete from tenure.history_default where finished_at >= %L and finished_at < %L returning *)
+                            insert into tenure.%I select * from caught',
+                           partition_day::timestamptz, (partition_day + 1)::timestamptz, partition_name);
+            execute format('alter table tenure.history attach partition tenure.%I for values from (%L) to (%L)',
+                           partition_name, partition_day::timestamptz, (partition_day + 1)::timestamptz);
+            made := made + 1;
+        end loop;
+        delete from tenure.history_default where finished_at < (clock_timestamp() - keep)::date;
+        for partition_name in
+            select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+             where i.inhparent = 'tenure.history'::regclass and c.relname ~ '^history_[0-9]{8}$'
+               and to_date(right(c.relname, 8), 'YYYYMMDD') + 1 <= (clock_timestamp() - keep)::date
+        loop
+            execute format('drop table tenure.%I', partition_name);
+            dropped := dropped + 1;
+        end loop;
+    exception when lock_not_available then
+        made := 0;
+        dropped := 0;
+    end;
     return next;
 end
 $$;

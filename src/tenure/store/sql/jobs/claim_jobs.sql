@@ -45,7 +45,8 @@ select s.signals, c.*
                'holds', exists (select from holder),
                'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),
                'paused', (select json_agg(q.name) from tenure.queues q where q.paused_at is not null),
-               'position', (select p.last_value from tenure.job_position p),
+               'picked', (select count(*) from picked),
+               'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
                'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-               'xmax', pg_snapshot_xmax(pg_current_snapshot())::text::bigint)::text as signals) s
+               'xid', pg_current_xact_id()::text::bigint)::text as signals) s
   left join claimed c on true

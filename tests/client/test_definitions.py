@@ -1,0 +1,97 @@
+"""Defining jobs: the function stays a function, and mistakes are told at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure import ConfigError, Context, Tenure, UnknownKind
+
+
+@pytest.fixture
+def app() -> Tenure:
+    return Tenure()  # nothing here needs a database
+
+
+async def test_the_function_stays_callable(app):
+    @app.job
+    async def double(n: int) -> int:
+        """Twice as much."""
+        return 2 * n
+
+    @app.job(queue="mail")
+    def triple(n: int) -> int:
+        return 3 * n
+
+    assert await double(4) == 8
+    assert triple(4) == 12
+    assert (double.__name__, double.__doc__, double.name) == ("double", "Twice as much.", "double")
+    assert set(app.kinds) == {"double", "triple"}
+
+
+def test_two_functions_of_one_name_are_a_mistake_that_names_both(app):
+    @app.job(name="work")
+    async def first() -> None: ...
+
+    with pytest.raises(ConfigError, match=r"first.*second"):
+
+        @app.job(name="work")
+        async def second() -> None: ...
+
+
+def test_the_same_function_may_be_defined_again(app):
+    async def work() -> None: ...
+
+    app.job(work)
+    app.job(queue="mail")(work)
+    assert app.kinds["work"].queue == "mail"
+
+
+def test_an_unknown_kind_is_told_with_the_nearest_known_one(app):
+    @app.job
+    async def send_email() -> None: ...
+
+    with pytest.raises(UnknownKind, match="send_email") as caught:
+        app.kinds["send_mail"]
+    assert caught.value.known == ["send_email"]
+
+
+def test_the_schema_describes_the_arguments_without_the_context(app):
+    @app.job
+    async def work(ctx: Context, n: int, name: str = "x") -> None: ...
+
+    schema = work.schema()
+    assert set(schema["properties"]) == {"n", "name"}
+    assert schema["required"] == ["n"]
+
+
+MISTAKES = {
+    "priority": {"priority": 101},
+    "timeout": {"timeout": "soon"},
+    "lease": {"lease": -1},
+    "retry and max_attempts": {"retry": 3, "max_attempts": 4},
+    "a coroutine in a thread": {"run_in": "thread"},
+    "no attempts": {"max_attempts": 0},
+    "an empty queue": {"queue": ""},
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_a_definition_is_told_at_once(app, mistake):
+    with pytest.raises(ConfigError):
+
+        @app.job(**MISTAKES[mistake])
+        async def work() -> None: ...
+
+
+def test_a_plain_function_cannot_run_in_the_loop(app):
+    with pytest.raises(ConfigError, match="block"):
+
+        @app.job(run_in="loop")
+        def work() -> None: ...
+
+
+def test_an_unknown_option_is_told(app):
+    with pytest.raises(TypeError, match="queu"):
+
+        @app.job(queu="mail")
+        async def work() -> None: ...

@@ -1,0 +1,188 @@
+"""Handing in: what a caller may say, and what it gets."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import BaseModel
+
+from tenure import ConfigError, InvalidInput, InvalidPayload, NotEnqueued, StoreUnavailable
+from tenure.store.link import Link
+
+
+@pytest.fixture
+async def app(app):
+    yield app
+    await app.close()
+
+
+@pytest.fixture
+def greet(app):
+    @app.job(queue="mail", priority="high", max_attempts=7, capability="smtp")
+    async def greet(name: str, times: int = 1) -> str:
+        return name * times
+
+    return greet
+
+
+def rows(desk):
+    columns = "kind, queue, priority, max_attempts, capability, state, input"
+    return desk.sql(f"select {columns} from tenure.jobs order by position, id")
+
+
+async def test_a_job_is_handed_in_as_it_was_defined(greet, desk):
+    handle = await greet.enqueue("Ada", times=2)
+    assert rows(desk) == [("greet", "mail", 75, 7, "smtp", "pending", {"name": "Ada", "times": 2})]
+    assert desk.sql("select id from tenure.jobs") == [(handle.id,)]
+    assert (await handle.status()).state == "pending"
+
+
+async def test_a_single_call_may_say_it_differently(greet, desk):
+    other = greet.using(queue="post", priority="low", max_attempts=1, capability="fax")
+    await other.enqueue("Bo")
+    await greet.enqueue("Cy")
+    assert [row[:5] for row in rows(desk)] == [("greet", "post", 25, 1, "fax"), ("greet", "mail", 75, 7, "smtp")]
+
+
+async def test_later_by_delay_and_by_time(greet, desk):
+    at = datetime.now(UTC) + timedelta(days=1)
+    await greet.using(delay="1d").enqueue("a")
+    await greet.using(run_at=at).enqueue("b")
+    found = dict(desk.sql("select input ->> 'name', run_at from tenure.jobs where state = 'scheduled'"))
+    assert found["b"] == at
+    assert abs(found["a"] - at) < timedelta(minutes=1)
+
+
+async def test_many_are_handed_in_together_and_in_order(app, greet, desk):
+    handles = await app.enqueue_many([greet.call(f"{n}") for n in range(50)])
+    assert [row[0] for row in desk.sql("select id from tenure.jobs order by position")] == [handle.id for handle in handles]
+    assert desk.sql("select count(distinct xmin::text) from tenure.jobs") == [(1,)]
+    assert await app.enqueue_many([]) == []
+
+
+async def test_many_are_all_written_or_none(app, greet, desk):
+    call = greet.call("twice")
+    with pytest.raises(NotEnqueued):
+        await app.enqueue_many([greet.call("first"), call, call])
+    assert rows(desk) == []
+
+
+def count_statements(monkeypatch) -> list[str]:
+    fetch, seen = Link.fetch, []
+
+    async def counted(self, query):
+        if query.name == "jobs/enqueue_jobs":
+            seen.append(query.name)
+        return await fetch(self, query)
+
+    monkeypatch.setattr(Link, "fetch", counted)
+    return seen
+
+
+async def test_calls_at_the_same_time_share_statements(greet, desk, monkeypatch):
+    statements = count_statements(monkeypatch)
+    handles = await asyncio.gather(*(greet.enqueue(f"{n}") for n in range(200)))
+    assert len({handle.id for handle in handles}) == 200
+    assert desk.sql("select count(*) from tenure.jobs") == [(200,)]
+    assert len(statements) <= 3
+
+
+async def test_one_refused_call_among_many_fails_alone(app, greet, desk):
+    poisoned = greet.using()
+    poisoned._prefix = poisoned._prefix.replace('"priority":75', '"priority":7000')
+    calls = [greet.enqueue(f"{n}") for n in range(20)]
+    results = await asyncio.gather(*calls[:7], poisoned.enqueue("bad"), *calls[7:], return_exceptions=True)
+    assert [type(result) for result in results if isinstance(result, Exception)] == [InvalidPayload]
+    assert isinstance(results[7], InvalidPayload)
+    assert desk.sql("select count(*) from tenure.jobs") == [(20,)]
+
+
+async def test_a_caller_that_is_cancelled_does_not_take_others_along(greet, desk):
+    calls = [asyncio.create_task(greet.enqueue(f"{n}")) for n in range(10)]
+    await asyncio.sleep(0)
+    calls[3].cancel()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert [n for n, result in enumerate(results) if isinstance(result, BaseException)] == [3]
+
+
+async def test_an_enqueue_whose_answer_was_lost_is_repeated_and_makes_one_job(greet, desk, monkeypatch):
+    fetch, lost = Link.fetch, []
+
+    async def lose_once(self, query):
+        answer = await fetch(self, query)
+        if query.name == "jobs/enqueue_jobs" and not lost:
+            lost.append(query)
+            raise StoreUnavailable("the connection broke after the commit")
+        return answer
+
+    monkeypatch.setattr(Link, "fetch", lose_once)
+    await greet.enqueue("once")
+    assert desk.sql("select count(*) from tenure.jobs") == [(1,)]
+
+
+class Model(BaseModel):
+    value: float
+
+
+MISTAKES = {
+    "a missing argument": (InvalidInput, lambda job: job.call()),
+    "one too many": (InvalidInput, lambda job: job.call("a", 1, 2)),
+    "an unknown name": (InvalidInput, lambda job: job.call("a", tines=2)),
+    "a wrong type": (InvalidInput, lambda job: job.call("a", times="many")),
+    "a NUL": (InvalidPayload, lambda job: job.call("a\0")),
+    "half a character": (NotEnqueued, lambda job: job.call("\ud800")),
+    "too large": (InvalidPayload, lambda job: job.call("a" * 2_000_000)),
+    "both delay and run_at": (ConfigError, lambda job: job.using(delay=1, run_at=datetime.now(UTC))),
+    "a time without a zone": (ConfigError, lambda job: job.using(run_at=datetime(2030, 1, 1))),  # noqa: DTZ001
+    "a negative delay": (ConfigError, lambda job: job.using(delay=-1)),
+    "a delay that is none": (ConfigError, lambda job: job.using(delay="soon")),
+    "a priority too high": (ConfigError, lambda job: job.using(priority=101)),
+    "a priority that is none": (ConfigError, lambda job: job.using(priority="urgent")),
+    "no attempts": (ConfigError, lambda job: job.using(max_attempts=0)),
+    "fewer than no attempts": (ConfigError, lambda job: job.using(max_attempts=-1)),
+    "a queue without a name": (ConfigError, lambda job: job.using(queue="")),
+    "an unknown option": (TypeError, lambda job: job.using(prioritee=1)),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+async def test_a_mistake_is_told_where_it_is_made_and_nothing_is_written(greet, desk, mistake):
+    error, make = MISTAKES[mistake]
+    with pytest.raises(error) as caught:
+        make(greet)
+    assert str(caught.value)
+    assert rows(desk) == []
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+async def test_what_is_no_number_is_refused(app, desk, value):
+    @app.job
+    async def work(n: float) -> None: ...
+
+    with pytest.raises(NotEnqueued):
+        await work.enqueue(value)
+    assert rows(desk) == []
+
+
+async def test_calls_may_come_from_a_generator_and_its_mistake_undoes_them_all(app, greet, desk):
+    def calls():
+        for n in range(5000):
+            yield greet.call(f"{n}")
+        yield greet.call()
+
+    with pytest.raises(InvalidInput):
+        await app.enqueue_many(calls())
+    assert rows(desk) == []
+    handles = await app.enqueue_many(greet.call(f"{n}") for n in range(5000))
+    assert desk.sql("select count(*) from tenure.jobs") == [(len(handles),)]
+
+
+async def test_a_time_in_the_past_means_now_and_the_workers_of_the_queue_are_told(greet, desk, other):
+    other.sql("listen tenure")
+    await greet.using(run_at=datetime.now(UTC) - timedelta(hours=1)).enqueue("late")
+    assert rows(desk)[0][5] == "pending"
+    heard = await asyncio.to_thread(lambda: {note.payload for note in other.connection.notifies(timeout=1.0)})
+    assert "jobs mail" in heard

@@ -1,0 +1,86 @@
+"""Clients in short-lived loops, in threads and in forked processes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+import warnings
+
+import pytest
+
+from tenure import Tenure
+from tests.waiting import until
+
+
+def test_a_loop_that_ends_without_closing_leaves_no_warning_and_loses_no_wake_up(dsn, desk, other):
+    app = Tenure(dsn)
+
+    @app.job
+    async def work() -> None: ...
+
+    other.sql("listen tenure")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            asyncio.run(work.enqueue())
+        gc.collect()
+    heard = [note.payload for note in other.connection.notifies(timeout=5, stop_after=3)]
+    assert heard == ["jobs default"] * 3
+
+
+def test_loops_that_are_gone_are_forgotten_with_their_connections(dsn, desk):
+    app = Tenure(dsn)
+
+    @app.job
+    async def work() -> None: ...
+
+    for _ in range(5):
+        asyncio.run(work.enqueue())
+    gc.collect()
+    assert len(app._sessions) <= 1
+    names = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
+    asyncio.run(until(lambda: desk.sql(names)[0][0] <= 3, within=3))
+
+
+def test_sync_code_hands_in_from_any_thread(dsn, desk):
+    app = Tenure(dsn)
+
+    @app.job
+    def work(n: int) -> int:
+        return n
+
+    threads = [threading.Thread(target=lambda n=n: [work.enqueue_sync(n) for _ in range(5)]) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    handle = work.enqueue_sync(100)
+    assert handle.status_sync().state == "pending"
+    assert len(app.enqueue_many_sync([work.call(1), work.call(2)])) == 2
+    assert desk.sql("select count(*) from tenure.jobs") == [(43,)]
+    app._portal.close()
+    app._portal.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_hands_in_on_connections_of_its_own(dsn, desk):
+    app = Tenure(dsn)
+
+    @app.job
+    def work(n: int) -> None: ...
+
+    work.enqueue_sync(1)
+    child = os.fork()
+    if child == 0:
+        try:
+            work.enqueue_sync(2)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    work.enqueue_sync(3)
+    assert sorted(row[0] for row in desk.sql("select (input ->> 'n')::int from tenure.jobs")) == [1, 2, 3]
+    app._portal.close()

@@ -1,0 +1,120 @@
+"""Where settings come from, and how faults in them are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure import ConfigError, Tenure
+from tenure.settings import Settings
+
+FILE, PROJECT = "tenure.toml", "pyproject.toml"
+
+
+def load(folder, environ=None, **flags):
+    return Settings.load(folder=folder, environ=environ or {}, **flags)
+
+
+def test_each_source_yields_to_the_one_before_it(tmp_path):
+    assert load(tmp_path).workers.concurrency == 10
+    (tmp_path / PROJECT).write_text("[tool.tenure.workers]\nconcurrency = 1\n")
+    assert load(tmp_path).workers.concurrency == 1
+    (tmp_path / FILE).write_text("[workers]\nconcurrency = 2\n")
+    assert load(tmp_path).workers.concurrency == 2
+    environ = {"TENURE_WORKERS_CONCURRENCY": "3"}
+    assert load(tmp_path, environ).workers.concurrency == 3
+    assert load(tmp_path, environ, workers_concurrency=4).workers.concurrency == 4
+    assert load(tmp_path, environ, workers_concurrency=None).workers.concurrency == 3
+
+
+def test_the_database_is_found_in_the_same_order(tmp_path):
+    (tmp_path / FILE).write_text('dsn = "postgresql://file/x"\n')
+    assert load(tmp_path).dsn == "postgresql://file/x"
+    assert load(tmp_path, {"PGHOST": "elsewhere"}).dsn == "postgresql://file/x"
+    environ = {"DATABASE_URL": "postgresql://url/x"}
+    assert load(tmp_path, environ).dsn == "postgresql://url/x"
+    environ["TENURE_DSN"] = "postgresql://own/x"
+    assert load(tmp_path, environ).dsn == "postgresql://own/x"
+    assert load(tmp_path, environ, dsn="postgresql://flag/x").dsn == "postgresql://flag/x"
+
+
+def test_the_variables_of_libpq_are_enough(tmp_path):
+    assert load(tmp_path, {"PGDATABASE": "x"}).place.dsn == ""
+
+
+def test_without_a_database_every_way_out_is_named(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        _ = load(tmp_path).place
+    for way in ("--dsn", "TENURE_DSN", "DATABASE_URL", "tenure.toml", "[tool.tenure]", 'Tenure("', "tenure dev"):
+        assert way in str(caught.value)
+
+
+def test_nothing_is_read_before_it_is_needed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / FILE).write_text("this is no toml")
+    app = Tenure()
+    with pytest.raises(ConfigError, match=r"tenure\.toml"):
+        _ = app.settings
+
+
+def test_all_faults_are_told_at_once_with_where_they_stand(tmp_path):
+    (tmp_path / FILE).write_text('shema = "x"\n[workers]\nconcurrency = 0\nlease_timeout_seconds = "soon"\n')
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, {"TENURE_WORKERS_POLL_INTERVAL_MS": "fast"})
+    told = str(caught.value)
+    assert "unknown setting 'shema'; did you mean 'schema'?" in told
+    assert "workers_concurrency must be at least 1" in told
+    assert "lease_timeout_seconds" in told
+    assert "TENURE_WORKERS_POLL_INTERVAL_MS" in told
+    assert told.count("tenure.toml") >= 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[workers]\nconcurrency = [1]\n",
+        "[workers]\nconcurrency = 2.5\n",
+        "[workers]\nconcurrency = true\n",
+        "[workers]\nconcurrency = {a = 1}\n",
+        'pooled = "perhaps"\n',
+        "workers = 5\n",
+        "retention_seconds = -1\n",
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_told_as_such(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(ConfigError):
+        load(tmp_path)
+
+
+def test_a_lease_too_short_is_refused_with_the_reason(tmp_path):
+    with pytest.raises(ConfigError, match="at least 3"):
+        load(tmp_path, workers_lease_timeout_seconds=1)
+
+
+def test_spans_may_be_written_in_words(tmp_path):
+    (tmp_path / FILE).write_text('retention_seconds = "2d"\n[workers]\nlease_timeout_seconds = "30s"\n')
+    found = load(tmp_path, {"TENURE_WORKERS_GRACE_SECONDS": "7.5"})
+    assert (found.retention_seconds, found.workers.lease_timeout_seconds, found.workers.grace_seconds) == (172800.0, 30.0, 7.5)
+    assert found.workers.renew_every == 10.0
+
+
+@pytest.mark.parametrize(
+    ("dsn", "pooled"),
+    [
+        ("postgresql://h/x", False),
+        ("postgresql://h:6432/x", True),
+        ("postgresql://h/x?pgbouncer=true", True),
+        ("postgresql://h/x?pgbouncer=true&connect_timeout=3", True),
+        ("postgresql://h/x?connect_timeout=3&pgbouncer=true", True),
+    ],
+)
+def test_a_pooler_is_found_by_its_port_or_its_word(tmp_path, dsn, pooled):
+    place = load(tmp_path, dsn=dsn).place
+    assert place.pooled is pooled
+    assert "pgbouncer" not in place.dsn
+    assert load(tmp_path, dsn=dsn, pooled=not pooled).place.pooled is not pooled
+
+
+def test_a_dsn_that_cannot_be_read_is_told_without_a_traceback_of_the_driver(tmp_path):
+    with pytest.raises(ConfigError, match="DSN"):
+        _ = load(tmp_path, dsn="postgresql://h/x?nonsense=1").place

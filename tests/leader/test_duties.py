@@ -1,0 +1,171 @@
+"""What each duty does in one round."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tenure.leader import duties
+from tenure.leader.duties import Cleaner, Contact, Reaper, Stager
+from tenure.leader.leader import Leader
+from tenure.store.link import Link
+from tenure.store.place import Place
+from tests.store.desk import Desk
+from tests.waiting import until
+
+
+@pytest.fixture
+async def link(place: Place) -> AsyncIterator[Link]:
+    link = Link(place, "leader")
+    yield link
+    await link.close()
+
+
+class OldContact(Contact):
+    """In touch with PostgreSQL for as long as is said."""
+
+    def __init__(self, age: float) -> None:
+        super().__init__()
+        self._age = age
+
+    @property
+    def age(self) -> float:
+        return self._age
+
+
+async def test_the_stager_promotes_what_is_due_in_the_order_of_time_with_new_places(link, desk):
+    [waiting] = desk.enqueue({})
+    late, early, middle, future = desk.enqueue(*({"delay": 600} for _ in range(4)))
+    for minutes, job_id in ((1, late), (9, early), (5, middle)):
+        desk.sql("update tenure.jobs set run_at = now() - make_interval(mins => %s) where id = %s", minutes, job_id)
+    desk.sql("update tenure.jobs set state = 'retry' where id = %s", middle)
+    report = await Stager().run_once(link, desk.term("stager"))
+    assert (report.holds, report.touched) == (True, 3)
+    assert report.rest == Stager.longest_rest
+    order = [str(row[0]) for row in desk.sql("select id from tenure.jobs where state = 'pending' order by position")]
+    assert order == [waiting, early, middle, late]
+    assert desk.sql("select id::text, state from tenure.jobs where run_at is not null") == [(future, "scheduled")]
+
+
+async def test_the_stager_rests_until_the_next_job_is_due(link, desk):
+    desk.enqueue({"delay": 0.8})
+    report = await Stager().run_once(link, desk.term("stager"))
+    assert 0 < report.rest <= 0.8
+
+
+async def test_the_stager_goes_on_at_once_when_there_may_be_more(link, desk):
+    stager = Stager()
+    stager.batch = 2
+    desk.enqueue(*({"delay": 60} for _ in range(3)))
+    desk.sql("update tenure.jobs set run_at = now()")
+    term = desk.term("stager")
+    first, second = await stager.run_once(link, term), await stager.run_once(link, term)
+    assert (first.touched, first.rest) == (2, 0.0)
+    assert (second.touched, second.rest) == (1, Stager.longest_rest)
+
+
+async def test_the_stager_tells_the_queues_of_promoted_jobs(link, desk, other):
+    other.sql("listen tenure")
+    desk.enqueue({"delay": 60}, {"delay": 60, "queue": "mail"}, {"delay": 60, "queue": "mail"})
+    desk.sql("update tenure.jobs set run_at = now()")
+    await Stager().run_once(link, desk.term("stager"))
+    notes = other.connection.notifies(timeout=5, stop_after=2)
+    assert {note.payload for note in notes} == {"jobs default", "jobs mail"}
+
+
+async def test_a_job_scheduled_sooner_than_the_next_look_wakes_the_stager(place, desk):
+    leader = Leader(place, retention=86400.0)
+    leader.start()
+    await until(lambda: "stager" in leader.duties_held)
+    desk.enqueue({"delay": 0.2})
+    leader.hear("due")
+    await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("pending",)], within=Stager.longest_rest)
+    await leader.stop()
+
+
+@pytest.mark.parametrize(
+    ("age", "condemned"), [(Reaper.patience - 0.1, 0), (Reaper.patience, 1)], ids=["too short", "long enough"]
+)
+async def test_the_reaper_condemns_only_after_unbroken_contact_of_its_own(link, desk, age, condemned):
+    worker = desk.worker()
+    desk.enqueue({})
+    desk.claim(worker)
+    desk.sql("update tenure.workers set expires_at = now() - interval '1 hour'")
+    report = await Reaper(OldContact(age)).run_once(link, desk.term("reaper"))
+    assert report.touched == 2 * condemned
+    assert desk.sql("select state, crashes from tenure.jobs") == [("pending", 1) if condemned else ("running", 0)]
+    assert desk.sql("select count(*) from tenure.workers") == [(1 - condemned,)]
+
+
+async def test_the_reaper_leaves_living_workers_alone(link, desk):
+    worker = desk.worker(ttl=60)
+    desk.enqueue({})
+    desk.claim(worker)
+    report = await Reaper(OldContact(1000)).run_once(link, desk.term("reaper"))
+    assert report.touched == 0
+    assert desk.sql("select state from tenure.jobs") == [("running",)]
+
+
+def test_contact_is_broken_by_silence_and_by_failure(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(duties, "_boottime", lambda: clock[0])
+    contact = Contact()
+
+    def later(seconds: float) -> None:
+        clock[0] += seconds
+
+    for _ in range(3):
+        later(Contact.longest_silence)
+        contact.touch()
+    assert contact.age == 3 * Contact.longest_silence
+    later(Contact.longest_silence + 1)
+    contact.touch()
+    assert contact.age == 0.0
+    later(5)
+    assert contact.age == 5.0
+    contact.broke()
+    assert contact.age == 0.0
+
+
+async def test_jobs_whose_own_lease_ran_out_come_back_and_the_third_time_are_set_aside(link, desk):
+    [job_id] = desk.enqueue({})
+    term, reaper = desk.term("reaper"), Reaper(Contact())
+    for crashes in (1, 2, 3):
+        desk.claim(desk.worker(), leases={"work": 0})
+        report = await reaper.run_once(link, term)
+        job = desk.job(job_id)
+        assert (report.touched, job["crashes"], job["attempt"]) == (1, crashes, 0)
+    assert job["state"] == "dead_letter"
+
+
+async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(fresh_dsn):
+    """Dropping a partition needs a lock that a long report holds up: that is no outage."""
+    with Desk(fresh_dsn) as desk, Desk(fresh_dsn) as reader:
+        desk.sql(
+            "create table tenure.history_20200101 partition of tenure.history for values from ('2020-01-01') to ('2020-01-02')"
+        )
+        leader = Leader(Place.at(fresh_dsn), retention=86400.0)
+        with reader.connection.transaction():
+            reader.sql("select count(*) from tenure.history")
+            leader.start()
+            try:
+                await until(lambda: leader.duties_held, is_=["cleaner", "reaper", "stager"])
+                await until(lambda: leader.contact.age > 5.0, within=8)
+            finally:
+                await leader.stop()
+
+
+async def test_the_cleaner_reports_what_it_did_and_rests(link, desk):
+    term = desk.term("cleaner")
+    report = await Cleaner(7 * 86400.0).run_once(link, term)
+    assert (report.holds, report.rest) == (True, Cleaner.every)
+    desk.end_term("cleaner")
+    assert not (await Cleaner(7 * 86400.0).run_once(link, term)).holds
+
+
+async def test_a_duty_done_by_a_stale_leader_says_so(link, desk):
+    for duty in (Stager(), Reaper(Contact())):
+        term = desk.term(duty.name)
+        desk.end_term(duty.name)
+        assert not (await duty.run_once(link, term)).holds

@@ -1,0 +1,96 @@
+"""One contract for all that starts and stops: stop leaves nothing running, and may come first, or twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tenure import Tenure
+from tenure.leader.leader import Leader
+from tenure.store.place import Place
+from tenure.store.wakeups import Wakeups
+from tests.waiting import until
+
+
+def leader(place: Place, app: Tenure) -> Leader:
+    return Leader(place, retention=86400.0)
+
+
+def wakeups(place: Place, app: Tenure) -> Wakeups:
+    return Wakeups(place, lambda _: None)
+
+
+def worker(place: Place, app: Tenure) -> Any:
+    return app.worker()
+
+
+SERVICES: list[Callable[[Place, Tenure], Any]] = [leader, wakeups, worker]
+
+
+async def call(method: Callable[[], Any]) -> None:
+    result = method()
+    if asyncio.iscoroutine(result):
+        await result
+
+
+@pytest.fixture(params=SERVICES, ids=lambda make: make.__name__)
+def service(request, place, app):
+    return request.param(place, app)
+
+
+async def test_stop_may_come_before_start(service):
+    await service.stop()
+    await service.stop()
+
+
+async def test_stop_may_come_twice_and_leaves_nothing_behind(service, desk):
+    before = asyncio.all_tasks()
+    await call(service.start)
+    await service.stop()
+    await service.stop()
+    assert asyncio.all_tasks() == before
+    connected = (
+        "select application_name from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
+    )
+    await until(lambda: desk.sql(connected), is_=[])
+
+
+async def test_what_was_stopped_can_start_again(service, desk):
+    for _ in range(2):
+        await call(service.start)
+        connected = (
+            "select count(*) > 0 from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
+        )
+        await until(lambda: desk.sql(connected), is_=[(True,)])  # noqa: B023 - the same text each time
+        await service.stop()
+
+
+async def test_a_worker_may_be_told_to_start_twice(app, desk):
+    worker = app.worker()
+    await worker.start()
+    await worker.start()
+    assert desk.sql("select count(*) from tenure.workers") == [(1,)]
+    await worker.stop()
+    assert worker.worker_id is None
+
+
+async def test_run_ends_when_the_worker_is_stopped(app, desk):
+    worker = app.worker()
+    running = asyncio.create_task(worker.run())
+    await until(lambda: worker.worker_id)
+    await worker.stop()
+    await running
+    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+
+
+async def test_a_cancelled_run_leaves_in_order(app, desk):
+    worker = app.worker()
+    running = asyncio.create_task(worker.run())
+    await until(lambda: worker.worker_id)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert desk.sql("select count(*) from tenure.workers") == [(0,)]

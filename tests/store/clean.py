@@ -1,0 +1,62 @@
+"""One database for many tests, emptied before each: making a new one costs more than most tests do.
+
+A conftest imports `dsn` from here to have it; `fresh_dsn` is still a database of the test's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+LEFT_OVER = "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
+EMPTY = """
+    truncate tenure.jobs;
+    delete from tenure.history;
+    delete from tenure.workers;
+    delete from tenure.leases;
+    delete from tenure.queues;
+    alter table tenure.jobs reset (autovacuum_enabled);
+    select setval('tenure.job_position', 1, false);
+"""
+
+
+@pytest.fixture(scope="session")
+def shared_dsn(server_dsn: str, template: str) -> Iterator[str]:
+    name = f"shared_{uuid4().hex[:12]}"
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(f"create database {name} template {template}")
+        yield make_conninfo(server_dsn, dbname=name)
+        admin.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def dsn(shared_dsn: str) -> str:
+    """A migrated and empty database."""
+    with psycopg.connect(shared_dsn, autocommit=True) as connection:
+        connection.execute(LEFT_OVER, [conninfo_to_dict(shared_dsn)["dbname"]])
+        connection.execute(EMPTY.encode(), prepare=False)
+    return shared_dsn
+
+
+@pytest.fixture
+def fresh_dsn(server_dsn: str, template: str) -> Iterator[str]:
+    """A migrated database of this test's own, for those that change the schema or look at statistics."""
+    name = f"fresh_{uuid4().hex[:12]}"
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(f"create database {name} template {template}")
+        yield make_conninfo(server_dsn, dbname=name)
+        admin.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def bare_dsn(server_dsn: str) -> Iterator[str]:
+    """A database without anything of ours."""
+    name = f"bare_{uuid4().hex[:12]}"
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(f"create database {name}")
+        yield make_conninfo(server_dsn, dbname=name)
+        admin.execute(f"drop database {name} with (force)")

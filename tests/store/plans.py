@@ -1,0 +1,102 @@
+"""Asking PostgreSQL how it would run a statement, in a database whose statistics are wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import sql
+
+from tenure.store.link import _PLANNER
+from tenure.store.query import Query
+from tenure.store.statements import statement
+from tests.store.desk import Desk
+
+MODES: dict[str, dict[str, str]] = {
+    "hot": _PLANNER,  # the links of workers
+    "pooled": {"plan_cache_mode": "force_custom_plan"},  # behind a pooler: planned anew for each call, no setting is ours
+}
+
+FILL = """
+    alter table tenure.jobs set (autovacuum_enabled = false);
+    insert into tenure.workers (id, supervisor_id, host, pid, queues, kinds, capabilities, concurrency, version, expires_at)
+    select md5('worker ' || n)::uuid, gen_random_uuid(), 'here', n, '["default"]', '["work"]', '[]', 10, '0',
+           now() + interval '1 hour'
+      from generate_series(1, 20) n;
+    insert into tenure.jobs (id, kind, queue, state, position, priority, run_at, claim_id, worker_id, crashes)
+    select md5('job ' || n)::uuid, 'work', case when n % 3 = 0 then 'mail' else 'default' end, s.state,
+           n, (array[25, 50, 75])[1 + n % 3],
+           case when s.state in ('scheduled', 'retry') then now() + (n - {rows} / 2) * interval '1 second' end,
+           case when s.state = 'running' then md5('claim ' || n)::uuid end,
+           case when s.state = 'running' then md5('worker ' || (1 + n % 20))::uuid end,
+           0
+      from generate_series(1, {rows}) n
+     cross join lateral (
+        select (array['pending', 'pending', 'pending', 'pending', 'scheduled', 'retry', 'running'])[1 + n % 7]) s(state);
+    insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,
+           queue, input)
+    select md5('done ' || n)::uuid, 1, now(), now(), 1, 3, 50, 0, 'completed', 'work', 'default', '{{}}'
+      from generate_series(1, {rows} / 2) n;
+"""
+
+STATES = {
+    "empty": "select 1",
+    "never analysed, filled": "{fill}",
+    "analysed while empty, then filled": "analyze tenure.jobs; analyze tenure.history; analyze tenure.workers; {fill}",
+    "analysed with one row, then filled": """
+        select tenure.enqueue('[{{"kind": "work"}}]');
+        analyze tenure.jobs; analyze tenure.history; analyze tenure.workers; {fill}""",
+    "analysed when every job was a dead letter, then filled": """
+        insert into tenure.jobs (id, kind, state) select gen_random_uuid(), 'work', 'dead_letter' from generate_series(1, 5000);
+        analyze tenure.jobs; analyze tenure.history;
+        delete from tenure.jobs; {fill}""",
+    "analysed when every job was running in one queue, then filled": """
+        insert into tenure.jobs (id, kind, state, claim_id, worker_id)
+        select gen_random_uuid(), 'work', 'running', gen_random_uuid(), md5('worker 1')::uuid from generate_series(1, 5000);
+        analyze tenure.jobs; analyze tenure.history;
+        delete from tenure.jobs; {fill}""",
+}
+
+
+@dataclass(frozen=True)
+class Node:
+    type: str
+    relation: str | None
+    index: str | None
+
+
+def prepare_stage(desk: Desk, condition: str, rows: int) -> None:
+    script = STATES[condition].format(fill=FILL.format(rows=rows))
+    desk.connection.execute(script.encode(), prepare=False)
+
+
+def plan(desk: Desk, query: Query) -> list[Node]:
+    """All nodes of the plan that a prepared statement would run, under the session's plan_cache_mode."""
+    names = list(query.values)
+    text = re.sub(r"%\((\w+)\)s", lambda m: f"${names.index(m[1]) + 1}", statement(query.name, desk.schema)).replace("%%", "%")
+    desk.connection.execute(f"prepare asked as {text}".encode(), prepare=False)
+    try:
+        values = sql.SQL(", ").join(sql.Literal(query.values[name]) for name in names)
+        [[[told]]] = desk.connection.execute(sql.SQL("explain (format json) execute asked({})").format(values)).fetchall()
+    finally:
+        desk.connection.execute("deallocate asked")
+    return list(_nodes(told["Plan"]))
+
+
+def walked(desk: Desk, nodes: list[Node]) -> list[str]:
+    """The relations of jobs that are read from end to end although something stands in them."""
+    names = {node.relation for node in nodes if node.type == "Seq Scan" and (node.relation or "").startswith(("jobs", "history"))}
+    return sorted(name for name in names if name and desk.sql("select pg_relation_size(%s::regclass)", f"tenure.{name}") > [(0,)])
+
+
+def goes_by(nodes: list[Node], index: str) -> bool:
+    """The index of a partition is named after the partition and its columns."""
+    return any(node.index == index or (node.index or "").endswith(f"_{index}_idx") for node in nodes)
+
+
+def _nodes(told: dict[str, Any]) -> Iterator[Node]:
+    yield Node(told["Node Type"], told.get("Relation Name"), told.get("Index Name"))
+    for inner in told.get("Plans", ()):
+        yield from _nodes(inner)

@@ -1,0 +1,204 @@
+"""Who gets which job, and in what order."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from threading import Barrier, Thread
+
+import pytest
+
+from tests.store.desk import Desk, everything
+from tests.store.locks import waits_for_a_lock
+
+PLANNERS = [
+    {},
+    {"enable_nestloop": "off"},
+    {"enable_hashjoin": "off", "enable_mergejoin": "off"},
+    {"enable_nestloop": "off", "enable_hashjoin": "off"},
+    {"enable_nestloop": "off", "enable_mergejoin": "off"},
+    {"enable_indexscan": "off"},
+    {"enable_indexscan": "off", "enable_bitmapscan": "off", "enable_indexonlyscan": "off"},
+    {"enable_seqscan": "off"},
+    {"enable_seqscan": "off", "enable_indexscan": "off"},
+    {"enable_tidscan": "off"},
+    {"enable_tidscan": "off", "enable_seqscan": "off"},
+    {"enable_material": "off", "enable_nestloop": "off"},
+    {"enable_sort": "off"},
+    {"enable_sort": "off", "enable_indexscan": "off"},
+    {"enable_incremental_sort": "off", "enable_hashagg": "off", "enable_seqscan": "off"},
+    {"enable_tidscan": "off", "enable_hashjoin": "off", "enable_indexscan": "off", "enable_material": "off"},
+]
+
+
+@pytest.mark.parametrize("plan_cache_mode", ["force_generic_plan", "force_custom_plan"])
+@pytest.mark.parametrize("planner", PLANNERS, ids=lambda settings: " ".join(settings).replace("enable_", "no ") or "as it likes")
+def test_a_claim_takes_its_limit_and_no_more_whatever_the_plan(dsn, planner, plan_cache_mode):
+    with Desk(dsn, plan_cache_mode=plan_cache_mode, **planner) as desk:
+        desk.sql("alter table tenure.jobs set (autovacuum_enabled = false)")
+        [first] = desk.enqueue({"priority": 0})
+        desk.sql("analyze tenure.jobs")
+        ids = desk.enqueue(*({"priority": priority} for _ in range(20) for priority in (25, 75, 50)))
+        worker = desk.worker()
+        lanes = [
+            {"queue": "default", "high": 100, "low": 51, "start": 0},
+            {"queue": "default", "high": 50, "low": 50, "start": 0},
+            {"queue": "default", "high": 49, "low": 0, "start": 0},
+        ]
+        claim = desk.claim(worker, limit=7, lanes=lanes)
+        assert sorted(claim.ids) == sorted(ids[1::3][:7])
+        rest = desk.claim(worker, limit=40, lanes=lanes)
+        assert sorted(rest.ids) == sorted(ids[1::3][7:] + ids[2::3] + ids[0::3][:7])
+        assert desk.sql("select count(*) from tenure.jobs where state = 'running'") == [(47,)]
+        assert desk.job(first)["state"] == "pending"
+
+
+def test_higher_priorities_come_first_and_equals_in_the_order_of_their_arrival(desk):
+    worker = desk.worker()
+    ids = desk.enqueue(*({"priority": p} for p in (0, 100, 50, 50, 75, 100)))
+    order = [desk.claim(worker, limit=1).ids[0] for _ in ids]
+    assert order == [ids[place] for place in (1, 5, 4, 2, 3, 0)]
+
+
+def test_a_lane_begins_at_its_start(desk):
+    worker = desk.worker()
+    ids = desk.enqueue({}, {}, {})
+    start = desk.sql("select position from tenure.jobs where id = %s", ids[1])[0][0]
+    claim = desk.claim(worker, lanes=[{"queue": "default", "high": 50, "low": 50, "start": start}])
+    assert sorted(claim.ids) == sorted(ids[1:])
+
+
+def test_what_a_claim_writes(desk):
+    worker = desk.worker()
+    [job_id] = desk.enqueue({"input": {"n": 1}})
+    claim = desk.claim(worker, leases={"work": 30})
+    [[state, claim_id, holder, fence, attempt, leased]] = desk.sql(
+        "select state, claim_id::text, worker_id::text, fence, attempt, lease_until > clock_timestamp() from tenure.jobs"
+    )
+    assert (state, claim_id, holder, fence, attempt, leased) == ("running", claim.id, worker, 1, 1, True)
+    assert claim.jobs[0]["input"] == '{"n": 1}'
+    assert claim.ids == [job_id]
+
+
+def test_a_kind_without_a_lease_of_its_own_has_none(desk):
+    worker = desk.worker()
+    desk.enqueue({}, {"kind": "leased"})
+    desk.claim(worker, kinds=["work", "leased"], leases={"leased": 30})
+    assert desk.sql("select kind, lease_until is null from tenure.jobs order by kind") == [("leased", False), ("work", True)]
+
+
+def test_locked_jobs_are_skipped_and_the_limit_is_filled_from_the_others(desk, other):
+    worker = desk.worker()
+    ids = desk.enqueue({}, {}, {}, {})
+    with other.connection.transaction():
+        other.sql("select 1 from tenure.jobs where id = any (%s) for no key update", ids[:2])
+        assert sorted(desk.claim(worker, limit=2).ids) == sorted(ids[2:])
+
+
+def test_a_key_share_lock_does_not_hide_a_job(desk, other):
+    """A row elsewhere that refers to the job takes such a lock."""
+    worker = desk.worker()
+    ids = desk.enqueue({}, {}, {})
+    with other.connection.transaction():
+        other.sql("select 1 from tenure.jobs for key share")
+        assert sorted(desk.claim(worker).ids) == sorted(ids)
+
+
+def test_claimers_at_the_same_time_never_share_a_job(dsn, desk):
+    ids = desk.enqueue(*({"priority": n % 3} for n in range(2000)))
+    claimed: list[str] = []
+    start = Barrier(8)
+
+    def take_all() -> None:
+        with Desk(dsn) as mine:
+            worker = mine.worker()
+            start.wait()
+            while found := mine.claim(worker, limit=17).ids:
+                claimed.extend(found)
+
+    threads = [Thread(target=take_all) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(claimed) == len(set(claimed))
+    # A claimer that found only locked rows may leave, but nobody leaves while a job stands free.
+    assert sorted(claimed) == sorted(ids)
+    assert desk.sql("select min(fence), max(fence), min(attempt), max(attempt) from tenure.jobs") == [(1, 1, 1, 1)]
+
+
+async def test_a_job_that_changed_while_the_claim_waited_is_told_and_taken_by_the_next(dsn, desk, other):
+    """The claim's snapshot is older than the change: the row is locked at its new place but not claimed. The claim says
+    so, and the cursors go back."""
+    worker = desk.worker()
+    ids = desk.enqueue({}, {}, {})
+    claims = []
+    with Desk(dsn) as third, other.connection.transaction():
+        other.sql("select 1 from tenure.workers for update")
+        thread = Thread(target=lambda: claims.append(third.claim(worker)))
+        thread.start()
+        await waits_for_a_lock(desk)
+        desk.sql("update tenure.jobs set error = 'touched' where id = %s", ids[1])
+        other.connection.execute("rollback")
+        thread.join()
+    [claim] = claims
+    assert sorted(claim.ids) == sorted([ids[0], ids[2]])
+    assert claim.signals.picked == 3
+    assert desk.claim(worker).ids == [ids[1]]
+
+
+def test_a_paused_queue_gives_nothing_and_the_claim_says_so(desk):
+    worker = desk.worker()
+    desk.enqueue({}, {"queue": "mail"})
+    desk.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
+    claim = desk.claim(worker, queues=["default", "mail"])
+    assert [job["queue"] for job in claim.jobs] == ["mail"]
+    assert claim.signals.paused == ["default"]
+    desk.sql("update tenure.queues set paused_at = null")
+    assert len(desk.claim(worker).ids) == 1
+
+
+def test_only_known_kinds_and_capabilities_are_taken(desk):
+    worker = desk.worker()
+    plain, gpu, _other = desk.enqueue({}, {"capability": "gpu"}, {"kind": "strange"})
+    assert desk.claim(worker).ids == [plain]
+    assert desk.claim(worker, capabilities=["smtp"]).ids == []
+    assert desk.claim(worker, capabilities=["smtp", "gpu"]).ids == [gpu]
+    assert desk.sql("select kind from tenure.jobs where state = 'pending'") == [("strange",)]
+
+
+def test_suspects_are_told_from_the_healthy(desk):
+    worker = desk.worker()
+    ids = desk.enqueue({}, {}, {})
+    for crashes, job_id in enumerate(ids):
+        desk.sql("update tenure.jobs set crashes = %s where id = %s", crashes, job_id)
+    assert desk.claim(worker, which="suspects").ids == [ids[2]]
+    assert sorted(desk.claim(worker, which="healthy").ids) == sorted(ids[:2])
+    desk.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null")
+    assert sorted(desk.claim(worker, which="all").ids) == sorted(ids)
+
+
+@pytest.mark.parametrize("reason", ["condemned", "expired", "unknown"])
+def test_a_worker_without_a_lease_claims_nothing(desk, reason):
+    worker = desk.worker(ttl=0.0 if reason == "expired" else 600.0)
+    if reason == "condemned":
+        desk.condemn(worker)
+    if reason == "unknown":
+        desk.sql("delete from tenure.workers")
+    desk.enqueue({})
+    claim = desk.claim(worker)
+    assert (claim.ids, claim.signals.holds) == ([], False)
+    assert desk.sql("select state, fence from tenure.jobs") == [("pending", 0)]
+
+
+def test_the_fence_and_the_start_of_every_lane_are_told_without_jobs_as_well(desk):
+    claim = desk.claim(desk.worker(), lanes=[everything("nothing here")])
+    assert claim.signals.holds
+    assert claim.signals.xmin <= claim.signals.xid
+
+
+def test_positions_grow_in_the_order_of_arrival(desk):
+    desk.enqueue({}, {}, {})
+    desk.enqueue({})
+    positions = [row[0] for row in desk.sql("select position from tenure.jobs order by id")]
+    assert all(before < after for before, after in pairwise(sorted(positions)))
+    assert len(set(positions)) == 4

@@ -1,0 +1,200 @@
+"""`tenure.enqueue`: the one door, for every driver and language."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from tenure.store import jobs
+from tests.store.desk import Desk
+
+
+def enqueue(desk: Desk, given: Any, *, again: bool = False) -> list[tuple[Any, ...]]:
+    return desk.sql(
+        "select id::text, existed from tenure.enqueue(%s, %s)", given if isinstance(given, str) else json.dumps(given), again
+    )
+
+
+def test_what_is_left_out_takes_its_default(desk):
+    [(job_id, existed)] = enqueue(desk, [{"kind": "work"}])
+    job = desk.job(job_id)
+    assert not existed
+    assert UUID(job_id).version == 7
+    wanted = {
+        "kind": "work",
+        "queue": "default",
+        "state": "pending",
+        "priority": 50,
+        "capability": None,
+        "attempt": 0,
+        "max_attempts": 3,
+        "crashes": 0,
+        "fence": 0,
+        "run_at": None,
+        "error": None,
+        "input": {},
+        "worker_id": None,
+    }
+    assert {name: job[name] for name in wanted} == wanted
+
+
+def test_what_is_given_is_kept(desk):
+    mine = str(uuid4())
+    given = {
+        "id": mine,
+        "kind": "k",
+        "queue": "q",
+        "priority": 0,
+        "capability": "c",
+        "max_attempts": 9,
+        "input": {"a": [1, None, "ü"]},
+    }
+    assert enqueue(desk, [given]) == [(mine, False)]
+    job = desk.job(mine)
+    assert {name: job[name] if name != "id" else str(job[name]) for name in given} == given
+
+
+def test_ids_made_by_the_database_are_version_7_and_distinct(desk):
+    made = [UUID(row[0]) for row in enqueue(desk, [{"kind": "work"}] * 50)]
+    assert {job_id.version for job_id in made} == {7}
+    assert {job_id.variant for job_id in made} == {uuid4().variant}
+    assert len(set(made)) == 50
+    written = datetime.fromtimestamp((made[0].int >> 80) / 1000, UTC)
+    assert abs(written - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_answers_and_places_come_in_the_order_given(desk):
+    given = [str(uuid4()) for _ in range(30)]
+    assert [row[0] for row in enqueue(desk, [{"id": job_id, "kind": "work"} for job_id in given])] == given
+    assert [row[0] for row in desk.sql("select id::text from tenure.jobs order by position")] == given
+
+
+def test_later_by_delay_and_by_time(desk):
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    given = [{"delay": 3600}, {"run_at": soon.isoformat()}, {"delay": 0}, {"run_at": "2020-01-01T00:00:00Z"}, {}]
+    rows = enqueue(desk, [{"kind": "work", **job} for job in given])
+    found = [desk.job(row[0]) for row in rows]
+    assert [job["state"] for job in found] == ["scheduled", "scheduled", "pending", "pending", "pending"]
+    assert found[1]["run_at"] == soon
+    assert abs(found[0]["run_at"] - soon) < timedelta(minutes=1)
+    assert [job["run_at"] for job in found[2:]] == [None] * 3
+    positions = desk.sql("select position from tenure.jobs where state = 'scheduled'")
+    assert positions == [(0,), (0,)]
+
+
+def test_an_empty_list_is_no_mistake(desk):
+    assert enqueue(desk, []) == []
+
+
+def test_a_repeated_id_is_not_made_twice(desk):
+    mine, new = str(uuid4()), str(uuid4())
+    enqueue(desk, [{"id": mine, "kind": "work", "input": 1}], again=True)
+    given = [{"id": mine, "kind": "other", "input": 2}, {"id": new, "kind": "work"}]
+    assert sorted(enqueue(desk, given, again=True)) == sorted([(mine, True), (new, False)])
+    assert desk.job(mine)["kind"] == "work"
+    assert desk.sql("select count(*) from tenure.jobs") == [(2,)]
+
+
+def test_asked_again_a_finished_job_is_not_made_a_second_time(desk):
+    mine = str(uuid4())
+    enqueue(desk, [{"id": mine, "kind": "work"}])
+    claim = desk.claim(desk.worker())
+    desk.run(jobs.finish(claim.outcomes(output=1)))
+    enqueue(desk, [{"id": mine, "kind": "work"}], again=True)
+    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+    assert desk.job(mine)["state"] == "completed"
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"input": {}},
+        {"kind": None},
+        {"kind": ""},
+        {"kind": "work", "queue": ""},
+        {"kind": "work", "priority": 101},
+        {"kind": "work", "priority": -1},
+        {"kind": "work", "priority": 100_000},
+        {"kind": "work", "priority": "high"},
+        {"kind": "work", "max_attempts": 0},
+        {"kind": "work", "id": "me"},
+        {"kind": "work", "run_at": "whenever"},
+        {"kind": "work", "input": {"a": "\u0000"}},
+    ],
+    ids=str,
+)
+def test_one_bad_job_refuses_them_all(desk, bad, again):
+    with pytest.raises(psycopg.Error) as caught:
+        enqueue(desk, [{"kind": "work"}, bad, {"kind": "work"}], again=again)
+    assert caught.value.sqlstate[:2] in ("22", "23")
+    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"kind": "work"}', "[1]", "null", '"work"', '[{"kind": "work"'])
+def test_what_is_not_a_list_of_jobs_is_refused(desk, text):
+    with pytest.raises(psycopg.Error):
+        enqueue(desk, text)
+    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+
+
+def test_it_shares_the_fate_of_the_callers_transaction(desk, other):
+    desk.sql("create table orders (id int)")
+    try:
+        for kept in (False, True):
+            with other.connection.transaction(force_rollback=not kept):
+                other.sql("insert into orders values (1)")
+                other.sql("""select tenure.enqueue('[{"kind": "work"}]')""")
+            assert desk.sql("select (select count(*) from orders), (select count(*) from tenure.jobs)") == [(kept, kept)]
+    finally:
+        desk.sql("drop table orders")
+
+
+def test_a_trigger_can_hand_in_jobs(desk):
+    desk.sql("create table orders (id int)")
+    desk.sql("""
+        create function hand_in() returns trigger language plpgsql as $$
+        begin
+            perform tenure.enqueue(
+                json_build_array(json_build_object('kind', 'ship', 'input', json_build_object('id', new.id)))::text);
+            return new;
+        end $$""")
+    desk.sql("create trigger ship after insert on orders for each row execute function hand_in()")
+    try:
+        desk.sql("insert into orders values (1), (2)")
+        assert desk.sql("select input ->> 'id' from tenure.jobs order by position") == [("1",), ("2",)]
+    finally:
+        desk.sql("drop table orders; drop function hand_in")
+
+
+def test_the_callers_search_path_does_not_matter(desk):
+    desk.sql("create schema trap; create function trap.nextval(text) returns bigint language sql as 'select 1 / 0'")
+    try:
+        desk.sql("set search_path = trap")
+        assert len(enqueue(desk, [{"kind": "work"}])) == 1
+    finally:
+        desk.sql("reset search_path; drop schema trap cascade")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_the_same_id_twice_in_one_call_is_refused_or_makes_one_job(desk, again):
+    desk.sql("set statement_timeout = '2s'")
+    mine = str(uuid4())
+    try:
+        enqueue(desk, [{"id": mine, "kind": "work"}, {"id": mine, "kind": "work"}], again=again)
+    except psycopg.errors.UniqueViolation:
+        assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+    else:
+        assert desk.sql("select count(*) from tenure.jobs") == [(1,)]
+
+
+def test_answers_come_in_the_order_given_when_asked_again_as_well(desk):
+    met, new = str(uuid4()), str(uuid4())
+    enqueue(desk, [{"id": met, "kind": "work"}])
+    given = [{"id": met, "kind": "work"}, {"id": new, "kind": "work"}]
+    assert enqueue(desk, given, again=True) == [(met, True), (new, False)]

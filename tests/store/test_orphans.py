@@ -1,0 +1,149 @@
+"""No job is ever held by a worker that is gone: a condemnation waits for the claim under way, or prevents it."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+from uuid import uuid4
+
+from tenure.store import leases, workers
+from tests.store.desk import Desk
+from tests.store.locks import meanwhile, waits_for_a_lock
+
+ORPHANS = """
+    select count(*) from tenure.jobs j left join tenure.workers w on w.id = j.worker_id
+     where j.state = 'running' and (w.id is null or w.died_at is not null)"""
+
+
+async def test_a_condemnation_waits_for_the_claim_under_way(dsn, desk, other):
+    supervisor = str(uuid4())
+    worker = desk.worker(supervisor=supervisor)
+    [job_id] = desk.enqueue({})
+    with Desk(dsn) as third:
+        with other.connection.transaction():
+            assert other.claim(worker).ids == [job_id]
+            condemned = meanwhile(lambda: third.run(workers.condemn(worker, supervisor, "crashed")))
+            await waits_for_a_lock(desk)
+        condemned()
+    assert desk.sql(ORPHANS) == [(1,)]
+    assert desk.return_jobs()[:2] == (1, 0)
+    assert desk.sql(ORPHANS) == [(0,)]
+    assert desk.job(job_id)["state"] == "pending"
+    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+
+
+async def test_a_condemnation_under_way_prevents_the_claim(dsn, desk, other):
+    worker = desk.worker()
+    desk.enqueue({})
+    with Desk(dsn) as third:
+        with other.connection.transaction():
+            other.condemn(worker)
+            claimed = meanwhile(lambda: third.claim(worker))
+            await waits_for_a_lock(desk)
+        assert (claimed().ids, claimed().signals.holds) == ([], False)
+    assert desk.return_jobs()[:2] == (0, 0)
+    assert desk.sql(ORPHANS) == [(0,)]
+
+
+def test_the_reaper_leaves_a_worker_that_is_claiming_for_its_next_round(desk, other):
+    worker = desk.worker()
+    desk.enqueue({})
+    term = desk.term("reaper")
+    with other.connection.transaction():
+        assert len(other.claim(worker).ids) == 1
+        # Its lease runs out before the claim commits: seen by the reaper's own clock.
+        later = desk.sql("select now() + interval '1 hour'")[0][0]
+        holds, condemned, *_ = desk.run(leases.condemn_expired(term, reap=True, now=later))[0]
+        assert (holds, condemned) == (True, 0)
+    assert desk.run(leases.condemn_expired(term, reap=True, now=later))[0][:3] == (True, 1, True)
+    assert desk.return_jobs()[:2] == (1, 0)
+    assert desk.sql(ORPHANS) == [(0,)]
+
+
+def test_a_claim_that_was_cut_off_leaves_nothing_and_tells_the_others_to_look_again(desk, other):
+    worker, third = desk.worker(queues=["default", "mail"]), desk.worker()
+    [job_id] = desk.enqueue({})
+    with other.connection.transaction(force_rollback=True):
+        assert other.claim(worker).ids == [job_id]
+    before = desk.claim(third, lanes=[]).signals.returns
+    desk.condemn(worker)
+    assert desk.return_jobs() == (0, 0, False, 2)
+    after = desk.claim(third, lanes=[]).signals.returns
+    assert before == {}
+    assert after == {"default": 1, "mail": 1}
+    assert desk.job(job_id)["state"] == "pending"
+
+
+def test_a_worker_stays_as_long_as_a_locked_job_is_its_own(desk, other):
+    worker = desk.worker()
+    first, second = desk.enqueue({}, {})
+    desk.claim(worker)
+    desk.condemn(worker)
+    with other.connection.transaction():
+        other.sql("select 1 from tenure.jobs where id = %s for no key update", first)
+        assert desk.return_jobs()[:2] == (1, 0)
+        assert desk.job(second)["state"] == "pending"
+        assert desk.sql("select count(*) from tenure.workers") == [(1,)]
+    assert desk.return_jobs()[:2] == (1, 0)
+    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+    assert desk.job(first)["state"] == "pending"
+
+
+def test_many_jobs_come_back_page_by_page(desk):
+    worker = desk.worker()
+    desk.enqueue(*({} for _ in range(25)))
+    desk.claim(worker, limit=25)
+    desk.condemn(worker)
+    pages = [desk.run(workers.return_jobs(None, channel="tenure", limit=10))[0][:3] for _ in range(3)]
+    assert pages == [(10, 0, True), (10, 0, True), (5, 0, False)]
+    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+
+
+def test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside(desk):
+    [job_id] = desk.enqueue({})
+    for crashes in (1, 2, 3):
+        worker = desk.worker()
+        desk.claim(worker)
+        desk.condemn(worker)
+        desk.return_jobs()
+        job = desk.job(job_id)
+        assert (job["crashes"], job["attempt"], job["fence"]) == (crashes, 0, crashes)
+        assert job["state"] == ("dead_letter" if crashes == 3 else "pending")
+    assert "died 3 times" in job["error"]
+
+
+def test_a_worker_that_stopped_in_order_is_no_crash(desk):
+    [job_id] = desk.enqueue({})
+    for _ in range(4):
+        worker = desk.worker()
+        desk.claim(worker)
+        desk.condemn(worker, "stopped")
+        desk.return_jobs(worker)
+    assert (desk.job(job_id)["state"], desk.job(job_id)["crashes"]) == ("pending", 0)
+
+
+def test_claims_condemnations_and_returns_at_the_same_time_leave_no_orphan(dsn, desk):
+    desk.enqueue(*({"max_attempts": 1000} for _ in range(60)))
+    over = Event()
+
+    def claim_for_ever() -> None:
+        with Desk(dsn) as mine:
+            worker = mine.worker()
+            while not over.is_set():
+                if not mine.claim(worker, limit=3).signals.holds:
+                    worker = mine.worker()
+
+    threads = [Thread(target=claim_for_ever) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(60):
+            desk.sql("update tenure.workers set died_at = now(), died_how = 'stopped' where random() < 0.5 and died_at is null")
+            desk.return_jobs()
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    desk.sql("update tenure.workers set died_at = now(), died_how = 'stopped' where died_at is null")
+    while desk.sql("select count(*) from tenure.workers") != [(0,)]:
+        desk.return_jobs()
+    assert desk.sql("select state, count(*) from tenure.jobs group by state") == [("pending", 60)]

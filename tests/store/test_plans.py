@@ -1,0 +1,141 @@
+"""The plans of the hot statements, whatever the statistics say: a queue's statistics are always stale."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from tenure.leader.duties import Contact, Reaper, Stager, give_back
+from tenure.leader.leader import Leader
+from tenure.store import jobs, leases, workers
+from tenure.store.leases import Term
+from tenure.store.place import Place
+from tenure.store.query import Query
+from tests.store.desk import Desk, claim_query
+from tests.store.plans import MODES, STATES, goes_by, plan, prepare_stage, walked
+from tests.waiting import until
+
+ROWS = 100_000
+
+A, B = str(uuid4()), str(uuid4())
+RUNS = json.dumps([{"id": A, "claim_id": B}, {"id": B, "claim_id": A, "state": "retry", "delay": 1}])
+TERM = Term("stager", A, 1, 10.0)
+LANES = [
+    {"queue": "default", "high": 100, "low": 51, "start": 0},
+    {"queue": "default", "high": 50, "low": 50, "start": 70_000},
+    {"queue": "default", "high": 49, "low": 0, "start": 0},
+]
+
+# Statement, and the index it must go by.
+HOT: dict[str, tuple[Query, str]] = {
+    "claim": (claim_query(A, B, lanes=LANES), "jobs_pending"),
+    "finish": (jobs.finish(RUNS), "jobs_pkey"),
+    "move": (jobs.move(RUNS), "jobs_pkey"),
+    "check": (jobs.check_claims(RUNS), "jobs_pkey"),
+    "find settled": (jobs.find_settled(RUNS), "id"),
+    "survey": (jobs.survey('["default", "mail"]', '{"work"}'), "jobs_pending"),
+    "renew": (workers.renew([A, B], ["default"], 15.0), "jobs_suspect"),
+    "return": (workers.return_jobs(None, channel="tenure"), "jobs_held"),
+    "promote": (leases.promote(TERM, limit=1000, channel="tenure"), "jobs_due"),
+    "expire": (leases.expire_jobs(TERM, limit=500, max_crashes=3, channel="tenure"), "jobs_leased"),
+    "condemn": (leases.condemn_expired(TERM, reap=True), "jobs_leased"),
+    "find": (jobs.find(A), "jobs_pkey"),
+}
+
+
+@pytest.fixture(scope="module")
+def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
+    """A database in the asked condition, made once."""
+    made: dict[str, str] = {}
+
+    def of(condition: str) -> str:
+        if condition not in made:
+            name = f"plans_{uuid4().hex[:12]}"
+            admin.execute(f"create database {name} template {template}")
+            made[condition] = make_conninfo(server_dsn, dbname=name)
+            with Desk(made[condition]) as desk:
+                prepare_stage(desk, condition, ROWS)
+        return made[condition]
+
+    with ExitStack() as stack:
+        admin = stack.enter_context(psycopg.connect(server_dsn, autocommit=True))
+        yield of
+        for dsn in made.values():
+            admin.execute(f"drop database {psycopg.conninfo.conninfo_to_dict(dsn)['dbname']} with (force)")
+
+
+def faults(desk: Desk, names: Iterable[str]) -> list[str]:
+    found = []
+    for name in names:
+        query, index = HOT[name]
+        nodes = plan(desk, query)
+        found += [f"{name}: walks all of {relation}" for relation in walked(desk, nodes)]
+        if not goes_by(nodes, index):
+            found.append(f"{name}: goes by {sorted({node.index for node in nodes if node.index})}, not by {index}")
+    return found
+
+
+@pytest.mark.parametrize("condition", STATES)
+def test_on_our_own_connections_every_hot_statement_goes_by_its_index(stage, condition):
+    with Desk(stage(condition), **MODES["hot"]) as desk:
+        assert faults(desk, HOT) == []
+
+
+@pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
+def test_behind_a_pooler_the_statements_of_workers_go_by_their_index_as_well(stage, condition):
+    """Without any setting of ours. Those of the reaper are another matter: see the test of its own connection below."""
+    with Desk(stage(condition), **MODES["pooled"]) as desk:
+        assert faults(desk, ("claim", "finish", "move", "check", "survey", "renew", "promote", "find")) == []
+
+
+@pytest.mark.parametrize("which", ["healthy", "suspects", "all"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_claim_goes_by_an_index_of_pending_jobs_whatever_it_asks_for(stage, mode, which):
+    with Desk(stage("analysed when every job was a dead letter, then filled"), **MODES[mode]) as desk:
+        nodes = plan(desk, claim_query(A, B, lanes=LANES, which=which))
+        assert walked(desk, nodes) == []
+        assert goes_by(nodes, "jobs_pending") or goes_by(nodes, "jobs_suspect")
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
+def test_an_enqueue_walks_over_no_table(stage, condition, again):
+    with Desk(stage(condition)) as desk, desk.connection.transaction(force_rollback=True):
+        known = desk.sql("select id::text from tenure.history limit 1")[0][0]
+        text = json.dumps([{"id": known, "kind": "work"}, {"id": str(uuid4()), "kind": "work"}])
+        desk.sql("select tenure.enqueue(%s, %s)", text, again)
+        assert desk.sql("select relname from pg_stat_xact_user_tables where schemaname = 'tenure' and seq_tup_read > 1") == []
+
+
+async def test_plans_that_the_leader_made_on_an_empty_table_do_not_walk_it_once_it_is_full(fresh_dsn):
+    """The leader's connection lives for days and its statements are planned once: not by the look of an empty table."""
+    link = Leader(Place.at(fresh_dsn), retention=86400.0)._link
+    desk = Desk(fresh_dsn)
+    stager, reaper = Stager(), Reaper(Contact())
+    terms = {duty.name: desk.term(duty.name) for duty in (stager, reaper)}
+    try:
+        for _ in range(8):  # PostgreSQL settles for a generic plan after five
+            for duty in (stager, reaper):
+                await duty.run_once(link, terms[duty.name])
+            await give_back(link, None)
+        prepare_stage(desk, "never analysed, filled", 20_000)
+        for duty in (stager, reaper):
+            await duty.run_once(link, terms[duty.name])
+        await give_back(link, None)
+    finally:
+        await link.close()  # a session tells its statistics when it ends
+    await until(
+        lambda: desk.sql(
+            "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'tenure leader'"
+        ),
+        is_=[(0,)],
+    )
+    read = "select seq_tup_read from pg_stat_user_tables where schemaname = 'tenure' and relname = 'jobs'"
+    assert desk.sql(read) == [(0,)]
+    desk.connection.close()

@@ -1,0 +1,128 @@
+"""What `tenure sql --roles` grants is enough, and no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from tenure.store import jobs, leases, workers
+from tenure.store.migrator import migrations, roles_sql
+from tenure.store.query import Query
+from tests.store.desk import Desk, claim_query, everything
+
+TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations")
+
+
+@pytest.fixture
+def owner(server_dsn: str, fresh_dsn: str) -> Iterator[Desk]:
+    with Desk(fresh_dsn) as desk, Desk(server_dsn) as server:
+        # Roles belong to the whole server, where other test processes may want the same.
+        server.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
+        for role in ("worker", "enqueue", "read"):
+            desk.sql(f"drop role if exists tenure_{role}")
+        desk.connection.execute(roles_sql("tenure").encode(), prepare=False)
+        yield desk
+        desk.sql("reset role; drop owned by tenure_worker, tenure_enqueue, tenure_read")
+        desk.sql("drop role tenure_worker, tenure_enqueue, tenure_read")
+
+
+def become(desk: Desk, role: str) -> None:
+    desk.sql(f"set role tenure_{role}")
+
+
+def test_who_may_only_hand_in_jobs_can_do_that_and_nothing_else(owner):
+    become(owner, "enqueue")
+    [job_id] = owner.enqueue({"input": {"secret": 1}})
+    assert job_id
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        owner.sql("select * from tenure.all_jobs")
+    for table in TABLES:
+        for statement in (f"select * from tenure.{table}", f"delete from tenure.{table}"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                owner.sql(statement)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        owner.sql("select tenure.keep_history(0, interval '0')")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        owner.sql("select nextval('tenure.job_position')")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        owner.sql("create table tenure.mine (id int)")
+
+
+def test_asking_again_tells_who_may_only_hand_in_nothing_of_other_jobs_but_their_ids(owner):
+    [job_id] = owner.enqueue({"input": {"secret": 1}})
+    become(owner, "enqueue")
+    assert owner.sql("select * from tenure.enqueue(%s, true)", json.dumps([{"id": job_id, "kind": "work"}]))[0][1] is True
+
+
+def test_who_may_only_look_sees_all_and_writes_nothing(owner):
+    owner.enqueue({})
+    become(owner, "read")
+    assert owner.sql("select count(*) from tenure.all_jobs") == [(1,)]
+    for table in TABLES:
+        owner.sql(f"select * from tenure.{table}")
+        for statement in (f"delete from tenure.{table}", f"truncate tenure.{table}"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                owner.sql(statement)
+    for call in (
+        'tenure.enqueue(\'[{"kind": "work"}]\')',
+        "tenure.keep_history(0, interval '0')",
+        "nextval('tenure.job_position')",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            owner.sql(f"select {call}")
+
+
+def statements(worker: str, holder: str) -> list[Query]:
+    """All that a worker, its supervisor and its leader run."""
+    outcomes = json.dumps([{"id": worker, "claim_id": holder}])
+    term = leases.Term("stager", holder, 1, 10.0)
+    return [
+        claim_query(worker, holder, lanes=[everything()]),
+        jobs.finish(outcomes),
+        jobs.move(outcomes),
+        jobs.find_settled(outcomes),
+        jobs.check_claims(outcomes),
+        jobs.find(worker),
+        jobs.survey('["default"]', "{work}"),
+        workers.renew([worker], ["default"], 10.0),
+        workers.condemn(worker, holder, "crashed"),
+        workers.return_jobs(worker, channel="tenure"),
+        leases.acquire(holder, [("stager", 10.0)]),
+        leases.promote(term, limit=10, channel="tenure"),
+        leases.condemn_expired(term, reap=True),
+        leases.expire_jobs(term, limit=10, max_crashes=3, channel="tenure"),
+        leases.keep_history(term, days_ahead=8, keep=86400.0),
+        leases.release(holder, [term]),
+        Query("queues/notify", {"channel": "tenure", "payloads": '["x"]'}),
+    ]
+
+
+def test_who_runs_workers_can_run_every_statement_of_theirs(owner):
+    become(owner, "worker")
+    assert len(owner.sql("select * from tenure.migrations")) == len(migrations())
+    owner.enqueue({}, {"delay": 60})
+    worker = owner.worker()
+    for query in statements(worker, str(uuid4())):
+        owner.run(query)
+
+
+def test_partitions_made_later_are_open_to_the_same_roles(owner):
+    become(owner, "worker")
+    owner.sql("select tenure.keep_history(30, interval '7 days')")
+    owner.sql("reset role")
+    [(newest,)] = owner.sql("select max(relname) from pg_class where relname ~ '^history_[0-9]{8}$'")
+    for role in ("worker", "read"):
+        become(owner, role)
+        owner.sql(f"select * from tenure.{newest}")
+        owner.sql("reset role")
+
+
+def test_the_grants_can_be_printed_for_any_schema(bare_dsn):
+    text = roles_sql("My Jobs")
+    assert 'create role "My Jobs_worker" nologin' in text
+    assert '"My Jobs".enqueue(text, boolean)' in text
+    assert "tenure" not in text

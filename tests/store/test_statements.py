@@ -1,0 +1,108 @@
+"""One statement a file, headed by its contract, used by someone, and run with exactly the values it names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import tenure
+from tenure.store.statements import in_schema, quoted, statement
+
+SOURCE = Path(tenure.__file__).parent
+FOLDER = SOURCE / "store" / "sql"
+FILES = sorted(FOLDER.rglob("*.sql"))
+TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations", "all_jobs", "job_position", "keep_history", "uuid7")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(FOLDER).with_suffix("").as_posix()
+
+
+def queries() -> dict[str, list[set[str] | None]]:
+    """For each statement named in a `Query(...)`: the keys passed, as far as they are written there."""
+    found: dict[str, list[set[str] | None]] = {}
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]:
+            for call in ast.walk(function):
+                if (
+                    isinstance(call, ast.Call)
+                    and getattr(call.func, "id", "") == "Query"
+                    and isinstance(call.args[0], ast.Constant)
+                ):
+                    values = call.args[1] if len(call.args) > 1 else ast.Dict([], [])
+                    found.setdefault(str(call.args[0].value), []).append(keys(values, function))
+    return found
+
+
+def keys(values: ast.expr, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str] | None:
+    if isinstance(values, ast.Name):
+        given = [
+            n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == values.id
+        ]
+        removed = {str(n.targets[0].slice.value) for n in ast.walk(function) if isinstance(n, ast.Delete)}  # type: ignore[attr-defined]
+        known = keys(given[0], function) if given else None
+        return None if known is None else known - removed
+    if not isinstance(values, ast.Dict):
+        return None
+    found: set[str] = set()
+    for key, value in zip(values.keys, values.values, strict=True):
+        if isinstance(key, ast.Constant):
+            found.add(str(key.value))
+        elif isinstance(value, ast.Call) and getattr(value.func, "id", "") == "_guard":
+            found |= {"duty", "holder", "term", "ttl"}
+        else:
+            return None
+    return found
+
+
+@pytest.fixture(scope="module")
+def used() -> dict[str, list[set[str] | None]]:
+    return queries()
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_it_is_headed_by_its_contract(path):
+    first, *_ = path.read_text("utf-8").splitlines()
+    assert re.match(rf"-- {path.stem}: \S", first), first
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_someone_runs_it_with_the_values_it_names(path, used):
+    assert name_of(path) in used, "no Query names this file"
+    wanted = set(re.findall(r"%\((\w+)\)s", statement(name_of(path), "tenure")))
+    for given in used[name_of(path)]:
+        assert given is None or given == wanted
+
+
+def test_every_query_has_its_file(used):
+    assert set(used) <= {name_of(path) for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_it_names_tables_by_the_token_of_the_schema_only(path):
+    text = re.sub(r"--.*", "", path.read_text("utf-8"))
+    for table in TABLES:
+        assert not re.search(rf"\b(from|join|into|update|using)\s+{table}\b", text), table
+    assert "public." not in text
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_it_is_one_statement_without_a_percent_sign_left_over(path):
+    text = re.sub(r"--.*", "", path.read_text("utf-8")).strip()
+    assert ";" not in text.removesuffix(";")
+    assert re.sub(r"%\(\w+\)s", "", statement(name_of(path), "tenure")).replace("%%", "").count("%") == 0
+
+
+def test_another_schema_replaces_the_token_everywhere_and_nothing_else():
+    text = "select tenure.uuid7(), 'tenure migrate', mytenure.x from tenure.jobs where format('tenure.%I', a) = b"
+    assert in_schema(text, "My Jobs") == (
+        """select "My Jobs".uuid7(), 'tenure migrate', mytenure.x from "My Jobs".jobs where format('"My Jobs".%I', a) = b"""
+    )
+
+
+def test_names_are_quoted_where_they_must_be():
+    assert [quoted(name) for name in ("tenure", "My Jobs", 'a"b', "1st")] == ["tenure", '"My Jobs"', '"a""b"', '"1st"']

@@ -1,0 +1,96 @@
+"""What type checkers must see. Checked by mypy --strict and pyright; never run.
+
+A line that must be refused carries an ignore: when the check is lost, the unused ignore is the error.
+"""
+
+# pyright: reportUnnecessaryTypeIgnoreComment=true
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, assert_type
+
+from tenure import Call, Cancel, Context, Fail, Handle, Retry, Snooze, Tenure
+
+app = Tenure("postgresql://nowhere")
+
+
+@dataclass
+class Message:
+    to: str
+
+
+@dataclass
+class Receipt:
+    number: int
+
+
+@app.job
+async def bare(message: Message, copies: int = 1) -> Receipt:
+    return Receipt(copies)
+
+
+@app.job
+async def with_context(ctx: Context, message: Message) -> Receipt:
+    assert_type(ctx.attempt, int)
+    return Receipt(ctx.attempt)
+
+
+@app.job(queue="mail", priority="high", retry=Retry(max_attempts=5), timeout="30s", lease=timedelta(minutes=2))
+async def with_options(ctx: Context, message: Message, *, urgent: bool = False) -> Receipt:
+    return Receipt(1)
+
+
+@app.job
+def plain(a: int, b: int) -> str:
+    return str(a + b)
+
+
+@app.job(run_in="thread")
+def plain_with_context(ctx: Context, a: int) -> list[str]:
+    return [str(a)]
+
+
+@app.job
+async def decides(ctx: Context, n: int) -> int | Snooze | Fail | Cancel:
+    return Snooze("5s") if n else 1
+
+
+async def handing_in(message: Message) -> None:
+    assert_type(await bare.enqueue(message), Handle[Receipt])
+    assert_type(await bare.enqueue(message, copies=2), Handle[Receipt])
+    assert_type(await with_context.enqueue(message), Handle[Receipt])
+    assert_type(await with_options.enqueue(message, urgent=True), Handle[Receipt])
+    assert_type(await with_options.using(delay="5m", priority="low").enqueue(message), Handle[Receipt])
+    assert_type(await with_options.using(run_at=datetime.now(UTC)).enqueue(message), Handle[Receipt])
+    assert_type(await plain.enqueue(1, b=2), Handle[str])
+    assert_type(plain_with_context.enqueue_sync(1), Handle[list[str]])
+    assert_type(with_options.call(message), Call[Receipt])
+    assert_type(with_options.using(queue="q").call(message, urgent=True), Call[Receipt])
+    assert_type(await app.enqueue_many([plain.call(1, 2), bare.call(message)]), list[Handle[Any]])
+
+
+async def calling(ctx: Context, message: Message) -> None:
+    running: Coroutine[Any, Any, Receipt] = bare(message)
+    assert_type(await running, Receipt)
+    assert_type(await with_context(ctx, message), Receipt)
+    assert_type(plain(1, 2), str)
+    assert_type(plain_with_context(ctx, 1), list[str])
+
+
+async def refused(ctx: Context, message: Message) -> None:
+    await bare.enqueue()  # type: ignore[call-arg]
+    await bare.enqueue("text")  # type: ignore[arg-type]
+    await bare.enqueue(message, copys=2)  # type: ignore[call-arg]
+    await with_context.enqueue(ctx, message)  # type: ignore[arg-type, call-arg]
+    await with_context(message)  # type: ignore[arg-type, call-arg]
+    await with_options.using(delay="5m").enqueue(message, urgent="yes")  # type: ignore[arg-type]
+    with_options.using(prioritee=1)  # type: ignore[call-arg]
+    with_options.using(run_at="tomorrow")  # type: ignore[arg-type]
+    plain.enqueue_sync("1", "2")  # type: ignore[arg-type]
+    plain_with_context.call(ctx, 1)  # type: ignore[arg-type, call-arg]
+    plain("1", 2)  # type: ignore[arg-type]
+    app.job(queu="mail")  # type: ignore[call-overload]
+    app.job(run_in="process")  # type: ignore[call-overload]

@@ -1,0 +1,209 @@
+"""Runs that end before they are done: timeouts, deleted and taken-over jobs, lost leases, shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from tenure import Context, Retry, StoreUnavailable, Tenure
+from tenure.store.link import Link
+from tests.waiting import until
+from tests.worker.serving import serving
+
+
+@pytest.fixture
+async def app(dsn):
+    """The shortest lease there is: long runs ask each second whether they are still ours."""
+    app = Tenure(dsn, workers_lease_timeout_seconds=3)
+    yield app
+    await app.close()
+
+
+def watched(app: Tenure, **options: Any) -> tuple[Any, list[Any], asyncio.Event]:
+    """A job that waits until it is aborted and notes why."""
+    reasons: list[Any] = []
+    started = asyncio.Event()
+
+    @app.job(name="watched", **options)
+    async def watched(ctx: Context) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            reasons.append(ctx.signal.reason)
+            raise
+
+    return watched, reasons, started
+
+
+async def test_a_run_that_takes_too_long_is_aborted_and_tried_again(app, desk):
+    job, reasons, _ = watched(app, timeout="100ms", retry=Retry(max_attempts=2, initial="10ms"))
+    async with serving(app):
+        await job.enqueue()
+        await until(lambda: desk.sql("select state, attempt from tenure.jobs"), is_=[("dead_letter", 2)])
+    assert reasons == ["timeout", "timeout"]
+    assert "timed out" in desk.sql("select error from tenure.jobs")[0][0]
+
+
+async def test_a_thread_learns_that_its_time_is_up_and_keeps_its_slot_until_it_listens(app, desk):
+    release, heard = threading.Event(), []
+
+    @app.job(timeout="100ms", max_attempts=1)
+    def work(ctx: Context) -> None:
+        heard.append(ctx.signal.wait_sync(10))
+        release.wait(10)
+
+    @app.job
+    async def after() -> None: ...
+
+    async with serving(app, concurrency=1):
+        await work.enqueue()
+        await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("dead_letter",)])
+        await after.enqueue()
+        await until(lambda: heard, is_=["timeout"])
+        assert desk.sql("select count(*) from tenure.history") == [(0,)]
+        release.set()
+        await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(1,)])
+
+
+async def test_the_run_of_a_deleted_job_is_aborted(app, desk):
+    job, reasons, started = watched(app)
+    async with serving(app):
+        await job.enqueue()
+        await started.wait()
+        desk.sql("delete from tenure.jobs")
+        await until(lambda: reasons, is_=["not_found"])
+    assert desk.sql("select count(*) from tenure.all_jobs") == [(0,)]
+
+
+async def test_the_run_of_a_job_that_another_took_is_aborted(app, desk):
+    job, reasons, started = watched(app)
+    async with serving(app):
+        handle = await job.enqueue()
+        await started.wait()
+        desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        await until(lambda: reasons, is_=["taken_by_another_worker"])
+        assert (await handle.status()).state == "running"
+
+
+async def test_the_outcome_of_a_stale_run_is_refused(app, desk, caplog):
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def work() -> str:
+        started.set()
+        await go_on.wait()
+        return "stale"
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await started.wait()
+        desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        go_on.set()
+        await until(lambda: "its outcome was refused" in caplog.text)
+        status = await handle.status()
+    assert (status.state, status.fence, status.output) == ("running", 2, None)
+
+
+async def test_a_condemned_worker_goes_on_under_a_new_name(app, desk):
+    job, reasons, started = watched(app)
+
+    @app.job
+    async def after() -> None: ...
+
+    async with serving(app) as worker:
+        first = worker.worker_id
+        await job.enqueue()
+        await started.wait()
+        desk.condemn(first)
+        await until(lambda: worker.worker_id != first)
+        await until(lambda: reasons, is_=["taken_by_another_worker"])
+        await after.enqueue()
+        await until(lambda: desk.sql("select kind, worker_id::text from tenure.history"), is_=[("after", worker.worker_id)])
+        # The reaper gives the job back, and it starts anew under the new name.
+        await until(lambda: desk.sql("select worker_id::text from tenure.jobs"), is_=[(worker.worker_id,)], within=15)
+
+
+async def test_a_job_whose_own_lease_ran_out_comes_back(app, desk):
+    fences: list[int] = []
+
+    @app.job(lease="500ms")
+    async def work(ctx: Context) -> None:
+        fences.append(ctx.fence)
+        if ctx.fence == 1:
+            await asyncio.sleep(60)
+
+    async with serving(app):
+        await work.enqueue()
+        await until(lambda: desk.sql("select lease_until - started_at < interval '1 second' from tenure.jobs"), is_=[(True,)])
+        await until(lambda: desk.sql("select state, crashes, attempt from tenure.history"), is_=[("completed", 1, 1)])
+    assert fences == [1, 2]
+
+
+async def test_stopping_lets_runs_finish_and_hands_back_the_others(app, desk):
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def short() -> None:
+        started.set()
+        await go_on.wait()
+
+    job, reasons, long_started = watched(app)
+    worker = app.worker(grace="300ms")
+    await worker.start()
+    quick, slow = await short.enqueue(), await job.enqueue()
+    await asyncio.gather(started.wait(), long_started.wait())
+    stopping = asyncio.create_task(worker.stop())
+    go_on.set()
+    await stopping
+    assert reasons == ["shutdown"]
+    assert (await quick.status()).state == "completed"
+    status = await slow.status()
+    assert (status.state, status.attempt, status.crashes) == ("pending", 0, 0)
+    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+
+
+async def test_a_stopping_worker_keeps_its_lease_for_as_long_as_its_jobs_run(app, desk):
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def work() -> None:
+        started.set()
+        await go_on.wait()
+
+    worker = app.worker(grace="30s")
+    await worker.start()
+    await work.enqueue()
+    await started.wait()
+    [(promised,)] = desk.sql("select expires_at from tenure.workers")
+    stopping = asyncio.create_task(worker.stop())
+    try:
+        await until(lambda: desk.sql("select expires_at > %s from tenure.workers", promised), is_=[(True,)], within=5)
+    finally:
+        go_on.set()
+        await stopping
+
+
+async def test_jobs_of_a_claim_whose_answer_was_lost_still_run(app, desk, monkeypatch):
+    """The claim was committed, but the connection broke before its rows arrived: they are ours, and nobody runs them."""
+    fetch, lost = Link.fetch, []
+
+    async def fetch_and_lose(self: Link, query: Any) -> Any:
+        rows = await fetch(self, query)
+        if query.name == "jobs/claim_jobs" and rows[0][1] is not None and not lost:
+            lost.append(rows)
+            raise StoreUnavailable("the connection broke after the commit")
+        return rows
+
+    monkeypatch.setattr(Link, "fetch", fetch_and_lose)
+
+    @app.job
+    async def work() -> None: ...
+
+    async with serving(app):
+        await work.enqueue()
+        await until(lambda: lost)
+        await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(1,)], within=8)

@@ -1,0 +1,193 @@
+"""The rules by which a worker looks past what is gone, and never past a job."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from tenure.worker.cursors import FULL_SWEEP_EVERY, SWEEP_EVERY, Cursors, Lane, Signals
+from tests.worker.simulated import SimulatedStore
+
+
+def signals(
+    *, position: int = 0, xmin: int = 0, xid: int = 0, picked: int = 0, returns: dict[str, int] | None = None, holds: bool = True
+) -> Signals:
+    return Signals(holds, returns or {}, [], picked, position, xmin, xid)
+
+
+def starts(cursors: Cursors) -> dict[tuple[str, int], int]:
+    return {(queue, priority): start for queue, known in cursors._starts.items() for priority, start in known.items()}
+
+
+def test_a_new_worker_looks_everywhere_from_the_start():
+    assert Cursors(["mail"]).plan(0.0).lanes == [Lane("mail", 100, 0, 0)]
+
+
+def test_a_known_priority_is_a_lane_of_its_own_and_the_gaps_stay():
+    cursors = Cursors(["mail"])
+    plan = cursors.plan(0.0)
+    cursors.learn(plan, [("mail", 50, 7), ("mail", 50, 9)], 2, signals(position=9), now=0.0, took=0.0)
+    assert cursors.plan(0.1).lanes == [Lane("mail", 100, 51, 0), Lane("mail", 50, 50, 10), Lane("mail", 49, 0, 0)]
+
+
+def test_the_highest_and_the_lowest_priority_leave_no_empty_gap():
+    cursors = Cursors(["mail"])
+    cursors.meet("mail", 100)
+    cursors.meet("mail", 0)
+    assert cursors.plan(0.0).lanes == [Lane("mail", 100, 100, 0), Lane("mail", 99, 1, 0), Lane("mail", 0, 0, 0)]
+
+
+def test_lanes_of_all_queues_go_by_priority_and_queues_take_turns():
+    cursors = Cursors(["mail", "maps"])
+    for queue in ("mail", "maps"):
+        cursors.meet(queue, 50)
+    first, second = cursors.plan(0.0), cursors.plan(0.1)
+    assert [lane.high for lane in first.lanes] == [100, 100, 50, 50, 49, 49]
+    assert [lane.queue for lane in first.lanes] == ["mail", "maps"] * 3
+    assert [lane.queue for lane in second.lanes] == ["maps", "mail"] * 3
+
+
+def test_a_lane_read_to_its_end_begins_after_what_was_known_before():
+    """Whatever else stands there was not for this worker."""
+    cursors = Cursors(["mail"])
+    cursors.meet("mail", 50)
+    for position in (40, 60, 80):
+        cursors.learn(cursors.plan(0.0), [], 5, signals(position=position), now=0.0, took=0.0)
+    assert starts(cursors) == {("mail", 50): 61}
+
+
+def test_a_lane_that_filled_the_claim_is_not_passed():
+    cursors = Cursors(["mail"])
+    cursors.meet("mail", 50)
+    cursors.learn(cursors.plan(0.0), [], 5, signals(position=40), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.1), [("mail", 50, 10)], 1, signals(position=60), now=0.1, took=0.0)
+    assert starts(cursors) == {("mail", 50): 11}
+
+
+def test_a_paused_queue_is_not_passed():
+    cursors = Cursors(["mail"])
+    cursors.meet("mail", 50)
+    for _ in range(2):
+        cursors.learn(cursors.plan(0.0), [], 5, Signals(True, {}, ["mail"], 0, 40, 0, 0), now=0.0, took=0.0)
+    assert starts(cursors) == {("mail", 50): 0}
+
+
+def test_a_job_that_was_locked_and_not_claimed_sends_the_cursors_back():
+    cursors = Cursors(["mail"])
+    cursors.learn(cursors.plan(0.0), [("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.1), [("mail", 50, 12)], 5, signals(position=12, picked=2), now=0.1, took=0.0)
+    assert starts(cursors, 0.2) == {("mail", 50): 0}
+
+
+def test_returned_jobs_send_the_cursors_of_their_queue_back():
+    cursors = Cursors(["mail", "maps"])
+    for queue in ("mail", "maps"):
+        cursors.learn(cursors.plan(0.0), [(queue, 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.1), [], 5, signals(position=9, returns={"mail": 1, "other": 3}), now=0.1, took=0.0)
+    assert starts(cursors) == {("mail", 50): 0, ("maps", 50): 10}
+
+
+def test_a_claim_that_was_not_allowed_teaches_nothing():
+    cursors = Cursors(["mail"])
+    cursors.meet("mail", 50)
+    for _ in range(3):
+        cursors.learn(cursors.plan(0.0), [], 5, signals(position=40, holds=False), now=0.0, took=0.0)
+    assert starts(cursors) == {("mail", 50): 0}
+
+
+def test_a_worker_with_all_slots_filled_sweeps_now_and_then_and_from_the_very_start_seldom():
+    cursors = Cursors(["mail"])
+    cursors.learn(cursors.plan(0.0), [("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
+    assert cursors.plan(SWEEP_EVERY * 0.9).lanes[1] == Lane("mail", 50, 50, 10)
+    assert cursors.plan(SWEEP_EVERY).lanes[1] == Lane("mail", 50, 50, 0)
+    assert not cursors.plan(FULL_SWEEP_EVERY - 0.1).full
+    assert cursors.plan(FULL_SWEEP_EVERY).full
+
+
+@pytest.mark.parametrize("slots", [1, 3], ids=["all slots filled", "slots to spare"])
+def test_a_late_commit_is_found_by_the_next_sweep_however_many_claims_come_before_it(slots):
+    store, cursors = SimulatedStore(), Cursors(["mail"])
+    cursors._next_full_sweep = math.inf
+    late = store.begin()
+    job = store.enqueue(late, "mail", 50, "a")
+    for turn in range(25):
+        if turn == 12:
+            store.commit(late)
+        soon = store.begin()
+        store.enqueue(soon, "mail", 50, "a")
+        store.commit(soon)
+        store.claim(cursors, {"a"}, slots, 10.0 + turn * SWEEP_EVERY / 10)
+    assert job.running
+
+
+def test_a_sweep_that_filled_the_slots_goes_on_where_it_stopped():
+    """A transaction that committed late with more jobs than there are slots: none of them may wait for a full sweep."""
+    store, cursors = SimulatedStore(), Cursors(["mail"])
+    cursors._next_full_sweep = math.inf
+    late = store.begin()
+    for _ in range(10):
+        store.enqueue(late, "mail", 50, "a")
+    soon = store.begin()
+    store.enqueue(soon, "mail", 50, "a")
+    store.commit(soon)
+    assert len(store.claim(cursors, {"a"}, 2, 10.0)) == 1
+    store.commit(late)
+    claims = [len(store.claim(cursors, {"a"}, 2, 11.0 + turn / 10)) for turn in range(5)]
+    assert claims == [2, 2, 2, 2, 2]
+
+
+def test_a_sweep_whose_slots_were_filled_by_higher_priorities_still_reaches_the_lower():
+    store, cursors = SimulatedStore(), Cursors(["mail"])
+    cursors._next_full_sweep = math.inf
+    late = store.begin()
+    low = store.enqueue(late, "mail", 0, "a")
+    soon = store.begin()
+    store.enqueue(soon, "mail", 0, "a")
+    store.commit(soon)
+    store.claim(cursors, {"a"}, 2, 10.0)
+    store.commit(late)
+    busy = store.begin()
+    for _ in range(4):
+        store.enqueue(busy, "mail", 100, "a")
+    store.commit(busy)
+    for turn in range(4):
+        store.claim(cursors, {"a"}, 2, 11.0 + SWEEP_EVERY * turn)
+    assert low.running
+
+
+def test_a_slow_full_sweep_is_repeated_later():
+    cursors = Cursors(["mail"])
+    cursors.learn(cursors.plan(0.0), [], 1, signals(), now=2.0, took=2.0)
+    assert not cursors.plan(101.0).full
+    assert cursors.plan(102.0).full
+
+
+def floor_after(*seen: Signals) -> int:
+    """Of a worker that swept with each of these claims."""
+    cursors = Cursors(["mail"])
+    for told in seen:
+        cursors.learn(replace(cursors.plan(0.0), sweep=True), [], 5, told, now=0.0, took=0.0)
+    return cursors._floor.position
+
+
+def test_the_floor_waits_for_every_transaction_that_was_under_way():
+    """Number 90 is open and may hold any position up to 20."""
+    under_way = [signals(position=10 * n, xmin=90, xid=100 + 5 * n) for n in range(1, 3)]
+    assert floor_after(*under_way) == 0
+    assert floor_after(*under_way, signals(position=30, xmin=90, xid=200)) == 0
+    assert 0 < floor_after(*under_way, signals(position=30, xmin=150, xid=200)) <= 21
+
+
+def test_the_floor_comes_through_a_long_transaction():
+    long = [signals(position=n, xmin=50, xid=100 + n) for n in range(1, 1000)]
+    over = [signals(position=n, xmin=100 + n, xid=100 + n) for n in range(1000, 1003)]
+    assert floor_after(*long) == 0
+    assert floor_after(*long, *over) >= 1000
+
+
+def test_the_floor_is_never_above_what_was_known_when_the_last_but_one_claim_was_made():
+    for count in range(2, 6):
+        quiet = [signals(position=10 * n, xmin=100 * n, xid=100 * n) for n in range(1, count + 1)]
+        assert floor_after(*quiet) <= 10 * (count - 1) + 1

@@ -1,0 +1,213 @@
+"""Jobs that appear below a worker's cursor, on a real database: each is found in its time, and none by walking over the dead."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from psycopg import sql
+
+from tenure import Tenure
+from tenure.store.link import Link
+from tenure.store.statements import statement
+from tenure.worker import cursors as rules
+from tenure.worker.claimer import Claimer, Scope
+from tests.store.desk import Desk, claim_query
+from tests.waiting import until
+
+
+@pytest.fixture
+async def claimer(app: Tenure, place, desk: Desk) -> AsyncIterator[Claimer]:
+    """A worker's claimer with a lease, without the worker."""
+
+    @app.job
+    async def work(n: int = 0) -> None: ...
+
+    link = Link(place, "claim", hot=True, durable=False)
+    yield Claimer(link, app.kinds, Scope(queues=["default"]), desk.worker())
+    await link.close()
+
+
+async def ids(claimer: Claimer, limit: int = 10) -> list[str]:
+    return [run.job_id for run in await claimer.claim(limit)]
+
+
+async def test_a_late_commit_is_found_within_two_seconds_by_a_busy_worker(app, desk, other):
+    @app.job
+    async def work(n: int = 0) -> None:
+        await asyncio.sleep(0)
+
+    desk.enqueue({})
+    async with app.running(concurrency=4):
+        await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(1,)])
+        with other.connection.transaction():
+            [late] = other.enqueue({"input": {"n": -1}})
+            await app.enqueue_many(work.call(n) for n in range(100))
+            await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(101,)])
+            busy = asyncio.create_task(keep_enqueuing(work))
+        try:
+            await until(lambda: desk.sql("select 1 from tenure.history where id = %s", late), within=2.5)
+        finally:
+            busy.cancel()
+    await app.close()
+
+
+async def keep_enqueuing(job: Any) -> None:
+    while True:
+        await job.enqueue()
+        await asyncio.sleep(0.005)
+
+
+async def test_all_jobs_of_a_late_commit_are_found_without_waiting_for_a_full_sweep(claimer, desk, other):
+    with other.connection.transaction():
+        late = other.enqueue(*({} for _ in range(50)))
+        desk.enqueue({}, {}, {})
+        assert len(await ids(claimer)) == 3
+        assert await ids(claimer) == []
+    found: list[str] = []
+
+    async def look() -> bool:
+        found.extend(await ids(claimer))
+        return sorted(found) == sorted(late)
+
+    await until(look, within=10)
+
+
+async def test_a_late_first_job_of_a_new_database_is_found(claimer, desk, other):
+    """Before its first use a sequence says 1, which is nobody's position yet."""
+    for _ in range(3):
+        assert await ids(claimer) == []
+    with other.connection.transaction():
+        [late] = other.enqueue({})
+        [soon] = desk.enqueue({})
+        assert await ids(claimer) == [soon]
+    await until(lambda: ids(claimer), is_=[late], within=5)
+
+
+async def test_the_floor_waits_for_a_transaction_that_began_during_a_claim(desk, other):
+    """The claim has its number already, the other takes the next one and a position, the claim reads the position. The next
+    snapshot then ends at that other number: `xmax` is one past the latest that ended, not the next to be given."""
+    worker = desk.worker()
+    cursors = rules.Cursors(["default"])
+
+    def sweep() -> None:
+        plan = cursors.plan(0.0)
+        claim = desk.claim(worker, lanes=lanes_of(plan))
+        places = [(job["queue"], job["priority"], job["position"]) for job in claim.jobs]
+        cursors.learn(replace(plan, sweep=True), places, 10, claim.signals, now=0.0, took=0.0)
+
+    desk.enqueue({})
+    sweep()
+    with other.connection.transaction():
+        with desk.connection.transaction():
+            desk.sql("select pg_current_xact_id()")
+            [late] = other.enqueue({})
+            sweep()
+        [(position,)] = other.sql("select position from tenure.jobs where id = %s", late)
+        for _ in range(3):
+            sweep()
+            assert cursors._floor.position <= position
+
+
+async def test_returned_jobs_below_the_cursor_are_found(claimer, desk):
+    other = desk.worker()
+    early = desk.enqueue({}, {})
+    desk.claim(other)
+    later = desk.enqueue({}, {})
+    assert await ids(claimer) == later
+    assert await ids(claimer) == []
+    desk.condemn(other)
+    desk.return_jobs()
+    assert await ids(claimer) == []  # this claim hears of it
+    assert sorted(await ids(claimer)) == sorted(early)
+
+
+async def test_new_priorities_are_noticed_at_once(claimer, desk):
+    for priority in (50, 0, 100, 51, 49, 50):
+        [job_id] = desk.enqueue({"priority": priority})
+        assert await ids(claimer) == [job_id]
+
+
+async def test_jobs_of_a_claim_that_was_rolled_back_are_found_by_the_full_sweep(claimer, desk, other, monkeypatch):
+    monkeypatch.setattr(rules, "FULL_SWEEP_EVERY", 0.3)
+    early = desk.enqueue({})
+    with other.connection.transaction(force_rollback=True):
+        other.claim(other.worker())
+        [later] = desk.enqueue({})
+        assert await ids(claimer) == [later]
+        assert await ids(claimer) == []
+    await until(lambda: ids(claimer), is_=early, within=5)
+
+
+async def test_a_resumed_queue_is_read_from_where_it_stood(claimer, desk):
+    first = desk.enqueue({}, {})
+    assert sorted(await ids(claimer)) == sorted(first)
+    desk.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
+    paused = desk.enqueue({}, {})
+    for _ in range(3):
+        assert await ids(claimer) == []
+    desk.sql("update tenure.queues set paused_at = null")
+    assert sorted(await ids(claimer)) == sorted(paused)
+
+
+def test_behind_an_old_snapshot_a_claim_from_the_cursor_does_not_walk_over_what_is_gone(desk, other):
+    worker = desk.worker()
+    cursors = rules.Cursors(["default"])
+    with other.connection.transaction():
+        other.sql("set transaction isolation level repeatable read")
+        other.sql("select count(*) from tenure.jobs")
+        go_through(desk, worker, cursors, 500, now=0.0)
+        early = buffers(desk, worker, lanes_of(cursors.plan(2.5)))
+        go_through(desk, worker, cursors, 5000, now=3.0)
+        from_cursor = buffers(desk, worker, lanes_of(cursors.plan(5.5)))
+        by_a_sweep = buffers(desk, worker, lanes_of(cursors.plan(6.0)))
+        from_start = buffers(desk, worker, [{"queue": "default", "high": 100, "low": 0, "start": 0}])
+    assert from_cursor <= early + 10
+    assert by_a_sweep <= early + 10
+    assert from_start > 5 * max(from_cursor, by_a_sweep)
+
+
+def go_through(desk: Desk, worker: str, cursors: rules.Cursors, count: int, *, now: float) -> None:
+    """So many jobs come and are gone, with a sweep at each of the next two seconds, and ten more are there."""
+    desk.enqueue(*({} for _ in range(count)))
+    for moment in (*(now for _ in range(count // 1000 + 1)), now + 1.0, now + 1.0, now + 2.0):
+        plan = cursors.plan(moment)
+        claim = desk.claim(worker, limit=1000, lanes=lanes_of(plan))
+        places = sorted((job["queue"], job["priority"], job["position"]) for job in claim.jobs)
+        cursors.learn(plan, places, 1000, claim.signals, now=moment, took=0.0)
+    assert claim.jobs == []
+    desk.sql("delete from tenure.jobs")
+    desk.enqueue(*({} for _ in range(10)))
+
+
+def lanes_of(plan: rules.Plan) -> list[dict[str, Any]]:
+    return [{"queue": lane.queue, "high": lane.high, "low": lane.low, "start": lane.start} for lane in plan.lanes]
+
+
+def buffers(desk: Desk, worker: str, lanes: list[dict[str, Any]]) -> int:
+    """The pages that picking ten jobs touches; the claim itself is taken back."""
+    query = claim_query(worker, worker, lanes=lanes)
+    text = sql.SQL("explain (analyze, buffers, format json) " + statement(query.name, "tenure"))
+    with desk.connection.transaction(force_rollback=True):
+        [[[told]]] = desk.connection.execute(text, query.values).fetchall()
+    return find(told["Plan"], "CTE picked")
+
+
+def find(node: dict[str, Any], name: str) -> int:
+    if node.get("Subplan Name") == name:
+        return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])
+    return max((find(inner, name) for inner in node.get("Plans", ())), default=0)
+
+
+async def test_kinds_that_nobody_here_knows_are_named_once(claimer, desk, caplog):
+    desk.enqueue({"kind": "strange"}, {"kind": "strange"})
+    assert await ids(claimer) == []
+    claimer._next_survey = 0.0
+    assert await ids(claimer) == []
+    said = [record.message for record in caplog.records if "strange" in record.message]
+    assert len(said) == 1
+    assert json.dumps("default").strip('"') in said[0]
