@@ -78,7 +78,7 @@ def test_a_job_that_was_locked_and_not_claimed_sends_the_cursors_back():
     cursors = Cursors(["mail"])
     cursors.learn(cursors.plan(0.0), [("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
     cursors.learn(cursors.plan(0.1), [("mail", 50, 12)], 5, signals(position=12, picked=2), now=0.1, took=0.0)
-    assert starts(cursors, 0.2) == {("mail", 50): 0}
+    assert starts(cursors) == {("mail", 50): 0}
 
 
 def test_returned_jobs_send_the_cursors_of_their_queue_back():
