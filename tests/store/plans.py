@@ -52,6 +52,10 @@ STATES = {
         insert into tenure.jobs (id, kind, state) select gen_random_uuid(), 'work', 'dead_letter' from generate_series(1, 5000);
         analyze tenure.jobs; analyze tenure.history;
         delete from tenure.jobs; {fill}""",
+    "drained, analysed with nothing but dead rows, then filled": """
+        insert into tenure.jobs (id, kind, state) select gen_random_uuid(), 'work', 'dead_letter' from generate_series(1, 5000);
+        delete from tenure.jobs;
+        analyze tenure.jobs; analyze tenure.history; {fill}""",
     "analysed when every job was running in one queue, then filled": """
         insert into tenure.jobs (id, kind, state, claim_id, worker_id)
         select gen_random_uuid(), 'work', 'running', gen_random_uuid(), md5('worker 1')::uuid from generate_series(1, 5000);
@@ -65,6 +69,11 @@ class Node:
     type: str
     relation: str | None
     index: str | None
+    condition: str | None
+
+    @property
+    def from_end_to_end(self) -> bool:
+        return self.type == "Seq Scan" or (self.type in ("Index Scan", "Index Only Scan") and self.condition is None)
 
 
 def prepare_stage(desk: Desk, condition: str, rows: int) -> None:
@@ -87,7 +96,7 @@ def plan(desk: Desk, query: Query) -> list[Node]:
 
 def walked(desk: Desk, nodes: list[Node]) -> list[str]:
     """The relations of jobs that are read from end to end although something stands in them."""
-    names = {node.relation for node in nodes if node.type == "Seq Scan" and (node.relation or "").startswith(("jobs", "history"))}
+    names = {node.relation for node in nodes if node.from_end_to_end and (node.relation or "").startswith(("jobs", "history"))}
     return sorted(name for name in names if name and desk.sql("select pg_relation_size(%s::regclass)", f"tenure.{name}") > [(0,)])
 
 
@@ -97,6 +106,6 @@ def goes_by(nodes: list[Node], index: str) -> bool:
 
 
 def _nodes(told: dict[str, Any]) -> Iterator[Node]:
-    yield Node(told["Node Type"], told.get("Relation Name"), told.get("Index Name"))
+    yield Node(told["Node Type"], told.get("Relation Name"), told.get("Index Name"), told.get("Index Cond"))
     for inner in told.get("Plans", ()):
         yield from _nodes(inner)

@@ -107,7 +107,8 @@ def write_new(file: Path, text: str) -> None:
 
 def refuse_unmarked(folder: Path) -> None:
     """A folder is ours if we marked it; an empty one may become ours."""
-    if folder.is_dir() and not (folder / MARKER).is_file() and any(folder.iterdir()):
+    # In this order: the marker is the first file we ever write, so whoever sees another one of ours finds it.
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARKER).is_file():
         raise ConfigError(
             f"{folder} is not empty and was not made by Tenure (it has no file {MARKER}): "
             "choose an empty or a new folder; nothing in it was changed"

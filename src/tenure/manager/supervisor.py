@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -169,12 +169,12 @@ class Supervisor:
         await self._insist(give)
         self._renewal.wake()  # it also tells whether jobs must now run alone
 
-    async def _insist(self, work: Callable[[], object]) -> None:
+    async def _insist(self, work: Callable[[], Awaitable[object]]) -> None:
         """Repeats until PostgreSQL answers, or it is time to go (then the lease does it)."""
         failures = 0
         while True:
             try:
-                await work()  # type: ignore[misc]
+                await work()
                 return
             except StoreUnavailable as error:
                 failures += 1

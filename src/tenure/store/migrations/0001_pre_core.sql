@@ -199,8 +199,8 @@ begin
         select coalesce(json_agg(g.job order by g.place), '[]')::text into fresh
           from (select distinct on (e.job ->> 'id') e.job, e.place
                   from json_array_elements(jobs::json) with ordinality as e(job, place)
-                 where not exists (select from tenure.jobs j where j.id = (e.job ->> 'id')::uuid)
-                   and not exists (select from tenure.history h where h.id = (e.job ->> 'id')::uuid)
+                 where (select j.id from tenure.jobs j where j.id = (e.job ->> 'id')::uuid limit 1) is null
+                   and (select h.id from tenure.history h where h.id = (e.job ->> 'id')::uuid limit 1) is null
                  order by e.job ->> 'id', e.place) g;
         begin
             perform tenure.enqueue(fresh, false);
@@ -212,8 +212,11 @@ begin
     -- A new statement sees whatever had to happen before our insert could succeed: a job that
     -- finished in between stands in history by now, and its second coming is taken back.
     delete from tenure.jobs j
-     using json_to_recordset(fresh::json) as g(id uuid), tenure.history h
-     where j.id = g.id and h.id = g.id;
+     where j.ctid = any (array(
+        select j.place
+          from json_to_recordset(fresh::json) as g(id uuid)
+         cross join lateral (select h.id from tenure.history h where h.id = g.id limit 1) h
+         cross join lateral (select j.ctid as place from tenure.jobs j where j.id = g.id limit 1) j));
     return query
     select (e.job ->> 'id')::uuid,
            (e.job ->> 'id')::uuid not in (select f.id from json_to_recordset(fresh::json) as f(id uuid))

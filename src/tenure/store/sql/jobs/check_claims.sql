@@ -5,6 +5,6 @@ select o.id::text,
             when h.id is not null then 'already_completed'
             else 'not_found' end
   from json_to_recordset(:runs::json) as o(id uuid, claim_id uuid)
-  left join tenure.jobs j on j.id = o.id
+  left join lateral (select j.id, j.claim_id from tenure.jobs j where j.id = o.id limit 1) j on true
   left join lateral (select h.id, h.state from tenure.history h where h.id = o.id limit 1) h on j.id is null
  where j.claim_id is distinct from o.claim_id

@@ -5,7 +5,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for share),
 late as materialized (
-    select j.id
+    select j.ctid as place
       from tenure.jobs j
      where j.lease_until <= coalesce(:now::timestamptz, now()) and exists (select from leader)
      order by j.lease_until
@@ -18,7 +18,7 @@ returned as (
            crashes = j.crashes + 1, attempt = greatest(j.attempt - 1, 0),
            claim_id = null, worker_id = null, lease_until = null
       from late l
-     where j.id = l.id
+     where j.ctid = l.place
     returning j.queue, j.state),
 told as (
     insert into tenure.queues as q (name, returns)

@@ -1,10 +1,18 @@
 -- finish_jobs: running -> completed, failed or canceled, for runs whose claim is still the current one.
 -- Returns the ids moved to history. A missing id lost its lease (or was moved by this very call before its connection broke).
-with settled as (
+--
+-- First found one by one, then deleted by place: written as a join, the planner may walk all of jobs instead, for which it
+-- expects a single row whenever vacuum last saw the queue empty. The claim is checked again where the row is deleted.
+with found as materialized (
+    select j.place, o.claim_id, o.state, o.output, o.error
+      from json_to_recordset(:outcomes::json) as o(id uuid, claim_id uuid, state text, output jsonb, error text)
+     cross join lateral (
+        select j.ctid as place from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j),
+settled as (
     delete from tenure.jobs j
-     using json_to_recordset(:outcomes::json) as o(id uuid, claim_id uuid, state text, output jsonb, error text)
-     where j.id = o.id and j.claim_id = o.claim_id
-    returning j.*, coalesce(o.state, 'completed') as final, o.output, o.error as last_error)
+     using found f
+     where j.ctid = f.place and j.claim_id = f.claim_id
+    returning j.*, coalesce(f.state, 'completed') as final, f.output, f.error as last_error)
 insert into tenure.history (id, claim_id, worker_id, fence, enqueued_at, started_at, finished_at, attempt, max_attempts,
        priority, crashes, state, kind, queue, capability, error, input, output)
 select s.id, s.claim_id, s.worker_id, s.fence, s.enqueued_at, s.started_at, coalesce(:now::timestamptz, clock_timestamp()),

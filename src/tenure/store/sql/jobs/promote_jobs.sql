@@ -7,19 +7,19 @@ with renewed as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
     returning l.term),
 due as materialized (
-    select j.id, j.run_at
+    select j.ctid as place, j.id, j.run_at
       from tenure.jobs j
      where j.state in ('scheduled', 'retry') and j.run_at <= coalesce(:now::timestamptz, now()) and exists (select from renewed)
      order by j.run_at
      limit :limit::integer
        for no key update skip locked),
 placed as materialized (
-    select d.id, nextval('tenure.job_position') as position from (select id from due order by run_at, id) d),
+    select d.place, nextval('tenure.job_position') as position from (select place from due order by run_at, id) d),
 promoted as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null
       from placed p
-     where j.id = p.id
+     where j.ctid = p.place
     returning j.queue)
 select exists (select from renewed),
        (select count(*) from promoted),

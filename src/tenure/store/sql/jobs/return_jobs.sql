@@ -10,10 +10,10 @@ with dead as materialized (
      limit 50
        for update skip locked),
 held as materialized (
-    select j.id, d.died_how = 'stopped' as blameless
+    select j.id, j.place, d.died_how = 'stopped' as blameless
       from dead d
      cross join lateral (
-        select j.id from tenure.jobs j where j.worker_id = d.id limit :limit::integer for no key update skip locked) j
+        select j.id, j.ctid as place from tenure.jobs j where j.worker_id = d.id limit :limit::integer for no key update skip locked) j
      limit :limit::integer),
 returned as (
     update tenure.jobs j
@@ -24,7 +24,7 @@ returned as (
            attempt = greatest(j.attempt - 1, 0),
            claim_id = null, worker_id = null, lease_until = null
       from held h
-     where j.id = h.id
+     where j.ctid = h.place
     returning j.queue, j.state),
 told as (
     insert into tenure.queues as q (name, returns)
@@ -40,7 +40,7 @@ buried as (
      using dead d
      -- A job locked by someone else may still be ours when that lock goes: then the row is needed once more.
      where w.id = d.id
-       and not exists (select from tenure.jobs j where j.worker_id = d.id and j.id not in (select h.id from held h)))
+       and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select h.id from held h) limit 1) is null)
 select (select count(*) filter (where r.state = 'pending') from returned r),
        (select count(*) filter (where r.state = 'dead_letter') from returned r),
        (select count(*) from held) >= :limit::integer,

@@ -1,0 +1,131 @@
+"""What is measured in which order. The ceiling and the drains of a round follow each other, so that noise meets all of them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from benchmarks import burdens, ceiling, drain, enqueue, idle, wakeup
+from benchmarks.figures import Figures
+from benchmarks.noise import Noise
+from benchmarks.progress import Steps
+from benchmarks.server import Server
+from benchmarks.sizes import Sizes
+
+NEEDS = {"c": "a", "e": "ac", "f": "ac", "g": "ac"}
+BURDENS = {
+    "scheduled": ("scheduled jobs", burdens.SCHEDULED),
+    "finished": ("finished jobs", burdens.FINISHED),
+    "unknown": ("jobs of unknown kinds", burdens.UNKNOWN),
+}
+
+Step = tuple[str, Callable[[], None]]
+
+
+def with_needs(letters: Iterable[str]) -> set[str]:
+    """What a ratio is taken of must be measured too."""
+    wanted = set(letters)
+    return wanted.union(*(NEEDS.get(letter, "") for letter in wanted))
+
+
+@dataclass
+class Bench:
+    server: Server
+    sizes: Sizes
+    letters: set[str]
+    figures: Figures = field(default_factory=Figures)
+    noise: list[tuple[str, float | None, float]] = field(default_factory=list)
+    """Of each step: how many cores others kept busy meanwhile, and how long a fixed piece of work took before it."""
+    _laden: dict[str, str] = field(default_factory=dict)
+
+    def run(self) -> None:
+        with ExitStack() as kept:
+            steps = list(self._steps(kept))
+            with Steps(len(steps)).shown() as progress:
+                for name, step in steps:
+                    progress.begin(name)
+                    noise = Noise(self.server)
+                    step()
+                    self.noise.append((name, noise.cores(), noise.speed_ms))
+
+    def _steps(self, kept: ExitStack) -> Iterator[Step]:
+        if "f" in self.letters:
+            for key, (title, statement) in BURDENS.items():
+                yield f"(f) making {self._count(key):,} {title}", self._maker(kept, key, statement)
+        for number in range(1, self.sizes.rounds + 1):
+            for name, step in self._round():
+                yield f"round {number}: {name}", step
+        if "h" in self.letters:
+            yield "(h) an idle worker", self._idle
+
+    def _round(self) -> Iterator[Step]:
+        steps: list[tuple[str, str, Callable[[], None]]] = [
+            ("a", "ceiling", self._ceiling),
+            ("c", "drain, one child", self._drain_1),
+            ("c", "drain, two children", self._drain_2),
+            ("e", "drain, snapshot held", self._snapshot),
+            *(("f", f"drain, {title}", self._burden(key)) for key, (title, _) in BURDENS.items()),
+            ("b", "enqueue", self._enqueue),
+            ("d", "wake-up", self._wakeup),
+        ]
+        for letter, name, step in steps:
+            if letter in self.letters:
+                yield f"({letter}) {name}", step
+
+    def _ceiling(self) -> None:
+        self.figures.add("ceiling", ceiling.measure(self.server, self.sizes.jobs, self.sizes.batch))
+
+    def _drain_1(self) -> None:
+        drained, statements = self._alone(children=1)
+        jobs = drained.jobs
+        self.figures.add("drain_1", drained.rate)
+        self.figures.add("drain_1_wall", jobs / drained.wall)
+        self.figures.add("statements", statements / jobs)
+        self.figures.add("wal", drained.wal / jobs)
+        self.figures.add("worker_cpu", drained.worker_cpu / jobs * 1e6)
+        if drained.server_cpu is not None:
+            self.figures.add("server_cpu", drained.server_cpu / jobs * 1e6)
+
+    def _drain_2(self) -> None:
+        self.figures.add("drain_2", self._alone(children=2)[0].rate)
+
+    def _alone(self, children: int) -> tuple[drain.Drain, int]:
+        return drain.measure_alone(self.server, self.sizes.jobs, children=children, concurrency=self.sizes.concurrency)
+
+    def _snapshot(self) -> None:
+        sizes = self.sizes
+        lived, fresh = burdens.behind_snapshot(self.server, sizes.jobs, sizes.gone_through, sizes.concurrency)
+        self.figures.add("snapshot", lived.rate)
+        self.figures.add("snapshot_fresh", fresh.rate)
+
+    def _maker(self, kept: ExitStack, key: str, statement: str) -> Callable[[], None]:
+        def make() -> None:
+            self._laden[key] = kept.enter_context(burdens.laden(self.server, statement, self._count(key)))
+
+        return make
+
+    def _burden(self, key: str) -> Callable[[], None]:
+        def measure() -> None:
+            drained = burdens.beside_burden(self.server, self._laden[key], self.sizes.jobs, self.sizes.concurrency)
+            self.figures.add(key, drained.rate)
+
+        return measure
+
+    def _count(self, key: str) -> int:
+        return int(getattr(self.sizes, key))
+
+    def _enqueue(self) -> None:
+        for key, rate in enqueue.measure(self.server, self.sizes).items():
+            self.figures.add(key, rate)
+
+    def _wakeup(self) -> None:
+        ours, bare = wakeup.measure(self.server, self.sizes.wakeups)
+        for key, ages in (("wakeup", ours), ("bare", bare)):
+            cuts = statistics.quantiles(ages, n=100, method="inclusive")
+            self.figures.add(f"{key}_p50", cuts[49])
+            self.figures.add(f"{key}_p99", cuts[98])
+
+    def _idle(self) -> None:
+        self.figures.add("idle", idle.measure(self.server, self.sizes.idle_warmup, self.sizes.idle))

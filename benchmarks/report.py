@@ -1,0 +1,109 @@
+"""One table for people, JSON for machines."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.figures import Figures
+from benchmarks.machine import Machine
+from benchmarks.plan import Bench
+from benchmarks.rows import ROWS, Row, Target
+from benchmarks.sizes import Sizes
+
+WIDTH = 128  # where there is no terminal to ask
+
+
+def show(console: Console, machine: Machine, bench: Bench, *, quick: bool) -> None:
+    sizes, figures = bench.sizes, bench.figures
+    table = Table(title=f"Tenure: medians of {sizes.rounds} round(s)", title_justify="left")
+    for name in ("", "figure", "ratio", "target", "reached"):
+        table.add_column(name, justify="right" if name in ("figure", "ratio") else "left")
+    rows = measured(figures)
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        table.add_row(*_cells(row, figures), end_section=following is None or following.letter != row.letter)
+    console.print(str(machine))
+    console.print(_scale(sizes))
+    if quick:
+        console.print("quick: figures are rough")
+    console.print(table)
+    console.print(_disturbed(bench))
+
+
+def measured(figures: Figures) -> list[Row]:
+    return [row for row in ROWS if figures.has(row.key)]
+
+
+def as_json(machine: Machine, bench: Bench, *, quick: bool) -> dict[str, Any]:
+    return {
+        "quick": quick,
+        "machine": asdict(machine),
+        "sizes": asdict(bench.sizes),
+        "rows": [_entry(row, bench.figures) for row in measured(bench.figures)],
+        "noise": [dict(zip(("step", "cores_used_by_others", "fixed_work_ms"), told, strict=True)) for told in bench.noise],
+    }
+
+
+def _entry(row: Row, figures: Figures) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "key": row.key,
+        "row": row.letter,
+        "title": row.title.strip(),
+        "figure": figures.median(row.key),
+        "unit": row.unit,
+        "rounds": figures.rounds(row.key),
+        "targets": [asdict(target) for target in row.targets],
+        "reached": row.reached(figures),
+    }
+    if row.of is not None:
+        entry["ratio"] = {
+            "value": figures.ratio(row.key, row.of),
+            "of": row.of_title,
+            "figure": figures.median(row.of),
+            "rounds": figures.rounds(row.of),
+        }
+    return entry
+
+
+def _cells(row: Row, figures: Figures) -> tuple[str, ...]:
+    ratio = "" if row.of is None else f"{figures.ratio(row.key, row.of):.2f} of {row.of_title} {_number(figures.median(row.of))}"
+    return (
+        f"({row.letter}) {row.title}",
+        f"{_number(figures.median(row.key))} {row.unit}".strip(),
+        ratio,
+        " and ".join(map(_aim, row.targets)),
+        {True: "yes", False: "[bold red]NO[/]", None: ""}[row.reached(figures)],
+    )
+
+
+def _aim(target: Target) -> str:
+    sign, limit = (">=", target.at_least) if target.at_least is not None else ("<=", target.at_most)
+    assert limit is not None
+    return f"{sign} {limit:.2f}x" if target.of_ratio else f"{sign} {limit:,g}"
+
+
+def _number(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def _disturbed(bench: Bench) -> str:
+    told = [cores for _, cores, _ in bench.noise if cores is not None]
+    speeds = [speed for _, _, speed in bench.noise]
+    others = (
+        f"others kept {statistics.mean(told):.1f} cores busy, {max(told):.1f} in the worst step" if told else "others: unknown"
+    )
+    return f"meanwhile: {others}; the same piece of work took {min(speeds):.1f} to {max(speeds):.1f} ms of CPU"
+
+
+def _scale(sizes: Sizes) -> str:
+    return (
+        f"drains of {sizes.jobs:,} jobs, {sizes.concurrency} at a time in each child; "
+        f"snapshot: {sizes.gone_through:,} gone through; "
+        f"burdens: {sizes.scheduled:,} scheduled, {sizes.finished:,} finished, {sizes.unknown:,} unknown"
+    )

@@ -1,0 +1,73 @@
+"""The rows of the report: what each figure is called, what it is compared with, and what it is meant to reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.figures import Figures
+
+
+@dataclass(frozen=True)
+class Target:
+    at_least: float | None = None
+    at_most: float | None = None
+    of_ratio: bool = False
+
+    def reached(self, value: float) -> bool:
+        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+
+
+@dataclass(frozen=True)
+class Row:
+    key: str
+    letter: str
+    title: str
+    unit: str
+    of: str | None = None
+    """The figure that this one is a ratio of."""
+    of_title: str = ""
+    targets: tuple[Target, ...] = ()
+
+    def reached(self, figures: Figures) -> bool | None:
+        """None where nothing is aimed at."""
+        if not self.targets:
+            return None
+        return all(target.reached(self.value(figures, target)) for target in self.targets)
+
+    def value(self, figures: Figures, target: Target) -> float:
+        if target.of_ratio:
+            assert self.of is not None
+            return figures.ratio(self.key, self.of)
+        return figures.median(self.key)
+
+
+def _share(least: float) -> Target:
+    return Target(at_least=least, of_ratio=True)
+
+
+RATE, MS = "jobs/s", "ms"
+ONE = ("drain_1", "(c) one child")
+
+ROWS = (
+    Row("ceiling", "a", "ceiling: bare claim and settle", RATE),
+    Row("single", "b", "enqueue, one by one", RATE, "single_bare", "bare insert", (_share(0.7),)),
+    Row("single_sync", "b", "enqueue_sync, one by one", RATE, "single_sync_bare", "bare insert", (_share(0.7),)),
+    Row("concurrent", "b", "enqueue, 200 tasks at once", RATE, targets=(Target(at_least=10_000),)),
+    Row("bulk", "b", "enqueue_many, making the calls", RATE, targets=(Target(at_least=60_000),)),
+    Row("bulk_prepared", "b", "enqueue_many, calls made before", RATE),
+    Row("drain_1", "c", "drain, one child", RATE, "ceiling", "(a)", (Target(at_least=20_000), _share(0.40))),
+    Row("drain_1_wall", "c", "  by the wall clock", RATE, "ceiling", "(a)"),
+    Row("drain_2", "c", "drain, two children", RATE, *ONE, (_share(1.3),)),
+    Row("wakeup_p50", "d", "wake-up of an idle worker, p50", MS, "bare_p50", "bare loop", (Target(at_most=4),)),
+    Row("wakeup_p99", "d", "wake-up of an idle worker, p99", MS, "bare_p99", "bare loop", (Target(at_most=15),)),
+    Row("snapshot", "e", "drain, snapshot held", RATE, *ONE, (_share(0.85),)),
+    Row("snapshot_fresh", "e", "  by a worker started then", RATE, *ONE),
+    Row("scheduled", "f", "drain, scheduled jobs", RATE, *ONE, (_share(0.85),)),
+    Row("finished", "f", "drain, finished jobs", RATE, *ONE, (_share(0.85),)),
+    Row("unknown", "f", "drain, jobs of unknown kinds", RATE, *ONE, (_share(0.85),)),
+    Row("statements", "g", "statements = commits per job", "", targets=(Target(at_most=0.05),)),
+    Row("wal", "g", "WAL per job", "bytes", targets=(Target(at_most=1_600),)),
+    Row("worker_cpu", "g", "CPU per job, worker", "µs"),
+    Row("server_cpu", "g", "CPU per job, PostgreSQL", "µs"),
+    Row("idle", "h", "idle worker", "statements/s", targets=(Target(at_most=2),)),
+)

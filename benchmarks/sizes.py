@@ -1,0 +1,54 @@
+"""How much of everything: the figures of the full run, and a quick one for a first look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    rounds: int = 3
+    jobs: int = 50_000
+    """Drained at a time, and handed in by one bulk call."""
+
+    batch: int = 500
+    """Jobs in one statement of the ceiling."""
+
+    singles: int = 2_000
+    """Enqueued one after the other, against as many bare inserts."""
+
+    tasks: int = 200
+    concurrent: int = 20_000
+    """Enqueued one by one by so many tasks at once, all together."""
+
+    wakeups: int = 100
+    """In each round."""
+
+    gone_through: int = 200_000
+    """Jobs finished while a snapshot was held."""
+
+    scheduled: int = 1_000_000
+    finished: int = 5_000_000
+    unknown: int = 500_000
+    idle_warmup: float = 11.0
+    """Seconds; an idle backend reports its counts within ten."""
+
+    idle: float = 20.0
+    concurrency: int = 400
+    """Jobs at a time in each process of a draining worker."""
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    rounds=1,
+    jobs=10_000,
+    singles=300,
+    concurrent=4_000,
+    wakeups=40,
+    gone_through=20_000,
+    scheduled=50_000,
+    finished=200_000,
+    unknown=50_000,
+    idle_warmup=3.0,
+    idle=6.0,
+)
