@@ -184,7 +184,7 @@ begin
                due.later,
                g.kind, coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
                coalesce(g.max_attempts, 3), coalesce(g.input, '{}')
-          from json_to_recordset(jobs::json) as g(id uuid, kind text, queue text, priority smallint, capability text,
+          from jsonb_to_recordset(jobs::jsonb) as g(id uuid, kind text, queue text, priority smallint, capability text,
                max_attempts integer, delay double precision, run_at timestamptz, input jsonb)
          cross join lateral (select coalesce(g.run_at, clock_timestamp() + make_interval(secs => g.delay)) as run_at) as given
          cross join lateral (select case when given.run_at > clock_timestamp() then given.run_at end as later) as due

@@ -5,7 +5,7 @@
 -- expects a single row whenever vacuum last saw the queue empty. The claim is checked again where the row is deleted.
 with found as materialized (
     select j.place, o.claim_id, o.state, o.output, o.error
-      from json_to_recordset(:outcomes::json) as o(id uuid, claim_id uuid, state text, output jsonb, error text)
+      from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, output jsonb, error text)
      cross join lateral (
         select j.ctid as place from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j),
 settled as (

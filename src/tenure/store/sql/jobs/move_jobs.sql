@@ -6,7 +6,7 @@
 -- Found one by one, then moved by place, as in finish_jobs.
 with found as materialized (
     select j.place, o.claim_id, o.state, o.delay, o.refund, o.error
-      from json_to_recordset(:outcomes::json) as o(id uuid, claim_id uuid, state text, delay double precision, refund integer, error text)
+      from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, delay double precision, refund integer, error text)
      cross join lateral (
         select j.ctid as place from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j),
 moved as (
