@@ -29,7 +29,8 @@ from tenure.worker.signals import AbortReason
 log = logging.getLogger("tenure")
 
 ABORT_PATIENCE = 2.0
-"""Seconds that an aborted coroutine has for its clean-up before its job is handed back over its head."""
+"""Seconds that an aborted handler has for its clean-up, before a coroutine's job is handed back over its head and a
+thread is left behind."""
 
 CONDEMNED_REST = 0.5
 """Seconds before a worker whose lease has run out asks again: it may have been renewed, or we are about to be told to go."""
@@ -119,7 +120,7 @@ class Engine:
         self._patience = None
         for run in list(self._runs.values()):
             run.abort("shutdown")
-        await self._drained(ABORT_PATIENCE)
+        await self._drained(ABORT_PATIENCE, with_threads=True)
         for run in list(self._runs.values()):
             if run.abort_reason == "shutdown":
                 self._close(run, settlements.handed_back(run))
@@ -132,10 +133,11 @@ class Engine:
         if self._patience is not None:
             self._patience.reschedule(asyncio.get_running_loop().time())
 
-    async def _drained(self, seconds: float) -> None:
+    async def _drained(self, seconds: float, *, with_threads: bool = False) -> None:
+        """A thread outlives its run when it is aborted: with_threads gives it the time to notice."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds) as self._patience:
-                while self._runs:
+                while self._runs or (with_threads and self._lingering):
                     self._emptied.clear()
                     await self._emptied.wait()
 
@@ -244,6 +246,7 @@ class Engine:
 
         def ended() -> None:
             self._lingering -= 1
+            self._emptied.set()
             self._claims.wake()
 
         def tell_loop(_: Future[Any]) -> None:
