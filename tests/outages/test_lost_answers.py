@@ -153,7 +153,8 @@ async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_n
     ledger.open_gate()
     backend = await standby.waiting("settle")
     standby.cut(backend)
-    await until(lambda: queue.states(*ids), is_={"completed": 5})
+    # The five may go out in more than one group: those after the first wait for the standby as well.
+    await until(lambda: queue.states(*ids).get("completed"))
     standby.is_needed_no_more()
     ids += queue.add("quick", 3)
 
