@@ -12,6 +12,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tests.store.desk import Desk
+
 LEFT_OVER = "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
 EMPTY = """
     truncate tenure.jobs;
@@ -60,3 +62,16 @@ def bare_dsn(server_dsn: str) -> Iterator[str]:
         admin.execute(f"create database {name}")
         yield make_conninfo(server_dsn, dbname=name)
         admin.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def desk(dsn: str) -> Iterator[Desk]:
+    with Desk(dsn) as desk:
+        yield desk
+
+
+@pytest.fixture
+def other(dsn: str) -> Iterator[Desk]:
+    """A second connection, for what happens at the same time."""
+    with Desk(dsn) as desk:
+        yield desk
