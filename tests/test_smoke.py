@@ -6,5 +6,5 @@ async def test_a_job_runs_and_its_result_is_kept(app, states, eventually):
     async with app.running():
         handle = await double.enqueue(21)
         await eventually(states, is_={"completed": 1})
-    assert (await handle.status()).output == "42"
+    assert (await handle.status()).output == 42
     await app.close()

@@ -6,30 +6,36 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from tenure.client.handle import Door, Handle
-from tenure.client.job import Call, Job, enqueue_many
+from tenure.client.door import Door
+from tenure.client.handle import Handle
+from tenure.client.job import Call, Job, enqueue_many, enqueue_many_sync
 from tenure.client.portal import Portal
 from tenure.model.codec import InputCodec, OutputCodec
 from tenure.model.durations import Duration, to_timedelta
 from tenure.model.errors import ConfigError
-from tenure.model.kinds import Kind, Registry, RunIn
+from tenure.model.events import Event, Events
+from tenure.model.keys import KeyGiven, key_maker, key_scope
+from tenure.model.kinds import Kind, Middleware, Registry, RunIn
 from tenure.model.outcomes import Cancel, Fail, Snooze
 from tenure.model.priorities import to_priority
 from tenure.model.retries import Retry
 from tenure.model.signatures import Signature
 from tenure.settings import Settings
-from tenure.worker.runs import Context
+from tenure.worker.context import Context
 
 # The driver is slow to import: what needs it is imported when it is first used.
 if TYPE_CHECKING:
+    from tenure.client.client import Client
     from tenure.client.session import Session
     from tenure.inprocess import InProcessWorker
 
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
+M = TypeVar("M", bound=Middleware)
+S = TypeVar("S", bound=Callable[..., Any])
 
 
 class JobDecorator(Protocol):
@@ -54,16 +60,32 @@ class Tenure:
     Nothing happens at import or construction.
     """
 
-    def __init__(self, dsn: str | None = None, *, schema: str | None = None, pooled: bool | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str | None = None,
+        pooled: bool | None = None,
+        middleware: Sequence[Middleware] = (),
+        **settings: Any,
+    ) -> None:
         self.given = {"dsn": dsn, "schema": schema, "pooled": pooled, **settings}
         self.kinds = Registry()
+        self.kinds.middleware += middleware
+        self.kinds.configure = self.configure
+        self.events = Events()
         self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
         self._portal = Portal()
-        self._door = Door(self._session, self._portal)
+        self._door = Door(self._session, self._portal, lambda: self.settings.place, self.kinds, self.events)
 
     @cached_property
     def settings(self) -> Settings:
         return Settings.load(**self.given)
+
+    def configure(self, **given: Any) -> None:
+        """Settings that win over those in the code: what the command line says, for all that this app does."""
+        self.given.update({name: value for name, value in given.items() if value is not None})
+        self.__dict__.pop("settings", None)
 
     # Defining
 
@@ -89,7 +111,11 @@ class Tenure:
         timeout: Duration | None = "1h",
         capability: str | None = None,
         lease: Duration | None = None,
-        run_in: Literal["loop", "thread"] | None = None,
+        run_in: RunIn | None = None,
+        key: KeyGiven | None = None,
+        key_for: Duration = "24h",
+        atomic: bool = False,
+        middleware: Sequence[Middleware] = (),
     ) -> JobDecorator: ...
 
     def job(self, *given: Callable[..., Any], **options: Any) -> Any:
@@ -102,14 +128,34 @@ class Tenure:
 
         return define(*given) if given else define
 
+    def middleware(self, layer: M) -> M:
+        """Puts `async def layer(ctx, call_next)` around every job of this app; the first one is the outermost."""
+        self.kinds.middleware.append(layer)
+        return layer
+
+    def on(self, *types: type[Event]) -> Callable[[S], S]:
+        """Subscribes a function, plain or async, to what happens in this process: `@app.on(JobSettled)`."""
+
+        def subscribe(subscriber: S) -> S:
+            self.events.subscribe(types, subscriber)
+            return subscriber
+
+        return subscribe
+
     # Asking
 
-    async def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[Handle[Any]]:
-        """Hands in many jobs in one transaction: all of them, or none."""
-        return await enqueue_many(self._door, calls)
+    def client(self) -> Client:
+        """To find, list and control jobs and queues."""
+        from tenure.client.client import Client  # noqa: PLC0415
 
-    def enqueue_many_sync(self, calls: Iterable[Call[Any]]) -> list[Handle[Any]]:
-        return self._portal.run(enqueue_many(self._door, calls))
+        return Client(self._door)
+
+    async def enqueue_many(self, calls: Iterable[Call[Any]], *, conn: object | None = None) -> list[Handle[Any]]:
+        """Hands in many jobs in one transaction: all of them, or none."""
+        return await enqueue_many(self._door, calls, conn)
+
+    def enqueue_many_sync(self, calls: Iterable[Call[Any]], *, conn: object | None = None) -> list[Handle[Any]]:
+        return enqueue_many_sync(self._door, calls, conn)
 
     async def migrate(self) -> list[str]:
         """Brings the schema to this version. `tenure migrate` does the same."""
@@ -137,7 +183,7 @@ class Tenure:
         from tenure.inprocess import InProcessWorker  # noqa: PLC0415
 
         return InProcessWorker(
-            self.kinds, self.settings, queues=queues, concurrency=concurrency, capabilities=capabilities, grace=grace
+            self.kinds, self.settings, self.events, queues=queues, concurrency=concurrency, capabilities=capabilities, grace=grace
         )
 
     @asynccontextmanager
@@ -180,6 +226,10 @@ def _kind(
     capability: str | None = None,
     lease: Duration | None = None,
     run_in: RunIn | None = None,
+    key: KeyGiven | None = None,
+    key_for: Duration = "24h",
+    atomic: bool = False,
+    middleware: Sequence[Middleware] = (),
 ) -> Kind:
     if not queue:
         raise ConfigError(f"job {name or fn.__name__!r}: queue needs a name")
@@ -193,6 +243,8 @@ def _kind(
         raise ConfigError(
             f"job {kind!r} is a coroutine function and runs on the event loop: make it a plain function to run it in a thread"
         )
+    if run_in == "process" and "<locals>" in fn.__qualname__:
+        raise ConfigError(f"job {kind!r} is defined inside a function, where no other process can find it: move it to its module")
     return Kind(
         name=kind,
         fn=fn,
@@ -206,4 +258,8 @@ def _kind(
         capability=capability,
         lease=None if lease is None else to_timedelta(lease, what="lease"),
         run_in=run_in or ("loop" if signature.is_async else "thread"),
+        key=None if key is None else key_maker(key, kind=kind, signature=signature),
+        key_for=key_scope(key_for),
+        atomic=atomic,
+        middleware=tuple(middleware),
     )

@@ -12,11 +12,13 @@ import os
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
+from uuid import UUID
 
 from tenure.leader.duties import give_back
 from tenure.leader.leader import Leader
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import StoreUnavailable
+from tenure.model.events import Events, WorkerLeaseLost, WorkerStarted, WorkerStopped
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.pacing import Beat, jittered
@@ -27,6 +29,7 @@ from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration
 from tenure.version import __version__
+from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, Which
 from tenure.worker.engine import Engine, EngineSettings
 
@@ -40,6 +43,7 @@ class InProcessWorker:
         self,
         kinds: Registry,
         settings: Settings,
+        events: Events,
         *,
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
@@ -48,6 +52,7 @@ class InProcessWorker:
     ) -> None:
         self._kinds = kinds
         self._settings = settings
+        self._events = events
         self._scope = scope_of(kinds, queues, capabilities)
         self._engine_settings = engine_settings(settings, concurrency)
         self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
@@ -67,7 +72,7 @@ class InProcessWorker:
         place = self._settings.place
         await check_schema(place)
         self._link = Link(place, "lease", hot=True)
-        self._leader = Leader(place, retention=self._settings.retention_seconds)
+        self._leader = Leader(place, retention=self._settings.retention_seconds, events=self._events)
         self._wakeups = Wakeups(place, self._hear)
         self._stopped.clear()
         self._leaving = False
@@ -77,6 +82,7 @@ class InProcessWorker:
         self._leader.start()
         self._renewal = Beat("lease", self._renew)
         self._tasks = [asyncio.create_task(self._renewal.run())]
+        self._events.emit(WorkerStarted(worker_id=UUID(self._engine.worker_id), queues=tuple(self._scope.queues)))
 
     async def run(self) -> None:
         """Works until it is stopped or cancelled, then leaves in order."""
@@ -103,6 +109,7 @@ class InProcessWorker:
         await self._leader.stop()
         await self._wakeups.stop()
         await self._link.close()
+        self._events.emit(WorkerStopped(worker_id=UUID(engine.worker_id)))
         self._stopped.set()
 
     async def _enter(self) -> Engine:
@@ -127,6 +134,7 @@ class InProcessWorker:
             self._engine_settings,
             tell=self._wakeups.tell,
             condemned=self._on_condemned,
+            events=self._events,
         )
 
     def _on_condemned(self) -> None:
@@ -145,6 +153,7 @@ class InProcessWorker:
     async def _replace(self, engine: Engine) -> None:
         """Our lease is gone, and our jobs with it: start over under a new name."""
         log.warning("worker %s lost its lease; its runs are aborted and a new worker takes its place", engine.worker_id)
+        self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id)))
         engine.lose("taken_by_another_worker")
         if self._leaving:
             return
@@ -170,4 +179,5 @@ def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettin
         poll_busy=settings.workers.poll_interval_ms / 1000,
         check_every=settings.workers.renew_every,
         next_job_delay=settings.workers.next_job_delay_ms / 1000,
+        cells=CellSettings(max_tasks=settings.workers.process_max_tasks, memory_mb=settings.workers.process_memory_mb or None),
     )

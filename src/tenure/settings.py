@@ -52,6 +52,12 @@ class WorkerSettings:
     next_job_delay_ms: int = 0
     """A pause before each further claim."""
 
+    process_max_tasks: int = 100
+    """Jobs of `run_in="process"` that one process runs before it is replaced."""
+
+    process_memory_mb: int = 0
+    """A process of `run_in="process"` that holds more is killed, and its job has crashed. 0: no limit."""
+
     @property
     def renew_every(self) -> float:
         return self.lease_timeout_seconds / 3  # two renewals may fail before the lease is lost

@@ -35,7 +35,9 @@ def test_help_names_every_command():
 
 def test_migrate_tells_what_it_did_and_then_that_there_is_nothing_to_do(dsn):
     first = tenure("migrate", "--dsn", dsn, "--schema", "elsewhere", "--json")
-    assert json.loads(first.stdout) == {"version": 1, "ran": ["0001_pre_core", "0001_post_core"]}
+    told = json.loads(first.stdout)
+    assert told["version"] == 2
+    assert told["ran"] == ["0001_pre_core", "0001_post_core", "0002_pre_handlers", "0002_post_handlers"]
     assert "nothing to do" in tenure("migrate", "--dsn", dsn, "--schema", "elsewhere").stdout
 
 

@@ -1,5 +1,20 @@
 """The fixtures of tests that work on one shared, emptied database."""
 
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tenure import Tenure
+from tenure.client.client import Client
 from tests.store.clean import bare_dsn, desk, dsn, fresh_dsn, other, shared_dsn
 
 __all__ = ["bare_dsn", "desk", "dsn", "fresh_dsn", "other", "shared_dsn"]
+
+
+@pytest.fixture
+async def client(app: Tenure) -> AsyncIterator[Client]:
+    """To manage what the desk has laid out."""
+    yield app.client()
+    await app.close()

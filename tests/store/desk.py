@@ -18,7 +18,21 @@ from tenure.store.statements import statement
 from tenure.store.workers import Registration
 from tenure.worker.cursors import Signals
 
-COLUMNS = ("id", "kind", "queue", "priority", "position", "attempt", "max_attempts", "crashes", "fence", "input")
+COLUMNS = (
+    "id",
+    "kind",
+    "queue",
+    "priority",
+    "position",
+    "attempt",
+    "max_attempts",
+    "crashes",
+    "fence",
+    "input",
+    "timeout",
+    "auth",
+    "meta",
+)
 
 
 @dataclass(frozen=True)

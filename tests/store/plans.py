@@ -88,7 +88,10 @@ def plan(desk: Desk, query: Query) -> list[Node]:
     desk.connection.execute(f"prepare asked as {text}".encode(), prepare=False)
     try:
         values = sql.SQL(", ").join(sql.Literal(query.values[name]) for name in names)
-        [[[told]]] = desk.connection.execute(sql.SQL("explain (format json) execute asked({})").format(values)).fetchall()
+        asked = (
+            sql.SQL("explain (format json) execute asked({})").format(values) if names else "explain (format json) execute asked"
+        )
+        [[[told]]] = desk.connection.execute(asked).fetchall()
     finally:
         desk.connection.execute("deallocate asked")
     return list(_nodes(told["Plan"]))

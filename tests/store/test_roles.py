@@ -124,5 +124,5 @@ def test_partitions_made_later_are_open_to_the_same_roles(owner):
 def test_the_grants_can_be_printed_for_any_schema(bare_dsn):
     text = roles_sql("My Jobs")
     assert 'create role "My Jobs_worker" nologin' in text
-    assert '"My Jobs".enqueue(text, boolean)' in text
+    assert '"My Jobs".enqueue(text, boolean, boolean)' in text
     assert "tenure" not in text

@@ -32,7 +32,7 @@ def claimed(desk: Desk, count: int = 1) -> Claim:
 @pytest.mark.parametrize("state", SETTLE)
 def test_the_holder_settles_its_run(desk, state):
     claim = claimed(desk)
-    assert SETTLE[state](desk, claim) == [(claim.ids[0],)]
+    assert SETTLE[state](desk, claim) == [(claim.ids[0], False)]
     job = desk.job(claim.ids[0])
     assert job["state"] == state
     assert job["fence"] == 1
@@ -72,7 +72,7 @@ def test_a_run_whose_job_is_held_by_another_settles_nothing(desk, state):
     before = snapshot(desk)
     assert SETTLE[state](desk, claim) == []
     assert snapshot(desk) == before
-    assert SETTLE[state](desk, successor) == [(claim.ids[0],)]
+    assert SETTLE[state](desk, successor) == [(claim.ids[0], False)]
 
 
 @pytest.mark.parametrize("state", SETTLE)
@@ -158,7 +158,7 @@ def test_runs_that_are_no_longer_ours_are_told_with_the_reason(desk):
     desk.sql("delete from tenure.jobs where id = %s", deleted)
     for job_id, state in ((completed, "completed"), (canceled, "canceled")):
         desk.run(jobs.finish(json.dumps([{"id": job_id, "claim_id": claim.id, "state": state}])))
-    told = dict(desk.run(jobs.check_claims(claim.outcomes())))
+    told = {job_id: reason for job_id, _, reason in desk.run(jobs.check_claims(claim.outcomes()))}
     assert told == {
         taken: "taken_by_another_worker",
         deleted: "not_found",

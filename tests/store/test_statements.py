@@ -14,7 +14,25 @@ from tenure.store.statements import in_schema, quoted, statement
 SOURCE = Path(tenure.__file__).parent
 FOLDER = SOURCE / "store" / "sql"
 FILES = sorted(FOLDER.rglob("*.sql"))
-TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations", "all_jobs", "job_position", "keep_history", "uuid7")
+TABLES = (
+    "jobs",
+    "history",
+    "workers",
+    "leases",
+    "queues",
+    "migrations",
+    "all_jobs",
+    "job_position",
+    "keep_history",
+    "uuid7",
+    "keys",
+    "progress",
+    "logs",
+    "incidents",
+    "watches",
+    "tallies",
+    "counters",
+)
 
 
 def name_of(path: Path) -> str:

@@ -93,4 +93,4 @@ async def refused(ctx: Context, message: Message) -> None:
     plain_with_context.call(ctx, 1)  # type: ignore[arg-type, call-arg]
     plain("1", 2)  # type: ignore[arg-type]
     app.job(queu="mail")  # type: ignore[call-overload]
-    app.job(run_in="process")  # type: ignore[call-overload]
+    app.job(run_in="fiber")  # type: ignore[call-overload]

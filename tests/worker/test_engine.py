@@ -58,7 +58,7 @@ async def test_a_failed_run_is_tried_again_after_a_while_and_completes(app, desk
         await finished(desk)
     assert attempts == [(1, False, False, 1), (2, True, False, 2), (3, True, True, 3)]
     status = await handle.status()
-    assert (status.state, status.output, status.attempt) == ("completed", '"done"', 3)
+    assert (status.state, status.output, status.attempt) == ("completed", "done", 3)
 
 
 async def test_a_retry_waits_for_its_back_off(app, desk):

@@ -34,7 +34,7 @@ async def test_sync_handlers_run_in_threads_and_see_the_context_variables(app, d
         handle = await work.enqueue(4)
         await until(lambda: desk.sql(FINISHED), is_=[(1,)])
     assert seen == [(False, "red", 1)]
-    assert (await handle.status()).output == '"4"'
+    assert (await handle.status()).output == "4"
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])

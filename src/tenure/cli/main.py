@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 import click
 
-from tenure.model.errors import ConfigError, SchemaMismatch, TenureError
+from tenure.cli import codes
+from tenure.cli.lazy import RootGroup
 from tenure.version import __version__
 
 COMMANDS = {
@@ -15,41 +15,34 @@ COMMANDS = {
     "up": ("tenure.cli.up:up", "Run workers; without a database, start one in .tenure first."),
     "dev": ("tenure.cli.up:dev", "Like up, and start anew whenever the code changes."),
     "worker": ("tenure.cli.worker:worker", "Run jobs: a supervisor and its worker processes."),
+    "enqueue": ("tenure.cli.enqueue:enqueue", "Hand in a job, and wait for its result if you like."),
+    "jobs": ("tenure.cli.jobs:jobs", "List, show, report, cancel, retry, replay and delete jobs."),
+    "watch": ("tenure.cli.watch:watch", "Follow a job until it is over."),
+    "explain": ("tenure.cli.explain:explain", "Why is this job not running?"),
+    "queues": ("tenure.cli.queues:queues", "List, pause and resume queues."),
+    "workers": ("tenure.cli.fleet:workers", "Who runs jobs, and how many."),
+    "leaders": ("tenure.cli.fleet:leaders", "Who does the duties that the fleet does once."),
+    "stats": ("tenure.cli.stats:stats", "How many jobs there are, and what became of the others."),
     "migrate": ("tenure.cli.schema:migrate", "Bring the database's schema to this version."),
     "sql": ("tenure.cli.schema:sql", "Print the schema, or roles and grants, as SQL."),
+    "config": ("tenure.cli.config:config", "Every setting, its value, and where that came from."),
+    "completion": ("tenure.cli.completion:completion", "Print the completion script of your shell."),
 }
 
-EXIT_CODES = {ConfigError: 3, SchemaMismatch: 4}
+HELP = f"""Durable background jobs on PostgreSQL.
+
+Exit codes: {", ".join(f"{code} {meaning}" for code, meaning in codes.MEANINGS.items())}.
+"""
 
 
-class LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=RootGroup, table=COMMANDS, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tenure")
 def cli() -> None:
-    """Durable background jobs on PostgreSQL.
-
-    Exit codes: 0 all well, 1 failed, 2 wrong usage, 3 wrong or missing settings, 4 the schema does not fit.
-    """
+    pass
 
 
 def main() -> None:
-    try:
-        cli()
-    except TenureError as error:
-        click.echo(f"tenure: {error}", err=True)
-        sys.exit(EXIT_CODES.get(type(error), 1))
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # whatever a job's text holds can be shown
+    cli(prog_name="tenure")

@@ -15,8 +15,8 @@ import click
 from tenure.cli import options
 from tenure.cli.worker import tell_ready
 from tenure.embedded import EmbeddedServer
+from tenure.logs import set_up_logging
 from tenure.manager.ask import dsn_in_code
-from tenure.manager.logs import set_up_logging
 from tenure.manager.loops import run_loop
 from tenure.manager.reload import watch_files
 from tenure.manager.spec import ChildSpec

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tenure.cli import options
-from tenure.manager.logs import set_up_logging
+from tenure.logs import set_up_logging
 from tenure.manager.loops import run_loop
 from tenure.manager.spec import Hello
 from tenure.manager.supervisor import Supervisor

@@ -7,24 +7,20 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tenure.client.enqueuer import PATIENCE
-from tenure.model.errors import InvalidPayload, StoreUnavailable
+from tenure.client.enqueuer import PATIENCE, Met, met_in
+from tenure.model.errors import StoreUnavailable
 from tenure.pacing import backoff
 from tenure.store import jobs
-from tenure.store.faults import Refused
 from tenure.store.link import Link
 
 
-async def enqueue_bulk(link: Link, chunks: Iterator[str]) -> None:
+async def enqueue_bulk(link: Link, chunks: Iterator[str]) -> Met:
     """Each chunk is a JSON array of jobs. All of them, or none. `chunks` is drawn from while the transaction is open."""
     sent: list[str] = []
     began, failures = time.monotonic(), 0
     while True:
         try:
-            await _write(link, sent, chunks, again=failures > 0)
-            return
-        except Refused as error:
-            raise InvalidPayload(f"PostgreSQL refuses it: {error}") from error
+            return met_in(await _write(link, sent, chunks, again=failures > 0))
         except StoreUnavailable:
             failures += 1
             if time.monotonic() - began > PATIENCE:
@@ -32,19 +28,21 @@ async def enqueue_bulk(link: Link, chunks: Iterator[str]) -> None:
             await asyncio.sleep(backoff(failures))
 
 
-async def _write(link: Link, sent: list[str], chunks: Iterator[str], *, again: bool) -> None:
+async def _write(link: Link, sent: list[str], chunks: Iterator[str], *, again: bool) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
     async with link.transaction() as run:
         for text in sent:
-            await run(jobs.enqueue(text, again=again))
+            rows += await run(jobs.enqueue(text, again=again))
         writing: asyncio.Future[Any] | None = None
         try:
             for text in chunks:  # made here, while PostgreSQL works on the one before
                 # Kept to the end: whether an unanswered COMMIT happened is found out by sending the same ids again.
                 sent.append(text)
                 if writing is not None:
-                    await writing
+                    rows += await writing
                 writing = asyncio.ensure_future(run(jobs.enqueue(text)))
                 await asyncio.sleep(0)
         finally:
             if writing is not None:
-                await writing
+                rows += await writing
+    return rows

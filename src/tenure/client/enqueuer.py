@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
 
-from tenure.model.errors import InvalidPayload, StoreUnavailable
+from tenure.model.errors import StoreUnavailable
 from tenure.pacing import backoff
 from tenure.store import jobs
 from tenure.store.faults import Refused
@@ -19,12 +21,21 @@ PATIENCE = 30.0
 """Seconds for which an enqueue is repeated while PostgreSQL is away, before the caller is told."""
 
 
+Met = dict[str, tuple[UUID, bool]]
+"""By the id asked for: the job with the same key that was there before, and whether its input is another."""
+
+
+def met_in(rows: list[tuple[Any, ...]]) -> Met:
+    """A job that stands for itself was written by an earlier, unanswered call of our own."""
+    return {asked: (UUID(stands), differs) for asked, stands, differs in rows if stands != asked}
+
+
 @dataclass(slots=True, eq=False)
 class Batch:
     """The jobs of one call: all of them or none."""
 
     texts: list[str]
-    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    done: asyncio.Future[Met] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Enqueuer:
@@ -33,13 +44,13 @@ class Enqueuer:
         self._waiting: list[Batch] = []
         self._writer: asyncio.Task[None] | None = None
 
-    async def enqueue(self, texts: list[str]) -> None:
+    async def enqueue(self, texts: list[str]) -> Met:
         """Returns when the jobs are durable. A caller that is cancelled meanwhile does not take others along."""
         batch = Batch(texts)
         self._waiting.append(batch)
         if self._writer is None:
             self._writer = asyncio.create_task(self._write_all())
-        await batch.done
+        return await batch.done
 
     async def _write_all(self) -> None:
         try:
@@ -62,23 +73,24 @@ class Enqueuer:
     async def _write(self, group: list[Batch]) -> None:
         text = "[" + ",".join([text for batch in group for text in batch.texts]) + "]"
         try:
-            await self._send(text)
+            met = await self._send(text)
         except Refused:
             raise
         except BaseException as error:
-            self._answer(group, error if isinstance(error, Exception) else StoreUnavailable("the event loop ended"))
+            self._fail(group, error if isinstance(error, Exception) else StoreUnavailable("the event loop ended"))
             if not isinstance(error, Exception):
                 raise
         else:
-            self._answer(group, None)
+            for batch in group:
+                if not batch.done.done():
+                    batch.done.set_result(met)
 
-    async def _send(self, text: str) -> None:
+    async def _send(self, text: str) -> Met:
         began, failures = time.monotonic(), 0
         while True:
             try:
                 # After a failure it is unknown whether the commit happened: the ids are the same, so asking again is safe.
-                await self._link.fetch(jobs.enqueue(text, again=failures > 0))
-                return
+                return met_in(await self._link.fetch(jobs.enqueue(text, again=failures > 0)))
             except StoreUnavailable:
                 failures += 1
                 if time.monotonic() - began > PATIENCE:
@@ -86,13 +98,9 @@ class Enqueuer:
                 await asyncio.sleep(backoff(failures))
 
     async def _refuse(self, batch: Batch, error: Refused) -> None:
-        self._answer([batch], InvalidPayload(f"PostgreSQL refuses it: {error}"))
+        self._fail([batch], error)
 
-    def _answer(self, group: list[Batch], error: Exception | None) -> None:
+    def _fail(self, group: list[Batch], error: Exception) -> None:
         for batch in group:
-            if batch.done.done():
-                continue
-            if error is None:
-                batch.done.set_result(None)
-            else:
+            if not batch.done.done():
                 batch.done.set_exception(error)

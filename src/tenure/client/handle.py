@@ -2,85 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID
 
-from tenure.client.portal import Portal
-from tenure.model.errors import TenureError
+from tenure.client.door import Door
+from tenure.client.portal import twin
+from tenure.client.status import JobStatus, JobUpdate, Progress
+from tenure.model.durations import Duration, to_seconds
+from tenure.model.errors import JobCanceled, JobFailed, JobNotFound, ResultTimeout
 from tenure.model.states import State
 from tenure.store import jobs
 
 if TYPE_CHECKING:
-    from tenure.client.session import Session
+    from tenure.client.client import Client
+    from tenure.client.explain import Explanation
+    from tenure.client.report.life import Report
 
 R_co = TypeVar("R_co", covariant=True)
 
+OVER = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETTER})
+"""Nothing more happens by itself."""
 
-class JobNotFound(TenureError):  # noqa: N818 - reads as the fact it states
-    def __init__(self, job_id: UUID) -> None:
-        self.job_id = job_id
-        super().__init__(f"there is no job {job_id}: it was deleted, or its retention is over")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobStatus:
-    """A job as it stood when it was asked for."""
-
-    id: UUID
-    kind: str
-    queue: str
-    state: State
-    priority: int
-    capability: str | None
-    attempt: int
-    max_attempts: int
-    crashes: int
-    fence: int
-    worker_id: UUID | None
-    enqueued_at: datetime
-    run_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    error: str | None
-    input: str
-    """The JSON text as it is kept."""
-    output: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Door:
-    """The way to the store: a session in a running loop, the portal for everyone else."""
-
-    session: Callable[[], Session]
-    portal: Portal
+WATCHED_FOR = 900.0
+"""Seconds for which a worker is asked to say when the job moves; asked again when they are over."""
 
 
 class Handle(Generic[R_co]):
     """A job that was accepted."""
 
-    __slots__ = ("_door", "id", "kind")
+    __slots__ = ("_door", "existed", "id", "kind", "same_input")
 
-    def __init__(self, job_id: UUID, kind: str, door: Door) -> None:
+    def __init__(self, job_id: UUID, kind: str, door: Door, *, existed: bool = False, same_input: bool = True) -> None:
         self.id = job_id
         self.kind = kind
+        self.existed = existed
+        """A job with this key was there before, and this is it."""
+        self.same_input = same_input
+        """False when that one was given other input."""
         self._door = door
+
+    # Asking
 
     async def status(self) -> JobStatus:
         rows = await self._door.session().fetch(jobs.find(str(self.id)))
         if not rows:
             raise JobNotFound(self.id)
-        return _status(rows[0])
+        return JobStatus.from_row(rows[0])
 
-    def status_sync(self) -> JobStatus:
-        return self._door.portal.run(self.status())
+    async def progress(self) -> Progress | None:
+        """How far the job says it is; None when it has not said."""
+        rows = await self._door.session().fetch(jobs.find_progress(str(self.id)))
+        return Progress(*rows[0]) if rows else None
+
+    async def report(self) -> Report:
+        """The job's whole life."""
+        from tenure.client.report.gather import gather  # noqa: PLC0415 - seldom asked for
+
+        report = await gather(self._door.session().fetch, self.id)
+        if report is None:
+            raise JobNotFound(self.id)
+        return report
+
+    async def explain(self) -> Explanation:
+        """Why the job is not running."""
+        return await self._client.explain(self.id)
+
+    # Waiting
+
+    async def result(self, timeout: Duration | None = None) -> R_co:
+        """What the job resulted in, once it is done. Raises `JobFailed`, `JobCanceled` or `ResultTimeout`."""
+        seconds = None if timeout is None else to_seconds(timeout, what="timeout")
+        status = await self._over(seconds)
+        if status.state not in OVER:
+            raise ResultTimeout(self.id, self.kind, status.state, seconds or 0.0)
+        if status.state == State.CANCELED:
+            raise JobCanceled(self.id, self.kind, status.error)
+        if status.state != State.COMPLETED:
+            raise JobFailed(self.id, self.kind, status.state, status.error)
+        return cast("R_co", self._typed(status))
+
+    async def watch(self) -> AsyncIterator[JobUpdate]:
+        """Each change of state or progress, as far as it can be seen, until the job is over."""
+        last: tuple[Any, ...] | None = None
+        async for status in self._looks(None):
+            progress = await self.progress()
+            seen = (status.state, status.attempt, status.fence, progress)
+            if seen != last:
+                yield JobUpdate(status, progress)
+                last = seen
+
+    async def _over(self, seconds: float | None) -> JobStatus:
+        async for status in self._looks(seconds):  # noqa: B007 - the last one counts
+            pass
+        return status
+
+    async def _looks(self, seconds: float | None) -> AsyncIterator[JobStatus]:
+        """Looks at the job at once and whenever there may be news, until it is over or the time is up."""
+        began = time.monotonic()
+        status = await self.status()
+        yield status
+        session = self._door.session()
+        watched = -WATCHED_FOR
+        async with session.waiting.on(str(self.id)) as news:
+            while status.state not in OVER:
+                now = time.monotonic()
+                left = WATCHED_FOR if seconds is None else began + seconds - now
+                if left <= 0:
+                    return
+                if now - watched > WATCHED_FOR / 2:
+                    # Said before we look: whoever settles the job after our look will know that we wait.
+                    await session.fetch(jobs.watch(str(self.id), WATCHED_FOR))
+                    watched = now
+                else:
+                    await news.wait(left)
+                status = await self.status()
+                yield status
+
+    def _typed(self, status: JobStatus) -> Any:
+        """By the job's own annotation, where this app knows it."""
+        if status.kind not in self._door.kinds:
+            return status.output
+        return self._door.kinds[status.kind].output.decode(json.dumps(status.output))
+
+    # Deciding
+
+    async def cancel(self, reason: str | None = None, *, by: str | None = None) -> bool:
+        """Cancels the job, whatever it waits for; a run that is under way is aborted. False: it was over already."""
+        return await self._client.cancel(self.id, reason=reason, by=by) > 0
+
+    async def retry(self) -> Handle[R_co]:
+        """Runs it again now. A finished job stays as it is: a new one is made of it."""
+        return Handle(await self._client.retry(self.id), self.kind, self._door)
+
+    async def delete(self) -> bool:
+        """Removes the job and all that is kept of it."""
+        return await self._client.delete(self.id) > 0
+
+    @property
+    def _client(self) -> Client:
+        from tenure.client.client import Client  # noqa: PLC0415 - stands above
+
+        return Client(self._door)
+
+    status_sync = twin(status)
+    progress_sync = twin(progress)
+    report_sync = twin(report)
+    explain_sync = twin(explain)
+    result_sync = twin(result)
+    cancel_sync = twin(cancel)
+    retry_sync = twin(retry)
+    delete_sync = twin(delete)
 
     def __repr__(self) -> str:
         return f"Handle({self.kind!r}, {self.id})"
-
-
-def _status(row: tuple[Any, ...]) -> JobStatus:
-    names = JobStatus.__slots__
-    return JobStatus(**dict(zip(names, row, strict=True)) | {"state": State(row[3])})

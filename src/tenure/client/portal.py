@@ -6,10 +6,13 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 Result = TypeVar("Result")
+Self_ = TypeVar("Self_")
+P = ParamSpec("P")
 
 
 class Portal:
@@ -52,3 +55,14 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
             task.cancel()
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.close()
+
+
+def twin(method: Callable[Concatenate[Self_, P], Coroutine[Any, Any, Result]]) -> Callable[Concatenate[Self_, P], Result]:
+    """The same method for code without an event loop. Its object keeps the way to the portal in `_door`."""
+
+    @wraps(method)
+    def run(self: Self_, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        portal: Portal = self._door.portal  # type: ignore[attr-defined]
+        return portal.run(method(self, *args, **kwargs))
+
+    return run

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from tenure.store import leases, workers
+from tenure.store import control, leases, workers
 from tenure.store.leases import Term
 from tenure.store.link import Link
 
@@ -119,16 +119,32 @@ async def give_back(link: Link, worker_id: str | None) -> int:
     return total
 
 
+class Rollup:
+    """Adds the counts of settled jobs to those of their hour."""
+
+    name = "rollup"
+    ttl = 60.0
+    every = 15.0
+    batch = 5000
+
+    async def run_once(self, link: Link, term: Term) -> Report:
+        [(holds, merged)] = await link.fetch(control.merge_tallies(term, limit=self.batch))
+        return Report(holds, merged, 0.0 if merged == self.batch else self.every)
+
+
 class Cleaner:
-    """Makes the partitions of history ahead of time and drops the old ones."""
+    """Makes the partitions of history ahead of time, drops the old ones, and removes what only they were kept for."""
 
     name = "cleaner"
     ttl = 3600.0
     every = 1200.0
     days_ahead = 7
+    batch = 2000
+    keep_counts = 90 * 86400.0
 
     def __init__(self, keep: float) -> None:
         self._keep = keep
+        self._keys_after: tuple[str, str] | None = None
 
     async def run_once(self, link: Link, term: Term) -> Report:
         rows = await link.fetch(leases.keep_history(term, days_ahead=self.days_ahead, keep=self._keep))
@@ -137,4 +153,24 @@ class Cleaner:
         [(made, dropped)] = rows
         if made or dropped:
             log.info("history: %d partitions made, %d dropped", made, dropped)
-        return Report(holds=True, touched=made + dropped, rest=self.every)
+        removed = [await self._clean_keys(link, term), await self._clean_traces(link, term), await self._clean_counts(link, term)]
+        if None in removed:
+            return Report(holds=False)
+        most = max(count or 0 for count in removed)
+        return Report(holds=True, touched=made + dropped + most, rest=0.0 if most >= self.batch else self.every)
+
+    async def _clean_keys(self, link: Link, term: Term) -> int | None:
+        query = control.clean_keys(term, limit=self.batch, after=self._keys_after)
+        [(holds, expired, freed, kind, key)] = await link.fetch(query)
+        self._keys_after = None if kind is None else (kind, key)
+        # There are more to be looked at, even if few of these could go.
+        return None if not holds else self.batch if self._keys_after else max(expired, freed)
+
+    async def _clean_traces(self, link: Link, term: Term) -> int | None:
+        [(holds, *removed)] = await link.fetch(control.clean_traces(term, limit=self.batch, keep=self._keep))
+        return max(removed) if holds else None
+
+    async def _clean_counts(self, link: Link, term: Term) -> int | None:
+        keep = max(self._keep, self.keep_counts)
+        [(holds, *removed)] = await link.fetch(control.clean_counts(term, limit=self.batch, keep=keep))
+        return max(removed) if holds else None

@@ -10,8 +10,9 @@ from contextlib import suppress
 from functools import partial
 from uuid import uuid4
 
-from tenure.leader.duties import Cleaner, Contact, Duty, Reaper, Stager
+from tenure.leader.duties import Cleaner, Contact, Duty, Reaper, Rollup, Stager
 from tenure.model.errors import StoreUnavailable
+from tenure.model.events import Events, LeaderDeposed, LeaderElected
 from tenure.pacing import FOREVER, Beat, jittered
 from tenure.store import leases
 from tenure.store.leases import Term
@@ -27,11 +28,14 @@ SHORTEST_CANDIDACY = 0.5
 class Leader:
     """`start()` returns at once; `stop()` gives every duty back, so that another takes over without waiting."""
 
-    def __init__(self, place: Place, *, retention: float, duties: Sequence[Duty] | None = None) -> None:
+    def __init__(
+        self, place: Place, *, retention: float, duties: Sequence[Duty] | None = None, events: Events | None = None
+    ) -> None:
+        self._events = events or Events()
         self.holder = str(uuid4())
         self._link = Link(place, "leader", hot=True)
         self.contact = Contact()
-        self._duties = {duty.name: duty for duty in duties or (Stager(), Reaper(self.contact), Cleaner(retention))}
+        self._duties = {duty.name: duty for duty in duties or (Stager(), Reaper(self.contact), Cleaner(retention), Rollup())}
         self._terms: dict[str, Term] = {}
         self._candidacy = Beat("election", self._stand)
         self._beats = {name: Beat(name, partial(self._do, duty)) for name, duty in self._duties.items()}
@@ -72,6 +76,7 @@ class Leader:
         for name, term in json.loads(won).items():
             self._terms[name] = Term(name, self.holder, term, self._duties[name].ttl)
             log.info("leading %s, term %d", name, term)
+            self._events.emit(LeaderElected(duty=name, term=term))
             self._wake(name)
         # The others' leases tell when it is worth asking again; a holder that leaves in order is missed for that long at most.
         return jittered(min(LONGEST_CANDIDACY, max(SHORTEST_CANDIDACY, next_free or LONGEST_CANDIDACY)))
@@ -87,6 +92,7 @@ class Leader:
             raise
         if not report.holds:
             log.warning("no longer leading %s, term %d", duty.name, term.term)
+            self._events.emit(LeaderDeposed(duty=duty.name, term=term.term))
             self._terms.pop(duty.name, None)
             self._candidacy.wake()
             return FOREVER

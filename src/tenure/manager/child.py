@@ -10,20 +10,26 @@ import socket
 import sys
 import traceback
 from contextlib import suppress
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from tenure.inprocess import engine_settings
+from tenure.logs import set_up_logging
 from tenure.manager.loading import load_app
-from tenure.manager.logs import set_up_logging
 from tenure.manager.loops import run_loop
 from tenure.manager.spec import ChildSpec, Hello
-from tenure.manager.wire import Wire
+from tenure.manager.telling import told_event
 from tenure.model.errors import TenureError
-from tenure.model.kinds import Registry
+from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped
 from tenure.model.payloads import clean_text
 from tenure.settings import Settings
 from tenure.store.wakeups import Wakeups
 from tenure.worker.claimer import Scope
 from tenure.worker.engine import Engine
+from tenure.worker.wire import Wire
+
+if TYPE_CHECKING:
+    from tenure.app import Tenure
 
 BEAT = 1.0  # seconds between two signs of life to the supervisor
 UNUSABLE = 3  # exit code: the app cannot be loaded
@@ -64,7 +70,8 @@ class Child:
         spec = ChildSpec.from_message((await anext(self._inbox))["spec"])
         try:
             app = load_app(spec.app, spec.folder)
-            settings = Settings.load(**{**app.given, **spec.flags})
+            app.configure(**spec.flags)
+            settings = app.settings
             hello = Hello.of(app.kinds, settings, spec)
         except TenureError as error:
             return self._unusable(str(error))
@@ -74,30 +81,35 @@ class Child:
         welcome = await anext(self._inbox, None)
         if welcome is None or "worker_id" not in welcome:
             return 0
-        await self._work(app.kinds, settings, hello, spec, welcome["worker_id"])
+        await self._work(app, settings, hello, spec, welcome["worker_id"])
         # Said only here: a handler that calls os._exit(0) looks like a stop, and is a crash.
         self._wire.send(bye=True)
         await self._wire.drained()
         return 0
 
-    async def _work(self, kinds: Registry, settings: Settings, hello: Hello, spec: ChildSpec, worker_id: str) -> None:
+    async def _work(self, app: Tenure, settings: Settings, hello: Hello, spec: ChildSpec, worker_id: str) -> None:
         scope = Scope(queues=hello.queues, capabilities=hello.capabilities, jobs=spec.jobs)
         wakeups = Wakeups(settings.place, self._hear)
         self._engine = Engine(
             settings.place,
-            kinds,
+            app.kinds,
             scope,
             worker_id,
             engine_settings(settings, hello.concurrency),
             tell=wakeups.tell,
             condemned=lambda: self._wire.send(condemned=True),
+            worn_out=lambda: self._leave(hello.grace),
+            events=app.events,
         )
+        self._events = app.events
         self._engine.start()
         wakeups.start()
+        app.events.emit(WorkerStarted(worker_id=UUID(worker_id), queues=tuple(hello.queues)))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._leave, hello.grace)
         tasks = [asyncio.create_task(self._obey(self._engine)), asyncio.create_task(self._beat(self._engine))]
         await self._stop.wait()
         await self._engine.stop(self._grace)
+        app.events.emit(WorkerStopped(worker_id=UUID(worker_id)))
         for task in tasks:
             task.cancel()
         with suppress(TimeoutError):
@@ -117,7 +129,10 @@ class Child:
             match message:
                 case {"stop": grace}:
                     self._leave(grace)
+                case {"event": name, "fields": fields}:
+                    self._events.emit(told_event(name, fields))
                 case {"lose": reason}:
+                    self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id)))
                     engine.lose(reason)
                     self._leave(0.0)
         os._exit(0)  # the supervisor is gone, and our lease with it

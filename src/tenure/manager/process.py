@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tenure.manager.spec import ChildSpec, Hello
-from tenure.manager.wire import Wire
 from tenure.model.errors import ConfigError
 from tenure.model.ids import uuid7
+from tenure.worker.wire import Wire
 
 LAST_WORDS = 0.2  # seconds to read what an ended process still said
 
@@ -99,6 +99,9 @@ class ChildProcess:
 
     def stop(self, grace: float) -> None:
         self._wire.send(stop=grace)
+
+    def tell(self, event: str, fields: dict[str, object]) -> None:
+        self._wire.send(event=event, fields=fields)
 
     def lose(self, reason: str) -> None:
         self._wire.send(lose=reason)

@@ -14,13 +14,16 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from uuid import UUID
 
 from tenure.leader.duties import give_back
 from tenure.leader.leader import Leader
 from tenure.manager.orphans import reap_orphans
 from tenure.manager.process import ChildProcess
 from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.telling import Telling
 from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
+from tenure.model.events import WorkerDied
 from tenure.model.ids import uuid7
 from tenure.pacing import Beat, backoff, jittered
 from tenure.store import workers
@@ -50,6 +53,7 @@ class Supervisor:
         self._count = count
         self._ready = ready
         self._children: set[ChildProcess] = set()
+        self._events = Telling(self._children)
         self._hello: Hello | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
@@ -161,6 +165,7 @@ class Supervisor:
         how: workers.Death = "stopped" if child.said_bye or self._stopping.is_set() else "crashed"
         if how == "crashed":
             log.error("worker process %d died (%s); starting another", child.pid, _cause(child.exit_code))
+            self._events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=_cause(child.exit_code)))
 
         async def give() -> None:
             await self._link.fetch(workers.condemn(child.worker_id, self.id, how))
@@ -208,7 +213,7 @@ class Supervisor:
             place = hello.place
             await self._insist(lambda: check_schema(place))
             self._link = Link(place, "lease", hot=True)
-            self._leader = Leader(place, retention=hello.retention)
+            self._leader = Leader(place, retention=hello.retention, events=self._events)
             self._wakeups = Wakeups(place, self._leader.hear)
             self._renewal = Beat("lease", self._renew)
             self._hello = hello

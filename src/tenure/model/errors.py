@@ -7,6 +7,11 @@
     │   ├── InvalidPayload     PostgreSQL cannot keep it: NUL, NaN, too large, too deep
     │   └── UnknownKind        no such job in this app (`kind`, `known`)
     ├── InvalidOutput          a handler returned what its annotation does not allow
+    ├── JobNotFound            no such job any more (`job_id`)
+    ├── JobUnfinished          the job came to no result
+    │   ├── JobFailed          it failed for good (`state`, `error_type`, `message`, `traceback`)
+    │   ├── JobCanceled        it was canceled (`reason`)
+    │   └── ResultTimeout      it is not done yet; a TimeoutError too
     ├── LeaseLost              the run is no longer ours; its writes were refused (`job_id`, `reason`)
     ├── SchemaMismatch         the database's schema is older or newer than this code (`found`, `needed`)
     └── StoreUnavailable       PostgreSQL cannot be reached; the call may be repeated
@@ -55,6 +60,48 @@ class UnknownKind(NotEnqueued):
 
 class InvalidOutput(TenureError):  # noqa: N818
     """A handler returned a value its return annotation does not allow."""
+
+
+class JobNotFound(TenureError):  # noqa: N818 - reads as the fact it states
+    def __init__(self, job_id: UUID) -> None:
+        self.job_id = job_id
+        super().__init__(f"there is no job {job_id}: it was deleted, or its retention is over")
+
+
+class JobUnfinished(TenureError):  # noqa: N818
+    """The job came to no result (yet)."""
+
+    def __init__(self, job_id: UUID, kind: str, told: str) -> None:
+        self.job_id = job_id
+        self.kind = kind
+        super().__init__(f"job {job_id} ({kind}) {told}")
+
+
+class JobFailed(JobUnfinished):
+    """Raised by `handle.result()`; the remote traceback is in `traceback`."""
+
+    def __init__(self, job_id: UUID, kind: str, state: str, error: str | None) -> None:
+        self.state = state
+        self.traceback = error or ""
+        last = (error or "no reason given").strip().splitlines()[-1]
+        name, _, rest = last.partition(": ")
+        told_by_exception = (error or "").startswith(("Traceback", "  +")) or name.isidentifier()
+        self.error_type = name.rsplit(".", 1)[-1] if told_by_exception and " " not in name else None
+        self.message = rest if self.error_type else last
+        way_out = "; replay it once the cause is mended" if state == "dead_letter" else ""
+        super().__init__(job_id, kind, f"failed: {last}{way_out}")
+
+
+class JobCanceled(JobUnfinished):
+    def __init__(self, job_id: UUID, kind: str, reason: str | None) -> None:
+        self.reason = reason
+        super().__init__(job_id, kind, f"was canceled: {reason or 'no reason given'}")
+
+
+class ResultTimeout(JobUnfinished, TimeoutError):  # noqa: N818
+    def __init__(self, job_id: UUID, kind: str, state: str, seconds: float) -> None:
+        self.state = state
+        super().__init__(job_id, kind, f"is not done after {seconds:g} s (it is {state}); it goes on: ask again, or explain() it")
 
 
 class LeaseLost(TenureError):  # noqa: N818

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -12,7 +12,13 @@ from tenure.model.errors import ConfigError, UnknownKind
 from tenure.model.retries import Retry
 from tenure.model.signatures import Signature
 
-RunIn = Literal["loop", "thread"]
+RunIn = Literal["loop", "thread", "process"]
+
+KeyScope = Literal["live", "forever"] | float
+"""How long a key stands for its job: until it is finished, for ever, or so many seconds (and until it is finished)."""
+
+Middleware = Callable[..., Awaitable[Any]]
+"""`async def middleware(ctx, call_next)`: awaits `call_next()` for the result, or decides otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +35,12 @@ class Kind:
     capability: str | None
     lease: timedelta | None
     run_in: RunIn
+    key: Callable[[dict[str, Any]], str | None] | None = None
+    """The idempotency key of a call, from its arguments by name."""
+    key_for: KeyScope = 86400.0
+    atomic: bool = False
+    """The handler runs inside `ctx.transaction()`."""
+    middleware: tuple[Middleware, ...] = ()
 
 
 class Registry(Mapping[str, Kind]):
@@ -36,6 +48,10 @@ class Registry(Mapping[str, Kind]):
 
     def __init__(self) -> None:
         self._kinds: dict[str, Kind] = {}
+        self.middleware: list[Middleware] = []
+        """For every kind, outermost first."""
+        self.configure: Callable[..., None] = lambda **_: None
+        """Tells the app to which these kinds belong where its database is."""
 
     def add(self, kind: Kind) -> None:
         known = self._kinds.get(kind.name)

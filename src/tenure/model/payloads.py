@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import traceback
@@ -56,6 +57,16 @@ def check_numbers(value: Any, *, what: str) -> None:
             open_ends.extend(item.values())
         elif isinstance(item, list | tuple | set | frozenset):
             open_ends.extend(item)
+
+
+def plain_json(value: Any, *, what: str) -> str:
+    """Plain data as compact JSON that PostgreSQL can keep."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidPayload(f"{what} cannot be kept as JSON ({error}): use plain values") from None
+    check_json_text(text.encode(), what=what, limit=MAX_PAYLOAD)
+    return text
 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:

@@ -1,31 +1,45 @@
-"""The jobs of `tenure demo`: a small shop's background work, with its usual troubles."""
+"""The jobs of `tenure demo`: a small shop's background work, with its usual troubles, and how each of them must end."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from tenure import Context, Fail, Retry, Tenure
+from tenure import Call, Context, JobStatus, Retry, State, Tenure
 
 app = Tenure()
+
+TICK = 0.1
+"""Seconds between two handfuls of the stream."""
+
+NOWHERE = "exmaple.org"
 
 
 @app.job(queue="mail", priority="high")
 async def send_receipt(order: int) -> str:
     """Quick and plentiful."""
-    await asyncio.sleep(0.15)
-    return f"receipt for order {order} sent"
+    await asyncio.sleep(0.12)
+    return f"receipt of order {order} sent"
 
 
-@app.job
-def render_invoice(order: int) -> int:
-    """A plain function: runs in a thread."""
-    time.sleep(0.3)
-    return order
+@app.job(queue="mail", priority="low")
+async def send_newsletter(reader: int) -> int:
+    """Many at once."""
+    return reader
 
 
-@app.job(retry=Retry(max_attempts=4, initial="300ms"))
+@app.job(queue="mail", retry=Retry(max_attempts=2, initial="200ms"))
+async def send_invoice(order: int, address: str) -> str:
+    """Fails for as long as its address is wrong."""
+    if address.endswith(f"@{NOWHERE}"):
+        raise LookupError(f"{address}: there is no such domain")
+    return f"invoice {order} sent to {address}"
+
+
+@app.job(queue="payments", priority="high", retry=Retry(max_attempts=4, initial="300ms"))
 async def charge_card(ctx: Context, order: int) -> str:
     """The bank's line is bad: the first attempt fails."""
     await asyncio.sleep(0.1)
@@ -34,19 +48,76 @@ async def charge_card(ctx: Context, order: int) -> str:
     return f"order {order} charged at attempt {ctx.attempt}"
 
 
-@app.job
-async def check_address(order: int) -> Fail:
-    """Retrying would not help, and the handler says so."""
-    return Fail(f"order {order}: there is no such street")
+@app.job(queue="media")
+async def make_thumbnail(photo: int) -> str:
+    await asyncio.sleep(0.2)
+    return f"photo {photo}, 160 x 90"
 
 
-@app.job(max_attempts=2)
-async def sync_ledger(order: int) -> None:
-    """Fails whenever it is tried, and ends as a dead letter."""
-    raise RuntimeError(f"the ledger refuses order {order}")
+@app.job(queue="media")
+def encode_video(ctx: Context, film: int) -> str:
+    """A plain function: runs in a thread, and tells how far it is."""
+    for step in range(1, 26):
+        time.sleep(0.1)
+        ctx.progress(step * 4, f"{step * 40} of 1000 frames")
+    return f"film {film}, 720p"
 
 
-@app.job
-async def segfault(order: int) -> None:
-    """Takes its whole process down, whoever else works in it."""
-    os._exit(order)
+@app.job(queue="media")
+async def open_upload(name: str) -> None:
+    """A poison pill: takes its whole process down, whoever else works in it."""
+    os._exit(len(name))
+
+
+@app.job(queue="reports")
+async def monthly_report(ctx: Context, month: int) -> str:
+    for step in range(1, 21):
+        await asyncio.sleep(0.1)
+        ctx.progress(step * 5, f"{step * 500} of 10000 rows")
+    return f"report of month {month}"
+
+
+QUEUES = ("mail", "payments", "media", "reports")
+
+
+def stream(ticks: int) -> Iterator[list[Call[Any]]]:
+    """What a shop hands in, tick by tick."""
+    for tick in range(ticks):
+        handful: list[Call[Any]] = [send_receipt.call(3 * tick + more) for more in range(3)]
+        if tick % 4 == 0:
+            handful.append(charge_card.call(tick))
+        if tick % 3 == 0:
+            handful.append(make_thumbnail.call(tick))
+        if tick % 8 == 0:
+            handful.append(encode_video.call(tick // 8 + 1))
+        if tick % 15 == 5:
+            handful.append(monthly_report.call(tick // 15 + 1))
+        yield handful
+
+
+def label(kind: str, given: dict[str, Any]) -> str:
+    """A job in a few words."""
+    return f"{kind} {next(iter(given.values()))}"
+
+
+class Ending(NamedTuple):
+    state: State = State.COMPLETED
+    attempts: int = 1
+
+
+ENDINGS = {
+    "charge_card": Ending(attempts=2),
+    "open_upload": Ending(State.DEAD_LETTER, attempts=0),  # a crash spends none
+}
+"""Of the others: completed at the first attempt, whatever died beneath them."""
+
+
+def differences(jobs: list[JobStatus]) -> Iterator[str]:
+    """How these jobs differ from what was to be expected."""
+    for job in jobs:
+        wanted = ENDINGS.get(job.kind, Ending())
+        if (job.state, job.attempt) != wanted:
+            yield (
+                f"{label(job.kind, job.input)} ({job.id}) is {job.state} after {job.attempt} attempts,"
+                f" but should be {wanted.state} after {wanted.attempts}"
+            )

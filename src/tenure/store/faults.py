@@ -17,6 +17,10 @@ _OUTAGE_CODES = {"40001", "40P01", "55P03", "25006", "57014"}
 class Refused(TenureError):  # noqa: N818 - reads as the fact it states
     """PostgreSQL refuses a value: the same rows will never go through. The rest of a batch will."""
 
+    def __init__(self, message: str, sqlstate: str | None = None) -> None:
+        self.sqlstate = sqlstate
+        super().__init__(message)
+
 
 def is_outage(error: BaseException) -> bool:
     """The server is away, overloaded or shutting down: nothing is wrong with what we sent."""

@@ -8,8 +8,8 @@ from datetime import datetime
 from tenure.store.query import Query, array_literal
 
 
-def enqueue(jobs: str, *, again: bool = False) -> Query:
-    return Query("jobs/enqueue_jobs", {"jobs": jobs, "again": again})
+def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query:
+    return Query("jobs/enqueue_jobs", {"jobs": jobs, "again": again, "borrowed": borrowed})
 
 
 def claim(
@@ -49,6 +49,26 @@ def finish(outcomes: str, *, now: datetime | None = None) -> Query:
 
 def move(outcomes: str, *, now: datetime | None = None) -> Query:
     return Query("jobs/move_jobs", {"outcomes": outcomes, "now": now})
+
+
+def note(notes: str, keep_lines: int, *, now: datetime | None = None) -> Query:
+    return Query("jobs/note_runs", {"notes": notes, "keep_lines": keep_lines, "now": now})
+
+
+def set_output(job_id: str, claim_id: str, output: str) -> Query:
+    return Query("jobs/set_output", {"id": job_id, "claim_id": claim_id, "output": output})
+
+
+def watch(job_id: str, seconds: float) -> Query:
+    return Query("jobs/watch_job", {"id": job_id, "seconds": seconds})
+
+
+def find_progress(job_id: str) -> Query:
+    return Query("jobs/find_progress", {"id": job_id})
+
+
+def notify(channel: str, words: str) -> Query:
+    return Query("queues/notify", {"channel": channel, "payloads": words})
 
 
 def find_settled(outcomes: str) -> Query:

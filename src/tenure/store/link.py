@@ -23,7 +23,7 @@ from tenure.store.query import Query
 from tenure.store.statements import statement
 
 # A server that vanished without a word is noticed within seconds, not hours.
-_KEEPALIVE: dict[str, Any] = {
+KEEPALIVE: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -81,7 +81,7 @@ class Link:
                 await self._drop()
                 raise StoreUnavailable(f"PostgreSQL cannot be reached: {faults.words(error)}") from error
             if faults.is_poison(error):
-                raise faults.Refused(faults.words(error)) from error
+                raise faults.Refused(faults.words(error), getattr(error, "sqlstate", None)) from error
             if faults.is_missing_schema(error):
                 raise faults.schema_missing(error) from error
             raise
@@ -116,5 +116,5 @@ async def connect(place: Place, role: str, settings: Mapping[str, str] | None = 
         prepare_threshold=None if place.pooled else 0,
         application_name=f"tenure {role}",
         options=" ".join(options).strip(),
-        **_KEEPALIVE,
+        **KEEPALIVE,
     )

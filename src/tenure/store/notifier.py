@@ -8,9 +8,9 @@ import logging
 
 from tenure.model.errors import StoreUnavailable
 from tenure.pacing import FOREVER, Beat
+from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.place import Place
-from tenure.store.query import Query
 
 log = logging.getLogger("tenure")
 
@@ -37,7 +37,7 @@ class Notifier:
     async def say(self, *words: str) -> None:
         """Sends now. A failure is nobody's loss but time."""
         try:
-            await self._link.fetch(Query("queues/notify", {"channel": self._channel, "payloads": json.dumps(words)}))
+            await self._link.fetch(jobs.notify(self._channel, json.dumps(words)))
         except StoreUnavailable as error:
             log.debug("notifier: %s", error)
 

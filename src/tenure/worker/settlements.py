@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from tenure.model.errors import InvalidInput
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.model.payloads import clean_text, describe_exception
+from tenure.store.workers import MAX_CRASHES
 from tenure.worker.runs import Run
 
 
@@ -20,8 +22,26 @@ class Settlement:
     """Moves the job to history; otherwise it stays live."""
     text: str
     """One JSON object for the settling statement."""
+    state: str = "completed"
+    what: str = "completed"
+    error: str | None = None
     delayed: bool = False
     """The job is to be promoted later: the stager wants to know."""
+    unsure: bool = False
+    """The handler's own transaction may have settled the job already: its COMMIT was never answered."""
+
+
+class ProcessDied(Exception):  # noqa: N818 - reads as the fact it states
+    """The process that ran the handler is gone. A crash, not a failed attempt."""
+
+
+class RemoteError(Exception):
+    """What the handler raised in another process, as text; its retry policy was asked there."""
+
+    def __init__(self, last_line: str, text: str, *, wanted: bool) -> None:
+        super().__init__(last_line)
+        self.text = text
+        self.wanted = wanted
 
 
 def of_result(run: Run, result: Any) -> Settlement:
@@ -35,7 +55,7 @@ def of_result(run: Run, result: Any) -> Settlement:
 def of_outcome(run: Run, outcome: Outcome) -> Settlement:
     match outcome:
         case Snooze():
-            return _move(run, "scheduled", delay=outcome.delay.total_seconds(), refund=1)
+            return _move(run, "scheduled", "snoozed", delay=outcome.delay.total_seconds(), refund=1)
         case Fail():
             return _finish(run, "failed", outcome.reason or "failed by its handler")
         case Cancel():
@@ -44,30 +64,45 @@ def of_outcome(run: Run, outcome: Outcome) -> Settlement:
             return of_error(run, TypeError(f"{type(outcome).__name__} is not an outcome that Tenure knows"))
 
 
-def of_error(run: Run, error: BaseException) -> Settlement:
+def of_error(run: Run, error: BaseException, what: str = "failed") -> Settlement:
     """The handler raised: again after a while, or set aside for a person to look at."""
-    text = describe_exception(error)
+    if isinstance(error, ProcessDied):
+        return of_crash(run, str(error))
     policy = run.kind.retry
-    if isinstance(error, InvalidInput) or run.attempt >= run.max_attempts or not policy.wants(error):
-        return _move(run, "dead_letter", error=text)
-    return _move(run, "retry", delay=policy.delay(run.attempt, random.random()).total_seconds(), error=text)  # noqa: S311
+    text = error.text if isinstance(error, RemoteError) else describe_exception(error)
+    wanted = error.wanted if isinstance(error, RemoteError) else policy.wants(error)
+    if isinstance(error, InvalidInput) or run.attempt >= run.max_attempts or not wanted:
+        return _move(run, "dead_letter", what, error=text)
+    return _move(run, "retry", what, delay=policy.delay(run.attempt, random.random()).total_seconds(), error=text)  # noqa: S311
 
 
 def of_timeout(run: Run) -> Settlement:
-    return of_error(run, TimeoutError(f"timed out: {run.kind.name} may run for {run.kind.timeout}"))
+    limit = timedelta(seconds=run.time_limit or 0)
+    return of_error(run, TimeoutError(f"timed out: {run.kind.name} may run for {limit}"), "timed_out")
+
+
+def of_crash(run: Run, cause: str) -> Settlement:
+    """Its process died under it. No attempt is spent, but crashes are counted."""
+    crashes = run.crashes + 1
+    if crashes >= MAX_CRASHES:
+        error = f"quarantined: its process died {crashes} times while running it; the last time: {cause}"
+        return _move(run, "dead_letter", "crashed", refund=1, crash=1, error=error)
+    return _move(run, "pending", "crashed", refund=1, crash=1, error=f"its process died: {cause}")
 
 
 def handed_back(run: Run) -> Settlement:
     """Not our time any more: to its old place, no attempt spent."""
-    return _move(run, "pending", refund=1)
+    return _move(run, "pending", "handed_back", refund=1)
 
 
 def _finish(run: Run, state: str, error: str) -> Settlement:
-    return Settlement(run, True, _text(run, state=state, error=clean_text(error)))
+    text = clean_text(error)
+    return Settlement(run, True, _text(run, state=state, error=text), state, state, text)
 
 
-def _move(run: Run, state: str, **fields: Any) -> Settlement:
-    return Settlement(run, False, _text(run, state=state, **fields), delayed="delay" in fields)
+def _move(run: Run, state: str, what: str, **fields: Any) -> Settlement:
+    text = _text(run, state=state, what=what, **fields)
+    return Settlement(run, False, text, state, what, fields.get("error"), delayed="delay" in fields)
 
 
 def _text(run: Run, **fields: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from tenure.model.errors import StoreUnavailable
 from tenure.pacing import FOREVER, Beat
@@ -13,6 +13,7 @@ from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
 from tenure.worker import settlements
+from tenure.worker.runs import Run
 from tenure.worker.settlements import Settlement
 
 log = logging.getLogger("tenure")
@@ -26,11 +27,20 @@ PARKED = 30.0
 class Settler:
     """Keeps every settlement until PostgreSQL has answered for it.
 
-    `lost(settlement)` is called for each run that turned out not to be ours any more, `settled(settlement)` for the others.
+    `lost(settlement)` is called for each run that turned out not to be ours any more, `settled(settlement, watched)` for the
+    others.
     """
 
-    def __init__(self, link: Link, settled: Callable[[Settlement], None], lost: Callable[[Settlement], None]) -> None:
+    def __init__(
+        self,
+        link: Link,
+        settled: Callable[[Settlement, bool], None],
+        lost: Callable[[Settlement], None],
+        before: Callable[[list[Run]], Awaitable[None]],
+    ) -> None:
+        """`before(runs)` writes what these runs have said: once they are settled, it would be refused."""
         self._link = link
+        self._before = before
         self._settled = settled
         self._lost = lost
         self._waiting: list[Settlement] = []
@@ -55,6 +65,7 @@ class Settler:
     async def _turn(self) -> float:
         if not self._in_flight:
             self._in_flight, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
+        await self._before([s.run for s in self._in_flight if s.run.notes is not None])
         finishing = [s for s in self._in_flight if s.finishing]
         moving = [s for s in self._in_flight if not s.finishing]
         if finishing:
@@ -72,9 +83,9 @@ class Settler:
             # The commit may have happened all the same: from now on a missing row may be our own doing.
             self._unsure = True
             raise
-        written = {row[0] for row in rows}
-        if len(written) < len(group) and self._unsure:
-            written |= await self._written_before(group)
+        written = dict(rows)
+        if len(written) < len(group) and (self._unsure or any(s.unsure for s in group)):
+            written = dict.fromkeys(await self._written_before(group), True) | written
         self._answer(group, written)
 
     async def _written_before(self, group: list[Settlement]) -> set[str]:
@@ -83,14 +94,15 @@ class Settler:
         moved = {s.run.job_id for s in group if not s.finishing}
         return moved | {row[0] for row in await self._link.fetch(jobs.find_settled(_array(group)))}
 
-    def _answer(self, group: list[Settlement], written: set[str]) -> None:
+    def _answer(self, group: list[Settlement], written: dict[str, bool]) -> None:
         answered = set(map(id, group))
         self._in_flight = [s for s in self._in_flight if id(s) not in answered]
         for settlement in group:
-            if settlement.run.job_id in written:
-                self._settled(settlement)
-            else:
+            watched = written.get(settlement.run.job_id)
+            if watched is None:
                 self._lost(settlement)
+            else:
+                self._settled(settlement, watched)
 
     async def _refused(self, settlement: Settlement, error: Refused) -> None:
         """PostgreSQL will never take this outcome: the job fails instead, or, if even that is refused, waits."""

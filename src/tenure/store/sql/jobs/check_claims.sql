@@ -1,5 +1,5 @@
 -- check_claims: which of these runs are no longer ours, and why?
-select o.id::text,
+select o.id::text, o.claim_id::text,
        case when j.id is not null then 'taken_by_another_worker'
             when h.state = 'canceled' then 'canceled'
             when h.id is not null then 'already_completed'

@@ -39,7 +39,8 @@ claimed as (
                               then coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
       from picked p
      where j.ctid = p.place
-    returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input)
+    returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
+              j.timeout, j.auth::text as auth, j.meta::text as meta)
 select s.signals, c.*
   from (select json_build_object(
                'holds', exists (select from holder),

@@ -5,7 +5,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for share),
 late as materialized (
-    select j.ctid as place
+    select j.ctid as place, j.attempt, j.fence, j.worker_id, j.started_at
       from tenure.jobs j
      where j.lease_until <= coalesce(:now::timestamptz, now()) and exists (select from leader)
      order by j.lease_until
@@ -19,7 +19,11 @@ returned as (
            claim_id = null, worker_id = null, lease_until = null
       from late l
      where j.ctid = l.place
-    returning j.queue, j.state),
+    returning j.id, j.queue, j.state, l.attempt, l.fence, l.worker_id, l.started_at, j.error),
+noted as (
+    insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
+    select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
+      from returned r),
 told as (
     insert into tenure.queues as q (name, returns)
     select distinct r.queue, 1 from returned r

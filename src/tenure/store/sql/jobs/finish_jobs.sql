@@ -1,5 +1,6 @@
 -- finish_jobs: running -> completed, failed or canceled, for runs whose claim is still the current one.
--- Returns the ids moved to history. A missing id lost its lease (or was moved by this very call before its connection broke).
+-- Returns the ids moved to history, and whether somebody watches them. A missing id lost its lease (or was moved by this very
+-- call before its connection broke).
 --
 -- First found one by one, then deleted by place: written as a join, the planner may walk all of jobs instead, for which it
 -- expects a single row whenever vacuum last saw the queue empty. The claim is checked again where the row is deleted.
@@ -12,11 +13,16 @@ settled as (
     delete from tenure.jobs j
      using found f
      where j.ctid = f.place and j.claim_id = f.claim_id
-    returning j.*, coalesce(f.state, 'completed') as final, f.output, f.error as last_error)
-insert into tenure.history (id, claim_id, worker_id, fence, enqueued_at, started_at, finished_at, attempt, max_attempts,
-       priority, crashes, state, kind, queue, capability, error, input, output)
-select s.id, s.claim_id, s.worker_id, s.fence, s.enqueued_at, s.started_at, coalesce(:now::timestamptz, clock_timestamp()),
+    returning j.*, coalesce(f.state, 'completed') as final, f.output, f.error as last_error),
+tallied as (
+    insert into tenure.tallies (queue, kind, what, jobs, waited, ran)
+    select s.queue, s.kind, s.final, count(*), sum(s.started_at - s.enqueued_at), sum(coalesce(:now::timestamptz, clock_timestamp()) - s.started_at)
+      from settled s
+     group by s.queue, s.kind, s.final)
+insert into tenure.history (id, claim_id, worker_id, fence, enqueued_at, run_at, started_at, finished_at, attempt, max_attempts,
+       priority, crashes, state, kind, queue, capability, error, input, output, timeout, key, parent_id, enqueued_by, auth, meta)
+select s.id, s.claim_id, s.worker_id, s.fence, s.enqueued_at, s.run_at, s.started_at, coalesce(:now::timestamptz, clock_timestamp()),
        s.attempt, s.max_attempts, s.priority, s.crashes, s.final, s.kind, s.queue, s.capability,
-       coalesce(s.last_error, s.error), s.input, s.output
+       coalesce(s.last_error, s.error), s.input, s.output, s.timeout, s.key, s.parent_id, s.enqueued_by, s.auth, s.meta
   from settled s
-returning id::text
+returning id::text, exists (select from tenure.watches w where w.job_id = history.id)

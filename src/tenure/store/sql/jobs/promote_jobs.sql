@@ -17,7 +17,7 @@ placed as materialized (
     select d.place, nextval('tenure.job_position') as position from (select place from due order by run_at, id) d),
 promoted as (
     update tenure.jobs j
-       set state = 'pending', position = p.position, run_at = null
+       set state = 'pending', position = p.position
       from placed p
      where j.ctid = p.place
     returning j.queue)

@@ -10,10 +10,10 @@ with dead as materialized (
      limit 50
        for update skip locked),
 held as materialized (
-    select j.id, j.place, d.died_how = 'stopped' as blameless
+    select j.id, j.place, j.attempt, j.fence, j.started_at, d.id as worker_id, d.died_how = 'stopped' as blameless, d.died_how
       from dead d
      cross join lateral (
-        select j.id, j.ctid as place from tenure.jobs j where j.worker_id = d.id limit :limit::integer for no key update skip locked) j
+        select j.id, j.ctid as place, j.attempt, j.fence, j.started_at from tenure.jobs j where j.worker_id = d.id limit :limit::integer for no key update skip locked) j
      limit :limit::integer),
 returned as (
     update tenure.jobs j
@@ -25,7 +25,12 @@ returned as (
            claim_id = null, worker_id = null, lease_until = null
       from held h
      where j.ctid = h.place
-    returning j.queue, j.state),
+    returning j.id, j.queue, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error),
+noted as (
+    insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
+    select r.id, case r.died_how when 'stopped' then 'handed_back' when 'expired' then 'lease_lost' else 'crashed' end,
+           r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
+      from returned r),
 told as (
     insert into tenure.queues as q (name, returns)
     select distinct served.queue, 1

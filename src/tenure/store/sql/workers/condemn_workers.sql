@@ -1,6 +1,6 @@
 -- condemn_workers: workers whose lease ran out lose the right to claim and renew. A duty's write: holder and term are
 -- checked, and renewed, by the statement itself. Their jobs are returned by a later statement, which then sees every claim.
--- Returns whether the term holds, how many were condemned, whether condemned ones wait, and in how many seconds the next lease ends.
+-- Returns whether the term holds, how many were condemned, whether condemned ones wait, in how many seconds the next lease ends, of a worker or a job, and whether a job's own has ended.
 with renewed as materialized (
     update tenure.leases l
        set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => :ttl::float8)
@@ -21,6 +21,7 @@ condemned as (
 select exists (select from renewed),
        (select count(*) from condemned),
        exists (select from tenure.workers w where w.died_at is not null) or exists (select from condemned),
-       (select extract(epoch from min(w.expires_at) - coalesce(:now::timestamptz, clock_timestamp()))::float8
-          from tenure.workers w where w.died_at is null),
+       extract(epoch from least(
+           (select min(w.expires_at) from tenure.workers w where w.died_at is null),
+           (select min(j.lease_until) from tenure.jobs j where j.lease_until > '-infinity')) - coalesce(:now::timestamptz, clock_timestamp()))::float8,
        exists (select from tenure.jobs j where j.lease_until <= coalesce(:now::timestamptz, now()))

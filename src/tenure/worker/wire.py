@@ -1,4 +1,4 @@
-"""The line between supervisor and child: one JSON object a line, over a socket pair."""
+"""The line between a process and one that it started: one JSON object a line, over a socket pair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 Message = dict[str, Any]
 
 
-LONGEST_LINE = 1 << 20
+LONGEST_LINE = 16 << 20  # a job's largest input or output, escaped
 
 
 class Wire:

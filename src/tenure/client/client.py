@@ -1,0 +1,189 @@
+"""`app.client()`: to find, list and control jobs and queues. A facade; the work is done in the modules it names."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Unpack
+from uuid import UUID
+
+from tenure.client import endings, overview, replays
+from tenure.client.door import Door
+from tenure.client.explain import Explanation, explained
+from tenure.client.facts import Facts
+from tenure.client.filters import Filters, FilterWords, to_id
+from tenure.client.overview import FinishedCount, LeaderStatus, QueueStatus, Stats, WorkerStatus
+from tenure.client.pages import LARGEST_PAGE, Page, check_limit, list_page
+from tenure.client.portal import twin
+from tenure.client.replays import KEEP
+from tenure.client.status import JobStatus
+from tenure.model.errors import ConfigError, JobNotFound
+from tenure.model.priorities import to_priority
+from tenure.model.states import State
+from tenure.store import control, jobs
+
+DEFAULT_PAGE = 50
+
+
+class Client:
+    """Every method has a twin for code without an event loop: `find_sync`, `list_sync`, ...
+
+    Filters, the same everywhere: state (one or several), kind, queue, priority, capability, key, parent, enqueued_after,
+    enqueued_before, and input (what it contains).
+    """
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    # Looking at jobs
+
+    async def find(self, job_id: UUID | str) -> JobStatus | None:
+        """The job as it stands, live or finished."""
+        rows = await self._door.session().fetch(jobs.find(str(to_id(job_id))))
+        return JobStatus.from_row(rows[0]) if rows else None
+
+    async def list(self, *, limit: int = DEFAULT_PAGE, after: str | None = None, **filters: Unpack[FilterWords]) -> Page:
+        """The newest jobs that fit, at most `limit`; `after` is the `next` of the page before.
+
+        A look is bounded: a page may be short, or even empty, and still have a `next`. `iterate` hides that.
+        """
+        return await list_page(self._door.session().fetch, Filters.of(**filters), check_limit(limit), after)
+
+    async def iterate(self, **filters: Unpack[FilterWords]) -> AsyncIterator[JobStatus]:
+        """All jobs that fit, newest first."""
+        after: str | None = None
+        while True:
+            page = await self.list(limit=LARGEST_PAGE, after=after, **filters)
+            for job in page.jobs:
+                yield job
+            if (after := page.next) is None:
+                return
+
+    def iterate_sync(self, **filters: Unpack[FilterWords]) -> Iterator[JobStatus]:
+        after: str | None = None
+        while True:
+            page = self.list_sync(limit=LARGEST_PAGE, after=after, **filters)
+            yield from page.jobs
+            if (after := page.next) is None:
+                return
+
+    async def explain(self, job_id: UUID | str) -> Explanation:
+        """Why the job is not running, and what to do about it."""
+        wanted = to_id(job_id)
+        rows = await self._door.session().fetch(control.explain(wanted))
+        if not rows:
+            raise JobNotFound(wanted)
+        return explained(Facts.from_row(rows[0]))
+
+    # Deciding about jobs
+
+    async def cancel(self, *ids: UUID | str, reason: str | None = None, by: str | None = None) -> int:
+        """Ends jobs that are not over yet, whatever they wait for; runs under way are aborted. Gives how many there were."""
+        return await endings.cancel(self._door.session(), [to_id(given) for given in ids], reason, by)
+
+    async def cancel_all(self, *, reason: str | None = None, by: str | None = None, **filters: Unpack[FilterWords]) -> int:
+        """Ends all live jobs that fit. Gives how many there were."""
+        return await endings.cancel_all(self._door.session(), Filters.of(**filters), reason, by)
+
+    async def retry(self, job_id: UUID | str, *, by: str | None = None) -> UUID:
+        """Runs the job as soon as it can be. Of a finished job a new one is made; gives the id of the one that will run."""
+        return await replays.retry(self._door.session(), to_id(job_id), by)
+
+    async def replay(
+        self,
+        *ids: UUID | str,
+        input: Any = KEEP,  # noqa: A002 - the word for it
+        priority: int | str | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Runs dead letters again, with all their attempts, and with other input or priority where given. Gives how many."""
+        return await replays.replay(
+            self._door.session(),
+            self._door.kinds,
+            [to_id(given) for given in ids],
+            new_input=input,
+            priority=None if priority is None else to_priority(priority),
+            by=by,
+        )
+
+    async def replay_all(
+        self,
+        *,
+        new_input: Any = KEEP,
+        new_priority: int | str | None = None,
+        by: str | None = None,
+        **filters: Unpack[FilterWords],
+    ) -> int:
+        """Runs all dead letters again that fit. Gives how many."""
+        filters["state"] = filters.get("state") or State.DEAD_LETTER
+        wanted = Filters.of(**filters)
+        if wanted.states != frozenset({State.DEAD_LETTER}):
+            raise ConfigError("replay_all is for dead letters only: leave state out, and use retry() for a single other job")
+        return await replays.replay_all(
+            self._door.session(),
+            self._door.kinds,
+            wanted,
+            new_input=new_input,
+            priority=None if new_priority is None else to_priority(new_priority),
+            by=by,
+        )
+
+    async def delete(self, *ids: UUID | str, force: bool = False) -> int:
+        """Removes jobs, live or finished, and all that is kept of them. Running ones only with `force`. Gives how many."""
+        return await endings.delete(self._door.session(), [to_id(given) for given in ids], force=force)
+
+    # Queues
+
+    async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> None:
+        """From now on nothing of this queue is started; what runs goes on."""
+        query = control.pause(_named(queue), endings.cleaned(reason), endings.cleaned(by))
+        await self._door.session().fetch(query)
+
+    async def resume(self, queue: str) -> bool:
+        """The queue goes on. False: it was not paused."""
+        session = self._door.session()
+        resumed = await session.fetch(control.resume(_named(queue)))
+        if resumed:
+            session.tell(f"jobs {queue}")
+        return bool(resumed)
+
+    async def queues(self) -> builtins.list[QueueStatus]:
+        """Every queue of which anything is known, by name."""
+        session = self._door.session()
+        return overview.queue_statuses(await session.fetch(control.find_queues()), await self.stats())
+
+    # The fleet
+
+    async def workers(self) -> builtins.list[WorkerStatus]:
+        return [WorkerStatus.from_row(row) for row in await self._door.session().fetch(control.find_workers())]
+
+    async def leaders(self) -> builtins.list[LeaderStatus]:
+        return [LeaderStatus.from_row(row) for row in await self._door.session().fetch(control.find_leaders())]
+
+    async def stats(self) -> Stats:
+        """Counts of live jobs and of what was done. Never looks at history."""
+        session = self._door.session()
+        live = [overview.live_count(row) for row in await session.fetch(control.count_live())]
+        return Stats(live, [FinishedCount(*row) for row in await session.fetch(control.count_finished())])
+
+    find_sync = twin(find)
+    list_sync = twin(list)  # noqa: A003 - the method above
+    explain_sync = twin(explain)
+    cancel_sync = twin(cancel)
+    cancel_all_sync = twin(cancel_all)
+    retry_sync = twin(retry)
+    replay_sync = twin(replay)
+    replay_all_sync = twin(replay_all)
+    delete_sync = twin(delete)
+    pause_sync = twin(pause)
+    resume_sync = twin(resume)
+    queues_sync = twin(queues)
+    workers_sync = twin(workers)
+    leaders_sync = twin(leaders)
+    stats_sync = twin(stats)
+
+
+def _named(queue: str) -> str:
+    if not isinstance(queue, str) or not queue or "\0" in queue:
+        raise ConfigError(f"queue is {queue!r}, but must be a name")
+    return queue

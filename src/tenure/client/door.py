@@ -1,0 +1,26 @@
+"""The way from jobs and handles to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tenure.client.portal import Portal
+from tenure.model.events import Events
+from tenure.model.kinds import Registry
+
+if TYPE_CHECKING:
+    from tenure.client.session import Session
+    from tenure.store.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A session in a running loop, the portal for everyone else."""
+
+    session: Callable[[], Session]
+    portal: Portal
+    place: Callable[[], Place]
+    kinds: Registry
+    events: Events

@@ -1,0 +1,178 @@
+"""Why a job is not running: a judgement that needs the facts and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from tenure.client.facts import Facts, Reason
+from tenure.client.status import JobStatus
+from tenure.model.durations import format_duration
+from tenure.model.states import HELD, State
+
+MOST_COUNTED = 1000
+"""So many jobs ahead are counted, no more."""
+
+SUSPECT_CRASHES = 2  # a job that was in so many crashes runs alone
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    job: JobStatus
+    running: bool
+    reasons: list[Reason]
+
+    def to_json(self) -> dict[str, Any]:
+        reasons = [{"code": reason.code, "text": reason.text} for reason in self.reasons]
+        return {"job": self.job.to_json(), "running": self.running, "reasons": reasons}
+
+
+def explained(facts: Facts) -> Explanation:
+    return Explanation(facts.job, facts.job.state in HELD, judge(facts))
+
+
+def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each state
+    """All that stands between the job and its run, the most final first. Never empty."""
+    job = facts.job
+    if job.state.finished:
+        return [_finished(job)]
+    match job.state:
+        case State.RUNNING | State.CLAIMED:
+            return [_running(facts)]
+        case State.DEAD_LETTER:
+            return [_dead(job)]
+        case State.SCHEDULED | State.RETRY:
+            return [_later(facts), *_no_stager(facts), *_queue(facts)]
+        case State.BLOCKED:
+            return [Reason("blocked", "it is blocked by other jobs; it runs when they are done"), *_queue(facts)]
+        case State.WAITING:
+            told = "it waits for a moment, an event or another job, and goes on by itself when that comes"
+            return [Reason("waiting", told), *_queue(facts)]
+        case _:
+            return [*_queue(facts), *_turn(facts)] or [_soon(facts)]
+
+
+def _finished(job: JobStatus) -> Reason:
+    error = f" ({_last_line(job.error)})" if job.error else ""
+    return Reason(
+        "finished", f"it is {job.state.value} since {_moment(job.finished_at)}{error}; retry() runs it again as a new job"
+    )
+
+
+def _running(facts: Facts) -> Reason:
+    job = facts.job
+    told = f"worker {job.worker_id}" + (f" (process {facts.pid} on {facts.host})" if facts.host else "")
+    lease = ""
+    if facts.lease_expires_at is not None:
+        left = facts.lease_expires_at - facts.now
+        lease = (
+            f"; its lease holds for {_span(left)}" if left > timedelta() else "; its lease has run out, it will come back soon"
+        )
+    verb = "runs" if job.state == State.RUNNING else "was claimed and is about to run"
+    return Reason(
+        "running", f"it {verb}, by {told}, since {_moment(job.started_at)}, attempt {job.attempt} of {job.max_attempts}{lease}"
+    )
+
+
+def _dead(job: JobStatus) -> Reason:
+    why = _last_line(job.error) or "no error was kept"
+    return Reason(
+        "dead_letter",
+        f"it was set aside as a dead letter after {job.attempt} attempts and {job.crashes} crashes: {why}; "
+        f"mend the cause, then replay it: client.replay({str(job.id)!r})",
+    )
+
+
+def _later(facts: Facts) -> Reason:
+    job = facts.job
+    what = "it failed and is to be retried" if job.state == State.RETRY else "it is scheduled"
+    if job.run_at is None or job.run_at <= facts.now:
+        return Reason("due", f"{what}, is due since {_moment(job.run_at)}, and is about to become pending")
+    wait = f"in {_span(job.run_at - facts.now)}, at {_moment(job.run_at)}"
+    error = f" ({_last_line(job.error)})" if job.state == State.RETRY and job.error else ""
+    return Reason("not_due", f"{what}{error} {wait}; retry() runs it now")
+
+
+def _no_stager(facts: Facts) -> list[Reason]:
+    if facts.stager:
+        return []
+    told = "nobody makes jobs pending when they are due: the duty of the stager has no holder; start a worker, which takes it on"
+    return [Reason("no_stager", told)]
+
+
+def _queue(facts: Facts) -> list[Reason]:
+    """What holds up the whole queue, or all jobs like this one."""
+    job, found = facts.job, []
+    if facts.paused_at is not None:
+        who = f" by {facts.paused_by}" if facts.paused_by else ""
+        why = f" ({facts.pause_reason})" if facts.pause_reason else ""
+        told = (
+            f"queue {job.queue!r} is paused since {_moment(facts.paused_at)}{who}{why}; resume it: client.resume({job.queue!r})"
+        )
+        found.append(Reason("paused", told))
+    if (missing := _no_worker(facts)) is not None:
+        found.append(missing)
+    return found
+
+
+def _no_worker(facts: Facts) -> Reason | None:
+    job = facts.job
+    if facts.workers == 0:
+        return Reason("no_worker", "no worker is alive; start one: tenure worker")
+    if facts.for_queue == 0:
+        told = (
+            f"{_workers(facts.workers)} alive, but none serves queue {job.queue!r}; start one: tenure worker --queues {job.queue}"
+        )
+        return Reason("no_worker_for_queue", told)
+    if facts.for_kind == 0:
+        told = f"{_workers(facts.for_queue)} serving queue {job.queue!r}, but none knows kind {job.kind!r}"
+        return Reason("no_worker_for_kind", f"{told}; start one whose app defines it, or import the module that does")
+    if facts.for_capability == 0:
+        told = f"{_workers(facts.for_kind)} fit for kind {job.kind!r}, but none has capability {job.capability!r}"
+        return Reason("no_worker_for_capability", f"{told}; start one with that capability")
+    return None
+
+
+def _turn(facts: Facts) -> list[Reason]:
+    """What it waits for among its like. Only worth saying where somebody could run it."""
+    job, found = facts.job, []
+    if facts.paused_at is not None or facts.for_capability == 0:
+        return []
+    if facts.held >= facts.slots:
+        told = f"all slots of the workers that could run it are taken ({facts.held} of {facts.slots})"
+        found.append(Reason("busy", f"{told}; wait, or start more workers"))
+    if facts.ahead:
+        count = f"{MOST_COUNTED} or more jobs are" if facts.ahead >= MOST_COUNTED else _jobs(facts.ahead)
+        told = f"{count} ahead of it in queue {job.queue!r}, with higher priority or earlier"
+        found.append(Reason("ahead", f"{told}; wait, start more workers, or enqueue what is urgent with a higher priority"))
+    if job.crashes >= SUSPECT_CRASHES:
+        told = f"it was in {job.crashes} crashes, so it waits for a process of its own"
+        found.append(Reason("suspect", f"{told}, which `tenure worker` starts by itself as soon as none is busy with another"))
+    return found
+
+
+def _soon(facts: Facts) -> Reason:
+    told = f"nothing stands in its way: {_workers(facts.for_capability)} ready to take it"
+    return Reason("ready", f"{told}; if it is still there in some seconds, look at the workers' logs")
+
+
+def _workers(count: int) -> str:
+    return "1 worker is" if count == 1 else f"{count} workers are"
+
+
+def _jobs(count: int) -> str:
+    return "1 job is" if count == 1 else f"{count} jobs are"
+
+
+def _last_line(error: str | None) -> str:
+    lines = (error or "").strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def _moment(at: datetime | None) -> str:
+    return "an unknown time" if at is None else at.isoformat(sep=" ", timespec="seconds")
+
+
+def _span(span: timedelta) -> str:
+    return format_duration(timedelta(seconds=max(1, round(span.total_seconds()))))

@@ -1,0 +1,47 @@
+"""What may keep a job from running, as one statement tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from tenure.client.status import JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    job: JobStatus
+    now: datetime
+    lease_expires_at: datetime | None = None
+    host: str | None = None
+    pid: int | None = None
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
+    stager: bool = True
+    """Somebody promotes jobs that are due."""
+    workers: int = 1
+    """How many are alive; of those, how many serve the queue; of those, know the kind; of those, have the capability."""
+    for_queue: int = 1
+    for_kind: int = 1
+    for_capability: int = 1
+    slots: int = 1
+    """How many jobs the last may run at a time, and how many they hold."""
+    held: int = 0
+    ahead: int = 0
+
+    @staticmethod
+    def from_row(row: tuple[Any, ...]) -> Facts:
+        """`row` has the columns of explain_job."""
+        job = JobStatus.from_row(row[:_JOB])
+        return Facts(job=job, **dict(zip([f.name for f in fields(Facts)][1:], row[_JOB:], strict=True)))
+
+
+_JOB = len(fields(JobStatus))

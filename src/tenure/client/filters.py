@@ -1,0 +1,146 @@
+"""Which jobs are meant: the filters of lists, cancellations and replays, checked before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, TypedDict, Unpack
+from uuid import UUID
+
+from tenure.model.errors import ConfigError
+from tenure.model.payloads import plain_json
+from tenure.model.priorities import to_priority
+from tenure.model.states import State
+from tenure.store.query import array_literal
+
+FIRST_ID, LAST_ID = UUID(int=0), UUID(int=2**128 - 1)
+
+EARLY, LATE = timedelta(hours=1), timedelta(minutes=1)
+"""How far the time in a job's id may be off the time at which PostgreSQL took the job in: a call may be made long before it
+is handed in, and clocks differ. Filters by time look so much further, and no further."""
+
+
+class FilterWords(TypedDict, total=False):
+    state: State | str | Sequence[State | str] | None
+    kind: str | None
+    queue: str | None
+    priority: int | str | None
+    capability: str | None
+    key: str | None
+    parent: UUID | str | None
+    enqueued_after: datetime | None
+    enqueued_before: datetime | None
+    input: Mapping[str, Any] | None
+    """Contained in the job's input, as PostgreSQL's `@>` has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    states: frozenset[State] | None = None
+    kind: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    capability: str | None = None
+    key: str | None = None
+    parent: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    input: str | None = None
+
+    @staticmethod
+    def of(**words: Unpack[FilterWords]) -> Filters:
+        """Raises `ConfigError` for what cannot be meant."""
+        if unknown := sorted(set(words) - set(FilterWords.__annotations__)):
+            raise ConfigError(_unknown("filter", unknown[0], list(FilterWords.__annotations__)))
+        state, parent, given = words.get("state"), words.get("parent"), words.get("input")
+        priority = words.get("priority")
+        return Filters(
+            states=None if state is None else to_states(state),
+            kind=_text("kind", words.get("kind")),
+            queue=_text("queue", words.get("queue")),
+            priority=None if priority is None else to_priority(priority),
+            capability=_text("capability", words.get("capability")),
+            key=_text("key", words.get("key")),
+            parent=None if parent is None else to_id(parent, what="parent"),
+            since=_time("enqueued_after", words.get("enqueued_after")),
+            until=_time("enqueued_before", words.get("enqueued_before")),
+            input=None if given is None else _contained(given),
+        )
+
+    @property
+    def span(self) -> tuple[UUID, UUID]:
+        """From which id on, and below which one, jobs may fit."""
+        return (
+            FIRST_ID if self.since is None else _id_at(self.since - EARLY),
+            LAST_ID if self.until is None else _id_at(self.until + LATE),
+        )
+
+    def values(self, states: frozenset[State] | None) -> dict[str, object]:
+        """The filters as the statements take them; of the states only those that the statement can find."""
+        return {
+            "states": None if states is None else array_literal(sorted(states)),
+            "kind": self.kind,
+            "queue": self.queue,
+            "priority": self.priority,
+            "capability": self.capability,
+            "key": self.key,
+            "parent": None if self.parent is None else str(self.parent),
+            "since": self.since,
+            "until": self.until,
+            "input": self.input,
+        }
+
+
+def to_states(given: State | str | Sequence[State | str]) -> frozenset[State]:
+    names = [given] if isinstance(given, str) else list(given)
+    if not names:
+        raise ConfigError(f"state is an empty list, which no job fits: leave it out, or name some of {', '.join(State)}")
+    return frozenset(_state(name) for name in names)
+
+
+def to_id(given: UUID | str, *, what: str = "job id") -> UUID:
+    if isinstance(given, UUID):
+        return given
+    try:
+        return UUID(given)
+    except (ValueError, AttributeError, TypeError):
+        raise ConfigError(f"{what} is {given!r}, which is no UUID: give it as enqueue returned it") from None
+
+
+def _state(name: object) -> State:
+    try:
+        return State(name)  # type: ignore[arg-type]
+    except ValueError:
+        raise ConfigError(_unknown("state", name, list(State))) from None
+
+
+def _unknown(what: str, name: object, known: Sequence[str]) -> str:
+    near = get_close_matches(str(name).lower(), known, n=1)
+    hint = f"did you mean {str(near[0])!r}? " if near else ""
+    return f"{what} {name!r} is unknown: {hint}there are {', '.join(known)}"
+
+
+def _text(what: str, given: str | None) -> str | None:
+    if given is not None and (not isinstance(given, str) or not given or "\0" in given):
+        raise ConfigError(f"{what} is {given!r}, but must be a text that is not empty: leave it out to mean all")
+    return given
+
+
+def _time(what: str, given: datetime | None) -> datetime | None:
+    if given is not None and (not isinstance(given, datetime) or given.tzinfo is None):
+        raise ConfigError(f"{what} is {given!r}, but must be a datetime with a time zone, such as datetime.now(timezone.utc)")
+    return given
+
+
+def _contained(given: Mapping[str, Any]) -> str:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"input is {given!r}, but must be a mapping of what the job's input contains")
+    return plain_json(dict(given), what="the input filter")
+
+
+def _id_at(moment: datetime) -> UUID:
+    """The lowest UUIDv7 of that moment."""
+    milliseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    return UUID(int=min(max(milliseconds, 0), 2**48 - 1) << 80)

@@ -1,0 +1,162 @@
+"""Queues, workers, leaders and counts, as they stood when they were asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from tenure.model.states import FINISHED, State
+
+Name = TypeVar("Name", bound=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStatus:
+    """A process that runs handlers."""
+
+    id: UUID
+    supervisor_id: UUID
+    host: str
+    pid: int
+    queues: list[str]
+    kinds: list[str]
+    capabilities: list[str]
+    concurrency: int
+    version: str
+    started_at: datetime
+    heartbeat_at: datetime
+    expires_at: datetime
+    died_at: datetime | None
+    died_how: str | None
+    alive: bool
+    """Its lease holds."""
+    held: int
+    """How many jobs it runs."""
+
+    @staticmethod
+    def from_row(row: tuple[Any, ...]) -> WorkerStatus:
+        values = dict(zip([f.name for f in fields(WorkerStatus)], row, strict=True))
+        for name in ("queues", "kinds", "capabilities"):
+            values[name] = json.loads(values[name])
+        return WorkerStatus(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderStatus:
+    """A duty that the fleet does once, and who does it."""
+
+    duty: str
+    holder: UUID
+    term: int
+    acquired_at: datetime
+    heartbeat_at: datetime
+    expires_at: datetime
+    metadata: dict[str, Any]
+    holds: bool
+    """The lease has not run out; if it has, the duty waits for another holder."""
+
+    @staticmethod
+    def from_row(row: tuple[Any, ...]) -> LeaderStatus:
+        values = dict(zip([f.name for f in fields(LeaderStatus)], row, strict=True))
+        return LeaderStatus(**values | {"metadata": json.loads(values["metadata"])})
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCount:
+    queue: str
+    kind: str
+    state: State
+    jobs: int
+    oldest_at: datetime
+    """When the first of them was enqueued."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCount:
+    queue: str
+    kind: str
+    what: str
+    """completed, failed or canceled; or retry and dead_letter, for attempts that ended so."""
+    jobs: int
+    waited: float
+    """Seconds from enqueue to start, of all of them together."""
+    ran: float
+
+    @property
+    def average_wait(self) -> float | None:
+        return self.waited / self.jobs if self.jobs and self.what in FINISHED else None
+
+    @property
+    def average_run(self) -> float | None:
+        return self.ran / self.jobs if self.jobs and self.what in FINISHED else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What there is, and what was done in the hours that are still counted (90 days)."""
+
+    live: list[LiveCount]
+    finished: list[FinishedCount]
+
+    @property
+    def by_state(self) -> dict[State, int]:
+        return _summed((count.state, count.jobs) for count in self.live)
+
+    @property
+    def by_outcome(self) -> dict[str, int]:
+        return _summed((count.what, count.jobs) for count in self.finished)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    name: str
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
+    live: dict[State, int] = field(default_factory=dict)
+    """How many of its jobs are in which state."""
+    oldest_pending_at: datetime | None = None
+    finished: dict[str, int] = field(default_factory=dict)
+    """How many attempts and jobs ended how; see `FinishedCount.what`."""
+
+    @property
+    def paused(self) -> bool:
+        return self.paused_at is not None
+
+
+def live_count(row: tuple[Any, ...]) -> LiveCount:
+    queue, kind, state, jobs, oldest_at = row
+    return LiveCount(queue, kind, State(state), jobs, oldest_at)
+
+
+def queue_statuses(pauses: Iterable[tuple[Any, ...]], stats: Stats) -> list[QueueStatus]:
+    """Every queue of which anything is known, by name."""
+    paused = {name: rest for name, *rest in pauses}
+    names = paused.keys() | {count.queue for count in stats.live} | {count.queue for count in stats.finished}
+    return [_queue(name, paused.get(name, [None, None, None]), stats) for name in sorted(names)]
+
+
+def _queue(name: str, pause: list[Any], stats: Stats) -> QueueStatus:
+    paused_at, by, reason = pause
+    live = [count for count in stats.live if count.queue == name]
+    pending = [count.oldest_at for count in live if count.state == State.PENDING]
+    return QueueStatus(
+        name=name,
+        paused_at=paused_at,
+        paused_by=by,
+        pause_reason=reason,
+        live=_summed((count.state, count.jobs) for count in live),
+        oldest_pending_at=min(pending, default=None),
+        finished=_summed((count.what, count.jobs) for count in stats.finished if count.queue == name),
+    )
+
+
+def _summed(pairs: Iterable[tuple[Name, int]]) -> dict[Name, int]:
+    sums: dict[Name, int] = {}
+    for name, count in pairs:
+        sums[name] = sums.get(name, 0) + count
+    return sums

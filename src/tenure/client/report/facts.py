@@ -1,0 +1,44 @@
+"""What a job's own row says, for every form of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tenure.client.report.words import clock, span, value
+from tenure.model.states import State
+
+if TYPE_CHECKING:
+    from tenure.client.report.life import Report
+
+
+def facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Name by name; what is not set is left out, and so is `auth`: reports are handed around."""
+    job, totals = report.job, report.totals
+    yield "queue", f"{job.queue}, priority {job.priority}" + (f", needs {job.capability}" if job.capability else "")
+    yield "attempts", f"{job.attempt} of {job.max_attempts}" + (f", crashes {job.crashes}" if job.crashes else "")
+    yield "time", f"waited {span(totals.waited)}, ran {span(totals.ran)}, lived {span(totals.lived)}"
+    yield "enqueued", clock(job.enqueued_at)
+    if job.finished_at is not None:
+        yield "finished", clock(job.finished_at)
+    if job.timeout is not None:
+        yield "timeout", f"{job.timeout:g} s"
+    if job.key is not None:
+        yield "key", job.key
+    if job.parent_id is not None:
+        yield "parent", str(job.parent_id)
+    if job.meta is not None:
+        yield "meta", value(job.meta)
+
+
+def payloads(report: Report) -> Iterator[tuple[str, str]]:
+    """What came in and what came out."""
+    yield "input", value(report.job.input)
+    if report.job.output is not None:
+        yield "output", value(report.job.output)
+
+
+def lost_error(report: Report) -> str | None:
+    """What the row says went wrong, when no attempt is there any more to say it."""
+    error, told = report.job.error, {attempt.error for attempt in report.attempts}
+    return None if error in told or report.job.state is State.COMPLETED else error

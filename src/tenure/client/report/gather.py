@@ -1,0 +1,92 @@
+"""Asks the store for all that is known of a job."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from tenure.client.report.derive import Facts, Noted, derive
+from tenure.client.report.life import Child, LogLine, Report
+from tenure.client.status import JobStatus, Progress
+from tenure.model.states import State
+from tenure.store import reports
+from tenure.store.query import Query
+
+Fetch = Callable[[Query], Awaitable[list[tuple[Any, ...]]]]
+
+MAX_INCIDENTS = 200  # a job that snoozes every second has thousands
+MAX_LINES = 200
+MAX_CHILDREN = 100
+
+_COLUMNS = len(fields(JobStatus))
+
+
+async def gather(fetch: Fetch, job_id: UUID) -> Report | None:
+    """The report of a job, or None when there is no such job. One statement: everything is as of the same moment."""
+    rows = await fetch(reports.find(str(job_id), incidents=MAX_INCIDENTS, lines=MAX_LINES, children=MAX_CHILDREN))
+    return derive(_facts(rows[0])) if rows else None
+
+
+def _facts(row: tuple[Any, ...]) -> Facts:
+    at, worker, progress, noted, log, children = row[_COLUMNS:]
+    listed = _list(children)
+    return Facts(
+        at=at,
+        job=JobStatus.from_row(row[:_COLUMNS]),
+        worker=worker,
+        noted=[_noted(item) for item in _list(noted)],
+        progress=_progress(*json.loads(progress)) if progress is not None else None,
+        log=[_line(*item) for item in _list(log)],
+        children=[Child(id=UUID(child), kind=kind, state=State(state)) for child, kind, state in listed[:MAX_CHILDREN]],
+        more_children=len(listed) > MAX_CHILDREN,
+    )
+
+
+def _list(text: str | None) -> list[Any]:
+    return [] if text is None else list(json.loads(text))
+
+
+def _progress(percent: Any, message: str | None, updated_at: str) -> Progress | None:
+    known = float(percent)  # PostgreSQL writes NaN as a text
+    return Progress(known, message, datetime.fromisoformat(updated_at)) if math.isfinite(known) else None
+
+
+def _noted(row: dict[str, Any]) -> Noted:
+    times = {name: _time(row[name]) for name in ("at", "started_at", "next_at")}
+    worker_id = UUID(row["worker_id"]) if row["worker_id"] else None
+    return Noted(**{**row, **times, "worker_id": worker_id})
+
+
+def _line(fence: int, kept_at: str, line: Any) -> LogLine:
+    """Lines are written by processes that may have crashed halfway: whatever is there is shown."""
+    given = line if isinstance(line, dict) else {"message": line}
+    extra = given.get("fields")
+    return LogLine(
+        at=_line_time(given.get("at")) or _time(kept_at),
+        level=str(given.get("level") or "info"),
+        message=_text(given.get("message")),
+        fields=extra if isinstance(extra, dict) else {},
+        fence=fence,
+    )
+
+
+def _text(given: Any) -> str:
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _line_time(text: Any) -> datetime | None:
+    """Told by the worker's clock; without an offset it cannot be placed."""
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else None

@@ -1,0 +1,82 @@
+"""A job as it stood when it was asked for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from tenure.model.states import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """A job as it stood when it was asked for."""
+
+    id: UUID
+    kind: str
+    queue: str
+    state: State
+    priority: int
+    capability: str | None
+    attempt: int
+    max_attempts: int
+    crashes: int
+    fence: int
+    worker_id: UUID | None
+    enqueued_at: datetime
+    run_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+    input: Any
+    output: Any
+    timeout: float | None
+    """Seconds, where this call said otherwise than its kind."""
+    key: str | None
+    parent_id: UUID | None
+    """The job whose handler handed this one in."""
+    enqueued_by: str | None
+    auth: Any
+    meta: Any
+
+    @staticmethod
+    def from_row(row: tuple[Any, ...]) -> JobStatus:
+        """`row` has the columns of find_job, JSON as text."""
+        values = dict(zip(_NAMES, row, strict=True))
+        values["state"] = State(values["state"])
+        for name in ("input", "output", "auth", "meta"):
+            values[name] = None if values[name] is None else json.loads(values[name])
+        return JobStatus(**values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, for programs that read."""
+        return {name: _plain(getattr(self, name)) for name in _NAMES}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job says it is."""
+
+    percent: float
+    message: str | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JobUpdate:
+    """One step of `handle.watch()`."""
+
+    status: JobStatus
+    progress: Progress | None
+
+
+_NAMES = [field.name for field in fields(JobStatus)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID | State) else value

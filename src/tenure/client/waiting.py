@@ -1,0 +1,69 @@
+"""Waiting for news of jobs: woken by their workers where words can be heard, by looking again where not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from tenure.pacing import Beat
+from tenure.store.listener import Listener
+from tenure.store.place import Place
+
+FIRST_LOOK, LONGEST_LOOK = 0.01, 5.0
+"""Seconds between two looks. Few at first: a job that was being settled just when we came is not announced to us. Then ever
+more, for those who cannot hear."""
+
+
+class News:
+    """Whether something was said about one job."""
+
+    def __init__(self) -> None:
+        self._said = asyncio.Event()
+        self._patience = FIRST_LOOK
+
+    def say(self) -> None:
+        self._said.set()
+
+    async def wait(self, longest: float) -> None:
+        """Until something is said or it is time to look again; at most `longest` seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, min(self._patience, longest))):
+                await self._said.wait()
+        self._patience = min(LONGEST_LOOK, 2 * self._patience)
+        self._said.clear()
+
+
+class Waiting:
+    def __init__(self, place: Place, say: Callable[[str], Awaitable[None]]) -> None:
+        self._listener = Listener(place, self._hear, say)
+        self._waiters: dict[str, set[News]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def on(self, job_id: str) -> AsyncIterator[News]:
+        if self._task is None:
+            self._task = asyncio.create_task(Beat("client listener", self._listener.turn).run())
+        news = News()
+        self._waiters.setdefault(job_id, set()).add(news)
+        try:
+            yield news
+        finally:
+            self._waiters[job_id].discard(news)
+            if not self._waiters[job_id]:
+                del self._waiters[job_id]
+
+    def _hear(self, word: str) -> None:
+        verb, _, job_id = word.partition(" ")
+        if not word:
+            for waiters in self._waiters.values():
+                for news in waiters:
+                    news.say()
+        elif verb in ("done", "moved"):
+            for news in self._waiters.get(job_id, ()):
+                news.say()
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])

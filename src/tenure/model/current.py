@@ -1,0 +1,23 @@
+"""Whose run the current code belongs to: known to all that a handler calls, in its own thread or task."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Protocol
+
+
+class Holder(Protocol):
+    """A run that holds its job under a claim."""
+
+    job_id: str
+    claim_id: str
+    queue: str
+    attempt: int
+    auth: str | None
+    worker_id: str
+
+    @property
+    def kind_name(self) -> str: ...
+
+
+current_run: ContextVar[Holder | None] = ContextVar("current_run", default=None)

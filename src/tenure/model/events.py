@@ -1,0 +1,161 @@
+"""What happens, as values: logs, metrics and tests subscribe, and the work does not know them.
+
+Subscribers are called in the process in which something happens. One that fails is reported and harms nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from tenure.model.errors import ConfigError
+from tenure.model.states import State
+
+log = logging.getLogger("tenure")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """The root: subscribe to it to hear everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnqueued(Event):
+    """Handed in by this process, and durable (in a transaction of the caller's: as soon as that commits)."""
+
+    job_id: UUID
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStarted(Event):
+    job_id: UUID
+    kind: str
+    queue: str
+    attempt: int
+    fence: int
+    worker_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettled(Event):
+    """The run's outcome is written: the job stands in `state` now."""
+
+    job_id: UUID
+    kind: str
+    queue: str
+    attempt: int
+    fence: int
+    worker_id: UUID
+    state: State
+    what: str
+    """completed, failed, canceled, timed_out, snoozed, handed_back, crashed."""
+    ran: float
+    """Seconds from the claim to the outcome."""
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLost(Event):
+    """The job is no longer this run's: whatever the run still wants to write is refused."""
+
+    job_id: UUID
+    kind: str
+    fence: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAbandoned(Event):
+    """The handler was told to end and did not: its slot is free again, and it runs on with no right to write anything."""
+
+    job_id: UUID
+    kind: str
+    fence: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStarted(Event):
+    worker_id: UUID
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStopped(Event):
+    worker_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDied(Event):
+    """A process ended without having been asked to."""
+
+    worker_id: UUID
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLeaseLost(Event):
+    """A worker's lease ran out or was taken away, and all its jobs with it."""
+
+    worker_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderElected(Event):
+    duty: str
+    term: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderDeposed(Event):
+    duty: str
+    term: int
+
+
+E = TypeVar("E", bound=Event)
+
+
+class Events:
+    """Who wants to know what."""
+
+    def __init__(self) -> None:
+        self._subscribers: list[tuple[tuple[type[Event], ...], Callable[[Any], object]]] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def subscribe(self, types: tuple[type[Event], ...], subscriber: Callable[[Any], object]) -> None:
+        for type_ in types:
+            if not (isinstance(type_, type) and issubclass(type_, Event)):
+                raise ConfigError(f"{type_!r} is no event: subscribe to classes such as JobSettled")
+        self._subscribers.append((types or (Event,), subscriber))
+
+    def wants(self, type_: type[Event]) -> bool:
+        """Whether anybody listens: if not, the event need not even be made."""
+        return any(issubclass(type_, types) for types, _ in self._subscribers)
+
+    def emit(self, event: Event) -> None:
+        for types, subscriber in self._subscribers:
+            if isinstance(event, types):
+                self._call(subscriber, event)
+
+    def _call(self, subscriber: Callable[[Any], object], event: Event) -> None:
+        try:
+            given = subscriber(event)
+            if inspect.isawaitable(given):
+                task = asyncio.ensure_future(_awaited(given, event))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        except Exception:
+            log.exception("a subscriber of %s failed", type(event).__name__)
+
+
+async def _awaited(given: Any, event: Event) -> None:
+    try:
+        await given
+    except Exception:
+        log.exception("a subscriber of %s failed", type(event).__name__)

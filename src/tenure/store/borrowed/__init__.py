@@ -1,0 +1,54 @@
+"""Connections that belong to the caller: our statements inside the caller's own transaction.
+
+`borrow(connection)` says how to run a `Query` there. Promises of this folder:
+
+- a statement joins the transaction it finds; only `commit` and `rollback` end one;
+- what the driver leaves behind after a failed statement stays as it is: the transaction is the caller's to mend;
+- errors of all drivers are told as a `Link` tells them;
+- no driver is imported that the caller does not use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenure.model.errors import ConfigError
+from tenure.store.borrowed.asyncpg_adapter import AsyncpgConnection
+from tenure.store.borrowed.base import Borrowed
+from tenure.store.borrowed.django_adapter import DjangoConnection
+from tenure.store.borrowed.psycopg_adapter import PsycopgAsyncConnection, PsycopgConnection
+from tenure.store.borrowed.sqlalchemy_adapter import AlchemyAsync, AlchemyConnection, AlchemySession
+
+__all__ = ["Borrowed", "borrow"]
+
+# By package and name, not by class: to have the class, its package would have to be imported.
+_KNOWN: dict[tuple[str, str], Callable[[Any], Borrowed]] = {
+    ("psycopg", "Connection"): PsycopgConnection,
+    ("psycopg", "AsyncConnection"): PsycopgAsyncConnection,
+    ("asyncpg", "Connection"): AsyncpgConnection,
+    ("asyncpg", "PoolConnectionProxy"): AsyncpgConnection,
+    ("sqlalchemy", "Session"): AlchemySession,
+    ("sqlalchemy", "scoped_session"): lambda scoped: AlchemySession(scoped()),
+    ("sqlalchemy", "Connection"): AlchemyConnection,
+    ("sqlalchemy", "AsyncSession"): lambda session: AlchemyAsync(session, AlchemySession),
+    ("sqlalchemy", "async_scoped_session"): lambda scoped: AlchemyAsync(scoped(), AlchemySession),
+    ("sqlalchemy", "AsyncConnection"): lambda connection: AlchemyAsync(connection, AlchemyConnection),
+    ("django", "BaseDatabaseWrapper"): DjangoConnection,
+    ("django", "ConnectionProxy"): DjangoConnection,
+}
+
+_UNDERSTOOD = (
+    "a psycopg Connection or AsyncConnection, "
+    "an asyncpg Connection, "
+    "a SQLAlchemy Session, scoped_session, AsyncSession, async_scoped_session, Connection or AsyncConnection, "
+    "or Django's django.db.connection or connections[alias]"
+)
+
+
+def borrow(connection: object) -> Borrowed:
+    for kind in type(connection).__mro__:
+        if adapter := _KNOWN.get((kind.__module__.partition(".")[0], kind.__name__)):
+            return adapter(connection)
+    kind = type(connection)
+    raise ConfigError(f"{kind.__module__}.{kind.__qualname__} is no connection to work through: pass {_UNDERSTOOD}")

@@ -1,0 +1,86 @@
+"""What every adapter can do, and the two halves that each of them needs only one of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NoReturn
+
+from tenure.model.errors import ConfigError
+from tenure.store.query import Query
+
+Rows = list[tuple[Any, ...]]
+
+
+class Borrowed(ABC):
+    is_async: ClassVar[bool]
+    """The connection can only be used with await."""
+
+    @abstractmethod
+    def fetch_sync(self, query: Query, schema: str) -> Rows:
+        """Runs the statement in the caller's transaction and gives all its rows."""
+
+    @abstractmethod
+    def begin_sync(self) -> None:
+        """Makes sure that a transaction is open."""
+
+    @abstractmethod
+    def commit_sync(self) -> None:
+        """Ends the transaction. Raises when an earlier error has aborted it: PostgreSQL would roll back and call it a commit."""
+
+    @abstractmethod
+    def rollback_sync(self) -> None:
+        """Ends the transaction. Says nothing when the connection is lost, for then it is rolled back already."""
+
+    @abstractmethod
+    async def fetch(self, query: Query, schema: str) -> Rows: ...
+
+    @abstractmethod
+    async def begin(self) -> None: ...
+
+    @abstractmethod
+    async def commit(self) -> None: ...
+
+    @abstractmethod
+    async def rollback(self) -> None: ...
+
+
+class Blocking(Borrowed):
+    """A synchronous connection: awaited, it works in place, as the caller's own statements on it do."""
+
+    is_async = False
+
+    async def fetch(self, query: Query, schema: str) -> Rows:
+        return self.fetch_sync(query, schema)
+
+    async def begin(self) -> None:
+        self.begin_sync()
+
+    async def commit(self) -> None:
+        self.commit_sync()
+
+    async def rollback(self) -> None:
+        self.rollback_sync()
+
+
+class Awaited(Borrowed):
+    """An asynchronous connection: there is no way to use it without await."""
+
+    is_async = True
+
+    def fetch_sync(self, query: Query, schema: str) -> Rows:
+        del query, schema
+        self._needs_await()
+
+    def begin_sync(self) -> None:
+        self._needs_await()
+
+    def commit_sync(self) -> None:
+        self._needs_await()
+
+    def rollback_sync(self) -> None:
+        self._needs_await()
+
+    def _needs_await(self) -> NoReturn:
+        raise ConfigError(
+            "this connection can only be used with await: use `await job.enqueue(...)` in a coroutine, or pass a synchronous one"
+        )

@@ -1,0 +1,94 @@
+"""Errors of any driver, told as a `Link` tells those of psycopg."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+from psycopg import errors
+
+from tenure.model.errors import StoreUnavailable, TenureError
+from tenure.store import faults
+
+
+def _never() -> bool:
+    return False
+
+
+@contextmanager
+def guarded(lost: Callable[[], bool] = _never) -> Iterator[None]:
+    """Around a statement of ours. `lost` says whether the connection is gone, where the driver's error does not."""
+    try:
+        yield
+    except Exception as error:
+        told = _outage(error, lost) or _fault(error)
+        if told is None:
+            raise
+        raise told from error
+
+
+@contextmanager
+def ending(lost: Callable[[], bool] = _never) -> Iterator[None]:
+    """Around a begin or commit. What it refuses is of the caller's doing and stays in the driver's words."""
+    try:
+        yield
+    except Exception as error:
+        told = _outage(error, lost)
+        if told is None:
+            raise
+        raise told from error
+
+
+@contextmanager
+def undoing(lost: Callable[[], bool] = _never) -> Iterator[None]:
+    """Around a rollback. With the connection the transaction is gone, too."""
+    with suppress(StoreUnavailable), ending(lost):
+        yield
+
+
+def _outage(error: Exception, lost: Callable[[], bool]) -> TenureError | None:
+    known = _in_terms_of_psycopg(error)
+    # SQLAlchemy asks the driver whether the connection is gone and keeps the answer.
+    if lost() or getattr(error, "connection_invalidated", False) or (known and faults.is_outage(known)):
+        return StoreUnavailable(f"PostgreSQL cannot be reached: {faults.words(known or error)}")
+    return None
+
+
+def _fault(error: Exception) -> TenureError | None:
+    known = _in_terms_of_psycopg(error)
+    if known and faults.is_poison(known):
+        return faults.Refused(faults.words(known), getattr(known, "sqlstate", None))
+    if known and faults.is_missing_schema(known):
+        return faults.schema_missing(known)
+    return None
+
+
+def _in_terms_of_psycopg(error: BaseException) -> BaseException | None:
+    """The error as our rules know it. The innermost speaks: those around it add the statement and its values to the words."""
+    for layer in reversed(list(_layers(error))):
+        if isinstance(layer, psycopg.Error | OSError):
+            return layer
+        state = getattr(layer, "sqlstate", None) or getattr(layer, "pgcode", None)
+        if isinstance(state, str):
+            return _stand_in(state, faults.words(layer))
+    return None
+
+
+def _layers(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it wraps, what that one wraps, and so on."""
+    seen: list[BaseException] = []
+    inner: object = error
+    while isinstance(inner, BaseException) and inner not in seen:
+        seen.append(inner)
+        yield inner
+        inner = getattr(inner, "orig", None) or inner.__cause__
+
+
+def _stand_in(state: str, words: str) -> psycopg.Error:
+    try:
+        error: psycopg.Error = errors.lookup(state)(words)
+    except KeyError:
+        error = psycopg.DatabaseError(words)
+    error.sqlstate = state
+    return error

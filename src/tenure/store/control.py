@@ -1,0 +1,115 @@
+"""The statements by which people, and the leader, look after jobs and queues, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from tenure.store.leases import Term
+from tenure.store.query import Query, array_literal
+
+# Deciding
+
+
+def cancel(
+    ids: Iterable[UUID],
+    *,
+    states: Iterable[str] | None = None,
+    error: str,
+    reason: str | None = None,
+    by: str | None = None,
+    now: datetime | None = None,
+) -> Query:
+    values = {
+        "ids": _ids(ids),
+        "states": None if states is None else array_literal(sorted(states)),
+        "error": error,
+        "reason": reason,
+        "by": by,
+        "now": now,
+    }
+    return Query("control/cancel_jobs", values)
+
+
+def retry(job_id: UUID, by: str | None) -> Query:
+    return Query("control/retry_job", {"id": str(job_id), "by": by})
+
+
+def retry_finished(job_id: UUID, new_id: UUID, by: str | None) -> Query:
+    return Query("control/retry_finished", {"id": str(job_id), "new_id": str(new_id), "by": by})
+
+
+def replay(ids: Iterable[UUID], *, input: str | None = None, priority: int | None = None, by: str | None = None) -> Query:  # noqa: A002
+    return Query("control/replay_jobs", {"ids": _ids(ids), "input": input, "priority": priority, "by": by})
+
+
+def delete(ids: Iterable[UUID], *, force: bool = False) -> Query:
+    return Query("control/delete_jobs", {"ids": _ids(ids), "force": force})
+
+
+def pause(queue: str, reason: str | None, by: str | None) -> Query:
+    return Query("control/pause_queue", {"queue": queue, "reason": reason, "by": by})
+
+
+def resume(queue: str) -> Query:
+    return Query("control/resume_queue", {"queue": queue})
+
+
+# Looking
+
+
+def count_live() -> Query:
+    return Query("control/count_live")
+
+
+def count_finished() -> Query:
+    return Query("control/count_finished")
+
+
+def find_queues() -> Query:
+    return Query("control/find_queues")
+
+
+def find_workers() -> Query:
+    return Query("control/find_workers")
+
+
+def find_leaders() -> Query:
+    return Query("control/find_leaders")
+
+
+def explain(job_id: UUID) -> Query:
+    return Query("control/explain_job", {"id": str(job_id)})
+
+
+# Caretaking, by the leader
+
+
+def merge_tallies(term: Term, *, limit: int) -> Query:
+    """Gives (holds, merged)."""
+    return Query("control/merge_tallies", {**_guard(term), "limit": limit})
+
+
+def clean_keys(term: Term, *, limit: int, after: tuple[str, str] | None = None) -> Query:
+    """Gives (holds, expired, freed, next kind, next key); give the last two as `after` the next time."""
+    kind, key = after or ("", "")
+    return Query("control/clean_keys", {**_guard(term), "limit": limit, "after_kind": kind, "after_key": key})
+
+
+def clean_traces(term: Term, *, limit: int, keep: float) -> Query:
+    """Gives (holds, progress, logs, incidents). `keep` is in seconds."""
+    return Query("control/clean_traces", {**_guard(term), "limit": limit, "keep": keep})
+
+
+def clean_counts(term: Term, *, limit: int, keep: float) -> Query:
+    """Gives (holds, watches, counters). `keep` is in seconds, no less than history is kept: a queue's kinds are found here."""
+    return Query("control/clean_counts", {**_guard(term), "limit": limit, "keep": keep})
+
+
+def _guard(term: Term) -> dict[str, object]:
+    return {"duty": term.duty, "holder": term.holder, "term": term.term, "ttl": term.ttl}
+
+
+def _ids(ids: Iterable[UUID]) -> str:
+    return array_literal([str(job_id) for job_id in ids])

@@ -1,0 +1,39 @@
+-- cancel_jobs: any live state -> canceled, for these jobs; where :states are given, only while they are in one of them.
+-- A row that somebody else holds at this moment is left alone: it is being claimed, settled or moved, and who came first wins.
+-- The claim is not kept: history must not say that this very run ended the job.
+-- Returns each job that was live: whether it is canceled now (if not, ask again), whether it ran, and whether somebody watches it.
+with found as materialized (
+    select j.place, j.id
+      from unnest(:ids::uuid[]) as i(id)
+     cross join lateral (
+        select j.ctid as place, j.id, j.state from tenure.jobs j where j.id = i.id limit 1 for update skip locked) j
+     where :states::text[] is null or j.state = any (:states::text[])),
+canceled as (
+    delete from tenure.jobs j
+     using found f
+     where j.ctid = f.place and j.id = f.id
+    returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
+kept as (
+    insert into tenure.history (id, worker_id, fence, enqueued_at, started_at, finished_at, attempt, max_attempts,
+           priority, crashes, state, kind, queue, capability, error, input, timeout, key, parent_id, enqueued_by, auth, meta)
+    select c.id, c.worker_id, c.fence, c.enqueued_at, c.started_at, c.ended_at, c.attempt, c.max_attempts,
+           c.priority, c.crashes, 'canceled', c.kind, c.queue, c.capability, :error::text, c.input, c.timeout, c.key, c.parent_id,
+           c.enqueued_by, c.auth, c.meta
+      from canceled c),
+noted as (
+    insert into tenure.incidents (job_id, at, what, attempt, fence, worker_id, started_at, by, error)
+    select c.id, c.ended_at, 'canceled', case when c.claim_id is not null then c.attempt end,
+           case when c.claim_id is not null then c.fence end, c.worker_id,
+           case when c.claim_id is not null then c.started_at end, :by::text, :reason::text
+      from canceled c),
+tallied as (
+    insert into tenure.tallies (queue, kind, what, jobs, waited, ran)
+    select c.queue, c.kind, 'canceled', count(*), sum(c.started_at - c.enqueued_at),
+           sum(c.ended_at - c.started_at) filter (where c.claim_id is not null)
+      from canceled c
+     group by c.queue, c.kind)
+select i.id, c.id is not null, c.claim_id is not null, exists (select from tenure.watches w where w.job_id = i.id)
+  from unnest(:ids::uuid[]) as i(id)
+  left join canceled c on c.id = i.id
+ cross join lateral (select j.state from tenure.jobs j where j.id = i.id limit 1) j
+ where c.id is not null or :states::text[] is null or j.state = any (:states::text[])

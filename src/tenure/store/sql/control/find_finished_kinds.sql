@@ -1,0 +1,8 @@
+-- find_finished_kinds: the kinds of which there are finished jobs, found from one to the next by the index.
+with recursive steps(kind) as (
+    select ''
+    union all
+    select (select h.kind from tenure.history h where h.kind > s.kind order by h.kind limit 1)
+      from steps s
+     where s.kind is not null)
+select s.kind from steps s where s.kind <> ''

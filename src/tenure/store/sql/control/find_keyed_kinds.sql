@@ -1,0 +1,8 @@
+-- find_keyed_kinds: the kinds that have keys, found from one to the next by the index.
+with recursive steps(kind) as (
+    select ''
+    union all
+    select (select k.kind from tenure.keys k where k.kind > s.kind order by k.kind limit 1)
+      from steps s
+     where s.kind is not null)
+select s.kind from steps s where s.kind <> ''

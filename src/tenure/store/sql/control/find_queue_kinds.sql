@@ -1,0 +1,4 @@
+-- find_queue_kinds: the kinds of which jobs of this queue have finished. Whoever writes history also tallies what it wrote.
+select c.kind from tenure.counters c where c.queue = :queue::text
+union
+select t.kind from tenure.tallies t where t.queue = :queue::text

@@ -1,0 +1,5 @@
+-- pause_queue: from now on nothing of this queue is claimed; what runs goes on. Paused again, it keeps the time of the first.
+insert into tenure.queues as q (name, paused_at, paused_by, pause_reason)
+values (:queue::text, clock_timestamp(), :by::text, :reason::text)
+on conflict (name) do update
+   set paused_at = coalesce(q.paused_at, excluded.paused_at), paused_by = excluded.paused_by, pause_reason = excluded.pause_reason

@@ -1,0 +1,5 @@
+-- resume_queue: the queue is claimed from again, and its workers look from the start. Returns it, if it was paused.
+update tenure.queues q
+   set paused_at = null, paused_by = null, pause_reason = null, returns = q.returns + 1
+ where q.name = :queue::text and q.paused_at is not null
+returning q.name

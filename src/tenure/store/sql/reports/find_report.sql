@@ -1,0 +1,46 @@
+-- find_report: one job with all that is known of its life, as of one moment. No row when there is no such job.
+--   :incidents, :lines  how many of them at most, the last ones
+--   :children           how many of them at most, and one more to tell that there are more
+-- The columns of find_job come first, then the clock, the process that holds or finished the job, and the lists as JSON.
+-- Lists are asked for as a range of a single id, in the order of an index: whatever the statistics say, any other way of
+-- reading them would have to sort, and costs more.
+select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
+       a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
+       a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text,
+       clock_timestamp(),
+       (select w.host || ':' || w.pid from tenure.workers w where w.id = a.worker_id),
+       (select json_build_array(p.percent, p.message, p.updated_at)::text from tenure.progress p where p.job_id = :id::uuid),
+       (select json_agg(i order by i.at, i.fence)::text
+          from (select i.at, i.what, i.attempt, i.fence, i.worker_id, i.started_at, i.next_at, i.by, i.error,
+                       (select w.host || ':' || w.pid from tenure.workers w where w.id = i.worker_id) as worker
+                  from tenure.incidents i
+                 where i.job_id >= :id::uuid and i.job_id <= :id::uuid
+                 order by i.job_id desc, i.at desc
+                 limit :incidents::integer) i),
+       (select json_agg(json_build_array(l.fence, l.at, l.line) order by l.fence, l.first_line, l.place)::text
+          from (select c.fence, c.first_line, c.at, e.line, e.place
+                  from (select l.fence, l.first_line, l.at, l.lines
+                          from tenure.logs l
+                         where l.job_id >= :id::uuid and l.job_id <= :id::uuid
+                         order by l.job_id desc, l.fence desc, l.first_line desc
+                         limit :lines::integer) c
+                 cross join lateral jsonb_array_elements(c.lines) with ordinality as e(line, place)
+                 order by c.fence desc, c.first_line desc, e.place desc
+                 limit :lines::integer) l),
+       (select json_agg(json_build_array(c.id, c.kind, c.state) order by c.id)::text
+          from (select c.id, c.kind, c.state
+                  from ((select j.id, j.kind, j.state
+                           from tenure.jobs j
+                          where j.parent_id >= :id::uuid and j.parent_id <= :id::uuid
+                          order by j.parent_id
+                          limit :children::integer + 1)
+                        union all
+                        (select h.id, h.kind, h.state
+                           from tenure.history h
+                          where h.parent_id >= :id::uuid and h.parent_id <= :id::uuid
+                          order by h.parent_id
+                          limit :children::integer + 1)) c
+                 order by c.id
+                 limit :children::integer + 1) c)
+  from tenure.all_jobs a
+ where a.id = :id::uuid

@@ -1,0 +1,249 @@
+"""The process of a cell: runs one handler at a time for its worker. Started by the worker, never by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import importlib
+import json
+import os
+import queue
+import runpy
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from tenure.logs import set_up_logging
+from tenure.model.current import current_run
+from tenure.model.errors import ConfigError, InvalidInput, LeaseLost
+from tenure.model.kinds import Kind, Registry
+from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
+from tenure.model.payloads import clean_text, describe_exception
+from tenure.store.place import Place
+from tenure.worker import settlements
+from tenure.worker.calling import call_plain, on_loop
+from tenure.worker.context import Context
+from tenure.worker.resources import Resources
+from tenure.worker.runs import Run
+from tenure.worker.settlements import Settlement
+from tenure.worker.signals import Aborted
+from tenure.worker.transactions import take, take_open
+
+_PR_SET_PDEATHSIG = 1
+_THREADS = 4  # connections a single handler may hold at once
+
+
+def main() -> None:
+    line = Line(socket.socket(fileno=int(sys.argv[1])))
+    die_with(int(sys.argv[2]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the worker decides
+    signal.signal(signal.SIGTERM, line.on_sigterm)
+    set_up_logging()
+    hello = line.next()
+    sys.path[:] = hello["path"]
+    desk = CellDesk(line, Resources(Place(**hello["place"]), _THREADS))
+    while True:
+        _serve(desk, line.next()["run"])
+
+
+def die_with(parent: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)  # it died before we asked
+
+
+class Line:
+    """Messages to and from the worker. A thread reads, so that an abort arrives while the handler computes."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._file = end.makefile("rwb")
+        self._lock = threading.RLock()
+        self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._flushed = threading.Event()
+        self.run: Run | None = None
+        threading.Thread(target=self._read, daemon=True, name="tenure line").start()
+
+    def send(self, **message: Any) -> None:
+        with self._lock:
+            self._file.write(json.dumps(message).encode() + b"\n")
+            self._file.flush()
+
+    def next(self) -> dict[str, Any]:
+        return self._messages.get()
+
+    def flush(self) -> None:
+        """Returns when the worker has written all that was said."""
+        self._flushed.clear()
+        self.send(flush=True)
+        self._flushed.wait()
+
+    def on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
+        """Between two steps of a plain handler: the abort reaches it as an exception, and its clean-up runs."""
+        run = self.run
+        if run is None:
+            os._exit(0)
+        if run.abort_reason is None:
+            run.signal.abort("shutdown")
+        raise Aborted(run.abort_reason or "shutdown")
+
+    def _read(self) -> None:
+        for message in self._lines():
+            match message:
+                case {"abort": reason}:
+                    if self.run is not None:
+                        self.run.signal.abort(reason)
+                case {"flushed": _}:
+                    self._flushed.set()
+                case _:
+                    self._messages.put(message)
+        os._exit(0)  # the worker is gone, and our claim with it
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        for line in self._file:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
+
+
+class CellDesk:
+    def __init__(self, line: Line, resources: Resources) -> None:
+        self.resources = resources
+        self._line = line
+
+    @property
+    def line(self) -> Line:
+        return self._line
+
+    def progress(self, run: Run, percent: float, message: str | None) -> None:  # noqa: ARG002 - one run at a time
+        self._line.send(progress=[percent, message])
+
+    def alive(self, run: Run) -> None:  # noqa: ARG002
+        self._line.send(alive=True)
+
+    def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:  # noqa: ARG002
+        from tenure.worker.notes import plain  # noqa: PLC0415 - only for handlers that log
+
+        self._line.send(say=[level, message, {name: plain(value) for name, value in fields.items()}])
+
+    async def flush(self, run: Run) -> None:
+        await asyncio.to_thread(self.flush_sync, run)
+
+    def flush_sync(self, run: Run) -> None:  # noqa: ARG002
+        self._line.flush()
+
+    def settled(self, settlement: Settlement, *, watched: bool) -> None:
+        told = {name: getattr(settlement, name) for name in ("finishing", "text", "state", "what", "error", "delayed")}
+        self._line.send(settled={"settlement": told, "watched": watched})
+
+
+def _serve(desk: CellDesk, job: dict[str, Any]) -> None:
+    line = desk.line
+    try:
+        kind = find_kind(job["module"], job["main"], job["kind"], desk.resources.place)
+        run = Run(kind, tuple(job["row"]), job["claim_id"], job["worker_id"])
+    except BaseException as error:  # noqa: BLE001 - whatever user code raises while it is imported
+        line.send(**_failure(None, error))
+        return
+    line.run = run
+    try:
+        answer = _answer(desk, run)
+    finally:
+        line.run = None
+    line.send(**answer)
+    if run.signal.aborted:
+        os._exit(0)  # what the handler left behind after an abort is not worth trusting
+
+
+def _answer(desk: CellDesk, run: Run) -> dict[str, Any]:
+    current_run.set(run)
+    ctx = Context(run, desk)
+    try:
+        result = asyncio.run(_call_async(ctx, desk)) if run.kind.signature.is_async else _call_plain(ctx, desk)
+        if isinstance(result, Outcome):
+            return _outcome(result, raised=False)
+        return {"output": run.kind.output.encode(result).decode()}
+    except Outcome as outcome:
+        return _outcome(outcome, raised=True)
+    except Aborted as aborted:
+        return {"aborted": aborted.reason}
+    except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the process
+        return _failure(run, error)
+
+
+def _call_plain(ctx: Context, desk: CellDesk) -> Any:
+    run = ctx._run  # noqa: SLF001
+    try:
+        result = call_plain(ctx)
+        if run.transaction is not None:
+            desk.flush_sync(run)
+            settlement = settlements.of_result(run, result)
+            _conclude(desk, settlement, take_open(run).commit_sync(settlement))
+    except BaseException:
+        if (transaction := take(run)) is not None:
+            transaction.rollback_sync()
+        raise
+    return result
+
+
+async def _call_async(ctx: Context, desk: CellDesk) -> Any:
+    run = ctx._run  # noqa: SLF001
+    try:
+        result = await on_loop(ctx)
+        if run.transaction is not None:
+            await desk.flush(run)
+            settlement = settlements.of_result(run, result)
+            _conclude(desk, settlement, await take_open(run).commit(settlement))
+    except BaseException:
+        if (transaction := take(run)) is not None:
+            await transaction.rollback()
+        raise
+    finally:
+        await desk.resources.close()  # its pools belong to this handler's loop
+        desk.resources = Resources(desk.resources.place, _THREADS)
+    return result
+
+
+def _conclude(desk: CellDesk, settlement: Settlement, watched: bool | None) -> None:
+    if watched is None:
+        raise LeaseLost(settlement.run.job_uuid, "taken_by_another_worker")
+    desk.settled(settlement, watched=watched)
+
+
+def _outcome(outcome: Outcome, *, raised: bool) -> dict[str, Any]:
+    name: str
+    value: object
+    match outcome:
+        case Snooze():
+            name, value = "snooze", outcome.delay.total_seconds()
+        case Fail():
+            name, value = "fail", outcome.reason
+        case Cancel():
+            name, value = "cancel", outcome.reason
+        case _:
+            return _failure(None, TypeError(f"{type(outcome).__name__} is not an outcome that Tenure knows"))
+    return {"outcome": name, "value": value, "raised": raised}
+
+
+def _failure(run: Run | None, error: BaseException) -> dict[str, Any]:
+    text = describe_exception(error)
+    wanted = run is None or (run.kind.retry.wants(error) and not isinstance(error, InvalidInput))
+    return {"error": text, "last": clean_text(text.strip().splitlines()[-1]), "wanted": wanted}
+
+
+def find_kind(module: str, main: str | None, name: str, place: Place) -> Kind:
+    """Imports the module that defines the job, finds the job in it, and tells its app where the worker's database is."""
+    names = runpy.run_path(main, run_name="__tenure_main__") if main else vars(importlib.import_module(module))
+    for value in names.values():
+        kinds = getattr(getattr(value, "_door", None), "kinds", None)  # both apps and jobs have one
+        if isinstance(kinds, Registry) and name in kinds:
+            kinds.configure(dsn=place.dsn, schema=place.schema, pooled=place.pooled, listen_dsn=place.listen_dsn)
+            return kinds[name]
+    raise ConfigError(f"module {module} defines no job {name!r} at its top level, so no other process can find it: move it there")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""Processes of their own for handlers that compute: one job at a time each, started when needed, replaced when worn.
+
+A cell's death is the crash of its one job and nobody else's. It is told to end by its signal and SIGTERM, and killed if it
+does not; it ends by itself when its worker is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tenure.model.kinds import Kind
+from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
+from tenure.store.place import Place
+from tenure.worker.calling import ABORT_PATIENCE
+from tenure.worker.context import Context
+from tenure.worker.desks import LoopDesk
+from tenure.worker.runs import Run
+from tenure.worker.settlements import ProcessDied, RemoteError, Settlement
+from tenure.worker.signals import Aborted
+from tenure.worker.wire import Message, Wire
+
+log = logging.getLogger("tenure")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSettings:
+    max_tasks: int = 100
+    """Jobs that a process runs before it is replaced: whatever leaks, leaks for so long only."""
+
+    memory_mb: int | None = None
+    """A process that holds more is killed, and its job has crashed. None: no limit."""
+
+
+class Cell:
+    """One process, as its worker sees it."""
+
+    def __init__(self) -> None:
+        self.tasks = 0
+        self.run: Run | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def spawn(self, place: Place) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "tenure.worker.cell",
+                str(theirs.fileno()),
+                str(os.getpid()),
+                pass_fds=[theirs.fileno()],
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+        self._wire = await Wire.over(ours)
+        self._inbox = self._wire.messages()
+        self._wire.send(place=asdict(place), path=sys.path)
+
+    def send(self, **message: Any) -> None:
+        self._wire.send(**message)
+
+    async def receive(self) -> Message | None:
+        return await anext(self._inbox, None)
+
+    @property
+    def dead(self) -> bool:
+        return self._process.returncode is not None
+
+    async def cause(self) -> str:
+        """How it died."""
+        code = await self._process.wait()
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    def signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def end(self, reason: str) -> None:
+        """Told, then asked, then made to."""
+        self._wire.send(abort=reason)
+        self.signal(signal.SIGTERM)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ABORT_PATIENCE):
+                await self._process.wait()
+        await self.kill()
+
+    async def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        await self._process.wait()
+        self._wire.close()
+
+    def memory_mb(self) -> float:
+        """What it holds in memory; 0 where that cannot be read."""
+        try:
+            with open(f"/proc/{self.pid}/statm") as statm:  # noqa: PTH123 - a virtual file, read often
+                return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
+
+class Cells:
+    def __init__(self, place: Place, settings: CellSettings, desk: LoopDesk) -> None:
+        self._place = place
+        self._settings = settings
+        self._idle: list[Cell] = []
+        self._busy: set[Cell] = set()
+        self._overfed: set[Cell] = set()
+        self._desk = desk
+
+    async def run(self, ctx: Context) -> Any:
+        """The handler's result, or what it raised. Raises `ProcessDied` when its process did."""
+        run = ctx._run  # noqa: SLF001
+        cell = await self._take()
+        cell.run = run
+        try:
+            cell.send(run=_described(run))
+            result = await self._conversation(cell, run)
+        except asyncio.CancelledError:
+            await cell.end(run.abort_reason or "error")
+            raise
+        finally:
+            self._busy.discard(cell)
+            await self._give(cell)
+        return result
+
+    async def _take(self) -> Cell:
+        while self._idle:
+            cell = self._idle.pop()
+            if not cell.dead:
+                self._busy.add(cell)
+                return cell
+        cell = Cell()
+        self._busy.add(cell)
+        await cell.spawn(self._place)
+        return cell
+
+    async def _give(self, cell: Cell) -> None:
+        cell.run = None
+        cell.tasks += 1
+        worn = cell.tasks >= self._settings.max_tasks or self._too_big(cell)
+        if cell.dead or worn or cell in self._overfed:
+            self._overfed.discard(cell)
+            await cell.kill()
+        else:
+            self._idle.append(cell)
+
+    async def _conversation(self, cell: Cell, run: Run) -> Any:
+        while (message := await cell.receive()) is not None:
+            match message:
+                case {"progress": [percent, text]}:
+                    self._desk.progress(run, percent, text)
+                case {"alive": _}:
+                    self._desk.alive(run)
+                case {"say": [level, text, fields]}:
+                    self._desk.say(run, level, text, fields)
+                case {"flush": _}:
+                    await self._desk.flush(run)
+                    cell.send(flushed=True)
+                case {"settled": told}:
+                    run.settled = True
+                    self._desk.settled(Settlement(run, **told["settlement"]), watched=told["watched"])
+                case _:
+                    return _result(run.kind, message)
+        if cell in self._overfed:
+            await cell.kill()
+            raise ProcessDied(f"it held more than {self._settings.memory_mb} MB")
+        raise ProcessDied(await cell.cause())
+
+    def watch(self) -> None:
+        """Now and then: a process that grew too large is killed under its job."""
+        for cell in self._busy:
+            if cell not in self._overfed and self._too_big(cell):
+                log.error("process %d holds more than %d MB and is killed", cell.pid, self._settings.memory_mb)
+                self._overfed.add(cell)
+                cell.signal(signal.SIGKILL)
+
+    def _too_big(self, cell: Cell) -> bool:
+        return self._settings.memory_mb is not None and cell.memory_mb() > self._settings.memory_mb
+
+    async def close(self) -> None:
+        cells = [*self._idle, *self._busy]
+        self._idle.clear()
+        for cell in cells:
+            await cell.kill()
+
+
+def _described(run: Run) -> Message:
+    """What the other process needs to make the same run."""
+    fn = run.kind.fn
+    main = getattr(sys.modules.get("__main__"), "__file__", None) if fn.__module__ == "__main__" else None
+    return {
+        "module": fn.__module__,
+        "main": main,
+        "kind": run.kind.name,
+        "row": [
+            run.job_id, run.kind.name, run.queue, 0, 0, run.attempt, run.max_attempts, run.crashes, run.fence, run.input,
+            run.timeout, run.auth, run.meta,
+        ],
+        "claim_id": run.claim_id,
+        "worker_id": run.worker_id,
+    }  # fmt: skip
+
+
+def _result(kind: Kind, message: Message) -> Any:
+    outcomes: dict[str, Callable[[Any], Outcome]] = {"snooze": Snooze, "fail": Fail, "cancel": Cancel}
+    match message:
+        case {"output": text}:
+            return kind.output.decode(text)
+        case {"outcome": name, "value": value, "raised": raised}:
+            outcome = outcomes[name](value)
+            if raised:
+                raise outcome
+            return outcome
+        case {"aborted": reason}:
+            raise Aborted(reason)
+        case {"error": text, "last": last, "wanted": wanted}:
+            raise RemoteError(last, text, wanted=wanted)
+    raise ProcessDied(f"it said what nobody understands: {message}")

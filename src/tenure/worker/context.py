@@ -1,0 +1,200 @@
+"""What a handler is told about its run, and what it can do in it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tenure.worker.runs import Run
+from tenure.worker.signals import Signal
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from tenure.worker.desks import Desk
+    from tenure.worker.transactions import TransactionBlock
+
+NOT_SET = object()
+
+
+class Context:
+    """What a handler is told about its run. Ask for it with a parameter annotated `Context`."""
+
+    __slots__ = ("_desk", "_log", "_output", "_run")
+
+    def __init__(self, run: Run, desk: Desk) -> None:
+        self._run = run
+        self._desk = desk
+        self._log: JobLog | None = None
+        self._output: Any = NOT_SET
+
+    @property
+    def job_id(self) -> UUID:
+        return self._run.job_uuid
+
+    @property
+    def kind(self) -> str:
+        return self._run.kind.name
+
+    @property
+    def queue(self) -> str:
+        return self._run.queue
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first; crashes and snoozes do not count."""
+        return self._run.attempt
+
+    @property
+    def max_attempts(self) -> int:
+        return self._run.max_attempts
+
+    @property
+    def fence(self) -> int:
+        """Grows with every claim of this job. Hand it to other stores, so that they can refuse an older run."""
+        return self._run.fence
+
+    @property
+    def worker_id(self) -> UUID:
+        return UUID(self._run.worker_id)
+
+    @property
+    def is_retry(self) -> bool:
+        return self._run.attempt > 1
+
+    @property
+    def is_last_attempt(self) -> bool:
+        return self._run.attempt >= self._run.max_attempts
+
+    @property
+    def signal(self) -> Signal:
+        """Tells when this run is over before it is done, and why."""
+        return self._run.signal
+
+    @property
+    def input(self) -> Any:
+        """The job's input as plain JSON values; the handler itself gets it typed, as its arguments."""
+        return json.loads(self._run.input)
+
+    @property
+    def auth(self) -> Any:
+        """On whose behalf the job was handed in: what `using(auth=...)` was given."""
+        return None if self._run.auth is None else json.loads(self._run.auth)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What `using(meta=...)` was given."""
+        return {} if self._run.meta is None else json.loads(self._run.meta)
+
+    # Telling
+
+    def progress(self, percent: float, message: str | None = None) -> None:
+        """How far the job is, 0 to 100. Never waits: the latest word is written soon, and always before the outcome."""
+        percent = float(percent)
+        if not 0 <= percent <= 100:
+            raise ValueError(f"progress is a percentage from 0 to 100, not {percent}")
+        self._desk.progress(self._run, percent, message)
+
+    def heartbeat(self) -> None:
+        """Still alive: extends the lease of a kind that has one of its own. Raises `Aborted` when the run is over."""
+        self._run.signal.check()
+        self._desk.alive(self._run)
+
+    @property
+    def log(self) -> JobLog:
+        """Lines that are logged with the job's context and kept with the job: the last 200 of each run."""
+        if self._log is None:
+            self._log = JobLog(self._run, self._desk)
+        return self._log
+
+    # Doing
+
+    def db(self) -> Database:
+        """A pooled connection to Tenure's database: `async with ctx.db() as conn` (in plain functions `with`). Committed when
+        the block ends well. In an atomic job it is the job's own transaction."""
+        return Database(self)
+
+    def transaction(self, session: object | None = None) -> TransactionBlock:
+        """What is written in this block and that the job is done commit together, or not at all.
+
+        Without a session: a connection of Tenure's own; all is committed with the handler's result, when it has returned.
+        With a psycopg or asyncpg connection or an SQLAlchemy session or connection: committed when the block ends; say
+        `set_output` inside it to have the output in the same transaction.
+        """
+        from tenure.worker.transactions import TransactionBlock  # noqa: PLC0415 - brings the store
+
+        return TransactionBlock(self._run, self._desk, session, lambda: None if self._output is NOT_SET else self._output)
+
+    def set_output(self, output: Any) -> None:
+        """The job's output, for a transaction that ends before the handler returns."""
+        self._output = output
+
+    def http(self) -> httpx2.AsyncClient:
+        """One HTTP client for all handlers of this process (extra `http`)."""
+        return self._desk.resources.http()
+
+    def http_sync(self) -> httpx2.Client:
+        return self._desk.resources.http_sync()
+
+
+class Database:
+    """A pooled connection for as long as its block lasts."""
+
+    __slots__ = ("_block", "_context")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._block: Any = None
+
+    async def __aenter__(self) -> Any:
+        context = self._context
+        block: AbstractAsyncContextManager[Any]
+        block = context.transaction() if context._run.transaction else context._desk.resources.pools.connection()  # noqa: SLF001
+        self._block = block
+        return await block.__aenter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._block.__aexit__(kind, error, trace)
+
+    def __enter__(self) -> Any:
+        context = self._context
+        block: AbstractContextManager[Any]
+        block = context.transaction() if context._run.transaction else context._desk.resources.pools.connection_sync()  # noqa: SLF001
+        self._block = block
+        return block.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._block.__exit__(kind, error, trace)
+
+
+class JobLog:
+    """`ctx.log.info("sent", to=address)`: a message and fields."""
+
+    __slots__ = ("_desk", "_run")
+
+    _logger = logging.getLogger("tenure.job")
+
+    def __init__(self, run: Run, desk: Desk) -> None:
+        self._run = run
+        self._desk = desk
+
+    def debug(self, message: object, **fields: Any) -> None:
+        self._say(logging.DEBUG, message, fields)
+
+    def info(self, message: object, **fields: Any) -> None:
+        self._say(logging.INFO, message, fields)
+
+    def warning(self, message: object, **fields: Any) -> None:
+        self._say(logging.WARNING, message, fields)
+
+    def error(self, message: object, **fields: Any) -> None:
+        self._say(logging.ERROR, message, fields)
+
+    def _say(self, level: int, message: object, fields: dict[str, Any]) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, "%s", message, extra={"fields": fields} if fields else None)
+        self._desk.say(self._run, logging.getLevelName(level).lower(), str(message), fields)

@@ -1,0 +1,289 @@
+"""The slots of a worker: what runs here, how it is called, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from tenure.model.errors import StoreUnavailable
+from tenure.model.events import Events, JobSettled, JobStarted, RunAbandoned, RunLost
+from tenure.model.kinds import Registry
+from tenure.model.outcomes import Outcome
+from tenure.model.states import State
+from tenure.store import jobs
+from tenure.store.link import Link
+from tenure.worker import settlements
+from tenure.worker.calling import Caller
+from tenure.worker.cells import Cells, CellSettings
+from tenure.worker.context import Context
+from tenure.worker.desks import LoopDesk
+from tenure.worker.notes import Notes
+from tenure.worker.resources import Resources
+from tenure.worker.runs import Run
+from tenure.worker.settlements import Settlement
+from tenure.worker.settler import Settler
+from tenure.worker.signals import Aborted, AbortReason
+from tenure.worker.transactions import take, take_open
+
+log = logging.getLogger("tenure")
+
+MOST_ABANDONED = 50
+"""Threads and coroutines that were told to end and did not. With more of them a process is worn out and wants replacing."""
+
+FLUSH_PATIENCE = 5.0
+"""Seconds that the last outcomes may take at the end. What cannot be written then comes back by the lease."""
+
+CLOSE_PATIENCE = 1.0
+
+
+class Slots:
+    def __init__(
+        self,
+        link: Link,
+        kinds: Registry,
+        concurrency: int,
+        cells: CellSettings,
+        *,
+        tell: Callable[[str], None],
+        freed: Callable[[], None],
+        doubt: Callable[[list[Run]], None],
+        worn_out: Callable[[], None],
+        events: Events,
+    ) -> None:
+        """`freed()` is called when a slot is free or an outcome is safe, `doubt(runs)` when runs may not be ours any more."""
+        self._link = link
+        self._tell = tell
+        self._freed = freed
+        self._worn_out = worn_out
+        self._events = events
+        self.notes = Notes(link, watched=lambda job_id: tell(f"moved {job_id}"), lost=doubt)
+        self.settler = Settler(link, self._on_settled, self._on_lost, self.notes.flush)
+        # Threads are started as needed; abandoned ones must not keep the others waiting.
+        self._threads = ThreadPoolExecutor(concurrency + MOST_ABANDONED, thread_name_prefix="tenure")
+        self._resources = Resources(link.place, concurrency)
+        self._desk = LoopDesk(self.notes, self._resources, self._on_settled)
+        self.cells = Cells(link.place, cells, self._desk)
+        self._caller = Caller(kinds, self._threads, self.cells)
+        self.runs: dict[str, Run] = {}
+        """By job, the newest run of each."""
+        self._stale: set[Run] = set()
+        self._abandoned: set[Run] = set()
+        self._emptied = asyncio.Event()
+        self._patience: asyncio.Timeout | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.runs) + len(self._stale)
+
+    def all(self) -> list[Run]:
+        return [*self.runs.values(), *self._stale]
+
+    # The end
+
+    async def drained(self, seconds: float) -> None:
+        """Returns when nothing runs any more, or after so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds) as self._patience:
+                while self.count:
+                    self._emptied.clear()
+                    await self._emptied.wait()
+        self._patience = None
+
+    def hurry(self) -> None:
+        """Ends a waiting that is under way."""
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time())
+
+    def abort_all(self, reason: AbortReason) -> None:
+        for run in self.all():
+            run.abort(reason)
+
+    def hand_back_all(self) -> None:
+        for run in self.all():
+            # A transaction that is just being committed decides itself; others may be not ours to hand back.
+            self._close(run, settlements.handed_back(run) if run.abort_reason == "shutdown" else None)
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(FLUSH_PATIENCE):
+                await self.settler.flush()
+        except (StoreUnavailable, TimeoutError):
+            log.warning("%d outcomes could not be written at the end; these jobs will run again", self.settler.backlog)
+        await self.cells.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_PATIENCE):
+                await self._resources.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # Running
+
+    def start(self, run: Run) -> None:
+        if (older := self.runs.get(run.job_id)) is not None:
+            # It let its own lease run out, and the job was given to us a second time.
+            self._stale.add(older)
+            older.abort("taken_by_another_worker")
+        self.runs[run.job_id] = run
+        run.task = asyncio.create_task(self._execute(run))
+        if self._events.wants(JobStarted):
+            self._events.emit(JobStarted(**names_of(run), queue=run.queue, attempt=run.attempt, worker_id=UUID(run.worker_id)))
+
+    async def _execute(self, run: Run) -> None:
+        settlement: Settlement | None
+        try:
+            ctx = Context(run, self._desk)
+            settlement = settlements.of_result(run, await self._caller.call(ctx))
+            if run.transaction is not None:
+                settlement = await self._commit(run, settlement)
+            elif run.settled:
+                await self._add_output(run, settlement)
+        except Outcome as outcome:
+            settlement = settlements.of_outcome(run, outcome)
+        except (asyncio.CancelledError, Aborted) as error:
+            if run.abort_reason is None and run.torn_down:
+                raise
+            settlement = self._of_abort(run, error)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
+            if run.settled:
+                log.warning("job %s was completed by its own transaction, and then its handler raised %r", run.job_id, error)
+            settlement = settlements.of_error(run, error)
+        if run.transaction is not None:
+            await self._roll_back(run)
+        self._close(run, settlement)
+
+    def _of_abort(self, run: Run, error: BaseException) -> Settlement | None:
+        match run.abort_reason:
+            case "timeout":
+                return settlements.of_timeout(run)
+            case "shutdown":
+                return settlements.handed_back(run)
+            case None:
+                return settlements.of_error(run, error)
+            case _:
+                return None  # not ours any more: nothing to write
+
+    def _close(self, run: Run, settlement: Settlement | None) -> None:
+        """The run is over: its outcome is to be written, unless that happened already or is not ours to do."""
+        if not run.settled:
+            run.settled = True
+            if settlement is not None:
+                self.settler.add(settlement)
+        self._forget(run)
+
+    def _forget(self, run: Run) -> None:
+        if run in self._stale:
+            self._stale.discard(run)
+        elif self.runs.get(run.job_id) is run:
+            del self.runs[run.job_id]
+        else:
+            return
+        if run.thread is not None and not run.thread.done():
+            self._abandon_thread(run, run.thread)
+        if not self.count:
+            self._emptied.set()
+        self._freed()
+
+    # The handler's own transaction
+
+    async def _commit(self, run: Run, settlement: Settlement) -> Settlement | None:
+        """Settles the job in the handler's transaction. Gives what is still to be written: nothing, if that went well."""
+        run.closing = True  # from here on the database decides, and nobody else
+        await self.notes.flush([run])
+        try:
+            watched = await take_open(run).commit(settlement, self._threads)
+        except StoreUnavailable as error:
+            failed = settlements.of_error(run, error)
+            failed.unsure = True
+            return failed
+        run.settled = True
+        if watched is None:
+            self._on_lost(settlement)
+        else:
+            self._on_settled(settlement, watched)
+        return None
+
+    async def _roll_back(self, run: Run) -> None:
+        transaction = take(run)
+        if transaction is not None:
+            with suppress(Exception):  # a connection that is broken has rolled back already
+                await transaction.rollback(self._threads)
+
+    async def _add_output(self, run: Run, settlement: Settlement) -> None:
+        """The handler settled its job in a session of its own, and returned a result after that."""
+        output = json.loads(settlement.text).get("output")
+        if output is not None:
+            try:
+                await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, json.dumps(output)))
+            except StoreUnavailable:
+                log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
+
+    # Those who do not listen
+
+    def abandon(self, run: Run) -> None:
+        """A coroutine that was cancelled and goes on: it keeps no slot, and nothing of what it writes will count."""
+        assert run.task is not None
+        self._report_abandoned(run)
+        self._abandoned.add(run)
+        run.task.add_done_callback(lambda _: self._abandoned.discard(run))
+        self._close(run, self._of_abort(run, asyncio.CancelledError()))
+
+    def _abandon_thread(self, run: Run, thread: Future[Any]) -> None:
+        self._report_abandoned(run)
+        self._abandoned.add(run)
+        thread.add_done_callback(lambda _: self._abandoned.discard(run))
+
+    def _report_abandoned(self, run: Run) -> None:
+        reason = run.abort_reason or "error"
+        log.error(
+            "job %s (%s, fence %d) was told to end (%s) and did not: it is left to itself, and nothing it writes will count",
+            run.job_id,
+            run.kind.name,
+            run.fence,
+            reason,
+        )
+        self._events.emit(RunAbandoned(**names_of(run), reason=reason))
+        if len(self._abandoned) >= MOST_ABANDONED:
+            log.critical("%d handlers did not end when told: this process is worn out", len(self._abandoned))
+            self._worn_out()
+
+    # Settling
+
+    def _on_settled(self, settlement: Settlement, watched: bool) -> None:
+        if settlement.delayed:
+            self._tell("due")
+        if watched:
+            self._tell(f"done {settlement.run.job_id}")
+        self._freed()
+        if self._events.wants(JobSettled):
+            self._events.emit(_settled_event(settlement))
+
+    def _on_lost(self, settlement: Settlement) -> None:
+        run = settlement.run
+        log.warning("job %s (%s, fence %d): its lease was lost, so its outcome was refused", run.job_id, run.kind.name, run.fence)
+        self._events.emit(RunLost(**names_of(run), reason=run.abort_reason or "taken_by_another_worker"))
+
+
+def names_of(run: Run) -> dict[str, Any]:
+    return {"job_id": run.job_uuid, "kind": run.kind.name, "fence": run.fence}
+
+
+def _settled_event(settlement: Settlement) -> JobSettled:
+    run = settlement.run
+    return JobSettled(
+        **names_of(run),
+        queue=run.queue,
+        attempt=run.attempt,
+        worker_id=UUID(run.worker_id),
+        state=State(settlement.state),
+        what=settlement.what,
+        ran=time.monotonic() - run.started,
+        error=settlement.error,
+    )

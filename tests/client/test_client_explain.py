@@ -1,0 +1,259 @@
+"""Why is this job not running? A judgement of facts, and the facts of a real database."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from tenure import Tenure
+from tenure.client.explain import judge
+from tenure.client.facts import Facts
+from tenure.client.status import JobStatus
+from tenure.model.errors import ConfigError, JobNotFound
+from tenure.model.states import State
+from tenure.store import jobs, workers
+from tenure.store.workers import Registration
+from tests.store.desk import Desk
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+JOB = JobStatus(
+    id=UUID(int=7),
+    kind="send",
+    queue="mail",
+    state=State.PENDING,
+    priority=50,
+    capability=None,
+    attempt=0,
+    max_attempts=3,
+    crashes=0,
+    fence=0,
+    worker_id=None,
+    enqueued_at=NOW - timedelta(hours=1),
+    run_at=None,
+    started_at=None,
+    finished_at=None,
+    error=None,
+    input={},
+    output=None,
+    timeout=None,
+    key=None,
+    parent_id=None,
+    enqueued_by=None,
+    auth=None,
+    meta=None,
+)
+READY = Facts(job=JOB, now=NOW)
+TRACE = "Traceback (most recent call last):\n  File x\nValueError: no such user"
+
+
+def of(state: str, **fields) -> Facts:
+    return replace(READY, job=replace(JOB, state=State(state), **fields))
+
+
+# Facts, the codes in their order, and what must be said.
+VERDICTS = {
+    "nothing stands in its way": (READY, ["ready"], "1 worker is ready"),
+    "completed": (of("completed", finished_at=NOW), ["finished"], "completed since 2026-01-02 03:04:05.*retry"),
+    "failed": (of("failed", finished_at=NOW, error=TRACE), ["finished"], "ValueError: no such user"),
+    "canceled": (of("canceled", finished_at=NOW, error="canceled by anna"), ["finished"], "canceled by anna"),
+    "dead letter": (
+        of("dead_letter", attempt=3, crashes=1, error=TRACE),
+        ["dead_letter"],
+        "3 attempts and 1 crashes: ValueError: no such user; .*replay",
+    ),
+    "dead letter without an error": (of("dead_letter"), ["dead_letter"], "no error was kept"),
+    "scheduled": (of("scheduled", run_at=NOW + timedelta(minutes=90)), ["not_due"], "scheduled in 1h 30m, at .*retry"),
+    "retry": (
+        of("retry", run_at=NOW + timedelta(seconds=10), error=TRACE),
+        ["not_due"],
+        r"retried \(ValueError: no such user\) in 10s",
+    ),
+    "due": (of("retry", run_at=NOW - timedelta(seconds=1)), ["due"], "about to become pending"),
+    "due, but nobody promotes": (
+        replace(of("scheduled", run_at=NOW), stager=False),
+        ["due", "no_stager"],
+        "the stager has no holder; start a worker",
+    ),
+    "scheduled and paused": (
+        replace(of("scheduled", run_at=NOW + timedelta(hours=1)), paused_at=NOW),
+        ["not_due", "paused"],
+        "is paused",
+    ),
+    "blocked": (of("blocked"), ["blocked"], "blocked by other jobs"),
+    "waiting": (of("waiting"), ["waiting"], "waits for"),
+    "paused": (
+        replace(READY, paused_at=NOW, paused_by="anna", pause_reason="upgrade"),
+        ["paused"],
+        r"'mail' is paused since 2026-01-02 03:04:05.* by anna \(upgrade\); resume",
+    ),
+    "paused, and nobody there": (
+        replace(READY, paused_at=NOW, workers=0, for_queue=0, for_kind=0, for_capability=0),
+        ["paused", "no_worker"],
+        "",
+    ),
+    "no worker": (
+        replace(READY, workers=0, for_queue=0, for_kind=0, for_capability=0),
+        ["no_worker"],
+        "no worker is alive; start",
+    ),
+    "no worker for its queue": (
+        replace(READY, workers=3, for_queue=0, for_kind=0, for_capability=0),
+        ["no_worker_for_queue"],
+        "3 workers are alive, but none serves queue 'mail'; start",
+    ),
+    "no worker for its kind": (
+        replace(READY, workers=3, for_queue=2, for_kind=0, for_capability=0),
+        ["no_worker_for_kind"],
+        "2 workers are serving queue 'mail', but none knows kind 'send'; start",
+    ),
+    "no worker for its capability": (
+        replace(of("pending", capability="gpu"), for_capability=0),
+        ["no_worker_for_capability"],
+        "none has capability 'gpu'; start",
+    ),
+    "all slots busy": (replace(READY, slots=20, held=20), ["busy"], r"taken \(20 of 20\); wait, or start more"),
+    "one ahead": (replace(READY, ahead=1), ["ahead"], "^1 job is ahead of it in queue 'mail'"),
+    "many ahead": (replace(READY, ahead=1000, slots=2, held=2), ["busy", "ahead"], "1000 or more jobs are ahead"),
+    "suspect": (of("pending", crashes=2), ["suspect"], "2 crashes, so it waits for a process of its own"),
+    "running": (
+        replace(
+            of("running", worker_id=UUID(int=9), started_at=NOW, attempt=2),
+            host="moon",
+            pid=42,
+            lease_expires_at=NOW + timedelta(seconds=12),
+        ),
+        ["running"],
+        r"by worker [0-]+9 \(process 42 on moon\), since 2026.*attempt 2 of 3; its lease holds for 12s",
+    ),
+    "running under a lease that ran out": (
+        replace(of("running", worker_id=UUID(int=9), started_at=NOW), lease_expires_at=NOW - timedelta(seconds=1)),
+        ["running"],
+        "has run out",
+    ),
+    "claimed": (of("claimed", worker_id=UUID(int=9), started_at=NOW), ["running"], "about to run"),
+}
+
+
+@pytest.mark.parametrize(("facts", "codes", "told"), VERDICTS.values(), ids=VERDICTS)
+def test_judgement(facts, codes, told):
+    reasons = judge(facts)
+    assert [reason.code for reason in reasons] == codes
+    assert any(re.search(told, reason.text) for reason in reasons), reasons
+
+
+@pytest.mark.parametrize("state", State)
+def test_there_is_an_answer_for_every_state(state):
+    assert judge(of(state, finished_at=None))
+
+
+# Facts of a real database
+
+
+def hire(
+    desk: Desk, *, queues: list[str], kinds: list[str], capabilities: list[str] | None = None, ttl: float = 60.0, slots: int = 2
+):
+    registration = Registration(
+        id=str(uuid4()),
+        supervisor_id=str(uuid4()),
+        host="moon",
+        pid=42,
+        queues=queues,
+        kinds=kinds,
+        capabilities=capabilities or [],
+        concurrency=slots,
+        version="0",
+    )
+    desk.run(workers.register(registration, ttl))
+    return registration.id
+
+
+async def codes(client, job_id: str) -> list[str]:
+    return [reason.code for reason in (await client.explain(job_id)).reasons]
+
+
+async def test_what_is_missing_is_named_until_nothing_is(client, desk):
+    [job_id] = desk.enqueue({"capability": "gpu"})
+    assert await codes(client, job_id) == ["no_worker"]
+    hire(desk, queues=["default"], kinds=["work"], capabilities=["gpu"], ttl=-1)
+    assert await codes(client, job_id) == ["no_worker"], "a worker whose lease ran out is none"
+    hire(desk, queues=["mail"], kinds=["work"], capabilities=["gpu"])
+    assert await codes(client, job_id) == ["no_worker_for_queue"]
+    hire(desk, queues=["default"], kinds=["other"], capabilities=["gpu"])
+    assert await codes(client, job_id) == ["no_worker_for_kind"]
+    hire(desk, queues=["default"], kinds=["work"])
+    assert await codes(client, job_id) == ["no_worker_for_capability"]
+    worker = hire(desk, queues=["default", "mail"], kinds=["work", "other"], capabilities=["gpu"])
+    assert await codes(client, job_id) == ["ready"]
+    await client.pause("default", reason="upgrade", by="anna")
+    assert await codes(client, job_id) == ["paused"]
+    await client.resume("default")
+    desk.condemn(worker)
+    assert await codes(client, job_id) == ["no_worker_for_capability"]
+
+
+async def test_slots_and_the_jobs_ahead_are_counted(client, desk):
+    worker = hire(desk, queues=["default"], kinds=["work"])
+    desk.enqueue({}, {})
+    desk.claim(worker)
+    ids = desk.enqueue(*[{} for _ in range(1200)])
+    early, late = ids[3], ids[-1]
+    urgent = desk.enqueue({"priority": 90})[0]
+    desk.enqueue({"queue": "mail", "priority": 100})
+    assert await codes(client, urgent) == ["busy"]
+    explanation = await client.explain(early)
+    assert [reason.code for reason in explanation.reasons] == ["busy", "ahead"]
+    assert "(2 of 2)" in explanation.reasons[0].text
+    assert explanation.reasons[1].text.startswith("4 jobs are ahead")
+    assert "1000 or more" in (await client.explain(late)).reasons[1].text
+
+
+async def test_a_running_job_tells_by_whom(client, desk):
+    worker = hire(desk, queues=["default"], kinds=["work"])
+    [job_id] = desk.enqueue({})
+    desk.claim(worker)
+    explanation = await client.explain(job_id)
+    assert (explanation.running, explanation.job.id) == (True, UUID(job_id))
+    assert f"worker {worker} (process 42 on moon)" in explanation.reasons[0].text
+    assert "its lease holds for" in explanation.reasons[0].text
+    assert explanation.to_json()["reasons"][0]["code"] == "running"
+
+
+async def test_a_job_for_later_tells_when_and_whether_anybody_looks(client, desk):
+    hire(desk, queues=["default"], kinds=["work"])
+    [job_id] = desk.enqueue({"delay": 3600})
+    assert await codes(client, job_id) == ["not_due", "no_stager"]
+    desk.term("stager")
+    assert await codes(client, job_id) == ["not_due"]
+    desk.end_term("stager")
+    desk.sql("update tenure.jobs set run_at = now() - interval '1 minute'")
+    assert await codes(client, job_id) == ["due", "no_stager"]
+
+
+async def test_suspects_dead_letters_and_finished_jobs(client, desk):
+    worker = hire(desk, queues=["default"], kinds=["work"])
+    suspect, dead, done = desk.enqueue({"priority": 100}, {"queue": "a"}, {"queue": "b"})
+    desk.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
+    desk.sql("update tenure.jobs set state = 'dead_letter', error = 'boom' where id = %s", dead)
+    desk.run(jobs.finish(desk.claim(worker, queues=["b"]).outcomes()))
+    assert await codes(client, suspect) == ["suspect"]
+    assert "boom" in (await client.explain(dead)).reasons[0].text
+    explanation = await client.explain(done)
+    assert ([reason.code for reason in explanation.reasons], explanation.running) == (["finished"], False)
+
+
+async def test_a_job_that_is_not_there_cannot_be_explained(client):
+    with pytest.raises(JobNotFound):
+        await client.explain(uuid4())
+    with pytest.raises(ConfigError):
+        await client.explain("x")
+
+
+def test_code_without_a_loop_is_told_too(dsn, desk):
+    app = Tenure(dsn)
+    [job_id] = desk.enqueue({})
+    assert app.client().explain_sync(job_id).reasons[0].code == "no_worker"
+    app._portal.close()

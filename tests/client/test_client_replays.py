@@ -1,0 +1,244 @@
+"""Running jobs again: at once, from the start, or as new ones; and nothing is lost by a mistake."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+
+from tenure import Tenure
+from tenure.client.patience import NotPossible
+from tenure.model.errors import ConfigError, InvalidInput, InvalidPayload, JobNotFound
+from tenure.store import jobs
+from tests.client.eavesdropping import asks, heard
+from tests.store.desk import Desk
+from tests.waiting import until
+
+
+def bury(desk: Desk, count: int = 1, **more) -> list[str]:
+    """Dead letters, after two attempts and with an error."""
+    ids = desk.enqueue(*[{"max_attempts": 2, **more} for _ in range(count)])
+    desk.sql(
+        "update tenure.jobs set state = 'dead_letter', attempt = 2, crashes = 1, fence = 2, error = 'boom', position = 0"
+        " where id = any(%s::uuid[])",
+        ids,
+    )
+    return ids
+
+
+def finish(desk: Desk, job_id: str, state: str = "completed") -> None:
+    claim = desk.claim(desk.worker(queues=["mail"]), queues=["default", "mail"], capabilities=["gpu"])
+    assert claim.ids == [job_id]
+    desk.run(jobs.finish(claim.outcomes(state=state)))
+
+
+# One job
+
+
+async def test_a_job_that_waits_for_its_time_is_run_at_once_behind_the_others(client, desk, other):
+    scheduled, _pending = desk.enqueue({"delay": 600}, {})
+    retried = desk.enqueue({"delay": 600})[0]
+    desk.sql("update tenure.jobs set state = 'retry', attempt = 2, error = 'boom' where id = %s", retried)
+    other.sql("listen tenure")
+    assert await client.retry(scheduled, by="anna") == UUID(scheduled)
+    assert await client.retry(retried) == UUID(retried)
+    assert desk.sql("select state, run_at, attempt from tenure.jobs order by position") == [
+        ("pending", None, 0),
+        ("pending", None, 0),
+        ("pending", None, 2),
+    ]
+    assert desk.sql("select job_id::text, what, attempt, by from tenure.incidents order by at") == [
+        (scheduled, "retried", 0, "anna"),
+        (retried, "retried", 2, None),
+    ]
+    assert await heard(other, 1) == {"jobs default"}
+
+
+async def test_a_dead_letter_begins_anew(client, desk):
+    [job_id] = bury(desk)
+    assert await client.retry(job_id) == UUID(job_id)
+    job = desk.job(job_id)
+    assert (job["state"], job["attempt"], job["crashes"], job["error"], job["fence"]) == ("pending", 0, 0, "boom", 2)
+    assert desk.claim(desk.worker()).ids == [job_id]
+
+
+async def test_a_pending_job_stays_as_it_is(client, desk):
+    [job_id] = desk.enqueue({})
+    before = desk.sql("select j.*, j.ctid from tenure.jobs j")
+    assert await client.retry(job_id) == UUID(job_id)
+    assert desk.sql("select j.*, j.ctid from tenure.jobs j") == before
+    assert desk.sql("select count(*) from tenure.incidents") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("state", "told"), [("running", "cancel it first"), ("claimed", "wait"), ("blocked", "blocked by"), ("waiting", "waits for")]
+)
+async def test_what_cannot_be_retried_is_refused_with_the_way_out(client, desk, state, told):
+    [job_id] = desk.enqueue({})
+    claim = uuid4() if state in ("running", "claimed") else None
+    desk.sql("update tenure.jobs set state = %s, claim_id = %s", state, claim)
+    with pytest.raises(NotPossible, match=told) as caught:
+        await client.retry(job_id)
+    assert caught.value.ids == [UUID(job_id)]
+    assert desk.job(job_id)["state"] == state
+
+
+@pytest.mark.parametrize("state", ["completed", "failed", "canceled"])
+async def test_of_a_finished_job_a_new_one_is_made(client, desk, other, state):
+    given = {
+        "queue": "mail",
+        "priority": 70,
+        "capability": "gpu",
+        "max_attempts": 9,
+        "timeout": 12.5,
+        "input": {"key": None, "claim": [1.50, None]},
+        "auth": {"user": 1},
+        "meta": {"a": 1},
+        "key": "k",
+    }
+    [job_id] = desk.enqueue(given)
+    finish(desk, job_id, state)
+    old = desk.job(job_id)
+    other.sql("listen tenure")
+    new_id = await client.retry(job_id, by="anna")
+    new = desk.job(str(new_id))
+    assert new_id != UUID(job_id)
+    same = ("kind", "queue", "priority", "capability", "max_attempts", "timeout", "input", "auth")
+    assert {name: new[name] for name in same} == {name: old[name] for name in same}
+    assert (new["state"], new["attempt"], new["key"], new["enqueued_by"]) == ("pending", 0, None, "anna")
+    assert new["meta"] == {"a": 1, "retry_of": job_id}
+    assert desk.job(job_id) == old
+    assert desk.sql("select job_id::text, what, by from tenure.incidents") == [(job_id, "retried", "anna")]
+    assert await heard(other, 1) == {"jobs mail"}
+
+
+async def test_the_least_of_a_job_can_be_retried_too(client, desk):
+    [job_id] = desk.enqueue({})
+    finish(desk, job_id)
+    new = desk.job(str(await client.retry(job_id)))
+    assert (new["input"], new["auth"], new["meta"]) == ({}, None, {"retry_of": job_id})
+
+
+async def test_a_job_that_is_gone_cannot_be_retried(client):
+    with pytest.raises(JobNotFound):
+        await client.retry(uuid4())
+
+
+async def test_a_retry_waits_for_whoever_holds_the_job_just_now(client, desk, other):
+    [job_id] = bury(desk)
+    asked = asks(client)
+    with other.connection.transaction():
+        other.sql("select from tenure.jobs for update")
+        retrying = asyncio.create_task(client.retry(job_id))
+        await until(lambda: len(asked) >= 2)
+    assert await retrying == UUID(job_id)
+    assert desk.job(job_id)["state"] == "pending"
+
+
+async def test_a_position_is_taken_after_the_transaction_has_its_number(client, desk):
+    """Workers rely on it: below the floor nothing may appear."""
+    [job_id] = bury(desk)
+    await client.retry(job_id)
+    [(xid, position)] = desk.sql("select xmin::text::bigint, position from tenure.jobs")
+    claim = desk.claim(desk.worker(), kinds=["other"])
+    assert (claim.signals.position, claim.signals.xmin > xid) == (position, True)
+
+
+# Dead letters
+
+
+async def test_dead_letters_are_replayed_in_bulk_the_oldest_first(client, desk, other):
+    ids = bury(desk, 1100)
+    [alive] = desk.enqueue({})
+    other.sql("listen tenure")
+    assert await client.replay(*reversed(ids), alive, uuid4(), ids[0], by="anna") == 1100
+    assert [str(row[0]) for row in desk.sql("select id from tenure.jobs order by position")] == [alive, *sorted(ids)]
+    assert desk.sql("select distinct state, attempt, crashes from tenure.jobs") == [("pending", 0, 0)]
+    assert desk.sql("select what, attempt, fence, by, count(*) from tenure.incidents group by 1, 2, 3, 4") == [
+        ("replayed", 2, 2, "anna", 1100)
+    ]
+    assert await heard(other, 1) == {"jobs default"}
+    assert await client.replay(*ids) == 0
+
+
+async def test_input_and_priority_may_be_changed(client, desk):
+    [job_id] = bury(desk, input={"a": 1})
+    assert await client.replay(job_id, input={"b": 2}, priority="critical") == 1
+    assert (desk.job(job_id)["input"], desk.job(job_id)["priority"]) == ({"b": 2}, 100)
+    [other] = bury(desk, input={"a": 1})
+    assert await client.replay(other, input=None) == 1
+    assert (desk.job(other)["input"], desk.job(other)["priority"]) == (None, 50)
+
+
+async def test_input_that_does_not_fit_the_kind_is_refused_and_nothing_is_lost(app, client, desk):
+    @app.job
+    async def work(n: int) -> None: ...
+
+    ids = bury(desk, 600, input={"n": 1})
+    before = desk.sql("select * from tenure.jobs order by id")
+    for wrong in ({"n": "x"}, {"m": 1}, [], None):
+        with pytest.raises(InvalidInput, match="'work'"):
+            await client.replay(*ids, input=wrong)
+        with pytest.raises(InvalidInput):
+            await client.replay_all(kind="work", new_input=wrong)
+    for unkept in ({"n": float("nan")}, {"n": "\0"}, {"n": object()}):
+        with pytest.raises(InvalidPayload):
+            await client.replay(*ids, input=unkept)
+    with pytest.raises(ConfigError, match="priority"):
+        await client.replay(*ids, priority="hi")
+    assert desk.sql("select * from tenure.jobs order by id") == before
+    assert await client.replay(*ids, input={"n": 2}) == 600
+
+
+async def test_one_job_whose_kind_does_not_take_the_input_keeps_all_from_being_replayed(app, client, desk):
+    @app.job
+    async def work(n: int) -> None: ...
+
+    @app.job
+    async def toil(m: int) -> None: ...
+
+    ids = [*bury(desk, kind="work"), *bury(desk, kind="toil"), *bury(desk, kind="unknown")]
+    with pytest.raises(InvalidInput, match="'toil'"):
+        await client.replay(*ids, input={"n": 1})
+    assert desk.sql("select distinct state from tenure.jobs") == [("dead_letter",)]
+    assert await client.replay(ids[0], ids[2], input={"n": 1}) == 2
+
+
+async def test_all_that_fit_are_replayed(client, desk):
+    mail = bury(desk, 700, queue="mail")
+    rest = bury(desk, 5)
+    assert await client.replay_all(queue="mail", new_priority=80) == 700
+    assert [str(row[0]) for row in desk.sql("select id from tenure.jobs where state = 'pending' order by position")] == sorted(
+        mail
+    )
+    assert desk.sql("select distinct priority from tenure.jobs where state = 'pending'") == [(80,)]
+    assert await client.replay_all() == 5
+    assert await client.replay_all(state="dead_letter") == 0
+    assert desk.job(rest[0])["state"] == "pending"
+
+
+async def test_replaying_all_is_for_dead_letters_and_input_for_one_kind(client):
+    with pytest.raises(ConfigError, match="dead letters only"):
+        await client.replay_all(state="failed")
+    with pytest.raises(ConfigError, match="needs kind="):
+        await client.replay_all(queue="mail", new_input={})
+
+
+async def test_of_two_who_replay_the_same_jobs_each_is_replayed_once(dsn, client, desk):
+    ids = bury(desk, 300)
+    rival = Tenure(dsn)
+    counts = await asyncio.gather(client.replay(*ids), rival.client().replay(*ids))
+    await rival.close()
+    assert sum(counts) == 300
+    assert desk.sql("select count(*) from tenure.incidents") == [(300,)]
+
+
+def test_code_without_a_loop_replays_too(dsn, desk):
+    app = Tenure(dsn)
+    first, second, third = bury(desk, 3)
+    assert app.client().replay_sync(first) == 1
+    assert app.client().retry_sync(second) == UUID(second)
+    assert app.client().replay_all_sync() == 1
+    assert desk.job(third)["state"] == "pending"
+    app._portal.close()

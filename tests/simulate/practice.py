@@ -1,0 +1,55 @@
+"""The catalogue on a real worker: hand in, wait until nothing is left to do, look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from tenure import Call
+from tenure.simulate.catalogue import app
+from tests.waiting import until
+from tests.worker.serving import serving
+
+FINAL = ["completed", "failed", "canceled", "dead_letter"]
+
+
+@contextmanager
+def practising_on(dsn: str) -> Iterator[None]:
+    """The catalogue's app is one for all: for a while it finds this database, as do the processes that its worker starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TENURE_DSN", dsn)
+        app.__dict__.pop("settings", None)
+        try:
+            yield
+        finally:
+            app._portal.close()
+            app.__dict__.pop("settings", None)
+
+
+async def run_all(dsn: str, calls: Iterable[Call[Any]], *, within: float, concurrency: int = 20) -> list[SimpleNamespace]:
+    """Runs these calls to their ends on a worker in this process, and gives every job there is then."""
+    async with serving(app, concurrency=concurrency):
+        await app.enqueue_many(calls)
+        try:
+            await until(lambda: unfinished(dsn), is_={}, within=within)
+        finally:
+            await app.close()
+    return found(dsn)
+
+
+def unfinished(dsn: str) -> dict[str, int]:
+    """How many jobs of which kind are not at their end."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        rows = connection.execute("select kind, count(*) from tenure.all_jobs where state <> all(%s) group by 1", [FINAL])
+        return dict(rows.fetchall())
+
+
+def found(dsn: str) -> list[SimpleNamespace]:
+    with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as connection:
+        return [SimpleNamespace(**row) for row in connection.execute("select * from tenure.all_jobs order by id")]

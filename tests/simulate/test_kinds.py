@@ -1,0 +1,91 @@
+"""Every kind on a real worker, twice with the same input: it ends as foretold, and both times alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+
+from tenure.simulate.catalogue import JOBS
+from tenure.simulate.expectations import check
+from tenure.simulate.kinds_handing_on import TABLE
+from tests.simulate.inputs import ALL_KINDS, ONLY_UNDER_A_SUPERVISOR, input_of
+from tests.simulate.practice import found, run_all
+
+IN_THIS_PROCESS = [kind for kind in ALL_KINDS if kind != ONLY_UNDER_A_SUPERVISOR]
+PATIENCE = 60.0
+Ask = Callable[..., list[tuple[Any, ...]]]
+
+
+@pytest.fixture(scope="module")
+def jobs(practice_dsn: str) -> dict[str, list[SimpleNamespace]]:
+    """All kinds at once, on one worker. What has not ended in time is found as it is: its own test tells."""
+    calls = [JOBS[kind].call(**input_of(kind)) for kind in IN_THIS_PROCESS for _ in range(2)]
+    try:
+        everything = asyncio.run(run_all(practice_dsn, calls, within=PATIENCE))
+    except AssertionError:
+        everything = found(practice_dsn)
+    by_kind = defaultdict(list)
+    for job in everything:
+        by_kind[job.kind].append(job)
+    return by_kind
+
+
+@pytest.fixture(scope="module")
+def ask(practice_dsn: str, jobs: object) -> Ask:
+    def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with psycopg.connect(practice_dsn, autocommit=True) as connection:
+            return connection.execute(statement, values or None).fetchall()
+
+    return run
+
+
+@pytest.mark.parametrize("kind", IN_THIS_PROCESS)
+def test_a_kind_ends_as_foretold(kind, jobs):
+    everything = [job for of_kind in jobs.values() for job in of_kind]
+    assert [str(surprise) for surprise in check(everything) if surprise.kind == kind] == []
+
+
+@pytest.mark.parametrize("kind", IN_THIS_PROCESS)
+def test_the_same_input_ends_the_same_way(kind, jobs):
+    def end(job: SimpleNamespace) -> tuple[Any, ...]:
+        return job.state, job.attempt, job.crashes, job.output, (job.error or "").strip().rpartition("\n")[2]
+
+    alike = [job for job in jobs[kind] if job.parent_id is None]
+    assert len(alike) == (1 if kind == "keyed" else 2)
+    assert end(alike[0]) == end(alike[-1])
+
+
+def test_a_key_stands_for_one_job(jobs):
+    assert [job.key for job in jobs["keyed"]] == ["order 1"]
+
+
+def test_what_is_written_with_a_job_is_written_once(jobs, ask):
+    for kind in ("atomic_write", "atomic_in_thread"):
+        for job in jobs[kind]:
+            assert ask(f"select attempt, seed from {TABLE} where job_id = %s", job.id) == [(2, 7)]
+
+
+def test_progress_is_there_to_the_last_step(jobs, ask):
+    for kind in ("progress_steps", "progress_in_thread", "progress_in_process"):
+        for job in jobs[kind]:
+            assert ask("select percent, message from tenure.progress where job_id = %s", job.id) == [(100.0, "step 10 of 10")]
+
+
+def test_log_lines_are_there_to_the_last_line(jobs, ask):
+    for job in jobs["logs_lines"]:
+        assert ask("select max(last_line) - min(first_line) + 1 from tenure.logs where job_id = %s", job.id) == [(21,)]
+
+
+def test_rungs_have_the_priority_they_were_given(jobs):
+    given = {(job.input["priority"], job.priority) for job in jobs["rung"] if job.parent_id is not None}
+    assert given == {("critical", 100), ("high", 75), ("normal", 50), ("low", 25), ("background", 0)}
+
+
+def test_a_chain_has_all_its_links(jobs):
+    assert sorted(job.input.get("links", 3) for job in jobs["chained"]) == [1, 1, 2, 2, 3, 3]

@@ -1,0 +1,71 @@
+"""The statements by which people move jobs make legal moves only, and lists share one set of filters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+import tenure
+from tenure.model.states import HELD, LIVE, State, may_move
+from tenure.store import control
+from tenure.store.query import Query
+from tests.store.desk import Desk
+
+FOLDER = Path(tenure.__file__).parent / "store" / "sql" / "control"
+
+VERBS: dict[str, Callable[[UUID], Query]] = {
+    "cancel": lambda job_id: control.cancel([job_id], error="canceled"),
+    "retry": lambda job_id: control.retry(job_id, None),
+    "replay": lambda job_id: control.replay([job_id]),
+}
+
+
+def put(desk: Desk, state: State) -> UUID:
+    job_id = uuid4()
+    claim = uuid4() if state in HELD else None
+    desk.sql(
+        "insert into tenure.jobs (id, kind, state, claim_id, run_at) values (%s, 'work', %s, %s, now())",
+        job_id,
+        state.value,
+        claim,
+    )
+    return job_id
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_move_is_legal(desk, verb):
+    moves = set()
+    for before in sorted(LIVE):
+        job_id = put(desk, before)
+        desk.run(VERBS[verb](job_id))
+        moves.add((before, State(desk.job(str(job_id))["state"])))
+    made = {(before, after) for before, after in moves if before != after}
+    assert {move for move in made if not may_move(*move)} == set()
+    assert {before for before, _ in made} == {
+        "cancel": LIVE,
+        "retry": {State.RETRY, State.SCHEDULED, State.DEAD_LETTER},
+        "replay": {State.DEAD_LETTER},
+    }[verb]
+
+
+def test_all_lists_have_the_same_filters():
+    blocks = {}
+    for path in FOLDER.glob("list_*.sql"):
+        [block] = re.findall(r"\(:states::text\[\] is null or .*?x\.input @> :input::jsonb\)", path.read_text("utf-8"), re.DOTALL)
+        blocks[path.stem] = re.sub(r"\s+", " ", block)
+    assert len(blocks) == 10
+    assert len(set(blocks.values())) == 1
+
+
+def test_jobs_are_found_with_the_same_columns_everywhere():
+    columns = {
+        name: re.sub(
+            r"\s+", " ", re.search(r"select (a\.id, .*?a\.meta::text)", (FOLDER / name).read_text("utf-8"), re.DOTALL)[1]
+        )
+        for name in ("find_jobs.sql", "explain_job.sql", "../jobs/find_job.sql")
+    }
+    assert len(set(columns.values())) == 1
