@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 from uuid import UUID
 
 from benchmarks.jobs import workload
 from benchmarks.server import Probe, Server
 from benchmarks.workers import Worker
+from tenure import Call, Tenure
 
 POLL = 0.01  # seconds; the look is one probe of the primary key
 TAIL = 5_000  # more than all children can have in flight when the last job is gone
 SETTLE = 0.5  # seconds between the enqueue and the start, for the enqueuer to be gone
 PATIENCE = 180.0
 BULK = 50_000
+
+HandIn = Callable[[str, int], Coroutine[Any, Any, list[UUID]]]
+"""Makes so many jobs in the database of that DSN and gives their ids in order."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,14 @@ class Drain:
 async def hand_in(dsn: str, count: int) -> list[UUID]:
     """No-op jobs by the product's own bulk call; their ids in order."""
     work = workload(dsn)
+    return await hand_in_all(work.app, work.calls(count))
+
+
+async def hand_in_all(app: Tenure, calls: Iterator[Call[Any]]) -> list[UUID]:
     ids: list[UUID] = []
-    for first in range(0, count, BULK):
-        handles = await work.app.enqueue_many(work.calls(min(BULK, count - first)))
+    while handles := await app.enqueue_many(islice(calls, BULK)):
         ids += [handle.id for handle in handles]
-    await work.app.close()
+    await app.close()
     return ids
 
 
@@ -59,13 +69,13 @@ def measure_alone(server: Server, count: int, *, children: int, concurrency: int
         return drained, server.commits(dsn) - drained.commits_before
 
 
-def measure(server: Server, dsn: str, worker: Worker, count: int) -> Drain:
+def measure(server: Server, dsn: str, worker: Worker, count: int, handing_in: HandIn = hand_in) -> Drain:
     """Whatever else is in the database stays there."""
     _pause(dsn)
     with Probe(dsn) as probe:
         mark = probe.one("select clock_timestamp()")
     server.checkpoint()
-    ids = asyncio.run(hand_in(dsn, count))
+    ids = asyncio.run(handing_in(dsn, count))
     time.sleep(SETTLE)
     commits = server.commits(dsn)
     wal, worker_cpu, server_cpu = server.wal(), worker.cpu(), server.cpu()
@@ -97,7 +107,7 @@ def await_gone(probe: Probe, worker: Worker, ids: list[UUID]) -> None:
 
 def _seconds(probe: Probe, count: int, mark: object) -> float:
     statement = """select count(*), extract(epoch from max(finished_at) - min(started_at))::float8
-                     from tenure.history where kind = 'noop' and enqueued_at >= %s"""
+                     from tenure.history where enqueued_at >= %s"""
     [(finished, seconds)] = probe.rows(statement, mark)
     if finished != count:
         raise RuntimeError(f"{count} jobs were handed in, but history has {finished}")

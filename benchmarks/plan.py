@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from benchmarks import burdens, ceiling, drain, enqueue, idle, wakeup
+from benchmarks import burdens, ceiling, drain, enqueue, idle, listing, results, stock, telling, typed, wakeup
 from benchmarks.figures import Figures
 from benchmarks.noise import Noise
 from benchmarks.progress import Steps
 from benchmarks.server import Server
 from benchmarks.sizes import Sizes
 
-NEEDS = {"c": "a", "e": "ac", "f": "ac", "g": "ac"}
+NEEDS = {"c": "a", "e": "ac", "f": "ac", "g": "ac", "i": "ac"}
 BURDENS = {
     "scheduled": ("scheduled jobs", burdens.SCHEDULED),
     "finished": ("finished jobs", burdens.FINISHED),
@@ -54,21 +54,28 @@ class Bench:
         if "f" in self.letters:
             for key, (title, statement) in BURDENS.items():
                 yield f"(f) making {self._count(key):,} {title}", self._maker(kept, key, statement)
+        if "l" in self.letters:
+            yield f"(l) making {self.sizes.finished:,} finished jobs of many sorts", self._stock_maker(kept)
         for number in range(1, self.sizes.rounds + 1):
             for name, step in self._round():
                 yield f"round {number}: {name}", step
         if "h" in self.letters:
             yield "(h) an idle worker", self._idle
+        if "j" in self.letters:
+            yield "(j) progress", self._telling
 
     def _round(self) -> Iterator[Step]:
         steps: list[tuple[str, str, Callable[[], None]]] = [
             ("a", "ceiling", self._ceiling),
             ("c", "drain, one child", self._drain_1),
+            ("i", "drain, models and a middleware", self._typed),
             ("c", "drain, two children", self._drain_2),
             ("e", "drain, snapshot held", self._snapshot),
             *(("f", f"drain, {title}", self._burden(key)) for key, (title, _) in BURDENS.items()),
             ("b", "enqueue", self._enqueue),
             ("d", "wake-up", self._wakeup),
+            ("k", "result()", self._result),
+            ("l", "lists", self._list),
         ]
         for letter, name, step in steps:
             if letter in self.letters:
@@ -122,10 +129,36 @@ class Bench:
 
     def _wakeup(self) -> None:
         ours, bare = wakeup.measure(self.server, self.sizes.wakeups)
-        for key, ages in (("wakeup", ours), ("bare", bare)):
-            cuts = statistics.quantiles(ages, n=100, method="inclusive")
-            self.figures.add(f"{key}_p50", cuts[49])
-            self.figures.add(f"{key}_p99", cuts[98])
+        self._cut("wakeup", ours)
+        self._cut("bare", bare)
+
+    def _result(self) -> None:
+        self._cut("result", results.measure(self.server, self.sizes.results))
+
+    def _cut(self, key: str, ages: list[float]) -> None:
+        cuts = statistics.quantiles(ages, n=100, method="inclusive")
+        self.figures.add(f"{key}_p50", cuts[49])
+        self.figures.add(f"{key}_p99", cuts[98])
 
     def _idle(self) -> None:
         self.figures.add("idle", idle.measure(self.server, self.sizes.idle_warmup, self.sizes.idle))
+
+    def _typed(self) -> None:
+        self.figures.add("typed", typed.measure(self.server, self.sizes.jobs, self.sizes.concurrency).rate)
+
+    def _telling(self) -> None:
+        statements, calls = telling.measure(self.server, self.sizes.telling)
+        self.figures.add("telling", statements)
+        self.figures.add("telling_calls", calls)
+
+    def _stock_maker(self, kept: ExitStack) -> Callable[[], None]:
+        def make() -> None:
+            self._laden["stock"] = kept.enter_context(stock.laden(self.server, self.sizes.finished))
+
+        return make
+
+    def _list(self) -> None:
+        found = listing.measure(self._laden["stock"])
+        self.figures.add("list", max(found.values()))
+        for name, took in found.items():
+            self.figures.add(f"list {name}", took)

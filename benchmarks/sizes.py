@@ -24,6 +24,9 @@ class Sizes:
     wakeups: int = 100
     """In each round."""
 
+    results: int = 200
+    """Waited for, one after the other, in each round."""
+
     gone_through: int = 200_000
     """Jobs finished while a snapshot was held."""
 
@@ -34,6 +37,9 @@ class Sizes:
     """Seconds; an idle backend reports its counts within ten."""
 
     idle: float = 20.0
+    telling: float = 10.0
+    """Seconds for which jobs tell their progress."""
+
     concurrency: int = 400
     """Jobs at a time in each process of a draining worker."""
 
@@ -45,10 +51,12 @@ QUICK = Sizes(
     singles=300,
     concurrent=4_000,
     wakeups=40,
+    results=60,
     gone_through=20_000,
     scheduled=50_000,
     finished=200_000,
     unknown=50_000,
     idle_warmup=3.0,
     idle=6.0,
+    telling=5.0,
 )

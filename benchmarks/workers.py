@@ -19,8 +19,8 @@ PATIENCE = 60.0  # seconds to start, and to stop
 class Worker:
     """Entered when it takes jobs; left when all of it has ended."""
 
-    def __init__(self, dsn: str, *, children: int = 1, concurrency: int | None = None) -> None:
-        command = [sys.executable, "-m", "tenure", "worker", "--app", "benchmarks.jobs:app", "--dsn", dsn, "-p", str(children)]
+    def __init__(self, dsn: str, *, app: str = "benchmarks.jobs:app", children: int = 1, concurrency: int | None = None) -> None:
+        command = [sys.executable, "-m", "tenure", "worker", "--app", app, "--dsn", dsn, "-p", str(children)]
         command += [] if concurrency is None else ["-c", str(concurrency)]
         self._children = children
         self._log = tempfile.NamedTemporaryFile(prefix="tenure-bench-worker-")  # noqa: SIM115 - closed with the worker

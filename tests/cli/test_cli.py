@@ -7,10 +7,7 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-
-import pytest
 
 
 def tenure(*words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
@@ -33,12 +30,12 @@ def test_help_names_every_command():
         assert re.search(rf"^  {name}\s", shown.stdout, re.MULTILINE)
 
 
-def test_migrate_tells_what_it_did_and_then_that_there_is_nothing_to_do(dsn):
-    first = tenure("migrate", "--dsn", dsn, "--schema", "elsewhere", "--json")
+def test_migrate_tells_what_it_did_and_then_that_there_is_nothing_to_do(fresh_dsn):
+    first = tenure("migrate", "--dsn", fresh_dsn, "--schema", "elsewhere", "--json")
     told = json.loads(first.stdout)
     assert told["version"] == 2
     assert told["ran"] == ["0001_pre_core", "0001_post_core", "0002_pre_handlers", "0002_post_handlers"]
-    assert "nothing to do" in tenure("migrate", "--dsn", dsn, "--schema", "elsewhere").stdout
+    assert "nothing to do" in tenure("migrate", "--dsn", fresh_dsn, "--schema", "elsewhere").stdout
 
 
 def test_without_a_database_a_command_names_the_ways_out(tmp_path):
@@ -59,24 +56,3 @@ def test_sql_prints_the_schema_and_the_roles():
     assert "create table tenure.jobs" in tenure("sql").stdout
     assert 'create table "My Jobs".jobs' in tenure("sql", "--schema", "My Jobs").stdout
     assert "create role tenure_enqueue" in tenure("sql", "--roles").stdout
-
-
-@pytest.fixture
-def reachable():
-    """A folder that a server account can reach too, when the tests run as root."""
-    with tempfile.TemporaryDirectory(prefix="tenure-demo-") as folder:
-        Path(folder).chmod(0o711)
-        yield Path(folder)
-
-
-@pytest.mark.slow
-async def test_the_demo_loses_nothing_and_leaves_nothing_running(reachable, eventually):
-    played = tenure("demo", cwd=reachable)
-    assert played.returncode == 0, played.stdout + played.stderr
-    assert "Nothing was lost." in played.stdout
-    assert "kill -9" in played.stdout
-    await eventually(lambda: str(reachable) not in command_lines(), within=5)
-
-
-def command_lines() -> str:
-    return subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout

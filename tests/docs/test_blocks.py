@@ -2,84 +2,91 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import pytest
 
 from tenure.cli.main import cli
 from tenure.settings import Settings
-from tests.processes import worker_process
+from tests.docs.pages import BLOCKS, FILES, PAGES, ROOT, blocks_of, name_of
+from tests.docs.workshop import Workshop
+from tests.waiting import until
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = [(block.page, line) for block in BLOCKS if block.language == "sh" for line in block.lines]
+PROGRAMMED = [page for page in PAGES if blocks_of(page, "python")]
 
-
-class Block(NamedTuple):
-    page: str
-    language: str
-    text: str
-
-
-BLOCKS = [Block(p.relative_to(ROOT).as_posix(), *found) for p in PAGES for found in FENCE.findall(p.read_text("utf-8"))]
-COMMANDS = [
-    (block.page, line)
-    for block in BLOCKS
-    if block.language == "sh"
-    for line in block.text.splitlines()
-    if line and not line.startswith("#")
-]
+COMES_TO = {"README.md": {"completed": 101, "scheduled": 1}}
+"""Where a page hands in more jobs than it waits for: what becomes of them."""
 
 
 def test_there_are_blocks_to_check_and_no_unknown_language():
-    assert {block.language for block in BLOCKS} == {"python", "sh", "toml", ""}
+    assert {block.language for block in BLOCKS} == {"python", "sh", "toml", "sql", "json", "text", ""}
+
+
+@pytest.mark.parametrize("page", PROGRAMMED)
+async def test_the_programs_of_a_page_run_and_print_what_it_says(page, dsn, project, states):
+    with Workshop(page, project, dsn).following():
+        if page in COMES_TO:
+            await until(states, is_=COMES_TO[page], within=20)
 
 
 @pytest.mark.parametrize(("page", "line"), COMMANDS)
 def test_every_command_shown_exists_with_its_options(page, line):
-    words = shlex.split(line)
-    match words:
+    match shlex.split(line):
         case ["make", goal, *_]:
             assert re.search(rf"^{goal}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        case ["tenure", name, *options]:
-            command = cli.get_command(click.Context(cli), name)
-            assert command is not None
-            command.make_context(name, list(options))
+        case ["tenure", *words]:
+            understand(cli, words)
+        case ["python", name]:
+            assert name in {block.file for block in blocks_of(page, "python")}
         case ["export", assignment]:
             assert assignment.startswith("TENURE_")
         case ["pip", "install", what]:
-            assert what == "tenure[embedded]"
+            assert what in ("tenure[embedded]", "tenure[http]")
         case _:
             pytest.fail(f"{page}: nothing checks {line!r}")
+
+
+def understand(command: click.Command, words: list[str]) -> None:
+    """Down to the last sub-command, as far as words can be understood without being obeyed."""
+    while isinstance(command, click.Group):
+        name, *words = words
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"there is no command {name!r}"
+        command = found
+    command.make_context(command.name, words)
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=lambda b: b.page)
 def test_every_settings_file_shown_is_accepted(block, tmp_path):
     (tmp_path / "tenure.toml").write_text(block.text)
-    assert Settings.load(folder=tmp_path, environ={}).dsn is not None
+    assert Settings.load(folder=tmp_path, environ={}) != Settings()
 
 
-async def test_the_programs_of_the_readme_run_and_their_jobs_complete(dsn, project, states, eventually):
-    programs = [block for block in BLOCKS if block.language == "python"]
-    names = [re.match(r"# (\w+\.py)\n", block.text)[1] for block in programs]
-    for name, block in zip(names, programs, strict=True):
-        (project / name).write_text(block.text)
-    for name, block in zip(names, programs, strict=True):
-        if "asyncio.run(" in block.text:
-            assert run_program(project, name, dsn) == "pending\n"
-    with worker_process(project, dsn, "--processes", "2", "--concurrency", "20"):
-        await eventually(states, is_={"completed": 101, "scheduled": 1}, within=20)
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_every_link_leads_somewhere(file):
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", file.read_text("utf-8"))
+    missing = [link for link in links if "://" not in link[0] and not leads_somewhere(file, *link)]
+    assert missing == []
 
 
-def run_program(folder: Path, name: str, dsn: str) -> str:
-    env = {**os.environ, "TENURE_DSN": dsn}
-    ran = subprocess.run([sys.executable, name], cwd=folder, env=env, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+def leads_somewhere(page: Path, link: str, anchor: str) -> bool:
+    target = page.parent / link if link else page
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_can_be_found_from_the_index():
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    linked = set(re.findall(r"\]\(([^)#]+)\)", index))
+    pages = {file.relative_to(ROOT / "docs").as_posix() for file in FILES if (ROOT / "docs") in file.parents}
+    unlinked = {page for page in pages - {"index.md"} if not page.startswith("decisions/")} - linked
+    assert unlinked == set()

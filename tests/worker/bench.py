@@ -45,7 +45,7 @@ class Bench:
 async def failure(handle: Handle[Any]) -> JobFailed:
     """How the job failed."""
     with pytest.raises(JobFailed) as caught:
-        await handle.result("15s")
+        await handle.result("30s")
     return caught.value
 
 

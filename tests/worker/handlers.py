@@ -86,8 +86,8 @@ def give_up(ctx: Context, order: Order) -> Any:
 
 
 def raise_named(ctx: Context, order: Order) -> Any:
-    known = {e.__name__: e for e in (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, StopIteration, Awkward)}
-    raise known[order.text]("by the handler")
+    known = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, StopIteration, Awkward)
+    raise {error.__name__: error for error in known}[order.text]("by the handler")
 
 
 def give_what_is_no_json(ctx: Context, order: Order) -> Any:
@@ -182,7 +182,7 @@ async def coroutine(ctx: Context, order: Order) -> Receipt | Snooze | Fail | Can
                 raise
         case "wait_for_gate":
             note(order, event="start", attempt=ctx.attempt, fence=ctx.fence)
-            while not (Path(order.folder) / "gate").exists():  # noqa: ASYNC110, ASYNC240 - opened by another process
+            while not (Path(order.folder) / "gate").exists():  # noqa: ASYNC110 - opened by another process
                 await asyncio.sleep(0.01)
         case "hand_on":
             child = await JOBS["loop"].enqueue(Order(act="give"))
@@ -213,7 +213,7 @@ HURRIED = jobs("hurried", plain, coroutine, timeout="100ms", max_attempts=1)
 DEEDS = jobs("deed", plain_deed, deed, max_attempts=1)
 
 
-@app.job(run_in="process", timeout="100ms", max_attempts=1)
+@app.job(run_in="process", timeout="2s", max_attempts=1)
 def stubborn_process(ctx: Context, order: Order) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     note(order, event="start")

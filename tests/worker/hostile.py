@@ -22,6 +22,11 @@ class Wordless:
     __repr__ = __str__
 
 
+class Careless(Fail):
+    def __init__(self) -> None:
+        """Without its parent's."""
+
+
 def nested(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):
@@ -100,6 +105,7 @@ DEEDS: dict[str, Callable[[Context], Any]] = {
     "fail with a colon": lambda _: Fail("declined: card expired"),
     "fail blank": lambda _: Fail(" \n"),
     "fail with an exception": lambda _: _raise(Fail(ValueError("as the reason"))),  # type: ignore[arg-type]
+    "fail by a careless subclass": lambda _: _raise(Careless()),
     "cancel garbled": lambda _: Cancel(GARBLED),
     "cancel blank": lambda _: Cancel(" "),
     "snooze for ever": lambda _: Snooze(timedelta(days=999_999_998)),

@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.parametrize(
 
 
 async def test_input_and_output_are_typed(bench, executor):
-    order = Order(act="give", text="naïve ☃ 𝕏", number=41)
+    order = Order(act="give", text="naïve ☃ 😀", number=41)
     handle = await JOBS[executor].enqueue(order)
-    assert await handle.result("15s") == Receipt(number=42, order=order)
+    assert await handle.result("30s") == Receipt(number=42, order=order)
     status = await handle.status()
     assert (status.state, status.attempt, status.fence, status.error) == ("completed", 1, 1, None)
 
@@ -54,7 +54,7 @@ async def test_a_job_that_fails_by_decision_is_not_tried_again(bench, executor, 
 async def test_a_job_may_cancel_itself(bench, executor, how):
     handle = await JOBS[executor].enqueue(Order(act="decide", text=f"{how} Cancel"))
     with pytest.raises(JobCanceled) as canceled:
-        await handle.result("15s")
+        await handle.result("30s")
     assert canceled.value.reason == "no need"
     assert (await handle.status()).state == "canceled"
 
@@ -87,7 +87,7 @@ async def test_what_is_meant_to_end_a_program_ends_only_the_job(bench, executor,
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", name)
     assert (await handle.status()).crashes == 0
-    assert await (await JOBS[executor].enqueue(Order(act="give"))).result("15s")
+    assert await (await JOBS[executor].enqueue(Order(act="give"))).result("30s")
 
 
 async def test_a_cancellation_that_nobody_asked_for_is_an_error(bench, executor):
@@ -108,7 +108,7 @@ async def test_an_exception_that_cannot_tell_itself_is_told_by_its_name(bench, e
     handle = await JOBS[executor].enqueue(Order(act="raise_named", text="Awkward"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "Awkward")
-    assert "raise known[order.text]" in failed.traceback
+    assert "raise {error.__name__: error for error in known}" in failed.traceback
 
 
 async def test_a_result_that_is_no_json_is_an_error_of_the_job(bench, executor):
@@ -120,7 +120,7 @@ async def test_a_result_that_is_no_json_is_an_error_of_the_job(bench, executor):
 
 async def test_a_handler_knows_its_run_and_what_it_tells_arrives(bench, executor):
     handle = await JOBS[executor].using(auth={"user": 7}, meta={"trace": "t1"}).enqueue(Order(act="tell"))
-    facts = json.loads((await handle.result("15s")).order.text)
+    facts = json.loads((await handle.result("30s")).order.text)
     status = await handle.status()
     assert facts == {
         "job_id": str(handle.id),
@@ -145,6 +145,6 @@ async def test_a_handler_knows_its_run_and_what_it_tells_arrives(bench, executor
 
 async def test_a_job_handed_in_by_a_handler_knows_its_parent(bench, executor):
     handle = await JOBS[executor].using(auth="alice").enqueue(Order(act="hand_on"))
-    child = (await handle.result("15s")).order.text
+    child = (await handle.result("30s")).order.text
     found = bench.sql("select parent_id, auth, enqueued_by is not null from tenure.all_jobs where id = %s", child)
     assert found == [(handle.id, "alice", True)]

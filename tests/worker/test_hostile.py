@@ -85,7 +85,7 @@ async def test_names_that_cannot_be_kept_are_refused(bench, keep, nothing_writte
         await keep.using(**{option: GARBLED}).enqueue(1)
 
 
-@everywhere
+@pytest.mark.parametrize("executor", ["loop", "process"])
 @hostile_values
 async def test_a_result_that_cannot_be_kept_is_an_error_of_the_job(bench, executor, name):
     handle = await DEEDS[executor].enqueue(f"return {name}")
@@ -96,7 +96,7 @@ async def test_a_result_that_cannot_be_kept_is_an_error_of_the_job(bench, execut
 
 
 async def still_works(executor):
-    await (await DEEDS[executor].enqueue("return nothing")).result("15s")
+    await (await DEEDS[executor].enqueue("return nothing")).result("30s")
 
 
 @everywhere
@@ -113,7 +113,7 @@ async def still_works(executor):
 )
 async def test_whatever_a_handler_logs_is_kept_as_far_as_it_can_be(bench, executor, deed, looks_right):
     handle = await DEEDS[executor].enqueue(deed)
-    await handle.result("15s")
+    await handle.result("30s")
     before, line = bench.lines(handle)
     assert before["message"] == "before"
     assert looks_right(line), line
@@ -130,7 +130,7 @@ async def test_whatever_a_handler_logs_is_kept_as_far_as_it_can_be(bench, execut
 )
 async def test_whatever_a_handler_says_about_its_progress_is_kept_as_far_as_it_can_be(bench, executor, deed, looks_right):
     handle = await DEEDS[executor].enqueue(deed)
-    await handle.result("15s")
+    await handle.result("30s")
     progress = await handle.progress()
     assert looks_right(progress.message), progress
 
@@ -175,7 +175,7 @@ async def test_the_reason_of_a_failure_is_kept_as_it_was_said(bench, executor, d
 
 
 @everywhere
-@pytest.mark.parametrize("deed", ["fail long", "fail blank", "fail with an exception"])
+@pytest.mark.parametrize("deed", ["fail long", "fail blank", "fail with an exception", "fail by a careless subclass"])
 async def test_an_odd_reason_does_not_keep_a_job_from_failing(bench, executor, deed):
     handle = await DEEDS[executor].enqueue(deed)
     failed = await failure(handle)
@@ -190,7 +190,7 @@ async def test_an_odd_reason_does_not_keep_a_job_from_failing(bench, executor, d
 async def test_an_odd_reason_does_not_keep_a_job_from_canceling_itself(bench, executor, deed, reason):
     handle = await DEEDS[executor].enqueue(deed)
     with pytest.raises(JobCanceled) as canceled:
-        await handle.result("15s")
+        await handle.result("30s")
     assert canceled.value.reason.strip() == reason.strip()
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tenure import Aborted, Context, NotEnqueued, Retry, RunAbandoned, Tenure
+from tenure import Aborted, Context, LeaseLost, Retry, RunAbandoned, Tenure
 from tests.manager.workshop import alive
 from tests.waiting import until
 from tests.worker import handlers
@@ -38,7 +38,7 @@ def stubborn_coroutine(app, act=None, **options):
     """A job whose first run swallows every cancellation until it is released. `act(ctx)` is what it does then."""
     state = SimpleNamespace(started=asyncio.Event(), release=asyncio.Event(), over=asyncio.Event(), later=None)
 
-    @app.job(name="stubborn", **{"timeout": "100ms", "max_attempts": 1, **options})
+    @app.job(name="stubborn", **{"timeout": "100ms", "retry": 1, **options})
     async def stubborn(ctx: Context) -> str:
         if ctx.attempt > 1:
             return await state.later(ctx) if state.later else "second run"
@@ -100,7 +100,7 @@ async def test_nothing_an_abandoned_run_still_does_counts(app, desk, abandoned):
     async def act(ctx: Context) -> str:
         ctx.progress(99, "too late")
         ctx.log.info("too late")
-        with pytest.raises(NotEnqueued) as caught:
+        with pytest.raises(LeaseLost) as caught:
             await child.enqueue()
         refused.append(caught.value)
         with pytest.raises(Aborted):
@@ -135,7 +135,7 @@ async def test_the_end_of_an_abandoned_run_does_not_touch_the_next_run_of_its_jo
     async def after() -> str:
         return "done"
 
-    stubborn = stubborn_coroutine(app, timeout=None, retry=Retry(2, initial="10ms", jitter=False))
+    stubborn = stubborn_coroutine(app, timeout="1h", retry=Retry(2, initial="10ms", jitter=False))
     stubborn.later = second_run
     async with one_slot(app, stubborn) as worker:
         handle = await stubborn.job.using(timeout="100ms").enqueue()

@@ -4,141 +4,145 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
-import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
 
-from tenure.cli.up import database_or_embedded
-from tenure.client.job import Call
-from tenure.simulate import demo as shop
-from tenure.store import jobs, workers
-from tenure.store.link import Link
+from tenure.cli import codes
+from tenure.cli import demo_closing as closing
+from tenure.cli.crew import crew
+from tenure.cli.demo_show import Show, play
+from tenure.cli.stage import Stage, open_stage
+from tenure.embedded import EmbeddedServer
+from tenure.settings import Settings
+from tenure.simulate.demo import app
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
 
-FINAL = ("completed", "failed", "dead_letter")
-PATIENCE = 60.0
+PROCESSES = 2
+CONCURRENCY = 10
+FOREIGN = ("TENURE_", "PG", "DATABASE_URL")
 
 
 @click.command()
-@click.option("--dsn", help="PostgreSQL to use instead of an embedded one.")
-def demo(dsn: str | None) -> None:
-    """See it at work: starts a PostgreSQL, workers and jobs, and kills one of them."""
-    console = Console()
-    began = time.monotonic()
-    with console.status("starting PostgreSQL"), database_or_embedded(dsn, None) as settings:
-        console.print(f"[green]✓[/] PostgreSQL is up ({time.monotonic() - began:.1f} s)")
-        shop.app.given["dsn"] = settings.dsn
-        good = asyncio.run(_play(console, settings.place))
-    sys.exit(0 if good else 1)
+@click.option("--keep", is_flag=True, help="Stay up at the end, for you to look around, until Ctrl-C.")
+def demo(keep: bool) -> int:
+    """See it at work: starts a PostgreSQL, workers and jobs, and kills one of them.
+
+    Takes half a minute. All of it lives in a folder of its own, which is removed at the end; whatever database you have
+    set is left alone.
+    """
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGHUP, _leave)
+    with open_stage() as stage, _folder() as folder, _server(stage, folder) as settings:
+        app.configure(dsn=settings.dsn)
+        with crew(
+            settings, "tenure.simulate.demo:app", folder / "worker.log", processes=PROCESSES, concurrency=CONCURRENCY
+        ) as hired:
+            show = Show(stage, hired, app.client())
+            good = asyncio.run(_play(show))
+            if keep:
+                _stay(show, settings)
+    return codes.FINE if good else codes.FAILED
 
 
-async def _play(console: Console, place: Place) -> bool:
-    await migrate(place)
-    link = Link(place, "demo")
-    with _worker(place) as process:
-        await _until(lambda: _children(link, process), "the workers did not start; see .tenure/demo-worker.log")
-        console.print("[green]✓[/] a supervisor with two worker processes is up")
-        total, since = await _hand_in()
-        console.print(f"[green]✓[/] {total} jobs handed in: receipts, invoices, cards that fail once, a poison pill\n")
-        counts = await _follow(console, link, process, total, since)
-    await link.close()
-    await shop.app.close()
-    return _verdict(console, counts, total)
+def _leave(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)  # through all that is to be cleaned up
 
 
 @contextmanager
-def _worker(place: Place) -> Iterator[subprocess.Popen[bytes]]:
-    """The worker as anyone would start it; its log goes to a file."""
-    Path(".tenure").mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "tenure", "worker", "--app", "tenure.simulate.demo:app", "--dsn", place.dsn, "-p", "2"]
-    with Path(".tenure/demo-worker.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="tenure-demo-")).resolve()
+    if os.geteuid() == 0:
+        folder.chmod(0o711)  # as root, the server runs under another account, which must be able to pass
     try:
-        yield process
+        yield folder
     finally:
-        process.terminate()
-        process.wait()
+        _remove(folder)
 
 
-async def _hand_in() -> tuple[int, str]:
-    calls: list[Call[Any]] = [shop.send_receipt.call(order) for order in range(300)]
-    calls += [shop.render_invoice.call(order) for order in range(40)]
-    calls += [shop.charge_card.call(order) for order in range(40)]
-    calls += [shop.check_address.call(7), shop.sync_ledger.call(8), shop.segfault.call(9)]
-    handles = await shop.app.enqueue_many(calls)
-    later = await shop.send_receipt.using(delay="3s").enqueue(1000)
-    return len(handles) + 1, str(min(handle.id for handle in (*handles, later)))
+def _remove(folder: Path) -> None:
+    """The guardian of the server may need a moment to let go of it."""
+    data = (folder / "server" / "pg").resolve()
+    if not data.is_relative_to(folder):
+        shutil.rmtree(data.parent, ignore_errors=True)
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.05)
 
 
-async def _follow(console: Console, link: Link, process: subprocess.Popen[bytes], total: int, since: str) -> dict[str, int]:
-    columns = (TextColumn("{task.description:>11}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
-    killed = False
-    deadline = time.monotonic() + PATIENCE
-    with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("finished", total=total)
-        while True:
-            counts = dict(await link.fetch(jobs.count_states(since)))
-            finished = sum(counts.get(state, 0) for state in FINAL)
-            progress.update(bar, completed=finished)
-            if finished >= total or time.monotonic() > deadline:
-                return counts
-            if not killed and finished > total // 4:
-                killed = await _kill_one(progress.console, link, process)
-            await asyncio.sleep(0.1)
+@contextmanager
+def _server(stage: Stage, folder: Path) -> Iterator[Settings]:
+    _forget_foreign_settings()
+    stage.say("a small shop's background work, in half a minute")
+    with EmbeddedServer(folder / "server") as server:
+        os.environ["TENURE_DSN"] = os.environ["TENURE_LISTEN_DSN"] = server.dsn
+        os.environ["TENURE_SCHEMA"] = "tenure"
+        settings = Settings.load()
+        asyncio.run(migrate(settings.place))
+        stage.say("a PostgreSQL of our own is up, in a folder that goes away at the end")
+        yield settings
 
 
-async def _kill_one(console: Console, link: Link, process: subprocess.Popen[bytes]) -> bool:
-    """Kill -9 of a busy worker process, and the time until its jobs are held by others again."""
-    busy = [(pid, held) for pid, held in await _children(link, process) if held]
-    if not busy:
+def _forget_foreign_settings() -> None:
+    """The demo has a database of its own, whatever is set here."""
+    for name in list(os.environ):
+        if name.startswith(FOREIGN) and name != "TENURE_PG_BIN":
+            del os.environ[name]
+
+
+async def _play(show: Show) -> bool:
+    stage = show.stage
+    await show.until(lambda: _all_here(show), "the workers did not start")
+    pids = " and ".join(str(worker.pid) for worker in await show.client.workers())
+    stage.say(f"a supervisor with {PROCESSES} worker processes is up: {pids}")
+    await play(show)
+    found = await closing.faults(show)
+    if found:
+        stage.quote(["", f"[red]That is not what should have come of it[/]: {len(found)} faults", *closing.first_faults(found)])
+        stage.quote(escape(show.crew.last_words).splitlines())
         return False
-    pid, held = max(busy, key=lambda child: child[1])
-    os.kill(pid, signal.SIGKILL)
-    began = time.monotonic()
-    console.print(f"  [red]kill -9[/] of worker process {pid}, which was running {held} jobs")
-    await _until(lambda: _gone(link, pid), "the dead process was not noticed")
-    console.print(f"  its jobs were given back {(time.monotonic() - began) * 1000:.0f} ms later; none is lost\n")
+    await _close(show)
+    await app.close()
     return True
 
 
-async def _children(link: Link, process: subprocess.Popen[bytes]) -> list[tuple[int, int]]:
-    """The worker processes (pid, jobs held) of this demo; none until all have registered."""
-    if process.poll() is not None:
-        raise click.ClickException("the worker ended; see .tenure/demo-worker.log")
-    return [(pid, held) for pid, held in await link.fetch(workers.count_held())]
+async def _all_here(show: Show) -> bool:
+    show.crew.check()
+    return len(await show.client.workers()) >= PROCESSES
 
 
-async def _gone(link: Link, pid: int) -> bool:
-    return pid not in [child for child, _ in await link.fetch(workers.count_held())]
+async def _close(show: Show) -> None:
+    quote = show.stage.quote
+    report = await closing.interesting(show)
+    if report is not None:
+        quote(["", "The life of one of the jobs that were running when their process was killed:", "", *closing.told(report)])
+    quote(["", "[green]Nothing was lost.[/] Every job ended exactly as it should.", ""])
+    quote(closing.summary(await closing.numbers(show), show.processes))
+    quote(["", "Where to go next:", "", *closing.next_steps(), ""])
 
 
-async def _until(look: Callable[[], Awaitable[object]], otherwise: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not await look():
-        if time.monotonic() > deadline:
-            raise click.ClickException(otherwise)
-        await asyncio.sleep(0.02)
-
-
-def _verdict(console: Console, counts: dict[str, int], total: int) -> bool:
-    console.print()
-    told = {
-        "completed": "completed, each recorded once",
-        "failed": "failed for good: its handler said that retrying is no use",
-        "dead_letter": "dead letters: one that always fails; one that killed three processes",
-    }
-    for state, words in told.items():
-        console.print(f"  {counts.get(state, 0):>4} {words}")
-    good = sum(counts.get(state, 0) for state in FINAL) == total and counts.get("dead_letter", 0) == 2
-    console.print("\n[green]Nothing was lost.[/]" if good else "\n[red]That is not what should have come of it.[/]")
-    return good
+def _stay(show: Show, settings: Settings) -> None:
+    me = closing.program()
+    pill = next(handle.id for handle in show.handles if handle.kind == "open_upload")
+    show.stage.quote(
+        [
+            "All of it stays up until Ctrl-C. In another terminal:",
+            "",
+            f"  export TENURE_DSN='{escape(settings.dsn or '')}'",
+            f"  {me} jobs list",
+            f"  {me} jobs report {pill}",
+            f"  {me} explain {pill}",
+            "",
+        ]
+    )
+    with suppress(KeyboardInterrupt):
+        signal.pause()

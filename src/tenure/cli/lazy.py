@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -55,9 +56,7 @@ class RootGroup(LazyGroup):
     """Where every command ends: with a code, and one line if something was wrong."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
-        def run() -> Any:
-            return super(RootGroup, self).main(*args, standalone_mode=False, **more)
-
+        run: Any = partial(super().main, *args, standalone_mode=False, **more)
         if not standalone_mode:
             return run()
         sys.exit(_ended(run))

@@ -12,6 +12,7 @@ from tenure.version import __version__
 
 COMMANDS = {
     "demo": ("tenure.cli.demo:demo", "See it at work: starts a PostgreSQL, workers and jobs, and kills one of them."),
+    "simulate": ("tenure.cli.simulate:simulate", "Send jobs of many kinds, and check that each ends as foretold."),
     "up": ("tenure.cli.up:up", "Run workers; without a database, start one in .tenure first."),
     "dev": ("tenure.cli.up:dev", "Like up, and start anew whenever the code changes."),
     "worker": ("tenure.cli.worker:worker", "Run jobs: a supervisor and its worker processes."),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import socket
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tenure.manager.spec import ChildSpec
+if TYPE_CHECKING:
+    from tenure.manager.spec import ChildSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -16,6 +19,28 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def database(command: Command) -> Command:
     command = click.option("--schema", help="Schema that holds Tenure's tables (tenure).")(command)
     return click.option("--dsn", help="PostgreSQL to use; else TENURE_DSN, DATABASE_URL, tenure.toml.")(command)
+
+
+def app(command: Command) -> Command:
+    """For commands that can do without one."""
+    return click.option("--app", help="Your Tenure object, as module:attribute: its code may name the database.")(command)
+
+
+def as_json(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")(command)
+
+
+def by(command: Command) -> Command:
+    told = "Who decides it, for the record; else you: user@host."
+    return click.option("--by", default=whoami, show_default=False, metavar="NAME", help=told)(command)
+
+
+def whoami() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # an account without a name
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 def serving(command: Command) -> Command:
@@ -34,6 +59,8 @@ def serving(command: Command) -> Command:
 def child_spec(
     flags: dict[str, Any], *, app: str, queues: str | None = None, capabilities: str | None = None, concurrency: int | None = None
 ) -> ChildSpec:
+    from tenure.manager.spec import ChildSpec  # noqa: PLC0415 - brings the driver
+
     return ChildSpec(
         app=app,
         folder=os.getcwd(),  # noqa: PTH109 - the import path wants a plain string

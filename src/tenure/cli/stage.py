@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -54,9 +54,9 @@ class Scene:
     tracks: Sequence[Track] = ()
     room: int = 0
     """Lines kept free for tracks, so that nothing jumps when one ends."""
-    facts: Sequence[tuple[str, str]] = ()
-    """Name and value, in one line."""
-    notes: Sequence[str] = field(default_factory=tuple)
+    facts: Sequence[Sequence[tuple[str, str]]] = ()
+    """Lines of names and values."""
+    notes: Sequence[str] = ()
     """Lines beneath it all."""
 
 
@@ -114,9 +114,9 @@ class PlainStage(SilentStage):
             click.echo(_plain(line).rstrip())
 
     def show(self, scene: Scene) -> None:
-        if time.monotonic() - self._shown >= LINE_EVERY:
+        counts = ", ".join(f"{row.name} {row.done} of {row.total}" for row in scene.rows if row.total)
+        if counts and time.monotonic() - self._shown >= LINE_EVERY:
             self._shown = time.monotonic()
-            counts = ", ".join(f"{row.name} {row.done} of {row.total}" for row in scene.rows)
             self.say(f"done so far: {counts}")
 
 
@@ -179,7 +179,7 @@ def draw(scene: Scene, width: int, *, plain: bool = False) -> RenderableType:
     if scene.room:
         parts += [Text(), _tracks(scene, width, plain=plain)]
     if scene.facts:
-        parts += [Text(), _facts(scene)]
+        parts += [Text(), *(_facts(line) for line in scene.facts)]
     parts += [Text(note, style="dim", overflow="ellipsis", no_wrap=True) for note in scene.notes]
     return Group(*parts)
 
@@ -232,8 +232,8 @@ def _tracks(scene: Scene, width: int, *, plain: bool) -> Table:
     return grid
 
 
-def _facts(scene: Scene) -> Text:
+def _facts(line: Iterable[tuple[str, str]]) -> Text:
     text = Text("  ")
-    for name, value in scene.facts:
+    for name, value in line:
         text.append(f"{name} ", "dim").append(value).append("   ")
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
 from tenure.client import endings, overview, replays
@@ -12,15 +12,20 @@ from tenure.client.door import Door
 from tenure.client.explain import Explanation, explained
 from tenure.client.facts import Facts
 from tenure.client.filters import Filters, FilterWords, to_id
+from tenure.client.handle import Handle
 from tenure.client.overview import FinishedCount, LeaderStatus, QueueStatus, Stats, WorkerStatus
 from tenure.client.pages import LARGEST_PAGE, Page, check_limit, list_page
 from tenure.client.portal import twin
 from tenure.client.replays import KEEP
 from tenure.client.status import JobStatus
+from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError, JobNotFound
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
 from tenure.store import control, jobs
+
+if TYPE_CHECKING:
+    from tenure.client.report.life import Report
 
 DEFAULT_PAGE = 50
 
@@ -74,6 +79,18 @@ class Client:
         if not rows:
             raise JobNotFound(wanted)
         return explained(Facts.from_row(rows[0]))
+
+    def handle(self, job_id: UUID | str) -> Handle[Any]:
+        """A handle for a job that somebody else handed in. Asks nothing yet."""
+        return Handle(to_id(job_id), "", self._door)
+
+    async def wait(self, job_id: UUID | str, timeout: Duration | None = None) -> Any:
+        """What the job resulted in, once it is done; see `Handle.result`."""
+        return await self.handle(job_id).result(timeout)
+
+    async def report(self, job_id: UUID | str) -> Report:
+        """The job's whole life."""
+        return await self.handle(job_id).report()
 
     # Deciding about jobs
 
@@ -167,6 +184,8 @@ class Client:
         return Stats(live, [FinishedCount(*row) for row in await session.fetch(control.count_finished())])
 
     find_sync = twin(find)
+    wait_sync = twin(wait)
+    report_sync = twin(report)
     list_sync = twin(list)  # noqa: A003 - the method above
     explain_sync = twin(explain)
     cancel_sync = twin(cancel)

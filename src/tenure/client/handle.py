@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID
 
@@ -38,6 +38,7 @@ class Handle(Generic[R_co]):
     def __init__(self, job_id: UUID, kind: str, door: Door, *, existed: bool = False, same_input: bool = True) -> None:
         self.id = job_id
         self.kind = kind
+        """Empty for a handle that was made of an id alone."""
         self.existed = existed
         """A job with this key was there before, and this is it."""
         self.same_input = same_input
@@ -77,11 +78,11 @@ class Handle(Generic[R_co]):
         seconds = None if timeout is None else to_seconds(timeout, what="timeout")
         status = await self._over(seconds)
         if status.state not in OVER:
-            raise ResultTimeout(self.id, self.kind, status.state, seconds or 0.0)
+            raise ResultTimeout(self.id, status.kind, status.state, seconds or 0.0)
         if status.state == State.CANCELED:
-            raise JobCanceled(self.id, self.kind, status.error)
+            raise JobCanceled(self.id, status.kind, status.error)
         if status.state != State.COMPLETED:
-            raise JobFailed(self.id, self.kind, status.state, status.error)
+            raise JobFailed(self.id, status.kind, status.state, status.error)
         return cast("R_co", self._typed(status))
 
     async def watch(self) -> AsyncIterator[JobUpdate]:
@@ -93,6 +94,15 @@ class Handle(Generic[R_co]):
             if seen != last:
                 yield JobUpdate(status, progress)
                 last = seen
+
+    def watch_sync(self) -> Iterator[JobUpdate]:
+        updates = self.watch()
+
+        async def following() -> JobUpdate | None:
+            return await anext(updates, None)
+
+        while (update := self._door.portal.run(following())) is not None:
+            yield update
 
     async def _over(self, seconds: float | None) -> JobStatus:
         async for status in self._looks(seconds):  # noqa: B007 - the last one counts

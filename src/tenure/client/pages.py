@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from tenure.client.filters import Filters
+from tenure.client.filters import FIRST_ID, Filters
 from tenure.client.status import JobStatus
 from tenure.model.errors import ConfigError
 from tenure.model.states import FINISHED, HELD, LIVE, State
@@ -48,16 +48,16 @@ NOTHING = Look([])
 async def list_page(fetch: Fetch, filters: Filters, limit: int, after: str | None) -> Page:
     before = _before(after)
     looks = [await look_live(fetch, filters, before, limit + 1), await look_finished(fetch, filters, before, limit + 1)]
-    ids, edge = merge(looks, limit)
+    ids, edge = merge(looks, limit, filters.span[0])
     jobs = [JobStatus.from_row(row) for row in await fetch(lists.find_all(ids))] if ids else []
     # A job may have moved on between the two looks: then it does not fit any more.
     fitting = [job for job in jobs if filters.states is None or job.state in filters.states]
     return Page(fitting, None if edge is None else str(edge))
 
 
-def merge(looks: Sequence[Look], limit: int) -> tuple[list[UUID], UUID | None]:
-    """The newest ids of all, as far down as every table was looked at, and where to go on."""
-    edge = max((look.edge for look in looks if look.edge is not None), default=None)
+def merge(looks: Sequence[Look], limit: int, floor: UUID = FIRST_ID) -> tuple[list[UUID], UUID | None]:
+    """The newest ids of all, as far down as every table was looked at, and where to go on, if not at the floor already."""
+    edge = max((look.edge for look in looks if look.edge is not None and look.edge > floor), default=None)
     known = {job_id for look in looks for job_id in look.ids if edge is None or job_id >= edge}
     ids = sorted(known, reverse=True)
     return ids[:limit], ids[limit - 1] if len(ids) > limit else edge
@@ -66,8 +66,9 @@ def merge(looks: Sequence[Look], limit: int) -> tuple[list[UUID], UUID | None]:
 async def live_ids(fetch: Fetch, filters: Filters) -> AsyncIterator[list[UUID]]:
     """The ids of the live jobs that fit, newest first, some at a time. Those that come in meanwhile are newer: not among them."""
     before: UUID | None = None
+    floor, _ = filters.span
     while True:
-        ids, before = merge([await look_live(fetch, filters, before, LARGEST_PAGE + 1)], LARGEST_PAGE)
+        ids, before = merge([await look_live(fetch, filters, before, LARGEST_PAGE + 1)], LARGEST_PAGE, floor)
         if ids:
             yield ids
         if before is None:
@@ -101,7 +102,7 @@ async def look_finished(fetch: Fetch, filters: Filters, before: UUID | None, lim
         return await _look(fetch, lists.finished_children(values))
     if states is not None and State.COMPLETED not in states:
         return await _look(fetch, lists.unhappy(values))
-    return await _walk_finished(fetch, filters, values, limit)
+    return await _walk_finished(fetch, filters, values)
 
 
 async def _of_kinds(fetch: Fetch, kind: str | None, which: Query, of: Callable[[list[str]], Query]) -> Look:
@@ -110,7 +111,7 @@ async def _of_kinds(fetch: Fetch, kind: str | None, which: Query, of: Callable[[
     return await _look(fetch, of(kinds)) if kinds else NOTHING
 
 
-async def _walk_finished(fetch: Fetch, filters: Filters, values: lists.Values, limit: int) -> Look:
+async def _walk_finished(fetch: Fetch, filters: Filters, values: lists.Values) -> Look:
     """By the kind, or by the kinds of the queue where they are few: then what others did need not be walked over."""
     if filters.kind is not None:
         kinds = [filters.kind]
@@ -120,7 +121,7 @@ async def _walk_finished(fetch: Fetch, filters: Filters, values: lists.Values, l
         return await _look(fetch, lists.finished(values))
     if not kinds:
         return NOTHING
-    few = len(kinds) * limit <= lists.MOST_EXAMINED
+    few = len(kinds) <= lists.MOST_KINDS
     return await _look(fetch, lists.finished_kinds(values, kinds) if few else lists.finished(values))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tenure import Call, Context, JobStatus, Retry, State, Tenure
@@ -63,7 +63,7 @@ def encode_video(ctx: Context, film: int) -> str:
     return f"film {film}, 720p"
 
 
-@app.job(queue="media")
+@app.job(queue="media", priority="critical")
 async def open_upload(name: str) -> None:
     """A poison pill: takes its whole process down, whoever else works in it."""
     os._exit(len(name))
@@ -80,22 +80,23 @@ async def monthly_report(ctx: Context, month: int) -> str:
 QUEUES = ("mail", "payments", "media", "reports")
 
 
-def stream(ticks: int) -> Iterator[list[Call[Any]]]:
-    """What a shop hands in, tick by tick."""
+def stream(ticks: int, *, quiet: range) -> Iterator[list[Call[Any]]]:
+    """What a shop hands in, tick by tick. No long jobs begin in the quiet ticks."""
     for tick in range(ticks):
-        handful: list[Call[Any]] = [send_receipt.call(3 * tick + more) for more in range(3)]
+        order = 1000 + 3 * tick
+        handful: list[Call[Any]] = [send_receipt.call(order + more) for more in range(3)]
         if tick % 4 == 0:
-            handful.append(charge_card.call(tick))
+            handful.append(charge_card.call(order))
         if tick % 3 == 0:
-            handful.append(make_thumbnail.call(tick))
-        if tick % 8 == 0:
-            handful.append(encode_video.call(tick // 8 + 1))
-        if tick % 15 == 5:
-            handful.append(monthly_report.call(tick // 15 + 1))
+            handful.append(make_thumbnail.call(order))
+        if tick % 6 == 0 and tick not in quiet:
+            handful.append(encode_video.call(tick // 6 + 1))
+        if tick % 10 == 5 and tick not in quiet:
+            handful.append(monthly_report.call(tick // 10 + 1))
         yield handful
 
 
-def label(kind: str, given: dict[str, Any]) -> str:
+def label(kind: str, given: Mapping[str, Any]) -> str:
     """A job in a few words."""
     return f"{kind} {next(iter(given.values()))}"
 

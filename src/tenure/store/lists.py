@@ -11,8 +11,11 @@ from tenure.store.query import Query, array_literal
 Values = Mapping[str, object]
 """What all lists take: before, floor and limit, and the filters."""
 
-MOST_EXAMINED = 10_000
+MOST_EXAMINED = 5_000
 """Rows that one look may pass over. Stands in the statements too: a number there tells the planner what is to come."""
+
+MOST_KINDS = 50
+"""Kinds that are walked side by side. They share the rows of a look: among too many none gets far."""
 
 
 def live(values: Values) -> Query:

@@ -47,7 +47,9 @@ def main() -> None:
     sys.path[:] = hello["path"]
     desk = CellDesk(line, Resources(Place(**hello["place"]), _THREADS))
     while True:
-        _serve(desk, line.next()["run"])
+        job = line.next()["run"]
+        line.send(taken_up=True)
+        _serve(desk, job)
 
 
 def die_with(parent: int) -> None:

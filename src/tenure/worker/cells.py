@@ -45,10 +45,11 @@ class Cell:
 
     def __init__(self) -> None:
         self.tasks = 0
-        self.run: Run | None = None
+        self._process: asyncio.subprocess.Process | None = None
 
     @property
     def pid(self) -> int:
+        assert self._process is not None
         return self._process.pid
 
     async def spawn(self, place: Place) -> None:
@@ -75,30 +76,37 @@ class Cell:
 
     @property
     def dead(self) -> bool:
-        return self._process.returncode is not None
+        return self._process is None or self._process.returncode is not None
 
     async def cause(self) -> str:
         """How it died."""
+        assert self._process is not None
         code = await self._process.wait()
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        if not self.dead:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     async def end(self, reason: str) -> None:
         """Told, then asked, then made to."""
+        assert self._process is not None
         self._wire.send(abort=reason)
         self.signal(signal.SIGTERM)
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(ABORT_PATIENCE):
                 await self._process.wait()
-        await self.kill()
+        except TimeoutError:
+            pass
+        finally:
+            await self.kill()
 
     async def kill(self) -> None:
-        self.signal(signal.SIGKILL)
-        await self._process.wait()
-        self._wire.close()
+        if self._process is not None:
+            self.signal(signal.SIGKILL)
+            await self._process.wait()
+            self._wire.close()
 
     def memory_mb(self) -> float:
         """What it holds in memory; 0 where that cannot be read."""
@@ -121,41 +129,57 @@ class Cells:
     async def run(self, ctx: Context) -> Any:
         """The handler's result, or what it raised. Raises `ProcessDied` when its process did."""
         run = ctx._run  # noqa: SLF001
-        cell = await self._take()
-        cell.run = run
+        cell = await self._take(run)
         try:
-            cell.send(run=_described(run))
-            result = await self._conversation(cell, run)
+            message = await self._conversation(cell, run)
         except asyncio.CancelledError:
             await cell.end(run.abort_reason or "error")
             raise
+        except BaseException:
+            await cell.kill()
+            raise
         finally:
             self._busy.discard(cell)
-            await self._give(cell)
-        return result
-
-    async def _take(self) -> Cell:
-        while self._idle:
-            cell = self._idle.pop()
-            if not cell.dead:
-                self._busy.add(cell)
-                return cell
-        cell = Cell()
-        self._busy.add(cell)
-        await cell.spawn(self._place)
-        return cell
-
-    async def _give(self, cell: Cell) -> None:
-        cell.run = None
-        cell.tasks += 1
-        worn = cell.tasks >= self._settings.max_tasks or self._too_big(cell)
-        if cell.dead or worn or cell in self._overfed:
             self._overfed.discard(cell)
+            await self._keep(cell)
+        return _result(run.kind, message)
+
+    async def _take(self, run: Run) -> Cell:
+        """A process that has taken the job up. One that died while it was idle must not be this job's crash."""
+        while True:
+            cell = self._idle.pop() if self._idle else Cell()
+            self._busy.add(cell)
+            try:
+                if not cell.tasks:
+                    await cell.spawn(self._place)
+                cell.send(run=_described(run))
+                taken_up = await cell.receive() is not None
+            except BaseException:
+                await self._drop(cell)
+                raise
+            if taken_up:
+                return cell
+            was_new = not cell.tasks
+            await self._drop(cell)
+            if was_new:
+                raise ProcessDied(f"before it began: {await cell.cause()}")
+
+    async def _drop(self, cell: Cell) -> None:
+        self._busy.discard(cell)
+        await cell.kill()
+
+    async def _keep(self, cell: Cell) -> None:
+        """For the next job, unless it is worn."""
+        cell.tasks += 1
+        if cell.dead:
+            return
+        if cell.tasks >= self._settings.max_tasks or self._too_big(cell):
             await cell.kill()
         else:
             self._idle.append(cell)
 
-    async def _conversation(self, cell: Cell, run: Run) -> Any:
+    async def _conversation(self, cell: Cell, run: Run) -> Message:
+        """Until the handler is done: what its process says then."""
         while (message := await cell.receive()) is not None:
             match message:
                 case {"progress": [percent, text]}:
@@ -171,9 +195,8 @@ class Cells:
                     run.settled = True
                     self._desk.settled(Settlement(run, **told["settlement"]), watched=told["watched"])
                 case _:
-                    return _result(run.kind, message)
+                    return message
         if cell in self._overfed:
-            await cell.kill()
             raise ProcessDied(f"it held more than {self._settings.memory_mb} MB")
         raise ProcessDied(await cell.cause())
 

@@ -149,8 +149,9 @@ class Slots:
             if run.abort_reason is None and run.torn_down:
                 raise
             settlement = self._of_abort(run, error)
-        except GeneratorExit:
-            raise
+        except GeneratorExit as error:
+            self._close(run, settlements.of_error(run, error))  # nothing may be awaited any more
+            return
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
             if run.settled:
                 log.warning("job %s was completed by its own transaction, and then its handler raised %r", run.job_id, error)

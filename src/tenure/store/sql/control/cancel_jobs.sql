@@ -3,20 +3,19 @@
 -- The claim is not kept: history must not say that this very run ended the job.
 -- Returns each job that was live: whether it is canceled now (if not, ask again), whether it ran, and whether somebody watches it.
 with found as materialized (
-    select j.place, j.id
+    select j.place
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (
-        select j.ctid as place, j.id, j.state from tenure.jobs j where j.id = i.id limit 1 for update skip locked) j
+        select j.ctid as place, j.state from tenure.jobs j where j.id = i.id limit 1 for update skip locked) j
      where :states::text[] is null or j.state = any (:states::text[])),
 canceled as (
     delete from tenure.jobs j
-     using found f
-     where j.ctid = f.place and j.id = f.id
+     where j.ctid = any (array(select f.place from found f))
     returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
 kept as (
-    insert into tenure.history (id, worker_id, fence, enqueued_at, started_at, finished_at, attempt, max_attempts,
+    insert into tenure.history (id, worker_id, fence, enqueued_at, run_at, started_at, finished_at, attempt, max_attempts,
            priority, crashes, state, kind, queue, capability, error, input, timeout, key, parent_id, enqueued_by, auth, meta)
-    select c.id, c.worker_id, c.fence, c.enqueued_at, c.started_at, c.ended_at, c.attempt, c.max_attempts,
+    select c.id, c.worker_id, c.fence, c.enqueued_at, c.run_at, c.started_at, c.ended_at, c.attempt, c.max_attempts,
            c.priority, c.crashes, 'canceled', c.kind, c.queue, c.capability, :error::text, c.input, c.timeout, c.key, c.parent_id,
            c.enqueued_by, c.auth, c.meta
       from canceled c),

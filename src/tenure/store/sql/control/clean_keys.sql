@@ -13,7 +13,7 @@ over as materialized (
     select k.ctid as place
       from tenure.keys k
      where k.expires_at <= now() and exists (select from renewed)
-       and not exists (select from tenure.jobs j where j.id = k.job_id)
+       and (select j.id from tenure.jobs j where j.id = k.job_id limit 1) is null
      order by k.expires_at
      limit :limit::integer
        for update skip locked),
@@ -30,7 +30,7 @@ idle as materialized (
         select k.ctid as place
           from tenure.keys k
          where k.kind = s.kind and k.key = s.key and k.scope = 'live'
-           and not exists (select from tenure.jobs j where j.id = k.job_id)
+           and (select j.id from tenure.jobs j where j.id = k.job_id limit 1) is null
          limit 1
            for update skip locked) k),
 expired as (

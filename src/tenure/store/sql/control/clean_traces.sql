@@ -10,7 +10,7 @@ old_progress as materialized (
     select p.ctid as place
       from tenure.progress p
      where p.began_at < now() - make_interval(secs => :keep::float8) and exists (select from renewed)
-       and not exists (select from tenure.jobs j where j.id = p.job_id)
+       and (select j.id from tenure.jobs j where j.id = p.job_id limit 1) is null
      order by p.began_at
      limit :limit::integer
        for update skip locked),
@@ -18,7 +18,7 @@ old_logs as materialized (
     select g.ctid as place
       from tenure.logs g
      where g.at < now() - make_interval(secs => :keep::float8) and exists (select from renewed)
-       and not exists (select from tenure.jobs j where j.id = g.job_id)
+       and (select j.id from tenure.jobs j where j.id = g.job_id limit 1) is null
      order by g.at
      limit :limit::integer
        for update skip locked),
@@ -26,7 +26,7 @@ old_incidents as materialized (
     select n.ctid as place
       from tenure.incidents n
      where n.at < now() - make_interval(secs => :keep::float8) and exists (select from renewed)
-       and not exists (select from tenure.jobs j where j.id = n.job_id)
+       and (select j.id from tenure.jobs j where j.id = n.job_id limit 1) is null
      order by n.at
      limit :limit::integer
        for update skip locked),

@@ -8,10 +8,10 @@ with running as materialized (
      cross join lateral (select j.id, j.claim_id from tenure.jobs j where j.id = i.id limit 1) j
      where j.claim_id is not null),
 found as materialized (
-    select j.place, j.id
+    select j.place
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (
-        select j.ctid as place, j.id
+        select j.ctid as place
           from tenure.jobs j
          where j.id = i.id and (:force::boolean or j.claim_id is null)
          limit 1
@@ -19,8 +19,7 @@ found as materialized (
      where :force::boolean or not exists (select from running)),
 live as (
     delete from tenure.jobs j
-     using found f
-     where j.ctid = f.place and j.id = f.id
+     where j.ctid = any (array(select f.place from found f))
     returning j.id, j.kind, j.key),
 finished as (
     delete from tenure.history h

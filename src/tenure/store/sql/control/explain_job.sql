@@ -5,7 +5,9 @@
 with job as materialized (
     select a.* from tenure.all_jobs a where a.id = :id::uuid limit 1),
 place as materialized (
-    select j.position from tenure.jobs j where j.id = :id::uuid and j.state = 'pending' limit 1),
+    select j.position
+      from (select j.position, j.state from tenure.jobs j where j.id = :id::uuid limit 1) j
+     where j.state = 'pending'),
 alive as materialized (
     select w.id, w.concurrency,
            w.queues ? a.queue as queue,

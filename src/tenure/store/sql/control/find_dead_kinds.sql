@@ -2,7 +2,8 @@
 with recursive steps(kind) as (
     select ''
     union all
-    select (select j.kind from tenure.jobs j where j.state = 'dead_letter' and j.kind > s.kind order by j.kind limit 1)
+    select n.kind
       from steps s
-     where s.kind is not null)
+     cross join lateral (
+        select j.kind from tenure.jobs j where j.state = 'dead_letter' and j.kind > s.kind order by j.kind limit 1) n)
 select s.kind from steps s where s.kind <> ''

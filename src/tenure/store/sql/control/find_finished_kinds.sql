@@ -2,7 +2,8 @@
 with recursive steps(kind) as (
     select ''
     union all
-    select (select h.kind from tenure.history h where h.kind > s.kind order by h.kind limit 1)
+    select n.kind
       from steps s
-     where s.kind is not null)
+     cross join lateral (
+        select h.kind from tenure.history h where h.kind > s.kind order by h.kind limit 1) n)
 select s.kind from steps s where s.kind <> ''

@@ -2,7 +2,8 @@
 with recursive steps(kind) as (
     select ''
     union all
-    select (select k.kind from tenure.keys k where k.kind > s.kind order by k.kind limit 1)
+    select n.kind
       from steps s
-     where s.kind is not null)
+     cross join lateral (
+        select k.kind from tenure.keys k where k.kind > s.kind order by k.kind limit 1) n)
 select s.kind from steps s where s.kind <> ''

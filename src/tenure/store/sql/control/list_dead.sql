@@ -1,6 +1,7 @@
 -- list_dead: dead letters of these kinds. Otherwise as list_finished_kinds.
 with streams as materialized (
-    select s.name, greatest(10000 / count(*) over (), 1) as share from jsonb_array_elements_text(:kinds::jsonb) as s(name)),
+    select s.name, :before::uuid as before, :floor::uuid as floor, greatest(5000 / count(*) over (), 1) as share
+      from jsonb_array_elements_text(:kinds::jsonb) as s(name)),
 found as materialized (
     select s.name, s.share, x.id, x.place, x.fits
       from streams s
@@ -9,13 +10,15 @@ found as materialized (
           from (select y.*, row_number() over (order by y.kind desc, y.id desc) as place
                   from (select j.*
                           from tenure.jobs j
-                         where j.state = 'dead_letter' and (j.kind, j.id) < (s.name, :before::uuid) and (j.kind, j.id) >= (s.name, :floor::uuid)
+                         where j.state = 'dead_letter' and (j.kind, j.id) < (s.name, s.before)
+                           and (j.kind, j.id) >= (s.name, s.floor)
                          order by j.kind desc, j.id desc
-                         limit 10000) y
+                         limit 5000) y
                  order by y.kind desc, y.id desc
                  limit (select s.share from streams s limit 1)) x
          cross join lateral (
-            select (:states::text[] is null or x.state = any (:states::text[]))
+            select x.id >= :floor::uuid
+               and (:states::text[] is null or x.state = any (:states::text[]))
                and (:kind::text is null or x.kind = :kind::text)
                and (:queue::text is null or x.queue = :queue::text)
                and (:priority::smallint is null or x.priority = :priority::smallint)

@@ -1,6 +1,7 @@
 -- list_finished_keyed: finished jobs with this key, of these kinds. Otherwise as list_finished_kinds.
 with streams as materialized (
-    select s.name, greatest(10000 / count(*) over (), 1) as share from jsonb_array_elements_text(:kinds::jsonb) as s(name)),
+    select s.name, :before::uuid as before, :floor::uuid as floor, greatest(5000 / count(*) over (), 1) as share
+      from jsonb_array_elements_text(:kinds::jsonb) as s(name)),
 found as materialized (
     select s.name, s.share, x.id, x.place, x.fits
       from streams s
@@ -9,14 +10,15 @@ found as materialized (
           from (select y.*, row_number() over (order by y.kind desc, y.key desc, y.id desc) as place
                   from (select h.*
                           from tenure.history h
-                         where h.key is not null and (h.kind, h.key, h.id) < (s.name, :key::text, :before::uuid)
-                           and (h.kind, h.key, h.id) >= (s.name, :key::text, :floor::uuid)
+                         where h.key is not null and (h.kind, h.key, h.id) < (s.name, :key::text, s.before)
+                           and (h.kind, h.key, h.id) >= (s.name, :key::text, s.floor)
                          order by h.kind desc, h.key desc, h.id desc
-                         limit 10000) y
+                         limit 5000) y
                  order by y.kind desc, y.key desc, y.id desc
                  limit (select s.share from streams s limit 1)) x
          cross join lateral (
-            select (:states::text[] is null or x.state = any (:states::text[]))
+            select x.id >= :floor::uuid
+               and (:states::text[] is null or x.state = any (:states::text[]))
                and (:kind::text is null or x.kind = :kind::text)
                and (:queue::text is null or x.queue = :queue::text)
                and (:priority::smallint is null or x.priority = :priority::smallint)

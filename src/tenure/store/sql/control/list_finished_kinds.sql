@@ -1,11 +1,12 @@
 -- list_finished_kinds: finished jobs of these kinds, newest first; each kind is walked by its index.
--- Looks at 10000 jobs at most, shared out evenly. Each kind knows down to which id all of it was looked at, or that nothing is
+-- Looks at 5000 jobs at most, shared out evenly. Each kind knows down to which id all of it was looked at, or that nothing is
 -- left; the highest of these ids holds for all of them together.
 -- Returns the ids, and that id. Of what lies below it some are missing: the caller leaves it for the next page.
 -- Written as a comparison of rows, because only the index of (kind, id) can serve that: kind = .. and id < .. is sometimes
 -- served by the index of ids alone, which then passes over everything of other kinds.
 with streams as materialized (
-    select s.name, greatest(10000 / count(*) over (), 1) as share from jsonb_array_elements_text(:kinds::jsonb) as s(name)),
+    select s.name, :before::uuid as before, :floor::uuid as floor, greatest(5000 / count(*) over (), 1) as share
+      from jsonb_array_elements_text(:kinds::jsonb) as s(name)),
 found as materialized (
     select s.name, s.share, x.id, x.place, x.fits
       from streams s
@@ -14,13 +15,15 @@ found as materialized (
           from (select y.*, row_number() over (order by y.kind desc, y.id desc) as place
                   from (select h.*
                           from tenure.history h
-                         where (h.kind, h.id) < (s.name, :before::uuid) and (h.kind, h.id) >= (s.name, :floor::uuid)
+                         where (h.kind, h.id) < (s.name, s.before)
+                           and (h.kind, h.id) >= (s.name, s.floor)
                          order by h.kind desc, h.id desc
-                         limit 10000) y
+                         limit 5000) y
                  order by y.kind desc, y.id desc
                  limit (select s.share from streams s limit 1)) x
          cross join lateral (
-            select (:states::text[] is null or x.state = any (:states::text[]))
+            select x.id >= :floor::uuid
+               and (:states::text[] is null or x.state = any (:states::text[]))
                and (:kind::text is null or x.kind = :kind::text)
                and (:queue::text is null or x.queue = :queue::text)
                and (:priority::smallint is null or x.priority = :priority::smallint)

@@ -6,9 +6,10 @@ with found as materialized (
       from (select j.*
               from tenure.workers w
              cross join lateral (
-                select j.* from tenure.jobs j where j.worker_id >= w.id and j.worker_id <= w.id limit 10000) j
-             where j.id < :before::uuid and j.id >= :floor::uuid) x
-     where (:states::text[] is null or x.state = any (:states::text[]))
+                select j.* from tenure.jobs j where j.worker_id >= w.id and j.worker_id <= w.id offset 0) j
+             where j.id < :before::uuid) x
+     where x.id >= :floor::uuid
+       and (:states::text[] is null or x.state = any (:states::text[]))
        and (:kind::text is null or x.kind = :kind::text)
        and (:queue::text is null or x.queue = :queue::text)
        and (:priority::smallint is null or x.priority = :priority::smallint)

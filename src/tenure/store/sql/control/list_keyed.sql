@@ -5,8 +5,9 @@ with found as materialized (
               from jsonb_array_elements_text(:kinds::jsonb) as s(name)
              cross join lateral (select k.job_id from tenure.keys k where k.kind = s.name and k.key = :key::text limit 1) k
              cross join lateral (select j.* from tenure.jobs j where j.id = k.job_id limit 1) j
-             where j.id < :before::uuid and j.id >= :floor::uuid) x
-     where (:states::text[] is null or x.state = any (:states::text[]))
+             where j.id < :before::uuid) x
+     where x.id >= :floor::uuid
+       and (:states::text[] is null or x.state = any (:states::text[]))
        and (:kind::text is null or x.kind = :kind::text)
        and (:queue::text is null or x.queue = :queue::text)
        and (:priority::smallint is null or x.priority = :priority::smallint)

@@ -1,6 +1,8 @@
--- list_unhappy: failed or canceled jobs, each state walked by its index. Otherwise as list_finished_kinds.
+-- list_unhappy: failed or canceled jobs, each state walked by its index. Otherwise as list_finished_kinds, but 2000 jobs at most:
+-- they lie far apart, each on a page of its own.
 with streams as materialized (
-    select s.name, greatest(10000 / count(*) over (), 1) as share from unnest(:states::text[]) as s(name)),
+    select s.name, :before::uuid as before, :floor::uuid as floor, greatest(2000 / count(*) over (), 1) as share
+      from unnest(:states::text[]) as s(name)),
 found as materialized (
     select s.name, s.share, x.id, x.place, x.fits
       from streams s
@@ -9,13 +11,15 @@ found as materialized (
           from (select y.*, row_number() over (order by y.state desc, y.id desc) as place
                   from (select h.*
                           from tenure.history h
-                         where h.state <> 'completed' and (h.state, h.id) < (s.name, :before::uuid) and (h.state, h.id) >= (s.name, :floor::uuid)
+                         where h.state <> 'completed' and (h.state, h.id) < (s.name, s.before)
+                           and (h.state, h.id) >= (s.name, s.floor)
                          order by h.state desc, h.id desc
-                         limit 10000) y
+                         limit 2000) y
                  order by y.state desc, y.id desc
                  limit (select s.share from streams s limit 1)) x
          cross join lateral (
-            select (:states::text[] is null or x.state = any (:states::text[]))
+            select x.id >= :floor::uuid
+               and (:states::text[] is null or x.state = any (:states::text[]))
                and (:kind::text is null or x.kind = :kind::text)
                and (:queue::text is null or x.queue = :queue::text)
                and (:priority::smallint is null or x.priority = :priority::smallint)

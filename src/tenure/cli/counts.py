@@ -1,0 +1,66 @@
+"""From the client's counts to rows that can be drawn, and how fast they grow."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+
+from tenure.cli.stage import Row
+from tenure.client.overview import Stats
+from tenure.model.states import FINISHED, HELD, State
+
+Tally = Counter[tuple[str, str]]
+"""How many jobs of which group are done, running or waiting."""
+
+PARTS = ("done", "running", "waiting")
+WINDOW = 2.0  # seconds over which a pace is taken
+
+
+def tally(stats: Stats, group: Callable[[str, str], str | None]) -> Tally:
+    """`group` names the row for a queue and a kind, or None for what does not count."""
+    found: Tally = Counter()
+    for live in stats.live:
+        if name := group(live.queue, live.kind):
+            found[name, _part(live.state)] += live.jobs
+    for finished in stats.finished:
+        if finished.what in FINISHED and (name := group(finished.queue, finished.kind)):
+            found[name, "done"] += finished.jobs
+    return found
+
+
+def _part(state: State) -> str:
+    if state is State.DEAD_LETTER:
+        return "done"
+    return "running" if state in HELD else "waiting"
+
+
+def rows(found: Tally, names: Iterable[str]) -> list[Row]:
+    return [Row(name, *(max(0, found[name, part]) for part in PARTS)) for name in names]
+
+
+def outcomes(stats: Stats, group: Callable[[str, str], str | None]) -> Counter[str]:
+    """How many attempts and jobs ended how; dead letters as they stand."""
+    found: Counter[str] = Counter()
+    for finished in stats.finished:
+        if finished.what != State.DEAD_LETTER and group(finished.queue, finished.kind):
+            found[finished.what] += finished.jobs
+    for live in stats.live:
+        if live.state is State.DEAD_LETTER and group(live.queue, live.kind):
+            found[live.state] += live.jobs
+    return found
+
+
+class Pace:
+    """How fast a count grows."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def mark(self, count: int) -> float:
+        now = time.monotonic()
+        self._seen.append((now, count))
+        while now - self._seen[0][0] > WINDOW:
+            self._seen.popleft()
+        began, first = self._seen[0]
+        return (count - first) / (now - began) if now > began else 0.0

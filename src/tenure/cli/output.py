@@ -1,0 +1,169 @@
+"""What commands print: JSON for programs, tables and lists for people.
+
+rich is slow to import and needed only once there is something to show.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import click
+
+from tenure.client.report.words import inline
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+ROOMY = 110
+"""From so many columns on, a table shows all of its own."""
+
+UNBOUNDED = 10_000  # columns of what is no terminal: whoever reads a pipe wants it whole
+
+STATE_STYLES = {
+    "running": "cyan",
+    "claimed": "cyan",
+    "retry": "yellow",
+    "dead_letter": "red",
+    "failed": "red",
+    "completed": "green",
+    "canceled": "dim",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    right: bool = False
+    flexible: bool = False
+    """Cut short where there is no room."""
+    spare: bool = False
+    """Left out where there is no room."""
+    style: str = ""
+
+
+def emit(document: object) -> None:
+    """One JSON document: on a line of its own, or indented for people."""
+    indent = 2 if sys.stdout.isatty() else None
+    click.echo(json.dumps(document, default=plain, indent=indent))
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, UUID):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def show_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    from rich.table import Table  # noqa: PLC0415
+
+    console = _console()
+    shown = [not column.spare or console.width >= ROOMY for column in columns]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for column in (column for column, wanted in zip(columns, shown, strict=True) if wanted):
+        table.add_column(column.name, justify="right" if column.right else "left", no_wrap=not column.flexible)
+    for row in rows:
+        cells = zip(columns, row, shown, strict=True)
+        table.add_row(*[_cell(column, value) for column, value, wanted in cells if wanted])
+    _show(console, table)
+
+
+def show_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+    """Name and value, line by line; what is not set is left out."""
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None:
+            table.add_row(name, _text(value, STATE_STYLES.get(str(value), "") if name == "state" else ""))
+    _show(_console(), table)
+
+
+def is_terminal() -> bool:
+    return _console().is_terminal
+
+
+def safe(text: str) -> str:
+    """On one line, and nothing in it that acts on a terminal."""
+    return inline(text)
+
+
+def say(words: str) -> None:
+    """A remark for people, beside the answer: it does not get into a pipe."""
+    click.echo(words, err=True)
+
+
+def ago(moment: datetime | None, now: datetime | None = None) -> str:
+    """`3 m ago`, `in 2 h`."""
+    if moment is None:
+        return "-"
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    return f"{rough(seconds)} ago" if seconds > 0 else f"in {rough(-seconds)}"
+
+
+def rough(seconds: float) -> str:
+    for unit, size, limit in (("s", 1, 60), ("m", 60, 3600), ("h", 3600, 2 * 86400)):
+        if seconds < limit:
+            return f"{int(seconds / size)} {unit}"
+    return f"{int(seconds / 86400)} d"
+
+
+def moment(at: datetime | None) -> str | None:
+    """In the time zone of whoever asks."""
+    return None if at is None else f"{at.astimezone().strftime('%Y-%m-%d %H:%M:%S %z')} ({ago(at)})"
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _console() -> Console:
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = UNBOUNDED
+    return console
+
+
+def _show(console: Console, what: object) -> None:
+    if console.is_terminal:
+        console.print(what)
+        return
+    with console.capture() as told:
+        console.print(what)
+    click.echo("\n".join(_trimmed(told.get())))
+
+
+def _trimmed(text: str) -> Iterator[str]:
+    return (line.rstrip() for line in text.splitlines())
+
+
+def _cell(column: Column, value: object) -> Text:
+    style = STATE_STYLES.get(str(value), "") if column.name == "STATE" else column.style
+    text = _text("-" if value is None else value, style)
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _text(value: object, style: str) -> Text:
+    """Other people's text acts on no terminal."""
+    from rich.text import Text  # noqa: PLC0415
+
+    return Text("\n".join(inline(line) for line in str(value).splitlines()), style)

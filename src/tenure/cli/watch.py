@@ -1,0 +1,101 @@
+"""`tenure watch`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from tenure.cli import codes, output, types
+from tenure.cli.asking import Asker, asks
+from tenure.client.handle import Handle
+from tenure.client.report.words import gist, span
+from tenure.client.status import JobStatus, JobUpdate
+from tenure.model.errors import ResultTimeout, StoreUnavailable
+
+PAUSE = 1.0  # seconds before a database that went away is asked again
+
+Show = Callable[[JobUpdate], None]
+
+
+@click.command()
+@asks
+@click.argument("job_id", metavar="ID")
+@click.option("--timeout", type=types.DURATION, help="Stop watching after that long: 30s, 5m; exit code 6.")
+async def watch(ask: Asker, job_id: str, timeout: float | None) -> int:
+    """Follow a job until it is over.
+
+    On a terminal a bar, else a line for each step; with --json each line is a document. The exit code tells how it ended:
+    0 completed, 5 failed or dead letter, 7 canceled.
+    """
+    job = await ask.find(job_id)
+    with _json_lines() if ask.as_json else _bar() if output.is_terminal() else _lines() as show:
+        job = await _follow(ask.handle(job), job, show, timeout)
+    if not ask.as_json:
+        click.echo(output.safe(_ending(job)))
+    return codes.of_state(job.state)
+
+
+async def _follow(handle: Handle[object], job: JobStatus, show: Show, timeout: float | None) -> JobStatus:
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                try:
+                    async for update in handle.watch():
+                        job = update.status
+                        show(update)
+                    return job
+                except StoreUnavailable as error:
+                    output.say(f"tenure: {error}; trying again")
+                    await asyncio.sleep(PAUSE)
+    except TimeoutError:
+        raise ResultTimeout(job.id, job.kind, job.state, timeout or 0.0) from None
+
+
+@contextmanager
+def _json_lines() -> Iterator[Show]:
+    yield lambda update: output.emit({"job": update.status.to_json(), "progress": update.progress})
+
+
+@contextmanager
+def _lines() -> Iterator[Show]:
+    yield lambda update: click.echo("  ".join(output.safe(word) for word in _words(update)))
+
+
+def _words(update: JobUpdate) -> Iterator[str]:
+    job, progress = update.status, update.progress
+    yield job.state.value
+    if job.attempt:
+        yield f"attempt {job.attempt} of {job.max_attempts}"
+    if progress is not None:
+        yield f"{progress.percent:g} %"
+        if progress.message:
+            yield progress.message
+
+
+@contextmanager
+def _bar() -> Iterator[Show]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
+
+    told = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1))
+    with Progress(BarColumn(24), TimeElapsedColumn(), told, transient=True, expand=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(update: JobUpdate) -> None:
+            done = None if update.progress is None else update.progress.percent
+            words = "  ".join(output.safe(word) for word in _words(update))
+            progress.update(task, description=words, total=None if done is None else 100, completed=done or 0)
+
+        yield show
+
+
+def _ending(job: JobStatus) -> str:
+    told = f"{job.id} ({job.kind}) is {job.state.value.replace('_', ' ')}"
+    if job.attempt:
+        told += f" after {output.counted(job.attempt, 'attempt')}"
+    if job.finished_at is not None:
+        told += f", {span(job.finished_at - job.enqueued_at)} after it was handed in"
+    return f"{told}: {gist(job.error)}" if job.error else told

@@ -1,0 +1,104 @@
+"""Commands in this process, on one emptied database; those that need a process of their own start one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tenure import Tenure
+from tenure.cli.main import cli
+from tests.store.clean import bare_dsn, desk, dsn, fresh_dsn, shared_dsn
+
+__all__ = ["bare_dsn", "desk", "dsn", "fresh_dsn", "shared_dsn"]
+
+FOREIGN = ("TENURE_", "PG", "DATABASE_URL", "COLUMNS", "FORCE_COLOR", "NO_COLOR")
+
+SHOP = """
+from dataclasses import dataclass
+from tenure import Cancel, Context, Tenure
+
+app = Tenure()
+print("whatever a module prints is no part of the answer")
+
+@dataclass
+class Parcel:
+    to: str
+    grams: int = 100
+
+@app.job(queue="mail")
+async def send_welcome(ctx: Context, user_id: int, template: str = "welcome") -> str:
+    ctx.progress(50, "half of it")
+    return f"{template} sent to user {user_id}"
+
+@app.job(max_attempts=1)
+async def burn(why: str) -> None:
+    raise ValueError(why)
+
+@app.job
+async def drop(reason: str = "not needed") -> None:
+    raise Cancel(reason)
+
+@app.job
+async def ship(parcel: Parcel) -> dict[str, int]:
+    return {parcel.to: parcel.grams}
+"""
+
+
+class Line:
+    """The command line, as a person types it."""
+
+    def __init__(self, dsn: str) -> None:
+        clean = {name: None for name in os.environ if name.startswith(FOREIGN)}
+        self.env: dict[str, str | None] = {**clean, "TENURE_DSN": dsn}
+
+    def __call__(self, *words: object, typed: str | None = None, **env: str | None) -> Result:
+        answer = CliRunner().invoke(cli, [str(word) for word in words], input=typed, env={**self.env, **env}, prog_name="tenure")
+        assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exc_info
+        return answer
+
+    def json(self, *words: object, **more: Any) -> Any:
+        """What a command that goes well prints for programs."""
+        answer = self(*words, "--json", **more)
+        assert answer.exit_code == 0, answer.output
+        return json.loads(answer.stdout)
+
+
+@pytest.fixture
+def line(dsn: str) -> Line:
+    return Line(dsn)
+
+
+@pytest.fixture
+def sql(desk) -> Callable[..., list[tuple[Any, ...]]]:
+    return desk.sql
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An app in a module of its own, in the folder we are in: `module:app`."""
+    name = f"shop_{uuid4().hex[:8]}"
+    (tmp_path / f"{name}.py").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield f"{name}:app"
+    sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def hand_in(app: Tenure) -> Iterator[Callable[..., str]]:
+    """Hands in a job that no worker knows, and gives its id."""
+
+    @app.job
+    async def work(n: int = 0) -> int:
+        return n
+
+    yield lambda n=0, **options: str(work.using(**options).enqueue_sync(n).id)
+    app._portal.close()

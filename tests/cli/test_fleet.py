@@ -1,0 +1,91 @@
+"""tenure queues, workers, leaders, stats."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.client.stock import lay_out
+
+
+def test_nothing_there_is_told_in_words(line):
+    for words, document in [
+        (["queues", "list"], {"queues": []}),
+        (["workers"], {"workers": []}),
+        (["leaders"], {"leaders": []}),
+        (["stats"], {"live": [], "finished": [], "by_state": {}, "by_outcome": {}}),
+    ]:
+        shown = line(*words)
+        assert (shown.exit_code, shown.stdout) == (0, "")
+        assert shown.stderr.strip()
+        assert line.json(*words) == document
+
+
+def test_a_queue_is_paused_and_goes_on(line, hand_in):
+    hand_in(queue="mail")
+    assert line("queues", "pause", "mail", "--reason", "the gateway is down", "--by", "ann").exit_code == 0
+    shown = line("queues", "list").stdout
+    assert "mail (paused)" in shown
+    assert "by ann: the gateway is down" in shown
+    [mail] = line.json("queues", "list")["queues"]
+    assert (mail["name"], mail["paused_by"], mail["live"]) == ("mail", "ann", {"pending": 1})
+    assert line.json("queues", "resume", "mail") == {"queue": "mail", "paused": False, "resumed": True}
+    assert line("queues", "resume", "mail").stdout == "queue 'mail' was not paused\n"
+    assert "paused" not in line("queues", "list").stdout
+
+
+def test_pausing_what_nobody_knows_is_remarked(line, hand_in):
+    hand_in(queue="mail")
+    assert "did you mean 'mail'?" in line("queues", "pause", "mial").stderr
+    assert line("queues", "pause", "mail").stderr == ""
+
+
+def test_who_paused_it_is_whoever_typed_it(line, hand_in):
+    assert "@" in line.json("queues", "pause", "mail")["by"]
+
+
+def test_workers_and_leaders(line, desk):
+    worker, gone = desk.worker(queues=["mail", "default"]), desk.worker()
+    desk.condemn(gone)
+    term = desk.term("stager")
+    found = {one["id"]: one for one in line.json("workers")["workers"]}
+    assert (found[worker]["alive"], found[worker]["queues"], found[worker]["held"]) == (True, ["mail", "default"], 0)
+    assert found[gone]["alive"] is False
+    shown = line("workers").stdout.splitlines()
+    assert any(row.startswith(f"{worker}  alive ") and "default" in row for row in shown)
+    assert any(row.startswith(f"{gone}  crashed") for row in shown)
+    [leader] = line.json("leaders")["leaders"]
+    assert (leader["duty"], leader["holder"], leader["holds"]) == ("stager", term.holder, True)
+    assert f"stager  {term.holder}  holds" in line("leaders").stdout
+
+
+def test_stats_count_what_is_there_and_what_was_done(line, desk):
+    lay_out(desk, 60)
+    told = line.json("stats")
+    assert sum(told["by_state"].values()) == 15
+    assert sum(told["by_outcome"].values()) == 45
+    assert {"queue", "kind", "state", "jobs", "oldest_at"} == set(told["live"][0])
+    assert {"average_wait", "average_run"} < set(told["finished"][0])
+    shown = line("stats").stdout
+    assert "OLDEST" in shown
+    assert "WAITED" in shown
+
+
+@pytest.mark.parametrize("words", [["queues", "list"], ["workers"], ["leaders"], ["stats"], ["jobs", "list"]])
+def test_a_database_without_our_schema_is_told_with_the_way_out(line, bare_dsn, words):
+    refused = line(*words, "--dsn", bare_dsn)
+    assert refused.exit_code == 4
+    assert "tenure migrate" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_without_a_database_the_ways_out_are_named(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused = line("jobs", "list", TENURE_DSN=None)
+    assert refused.exit_code == 3
+    assert "TENURE_DSN=" in refused.stderr
+
+
+def test_a_database_that_is_away_is_told_in_one_line(line, tmp_path):
+    away = line("stats", "--dsn", f"host={tmp_path} dbname=nothing")
+    assert away.exit_code == 1
+    assert away.stderr.startswith("tenure: PostgreSQL cannot be reached")

@@ -1,0 +1,151 @@
+"""On a terminal of 80 columns: real processes, a real pseudo-terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tenure.cli.output import ago
+from tests.client.stock import lay_out
+
+PATIENCE = 60  # seconds
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+class Terminal:
+    """A pseudo-terminal, and a command that thinks somebody sits there."""
+
+    def __init__(self, *words: str, columns: int = 80, **env: str) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        foreign = ("TENURE_", "PG", "DATABASE_URL", "NO_COLOR", "COLUMNS")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tenure", *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            env={**clean, "TERM": "xterm-256color", **env},
+        )
+        os.close(theirs)
+        self.text = ""
+
+    def read(self) -> bool:
+        """What comes next; False at the end."""
+        ready, _, _ = select.select([self._ours], [], [], PATIENCE)
+        if not ready:
+            self.process.kill()
+            pytest.fail(f"nothing more came after {self.text!r}")
+        try:
+            some = os.read(self._ours, 65536)
+        except OSError:  # closed by the other side
+            return False
+        self.text += some.decode("utf-8", "replace")
+        return bool(some)
+
+    def end(self) -> int:
+        while self.read():
+            pass
+        os.close(self._ours)
+        return self.process.wait(PATIENCE)
+
+
+def on_terminal(*words: str, columns: int = 80, **env: str) -> tuple[list[str], str, int]:
+    """The rows without colours, all that was written, and the exit code."""
+    terminal = Terminal(*words, columns=columns, **env)
+    code = terminal.end()
+    return COLOURS.sub("", terminal.text).replace("\r", "").splitlines(), terminal.text, code
+
+
+@pytest.fixture
+def long_names(desk):
+    lay_out(desk, 60)
+    desk.sql("update tenure.jobs set kind = repeat('kind_of_work_', 6), queue = repeat('long_', 12)")
+    desk.sql("update tenure.workers set host = repeat('host.', 10)")
+    desk.worker(queues=["a" * 40])
+    desk.term("stager")
+
+
+@pytest.mark.parametrize("words", ["jobs list", "queues list", "workers", "leaders", "stats", "config"])
+def test_tables_fit_into_80_columns_and_ids_stay_whole(dsn, long_names, words):
+    rows, text, code = on_terminal(*words.split(), TENURE_DSN=dsn)
+    assert code == 0, text
+    assert all(len(row) <= 80 for row in rows), rows
+    if words in ("jobs list", "workers", "leaders"):
+        ids = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+        assert all(ids.search(row) for row in rows[1:] if row), rows
+    if words == "jobs list":
+        assert any("…" in row for row in rows)
+
+
+def test_a_wide_terminal_shows_more(dsn, long_names):
+    [head, *_], _, _ = on_terminal("jobs", "list", columns=160, TENURE_DSN=dsn)
+    assert head.split() == ["ID", "STATE", "KIND", "QUEUE", "PRIORITY", "ATTEMPT", "WHEN"]
+
+
+def test_a_pipe_gets_everything_whole_and_without_colours(line, long_names):
+    shown = line("jobs", "list").stdout
+    assert "kind_of_work_" * 6 in shown
+    assert "\x1b" not in shown
+
+
+def test_colours_are_for_terminals_and_may_be_refused(dsn, long_names):
+    assert "\x1b[32m" in on_terminal("jobs", "list", TENURE_DSN=dsn)[1]
+    assert "\x1b[32m" not in on_terminal("jobs", "list", TENURE_DSN=dsn, NO_COLOR="1")[1]
+
+
+def test_watching_on_a_terminal_shows_a_bar_and_leaves_one_line(dsn, desk):
+    [job_id] = desk.enqueue({})
+    desk.claim(desk.worker())
+    desk.sql("insert into tenure.progress (job_id, fence, percent, message) values (%s, 1, 40, 'in the oven')", job_id)
+    rows, text, code = on_terminal("watch", job_id, "--timeout", "300ms", TENURE_DSN=dsn)
+    assert code == 6
+    assert "running  attempt 1 of 3  40 %  in the oven" in " ".join(rows)
+    assert "━" in text
+    assert "is not done after 0.3 s" in rows[-1]
+
+
+def test_ctrl_c_ends_a_watch_without_a_traceback(dsn, desk):
+    [job_id] = desk.enqueue({})
+    terminal = Terminal("watch", job_id, TENURE_DSN=dsn)
+    while "pending" not in terminal.text:
+        assert terminal.read()
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.end() == 130, terminal.text
+    assert "Traceback" not in terminal.text
+    assert "tenure: stopped" in terminal.text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.2, "now"),
+        (-0.2, "now"),
+        (12, "12 s ago"),
+        (200, "3 m ago"),
+        (7300, "2 h ago"),
+        (47 * 3600, "47 h ago"),
+        (3 * 86400, "3 d ago"),
+        (-90, "in 1 m"),
+        (-7200, "in 2 h"),
+    ],
+)
+def test_times_are_told_as_people_do(seconds, told):
+    now = datetime.now(UTC)
+    assert ago(now - timedelta(seconds=seconds), now) == told
+
+
+def test_no_time_is_a_dash():
+    assert ago(None) == "-"

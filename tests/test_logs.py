@@ -1,0 +1,73 @@
+"""Log lines for people and for programs, with the job they belong to."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from tenure import Context
+from tenure.logs import JsonLines, Lines
+
+
+@pytest.fixture(params=[JsonLines, Lines])
+def lines(request):
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(request.param())
+    loggers = [logging.getLogger(name) for name in ("tenure.job", "shop")]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel("INFO")
+    yield request.param, stream
+    for logger in loggers:
+        logger.removeHandler(handler)
+
+
+async def test_every_line_of_a_handler_names_its_job_in_the_loop_and_in_a_thread(app, lines):
+    form, stream = lines
+
+    @app.job
+    async def on_the_loop(ctx: Context) -> None:
+        logging.getLogger("shop").info("plain logging")
+        ctx.log.info("sent", to="ada")
+
+    @app.job
+    def in_a_thread(ctx: Context) -> None:
+        logging.getLogger("shop").info("plain logging")
+        ctx.log.info("sent", to="ada")
+
+    async with app.running():
+        for job in (on_the_loop, in_a_thread):
+            handle = await job.enqueue()
+            await handle.result(10)
+            said = stream.getvalue().splitlines()[-2:]
+            assert all(str(handle.id) in line and job.name in line for line in said)
+            if form is JsonLines:
+                plain, own = map(json.loads, said)
+                assert (plain["message"], plain["level"], plain["attempt"]) == ("plain logging", "info", 1)
+                assert (own["message"], own["fields"]) == ("sent", {"to": "ada"})
+            else:
+                assert said[1].endswith(f"sent  to=ada  job={job.name} {handle.id}")
+
+
+def test_outside_of_a_job_a_line_names_none_and_a_traceback_is_kept():
+    try:
+        raise ValueError("no")
+    except ValueError:
+        record = logging.LogRecord("shop", logging.ERROR, __file__, 1, "it %s", ("failed",), sys.exc_info())
+    told = json.loads(JsonLines().format(record))
+    assert told["message"] == "it failed"
+    assert "ValueError: no" in told["traceback"]
+    assert "job_id" not in told
+
+
+@pytest.mark.parametrize(("variable", "value"), [("TENURE_LOG_FORMAT", "xml"), ("TENURE_LOG", "LOUD")])
+def test_a_wrong_setting_is_told_with_the_right_ones(variable, value, monkeypatch):
+    code = "from tenure.logs import set_up_logging; set_up_logging()"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={variable: value}, check=False)
+    assert f"{variable} is {value!r}: use" in ended.stderr

@@ -1,0 +1,41 @@
+"""A table of the user's own beside Tenure's, and handlers that stop where a test wants to look."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tenure import Tenure
+from tests.store.clean import bare_dsn, desk, dsn, fresh_dsn, other, shared_dsn
+from tests.store.desk import Desk
+from tests.transactions import handlers
+from tests.transactions.points import Points, Shop
+
+__all__ = ["bare_dsn", "desk", "dsn", "fresh_dsn", "other", "shared_dsn"]
+
+
+@pytest.fixture
+def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Points:
+    monkeypatch.setenv(handlers.POINTS, str(tmp_path))
+    return Points(tmp_path)
+
+
+@pytest.fixture
+def shop(desk: Desk) -> Iterator[Shop]:
+    """Payments are the user's rows; two of one name are refused when the transaction commits, not before."""
+    desk.sql("create table public.payments (name text unique deferrable initially deferred)")
+    yield Shop(desk)
+    desk.sql("set lock_timeout = '5s'")
+    desk.sql("drop table public.payments")
+
+
+@pytest.fixture
+async def app(dsn: str, shop: Shop, points: Points, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Tenure]:
+    """The app of `handlers`, which other processes import, too."""
+    monkeypatch.setenv("TENURE_DSN", dsn)
+    app = handlers.app
+    app.__dict__.pop("settings", None)
+    yield app
+    await app.close()

@@ -1,0 +1,203 @@
+"""`ctx.transaction(session)`: a session of the handler's own commits when its block ends, and the job with it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tenure import Context, LeaseLost, Tenure
+from tenure.client import waiting
+from tenure.client.job import Job
+from tests.transactions.handlers import AT_ONCE
+from tests.transactions.own_sessions import ASYNC, SYNC
+from tests.waiting import until
+from tests.worker.serving import serving
+
+
+class Places:
+    """Where the handler waits for the test, and what it saw."""
+
+    def __init__(self) -> None:
+        self.inside, self.outside = threading.Event(), threading.Event()
+        self.at: list[str] = []
+        self.caught: list[BaseException] = []
+
+    def wait(self, place: str) -> None:
+        self.at.append(place)
+        assert getattr(self, place).wait(20)
+
+
+@pytest.fixture
+async def app(dsn, shop):
+    app = Tenure(dsn)
+
+    @app.job(queue="later")
+    async def ship(name: str) -> None: ...
+
+    app.places = Places()
+    for made in ASYNC.values():
+        app.job(name=made.__name__, retry=AT_ONCE)(pays(app, dsn, made, ship))
+    for made in SYNC.values():
+        app.job(name=made.__name__, retry=AT_ONCE)(pays_sync(app, dsn, made, ship))
+    async with serving(app, queues=["default"]):
+        yield app
+        app.places.inside.set()
+        app.places.outside.set()
+    await app.close()
+
+
+def pays(app, dsn, made, ship) -> Callable:
+    async def pay(ctx: Context, name: str, set_output: bool = False, inside: str = "", after: str = "") -> str:
+        places = app.places
+        try:
+            async with made(dsn) as (session, insert), ctx.transaction(session) as tx:
+                assert tx is session
+                await insert(name)
+                await ship.using(conn=session).enqueue(name)
+                if set_output:
+                    ctx.set_output(f"set {name}")
+                await asyncio.to_thread(places.wait, "inside")
+                if inside:
+                    raise ValueError(inside)
+        except LeaseLost as error:
+            places.caught.append(error)
+            raise
+        await asyncio.to_thread(places.wait, "outside")
+        if after:
+            raise ValueError(after)
+        return f"returned {name}"
+
+    return pay
+
+
+def pays_sync(app, dsn, made, ship) -> Callable:
+    def pay(ctx: Context, name: str, set_output: bool = False, inside: str = "", after: str = "") -> str:
+        places = app.places
+        try:
+            with made(dsn) as (session, insert), ctx.transaction(session) as tx:
+                assert tx is session
+                insert(name)
+                ship.using(conn=session).enqueue_sync(name)
+                if set_output:
+                    ctx.set_output(f"set {name}")
+                places.wait("inside")
+                if inside:
+                    raise ValueError(inside)
+        except LeaseLost as error:
+            places.caught.append(error)
+            raise
+        places.wait("outside")
+        if after:
+            raise ValueError(after)
+        return f"returned {name}"
+
+    return pay
+
+
+EVERY = pytest.mark.parametrize("session", [*ASYNC, *SYNC])
+SOME = pytest.mark.parametrize("session", ["psycopg_async", "asyncpg_connection", "alchemy_async_session", "alchemy_session"])
+
+
+def job(app, session):
+    return Job(app.kinds[session], app._door)
+
+
+@EVERY
+async def test_rows_follow_up_and_completion_are_committed_when_the_block_ends(app, shop, session):
+    handle = await job(app, session).enqueue("ada")
+    await until(lambda: app.places.at, is_=["inside"])
+    assert shop.seen("ada") == (0, 0, "running")
+
+    app.places.inside.set()
+
+    await until(lambda: app.places.at, is_=["inside", "outside"])
+    assert shop.seen("ada") == (1, 1, "completed")
+    assert len(shop.transactions("ada")) == 1
+    app.places.outside.set()
+    await until(lambda: shop.of("ada", "output"), is_=("returned ada",))
+    assert await handle.result() == "returned ada"
+
+
+@SOME
+async def test_an_output_that_was_set_inside_is_committed_with_the_rest_and_stays(app, shop, session):
+    app.places.inside.set()
+    handle = await job(app, session).enqueue("ada", set_output=True)
+    assert await handle.result(timeout=10) == "set ada"
+    assert len(shop.transactions("ada")) == 1
+    app.places.outside.set()
+    await until(lambda: app.places.at, is_=["inside", "outside"])
+    assert shop.of("ada", "output", "attempt", "fence") == ("set ada", 1, 1)
+
+
+@SOME
+async def test_a_run_whose_job_was_taken_away_is_told_so_and_has_written_nothing(app, shop, session):
+    await job(app, session).enqueue("ada", set_output=True)
+    await until(lambda: app.places.at, is_=["inside"])
+    shop.take_away("ada")
+    app.places.inside.set()
+    await until(lambda: len(app.places.caught), is_=1)
+    assert shop.seen("ada") == (0, 0, "running")
+    assert app.places.caught[0].job_id == shop.of("ada", "id")[0]
+
+
+@SOME
+async def test_what_is_raised_inside_undoes_all_of_it(app, shop, session):
+    app.places.inside.set()
+    await job(app, session).enqueue("ada", inside="no money")
+    await shop.comes_to("ada", 0, 0, "dead_letter")
+    assert "ValueError: no money" in shop.of("ada", "error")[0]
+
+
+@SOME
+async def test_what_is_raised_after_it_cannot_undo_the_completion(app, shop, session, caplog):
+    app.places.inside.set()
+    app.places.outside.set()
+    handle = await job(app, session).enqueue("ada", set_output=True, after="too late")
+    await until(lambda: "completed by its own transaction" in caplog.text)
+    assert shop.seen("ada") == (1, 1, "completed")
+    assert shop.of("ada", "attempt", "error", "output") == (1, None, "set ada")
+    assert await handle.result() == "set ada"
+
+
+@SOME
+async def test_a_constraint_that_fails_at_the_commit_undoes_all_of_it_and_tells(app, shop, session):
+    shop.sql("insert into public.payments values ('ada')")
+    app.places.inside.set()
+    await job(app, session).enqueue("ada")
+    await shop.comes_to("ada", 1, 0, "dead_letter")
+    assert "duplicate key value" in shop.of("ada", "error")[0]
+
+
+@pytest.mark.parametrize("session", ["alchemy_async_session", "alchemy_session"])
+async def test_who_waits_for_the_result_is_told_when_it_is_there(app, shop, monkeypatch, session):
+    """Not when the job is completed, for its output comes after that."""
+    monkeypatch.setattr(waiting, "FIRST_LOOK", 3600.0)
+    handle = await job(app, session).enqueue("ada")
+    result = asyncio.create_task(handle.result(timeout=20))
+    await until(lambda: shop.sql("select count(*) from tenure.watches"), is_=[(1,)])
+    app.places.inside.set()
+    await until(lambda: app.places.at, is_=["inside", "outside"])
+    await until(lambda: shop.of("ada", "state"), is_=("completed",))
+    app.places.outside.set()
+    assert await result == "returned ada"
+
+
+async def test_a_result_that_is_not_there_yet_is_nothing_rather_than_an_error(app, shop):
+    app.places.inside.set()
+    handle = await job(app, "alchemy_session").enqueue("ada")
+    await until(lambda: app.places.at, is_=["inside", "outside"])
+    assert await handle.result() is None
+
+
+@pytest.mark.parametrize("session", ["alchemy_async_session", "alchemy_session"])
+async def test_a_job_canceled_meanwhile_has_written_nothing(app, shop, session):
+    handle = await job(app, session).enqueue("ada")
+    await until(lambda: app.places.at, is_=["inside"])
+    assert await handle.cancel("no need")
+    app.places.inside.set()
+    open_sessions = "select count(*) from pg_locks where relation = 'public.payments'::regclass and mode = 'RowExclusiveLock'"
+    await until(lambda: shop.sql(open_sessions), is_=[(0,)])
+    assert shop.seen("ada") == (0, 0, "canceled")

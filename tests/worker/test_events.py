@@ -1,0 +1,289 @@
+"""What happens, told to those who asked: each event with its fields, and no subscriber can harm the work."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from uuid import UUID
+
+import pytest
+
+from tenure import (
+    Cancel,
+    ConfigError,
+    Context,
+    Event,
+    Fail,
+    InvalidInput,
+    JobEnqueued,
+    JobSettled,
+    JobStarted,
+    LeaderDeposed,
+    LeaderElected,
+    Retry,
+    RunLost,
+    Snooze,
+    Tenure,
+    WorkerLeaseLost,
+    WorkerStarted,
+    WorkerStopped,
+)
+from tests.waiting import until
+from tests.worker.serving import serving
+
+
+@pytest.fixture
+async def app(dsn):
+    app = Tenure(dsn, workers_lease_timeout_seconds=3)
+    yield app
+    await app.close()
+
+
+class Seen(list):
+    def of(self, type_):
+        return [event for event in self if isinstance(event, type_)]
+
+    def terms(self):
+        return {(event.duty, event.term) for event in self.of(LeaderElected)}
+
+
+@pytest.fixture
+def seen(app):
+    """All that happens."""
+    seen = Seen()
+    app.on()(seen.append)
+    return seen
+
+
+async def test_every_job_handed_in_is_told(app, seen):
+    @app.job
+    async def work() -> None: ...
+
+    handles = [await work.enqueue(), *await app.enqueue_many([work.call(), work.call()])]
+    handles += [await asyncio.to_thread(work.enqueue_sync), *await asyncio.to_thread(app.enqueue_many_sync, [work.call()])]
+    assert seen == [JobEnqueued(job_id=handle.id, kind="work") for handle in handles]
+
+
+async def test_a_job_that_stood_for_its_key_already_was_not_handed_in(app, seen):
+    @app.job
+    async def work() -> None: ...
+
+    first = await work.using(key="k").enqueue()
+    second = await work.using(key="k").enqueue()
+    assert second.existed
+    assert seen == [JobEnqueued(job_id=first.id, kind="work")]
+
+
+async def test_a_refused_job_was_not_handed_in(app, seen):
+    @app.job
+    async def work(n: int) -> None: ...
+
+    with pytest.raises(InvalidInput):
+        await work.enqueue("x")
+    assert seen == []
+
+
+async def test_the_life_of_a_job_and_its_worker_is_told_in_order(app, seen):
+    @app.job(queue="mail")
+    async def work() -> str:
+        return "done"
+
+    async with serving(app) as worker:
+        worker_id = UUID(worker.worker_id)
+        handle = await work.enqueue()
+        await handle.result("10s")
+        await until(lambda: seen.of(JobSettled))
+        await until(lambda: seen.terms() >= {("stager", 1), ("reaper", 1), ("cleaner", 1)})
+    assert seen[0] == WorkerStarted(worker_id=worker_id, queues=("default", "mail"))
+    assert seen[-1] == WorkerStopped(worker_id=worker_id)
+    [enqueued], [started], [settled] = seen.of(JobEnqueued), seen.of(JobStarted), seen.of(JobSettled)
+    assert enqueued.job_id == handle.id
+    assert started == JobStarted(job_id=handle.id, kind="work", queue="mail", attempt=1, fence=1, worker_id=worker_id)
+    assert (settled.job_id, settled.kind, settled.queue, settled.attempt, settled.fence, settled.worker_id) == (
+        handle.id, "work", "mail", 1, 1, worker_id,
+    )  # fmt: skip
+    assert (settled.state, settled.what, settled.error) == ("completed", "completed", None)
+    assert 0 <= settled.ran < 10
+
+
+@pytest.mark.parametrize(
+    ("deed", "told"),
+    [
+        (lambda: Fail("no"), [("failed", "failed", "no")]),
+        (lambda: Cancel("no need"), [("canceled", "canceled", "no need")]),
+        (lambda: Snooze("1h"), [("scheduled", "snoozed", None)]),
+        (lambda: 1 / 0, [("retry", "failed", "division by zero"), ("dead_letter", "failed", "division by zero")]),
+        (lambda: asyncio.sleep(60), [("retry", "timed_out", "timed out"), ("dead_letter", "timed_out", "timed out")]),
+    ],
+    ids=["Fail", "Cancel", "Snooze", "error", "timeout"],
+)
+async def test_each_end_of_a_run_is_told_by_its_own_word(app, seen, deed, told):
+    @app.job(timeout="100ms", retry=Retry(2, initial="10ms", jitter=False))
+    async def work() -> None:
+        value = deed()
+        return await value if asyncio.iscoroutine(value) else value
+
+    async with serving(app):
+        await work.enqueue()
+        await until(lambda: len(seen.of(JobSettled)), is_=len(told))
+    for attempt, (event, (state, what, error)) in enumerate(zip(seen.of(JobSettled), told, strict=True), 1):
+        assert (event.state, event.what, event.attempt) == (state, what, attempt)
+        assert event.error is None if error is None else error in event.error
+
+
+async def test_a_job_that_is_handed_back_is_told(app, seen):
+    started = asyncio.Event()
+
+    @app.job
+    async def work() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await started.wait()
+    [event] = seen.of(JobSettled)
+    assert (event.job_id, event.state, event.what, event.error) == (handle.id, "pending", "handed_back", None)
+    assert isinstance(seen[-1], WorkerStopped)
+
+
+@pytest.mark.parametrize("what", ["taken_by_another_worker", "not_found", "canceled"])
+async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, what):
+    ended, started = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def work(ctx: Context) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await started.wait()
+        if what == "canceled":
+            await handle.cancel()
+        elif what == "not_found":
+            desk.sql("delete from tenure.jobs")
+        else:
+            desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        await asyncio.wait_for(ended.wait(), 10)
+    assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason=what)]
+    assert seen.of(JobSettled) == []
+
+
+async def test_the_refused_outcome_of_a_stale_run_is_told(app, seen, desk):
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def work() -> None:
+        started.set()
+        await go_on.wait()
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await started.wait()
+        desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        go_on.set()
+        [event] = await until(lambda: seen.of(RunLost))
+    assert (event.job_id, event.fence, event.reason) == (handle.id, 1, "taken_by_another_worker")
+    assert seen.of(JobSettled) == []
+
+
+async def test_a_worker_that_lost_its_lease_and_a_leader_that_lost_its_duty_are_told(app, seen, desk):
+    async with serving(app) as worker:
+        first = worker.worker_id
+        await until(lambda: ("reaper", 1) in seen.terms())
+        desk.sql("update tenure.leases set holder = gen_random_uuid(), term = 7, expires_at = now() + interval '1 hour'")
+        desk.condemn(first)
+        await until(lambda: seen.of(WorkerLeaseLost), is_=[WorkerLeaseLost(worker_id=UUID(first))])
+        await until(lambda: LeaderDeposed(duty="reaper", term=1) in seen, within=15)
+
+
+async def test_subscribers_may_be_coroutines_and_may_choose(app):
+    settled, both, order = [], [], []
+
+    @app.on(JobSettled)
+    async def note(event: JobSettled) -> None:
+        await asyncio.sleep(0)
+        settled.append(event.what)
+
+    @app.on(JobStarted, JobSettled)
+    def note_both(event: Event) -> None:
+        both.append(type(event))
+
+    @app.job
+    async def work() -> None:
+        order.append("ran")
+
+    async with serving(app):
+        await (await work.enqueue()).result("10s")
+        await until(lambda: settled, is_=["completed"])
+    assert both == [JobStarted, JobSettled]
+    assert note_both.__name__ == "note_both"  # still the function it was
+
+
+@pytest.mark.parametrize("event_type", [JobEnqueued, JobStarted, JobSettled, WorkerStarted, WorkerStopped, LeaderElected])
+@pytest.mark.parametrize("kind", ["plain", "async"])
+async def test_a_failing_subscriber_is_reported_and_harms_nobody(app, caplog, event_type, kind):
+    heard = []
+
+    def fails(event: Event) -> None:
+        raise ValueError("in the subscriber")
+
+    async def fails_later(event: Event) -> None:
+        await asyncio.sleep(0)
+        raise ValueError("in the subscriber")
+
+    app.on(event_type)(fails if kind == "plain" else fails_later)
+    app.on(event_type)(heard.append)
+
+    @app.job
+    async def work() -> str:
+        return "done"
+
+    async with serving(app):
+        assert await (await work.enqueue()).result("10s") == "done"
+        if event_type is LeaderElected:
+            await until(lambda: heard)
+    assert heard
+    await until(lambda: f"a subscriber of {event_type.__name__} failed" in caplog.text)
+    assert "in the subscriber" in caplog.text
+
+
+async def test_a_coroutine_hears_of_jobs_handed_in_by_code_without_a_loop(app, caplog):
+    heard = []
+
+    @app.on(JobEnqueued)
+    async def note(event: JobEnqueued) -> None:
+        heard.append(event.job_id)
+
+    @app.job
+    async def work() -> None: ...
+
+    handle = await asyncio.to_thread(work.enqueue_sync)
+    gc.collect()
+    await until(lambda: heard or "failed" in caplog.text, within=3)
+    assert heard == [handle.id]
+
+
+async def test_a_slow_subscriber_that_waits_holds_nobody_up(app):
+    @app.on(JobStarted)
+    async def linger(event: Event) -> None:
+        await asyncio.sleep(5)
+
+    @app.job
+    async def work() -> None: ...
+
+    async with serving(app):
+        began = time.monotonic()
+        await (await work.enqueue()).result("10s")
+        assert time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize("wrong", [int, "JobSettled", JobEnqueued(job_id=UUID(int=1), kind="x"), None, Exception])
+def test_subscribing_to_what_is_no_event_is_refused(dsn, wrong):
+    with pytest.raises(ConfigError, match="is no event"):
+        Tenure(dsn).on(wrong)(print)

@@ -1,0 +1,267 @@
+"""What runs tell on their way: the latest progress, the last log lines, signs of life. Cheap, and only while they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+
+import pytest
+
+from tenure import Aborted, Context, JobSettled, Tenure
+from tenure.store.link import Link
+from tests.waiting import until
+from tests.worker.serving import serving
+
+WAITS_FOR_LOCK = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+
+@pytest.fixture
+async def app(dsn):
+    app = Tenure(dsn, workers_lease_timeout_seconds=3)
+    yield app
+    await app.close()
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """How often each statement was sent."""
+    fetch, names = Link.fetch, Counter()
+
+    async def counted(self, query):
+        names[query.name] += 1
+        rows = await fetch(self, query)
+        names[f"{query.name} answered"] += 1
+        return rows
+
+    monkeypatch.setattr(Link, "fetch", counted)
+    return names
+
+
+def lines_of(desk, handle):
+    rows = desk.sql("select lines from tenure.logs where job_id = %s order by fence, first_line", handle.id)
+    return [line for (lines,) in rows for line in lines]
+
+
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_the_latest_progress_always_arrives_and_costs_few_statements(app, desk, sent, run_in):
+    def work(ctx: Context) -> None:
+        for n in range(1, 10_001):
+            ctx.progress(n / 100, f"step {n}")
+
+    async def work_async(ctx: Context) -> None:
+        work(ctx)
+
+    job = app.job(name="work", run_in=run_in)(work_async if run_in == "loop" else work)
+    async with serving(app):
+        began = time.monotonic()
+        handle = await job.enqueue()
+        await handle.result("10s")
+        took = time.monotonic() - began
+    progress = await handle.progress()
+    assert (progress.percent, progress.message) == (100, "step 10000")
+    # Two a second, one at once, one at the end.
+    assert 1 <= sent["jobs/note_runs"] <= 2 * took + 2
+
+
+async def test_progress_of_many_jobs_goes_out_together(app, desk, sent):
+    settled = []
+    app.on(JobSettled)(settled.append)
+
+    @app.job
+    async def work(ctx: Context) -> None:
+        for n in range(100):
+            ctx.progress(n)
+            await asyncio.sleep(0)
+        ctx.progress(100)
+
+    async with serving(app, concurrency=50):
+        handles = await app.enqueue_many(work.call() for _ in range(50))
+        await until(lambda: len(settled), is_=50)
+    assert desk.sql("select count(*), min(percent) from tenure.progress") == [(len(handles), 100)]
+    assert sent["jobs/note_runs"] <= 15
+
+
+async def test_progress_is_seen_while_the_job_runs(app, desk):
+    go_on = asyncio.Event()
+
+    @app.job
+    async def work(ctx: Context) -> None:
+        for percent in (10, 20):
+            ctx.progress(percent, "on my way")
+            await go_on.wait()
+            go_on.clear()
+
+    async with serving(app):
+        handle = await work.enqueue()
+        first = await until(handle.progress, within=3)
+        assert (first.percent, first.message) == (10, "on my way")
+        seen = []
+
+        async def watch():
+            async for update in handle.watch():
+                percent = update.progress.percent if update.progress else None
+                seen.append((update.status.state, percent))
+
+        watching = asyncio.create_task(watch())
+        await until(lambda: seen, is_=[("running", 10)])
+        go_on.set()
+        await until(lambda: seen, is_=[("running", 10), ("running", 20)], within=3)
+        go_on.set()
+        await watching
+        assert seen[-1] == ("completed", 20)
+
+
+@pytest.mark.parametrize("percent", [-0.1, 100.1, float("nan"), float("inf")])
+async def test_progress_out_of_range_is_refused_in_the_handler(app, percent):
+    refused = []
+
+    @app.job
+    async def work(ctx: Context) -> None:
+        with pytest.raises(ValueError, match="from 0 to 100") as caught:
+            ctx.progress(percent)
+        refused.append(caught.value)
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await handle.result("10s")
+    assert refused
+    assert await handle.progress() is None
+
+
+async def test_the_notes_of_a_stale_run_are_refused(app, desk):
+    """Another worker has the job by now, and has said how far it is."""
+    taken, reasons = asyncio.Event(), []
+
+    @app.job(lease="1h")
+    async def work(ctx: Context) -> None:
+        ctx.progress(10)
+        await taken.wait()
+        ctx.progress(90, "stale")
+        ctx.log.info("stale")
+        ctx.heartbeat()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            reasons.append(ctx.signal.reason)
+            with pytest.raises(Aborted):
+                ctx.heartbeat()
+            raise
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await until(handle.progress)
+        desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1, lease_until = 'epoch'")
+        desk.sql("update tenure.progress set fence = 2, percent = 15")
+        taken.set()
+        await until(lambda: reasons, is_=["taken_by_another_worker"], within=3)
+        assert desk.sql("select lease_until = 'epoch' from tenure.jobs") in ([(True,)], [(None,)])  # the reaper may have come
+    assert (await handle.progress()).percent == 15
+    assert desk.sql("select count(*) from tenure.logs") == [(0,)]
+
+
+async def test_what_is_said_while_the_jobs_row_is_locked_for_a_moment_is_not_lost(app, desk, other, sent):
+    """A job that the run itself hands in holds a lock on its row until that is committed; so may an operator's look."""
+    said, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job(lease="1h")
+    async def work(ctx: Context) -> None:
+        await go_on.wait()
+        go_on.clear()
+        ctx.progress(100, "nearly")
+        ctx.log.info("kept")
+        said.set()
+        await go_on.wait()
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await until(lambda: desk.sql("select count(*) from tenure.jobs where state = 'running'"), is_=[(1,)])
+        with other.connection.transaction():
+            other.sql("select from tenure.jobs for share")
+            go_on.set()
+            await said.wait()
+            await until(lambda: sent["jobs/note_runs answered"] or desk.sql(WAITS_FOR_LOCK))
+        go_on.set()
+        await handle.result("5s")
+    progress = await handle.progress()
+    assert (progress and progress.message) == "nearly"
+    assert [line["message"] for line in lines_of(desk, handle)] == ["kept"]
+
+
+async def test_the_last_200_log_lines_are_kept_in_order_with_their_fields(app, desk):
+    @app.job
+    async def work(ctx: Context) -> None:
+        for n in range(1000):
+            ctx.log.info("line", n=n, even=n % 2 == 0)
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await handle.result("10s")
+    lines = lines_of(desk, handle)
+    assert [line["fields"] for line in lines] == [{"n": n, "even": n % 2 == 0} for n in range(800, 1000)]
+    report = await handle.report()
+    assert [(line.message, line.fields) for line in report.log] == [("line", line["fields"]) for line in lines]
+
+
+async def test_log_lines_said_over_time_are_kept_in_order_too(app, desk):
+    @app.job
+    async def work(ctx: Context) -> None:
+        for n in range(600):
+            ctx.log.warning("line", at=n)
+            if n % 50 == 0:
+                await asyncio.sleep(0.06)
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await handle.result("10s")
+    lines = lines_of(desk, handle)
+    assert [line["fields"]["at"] for line in lines][-200:] == list(range(400, 600))
+    assert [line["n"] for line in lines] == sorted(line["n"] for line in lines)
+    assert len(lines) < 400
+    assert {line["level"] for line in lines} == {"warning"}
+
+
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_a_heartbeat_extends_the_lease_of_a_kind_that_has_one(app, desk, run_in):
+    go_on = asyncio.Event()
+
+    def beats(ctx: Context) -> None:
+        while not go_on.is_set():
+            ctx.heartbeat()
+            ctx.signal.wait_sync(0.1)
+
+    async def beats_async(ctx: Context) -> None:
+        while not go_on.is_set():
+            ctx.heartbeat()
+            await asyncio.sleep(0.1)
+
+    job = app.job(name="beats", lease="1500ms", run_in=run_in)(beats_async if run_in == "loop" else beats)
+    async with serving(app):
+        handle = await job.enqueue()
+        # Far longer than one lease, and never lost.
+        await until(lambda: desk.sql("select lease_until - started_at > interval '3.5 s' from tenure.jobs"), is_=[(True,)])
+        go_on.set()
+        await handle.result("5s")
+    status = await handle.status()
+    assert (status.fence, status.crashes) == (1, 0)
+
+
+async def test_a_job_that_forgets_its_heartbeat_is_given_to_another(app, desk):
+    reasons = []
+
+    @app.job(lease="500ms")
+    async def forgets(ctx: Context) -> str:
+        if ctx.fence > 1:
+            return "second"
+        try:
+            await asyncio.sleep(60)
+        finally:
+            reasons.append(ctx.signal.reason)
+
+    async with serving(app):
+        handle = await forgets.enqueue()
+        assert await handle.result("10s") == "second"
+        await until(lambda: reasons, is_=["taken_by_another_worker"])
+    status = await handle.status()
+    assert (status.attempt, status.fence, status.crashes) == (1, 2, 1)
+    assert desk.sql("select what from tenure.incidents") == [("lease_lost",)]
