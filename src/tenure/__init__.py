@@ -1,8 +1,14 @@
 """Durable background jobs on PostgreSQL: held under fenced leases, never lost."""
 
 from tenure.app import Tenure
+from tenure.client.client import Client
+from tenure.client.explain import Explanation
+from tenure.client.facts import Reason
 from tenure.client.handle import Handle
 from tenure.client.job import Call, Job
+from tenure.client.overview import LeaderStatus, QueueStatus, Stats, WorkerStatus
+from tenure.client.pages import Page
+from tenure.client.report.life import Report
 from tenure.client.status import JobStatus, JobUpdate, Progress
 from tenure.model.errors import (
     ConfigError,
@@ -12,9 +18,11 @@ from tenure.model.errors import (
     JobCanceled,
     JobFailed,
     JobNotFound,
+    JobsLocked,
     JobUnfinished,
     LeaseLost,
     NotEnqueued,
+    NotPossible,
     ResultTimeout,
     SchemaMismatch,
     StoreUnavailable,
@@ -49,9 +57,11 @@ __all__ = [
     "Call",
     "CallNext",
     "Cancel",
+    "Client",
     "ConfigError",
     "Context",
     "Event",
+    "Explanation",
     "Fail",
     "Handle",
     "InvalidInput",
@@ -67,12 +77,19 @@ __all__ = [
     "JobStatus",
     "JobUnfinished",
     "JobUpdate",
+    "JobsLocked",
     "LeaderDeposed",
     "LeaderElected",
+    "LeaderStatus",
     "LeaseLost",
     "NotEnqueued",
+    "NotPossible",
+    "Page",
     "Priority",
     "Progress",
+    "QueueStatus",
+    "Reason",
+    "Report",
     "ResultTimeout",
     "Retry",
     "RunAbandoned",
@@ -81,6 +98,7 @@ __all__ = [
     "Signal",
     "Snooze",
     "State",
+    "Stats",
     "StoreUnavailable",
     "Tenure",
     "TenureError",
@@ -88,6 +106,7 @@ __all__ = [
     "WorkerDied",
     "WorkerLeaseLost",
     "WorkerStarted",
+    "WorkerStatus",
     "WorkerStopped",
     "__version__",
 ]

@@ -156,8 +156,12 @@ def _contradictions(values: Mapping[str, Any]) -> list[str]:
     if values.get("workers_lease_timeout_seconds", 15) < 3:
         found.append("workers.lease_timeout_seconds must be at least 3: a shorter lease is lost to any hiccup")
     found += [
-        f"{name} must be at least 1" for name in ("workers_concurrency", "workers_default_count") if values.get(name, 1) < 1
+        f"{name} must be at least 1"
+        for name in ("workers_concurrency", "workers_default_count", "workers_process_max_tasks")
+        if values.get(name, 1) < 1
     ]
+    if values.get("workers_process_memory_mb", 0) < 0:
+        found.append("workers.process_memory_mb must be 0 (no limit) or more")
     return found
 
 

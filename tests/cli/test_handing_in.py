@@ -135,7 +135,7 @@ def served(shop, dsn, tmp_path) -> Tenure:
 
 
 async def test_waiting_gives_the_result(line, shop, served):
-    told = await waited(line, served, "send_welcome", "--wait", '{"user_id": 3}', "--app", shop)
+    told = await waited(line, served, "send_welcome", "--wait", "20s", '{"user_id": 3}', "--app", shop)
     assert (told.exit_code, told.stdout) == (0, '"welcome sent to user 3"\n')
 
 

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from tenure import Cancel, Context, Tenure
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -31,15 +32,15 @@ def jobs(app: Tenure, gate: asyncio.Event):
 
 
 @pytest.fixture
-def watched(line, app, jobs, gate, sql, eventually):
+def watched(line, app, jobs, gate, sql):
     """What is told of a job that goes on once it is known to be watched."""
 
     async def watched(ends: str, *words: str):
         async with app.running():
             handle = await jobs.enqueue(ends)
-            await eventually(handle.progress)
-            watching = asyncio.create_task(asyncio.to_thread(line, "watch", handle.id, *words))
-            await eventually(lambda: sql("select from tenure.watches"))
+            await until(handle.progress)
+            watching = asyncio.create_task(asyncio.to_thread(line, "watch", handle.id, "--timeout", "20s", *words))
+            await until(lambda: sql("select job_id from tenure.watches"))
             gate.set()
             return await watching
 

@@ -12,8 +12,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.client import patience
-from tenure.client.patience import JobsLocked
-from tenure.model.errors import ConfigError
+from tenure.model.errors import ConfigError, JobsLocked
 from tenure.model.states import FINISHED, HELD, LIVE, State
 from tenure.store import control, jobs
 from tests.client.eavesdropping import asks, heard

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tenure import Tenure
-from tenure.client.patience import NotPossible
+from tenure.model.errors import NotPossible
 from tenure.store import jobs
 from tests.client.eavesdropping import asks, heard
 from tests.store.desk import Desk

@@ -8,8 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tenure import Tenure
-from tenure.client.patience import NotPossible
-from tenure.model.errors import ConfigError, InvalidInput, InvalidPayload, JobNotFound
+from tenure.model.errors import ConfigError, InvalidInput, InvalidPayload, JobNotFound, NotPossible
 from tenure.store import jobs
 from tests.client.eavesdropping import asks, heard
 from tests.store.desk import Desk

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from tenure import Cancel, Context, Fail, Handle, JobCanceled, JobFailed, JobNotFound, JobUnfinished, ResultTimeout, Retry, Snooze
 from tenure.store import jobs
+from tenure.store.link import Link
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -59,6 +60,27 @@ async def test_a_result_is_what_the_handler_returned_in_its_own_type(app):
         results = await asyncio.gather(*(handle.result(timeout=10) for handle in handles))
     assert results == [Receipt(number=7, lines=["a"]), Point(1, 2.5), {"all": [Receipt(number=1)]}, None]
     assert await handles[0].result() == results[0]  # it was finished before we asked
+
+
+async def test_that_there_is_no_result_is_told_without_looking_again(app, monkeypatch):
+    @app.job
+    async def nothing() -> None: ...
+
+    @app.job
+    async def perhaps() -> str | None: ...
+
+    async with serving(app):
+        handles = [await nothing.enqueue(), await perhaps.enqueue()]
+        await asyncio.gather(*(handle.result(timeout=10) for handle in handles))
+    fetch, looks = Link.fetch, []
+
+    async def counted(self, query):
+        looks.append(query.name)
+        return await fetch(self, query)
+
+    monkeypatch.setattr(Link, "fetch", counted)
+    assert [await handle.result() for handle in handles] == [None, None]
+    assert looks == ["jobs/find_job"] * 2
 
 
 async def failure(app, job, *args, **kwargs) -> JobFailed:
@@ -117,6 +139,16 @@ async def test_the_cause_of_an_error_and_its_notes_do_not_hide_it(app):
     assert (failed.error_type, failed.message.splitlines()[0]) == ("PaymentError", "outer")
     assert "KeyError: 'inner'" in failed.traceback
     assert "Hint: call the bank" in failed.traceback
+
+
+async def test_of_several_errors_at_once_the_group_is_told(app):
+    @app.job(max_attempts=1)
+    async def work() -> None:
+        raise ExceptionGroup("two at once", [ValueError("a: one"), PaymentError("b")])
+
+    failed = await failure(app, work)
+    assert (failed.error_type, failed.message) == ("ExceptionGroup", "two at once (2 sub-exceptions)")
+    assert "ValueError: a: one" in failed.traceback
 
 
 @pytest.mark.parametrize("reason", ["no such user", "card: declined", "declined"])

@@ -100,9 +100,12 @@ def exported(page: str) -> Iterator[tuple[str, str]]:
 
 
 def fits(printed: str, shown: str) -> bool:
-    """`...` stands for whatever comes there."""
-    pattern = ".*".join(re.escape(part) for part in shown.split("..."))
-    return re.fullmatch(pattern, printed) is not None
+    """`...` stands for whatever comes there; on a line of its own, for any lines."""
+    return re.fullmatch("".join(map(_pattern, shown.splitlines(keepends=True))), printed) is not None
+
+
+def _pattern(line: str) -> str:
+    return r"(?:.*\n)*" if line == "...\n" else ".*".join(map(re.escape, line.split("...")))
 
 
 def fits_json(line: dict[str, object], shown: dict[str, object]) -> bool:

@@ -11,8 +11,8 @@ from tenure.cli import codes, options, output, types
 from tenure.cli.asking import Asker, asks
 from tenure.cli.filters import choose, filters
 from tenure.client.filters import FilterWords
-from tenure.client.patience import NotPossible
 from tenure.client.replays import KEEP
+from tenure.model.errors import NotPossible
 from tenure.model.states import LIVE, State
 
 MOST_COUNTED = 10_000

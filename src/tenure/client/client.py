@@ -167,7 +167,7 @@ class Client:
     async def queues(self) -> builtins.list[QueueStatus]:
         """Every queue of which anything is known, by name."""
         session = self._door.session()
-        return overview.queue_statuses(await session.fetch(control.find_queues()), await self.stats())
+        return overview.queue_statuses(await session.fetch_all(control.find_queues()), await self.stats())
 
     # The fleet
 
@@ -180,8 +180,8 @@ class Client:
     async def stats(self) -> Stats:
         """Counts of live jobs and of what was done. Never looks at history."""
         session = self._door.session()
-        live = [overview.live_count(row) for row in await session.fetch(control.count_live())]
-        return Stats(live, [FinishedCount(*row) for row in await session.fetch(control.count_finished())])
+        live = [overview.live_count(row) for row in await session.fetch_all(control.count_live())]
+        return Stats(live, [FinishedCount(*row) for row in await session.fetch_all(control.count_finished())])
 
     find_sync = twin(find)
     wait_sync = twin(wait)

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from tenure.client.filters import Filters
 from tenure.client.pages import live_ids
-from tenure.client.patience import NotPossible, persist
-from tenure.model.errors import ConfigError
+from tenure.client.patience import persist
+from tenure.model.errors import ConfigError, NotPossible
 from tenure.model.payloads import clean_text
 from tenure.model.states import LIVE, State
 from tenure.store import control

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -28,6 +29,10 @@ OVER = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETT
 
 WATCHED_FOR = 900.0
 """Seconds for which a worker is asked to say when the job moves; asked again when they are over."""
+
+
+OUTPUT_LOOKS, OUTPUT_PATIENCE = 20, 1.0
+_OUTPUT = 17  # the column of find_job; NULL means that nothing was written, not that nothing came of it
 
 
 class Handle(Generic[R_co]):
@@ -83,7 +88,17 @@ class Handle(Generic[R_co]):
             raise JobCanceled(self.id, status.kind, status.error)
         if status.state != State.COMPLETED:
             raise JobFailed(self.id, status.kind, status.state, status.error)
-        return cast("R_co", self._typed(status))
+        output = json.dumps(status.output) if status.output is not None else await self._output()
+        return cast("R_co", None if output is None else self._typed(status.kind, output))
+
+    async def _output(self) -> str | None:
+        """A job that completed in a session of its handler's has no output yet, for the moment until the handler returns."""
+        for _ in range(OUTPUT_LOOKS):
+            rows = await self._door.session().fetch(jobs.find(str(self.id)))
+            if not rows or rows[0][_OUTPUT] is not None:
+                return rows[0][_OUTPUT] if rows else None
+            await asyncio.sleep(OUTPUT_PATIENCE / OUTPUT_LOOKS)
+        return None
 
     async def watch(self) -> AsyncIterator[JobUpdate]:
         """Each change of state or progress, as far as it can be seen, until the job is over."""
@@ -123,7 +138,7 @@ class Handle(Generic[R_co]):
                 if left <= 0:
                     return
                 if now - watched > WATCHED_FOR / 2:
-                    # Said before we look: whoever settles the job after our look will know that we wait.
+                    # Said before we look: whoever begins to settle the job after that will know that we wait.
                     await session.fetch(jobs.watch(str(self.id), WATCHED_FOR))
                     watched = now
                 else:
@@ -131,11 +146,9 @@ class Handle(Generic[R_co]):
                 status = await self.status()
                 yield status
 
-    def _typed(self, status: JobStatus) -> Any:
+    def _typed(self, kind: str, output: str) -> Any:
         """By the job's own annotation, where this app knows it."""
-        if status.kind not in self._door.kinds:
-            return status.output
-        return self._door.kinds[status.kind].output.decode(json.dumps(status.output))
+        return self._door.kinds[kind].output.decode(output) if kind in self._door.kinds else json.loads(output)
 
     # Deciding
 
@@ -147,9 +160,9 @@ class Handle(Generic[R_co]):
         """Runs it again now. A finished job stays as it is: a new one is made of it."""
         return Handle(await self._client.retry(self.id), self.kind, self._door)
 
-    async def delete(self) -> bool:
-        """Removes the job and all that is kept of it."""
-        return await self._client.delete(self.id) > 0
+    async def delete(self, *, force: bool = False) -> bool:
+        """Removes the job and all that is kept of it. While it runs, only with `force`."""
+        return await self._client.delete(self.id, force=force) > 0
 
     @property
     def _client(self) -> Client:

@@ -86,9 +86,9 @@ class Call(Generic[R]):
 
     def handle(self, door: Door, met: Met) -> Handle[R]:
         """For the job that stands for this call: this one, or an earlier one with the same key."""
-        if door.events.wants(JobEnqueued):
-            door.events.emit(JobEnqueued(job_id=self.id, kind=self.kind))
         if not met or str(self.id) not in met:
+            if door.events.wants(JobEnqueued):
+                door.events.emit(JobEnqueued(job_id=self.id, kind=self.kind))
             return Handle(self.id, self.kind, door)
         stands, differs = met[str(self.id)]
         if differs:

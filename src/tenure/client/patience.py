@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from itertools import islice
 from uuid import UUID
 
-from tenure.model.errors import TenureError
+from tenure.model.errors import JobsLocked
 from tenure.pacing import backoff
 
 BATCH = 500
@@ -21,23 +21,6 @@ BATCH = 500
 
 PATIENCE = 5.0
 """Seconds for which a locked job is asked for again. All that Tenure does with a job holds its row for far less."""
-
-
-class NotPossible(TenureError):  # noqa: N818 - reads as the fact it states
-    """The job's state does not allow it. Nothing was changed."""
-
-    def __init__(self, ids: Collection[UUID], told: str) -> None:
-        self.ids = list(ids)
-        super().__init__(f"{_named(self.ids)} {told}")
-
-
-class JobsLocked(TenureError):  # noqa: N818
-    """Another transaction keeps the jobs' rows locked. The others were done."""
-
-    def __init__(self, ids: Collection[UUID]) -> None:
-        self.ids = list(ids)
-        told = f"held by another transaction for more than {PATIENCE:g} s: find it in pg_stat_activity, end it and ask again"
-        super().__init__(f"{_named(self.ids)} {told}")
 
 
 class Patience:
@@ -49,7 +32,7 @@ class Patience:
 
     async def wait_for(self, ids: Collection[UUID]) -> None:
         if time.monotonic() - self._began > PATIENCE:
-            raise JobsLocked(ids)
+            raise JobsLocked(ids, PATIENCE)
         await asyncio.sleep(backoff(self._tries) / 4)
         self._tries += 1
 
@@ -68,8 +51,3 @@ def batches(ids: Iterable[UUID]) -> Iterator[list[UUID]]:
     source = iter(ids)
     while batch := list(islice(source, BATCH)):
         yield batch
-
-
-def _named(ids: Sequence[UUID]) -> str:
-    shown = ", ".join(str(job_id) for job_id in ids[:3])
-    return f"job {shown}" if len(ids) == 1 else f"jobs {shown}" + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")

@@ -9,9 +9,9 @@ from uuid import UUID
 from tenure.client.endings import cleaned
 from tenure.client.filters import Filters
 from tenure.client.pages import live_ids
-from tenure.client.patience import NotPossible, Patience, batches, persist
+from tenure.client.patience import Patience, batches, persist
 from tenure.client.status import JobStatus
-from tenure.model.errors import ConfigError, JobNotFound
+from tenure.model.errors import ConfigError, JobNotFound, NotPossible
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.model.payloads import plain_json

@@ -25,7 +25,8 @@ class Session:
     def __init__(self, place: Place, ended: Callable[[], object]) -> None:
         self._place = place
         self._ended = ended
-        self._link = Link(place, "client")
+        self._link = Link(place, "client", hot=True)
+        self._wide_link = Link(place, "client")
         self._enqueue_link = Link(place, "enqueue")
         self._enqueuer = Enqueuer(self._enqueue_link)
         self._notifier = Notifier(place)
@@ -51,7 +52,12 @@ class Session:
         return met
 
     async def fetch(self, query: Query) -> list[tuple[Any, ...]]:
+        """For statements that go by index."""
         return await self._link.fetch(query)
+
+    async def fetch_all(self, query: Query) -> list[tuple[Any, ...]]:
+        """For those that count whole tables."""
+        return await self._wide_link.fetch(query)
 
     def tell(self, word: str) -> None:
         """Wakes whoever waits for this."""
@@ -70,6 +76,7 @@ class Session:
                 await self.waiting.close()
             await self._notifier.close()
             await self._enqueue_link.close()
+            await self._wide_link.close()
             await self._link.close()
 
 

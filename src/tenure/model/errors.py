@@ -8,6 +8,8 @@
     │   └── UnknownKind        no such job in this app (`kind`, `known`)
     ├── InvalidOutput          a handler returned what its annotation does not allow
     ├── JobNotFound            no such job any more (`job_id`)
+    ├── JobsLocked             another transaction keeps the jobs' rows locked (`ids`); the others were done
+    ├── NotPossible            the jobs' state does not allow it (`ids`); nothing was changed
     ├── JobUnfinished          the job came to no result
     │   ├── JobFailed          it failed for good (`state`, `error_type`, `message`, `traceback`)
     │   ├── JobCanceled        it was canceled (`reason`)
@@ -21,7 +23,8 @@ A class for each decision a caller can take. Messages end with the way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from uuid import UUID
 
@@ -83,25 +86,40 @@ class JobFailed(JobUnfinished):
     def __init__(self, job_id: UUID, kind: str, state: str, error: str | None) -> None:
         self.state = state
         self.traceback = error or ""
-        last = (error or "no reason given").strip().splitlines()[-1]
-        name, _, rest = last.partition(": ")
-        told_by_exception = (error or "").startswith(("Traceback", "  +")) or name.isidentifier()
-        self.error_type = name.rsplit(".", 1)[-1] if told_by_exception and " " not in name else None
-        self.message = rest if self.error_type else last
+        self.error_type, self.message = _told_by(self.traceback, is_reason=state == "failed")
+        told = self.message if self.error_type is None else f"{self.error_type}: {self.message}".removesuffix(": ")
         way_out = "; replay it once the cause is mended" if state == "dead_letter" else ""
-        super().__init__(job_id, kind, f"failed: {last}{way_out}")
+        super().__init__(job_id, kind, f"failed: {told}{way_out}")
 
 
 class JobCanceled(JobUnfinished):
     def __init__(self, job_id: UUID, kind: str, reason: str | None) -> None:
         self.reason = reason
-        super().__init__(job_id, kind, f"was canceled: {reason or 'no reason given'}")
+        told = reason or "no reason given"
+        super().__init__(job_id, kind, f"was {told}" if told.startswith("canceled") else f"was canceled: {told}")
 
 
 class ResultTimeout(JobUnfinished, TimeoutError):  # noqa: N818
     def __init__(self, job_id: UUID, kind: str, state: str, seconds: float) -> None:
         self.state = state
         super().__init__(job_id, kind, f"is not done after {seconds:g} s (it is {state}); it goes on: ask again, or explain() it")
+
+
+class NotPossible(TenureError):  # noqa: N818 - reads as the fact it states
+    """The job's state does not allow it. Nothing was changed."""
+
+    def __init__(self, ids: Collection[UUID], told: str) -> None:
+        self.ids = list(ids)
+        super().__init__(f"{_named(self.ids)} {told}")
+
+
+class JobsLocked(TenureError):  # noqa: N818
+    """Another transaction keeps the jobs' rows locked. The others were done."""
+
+    def __init__(self, ids: Collection[UUID], seconds: float) -> None:
+        self.ids = list(ids)
+        told = f"held by another transaction for more than {seconds:g} s: find it in pg_stat_activity, end it and ask again"
+        super().__init__(f"{_named(self.ids)} {told}")
 
 
 class LeaseLost(TenureError):  # noqa: N818
@@ -121,3 +139,19 @@ class SchemaMismatch(TenureError):  # noqa: N818
 
 class StoreUnavailable(TenureError):  # noqa: N818
     """PostgreSQL cannot be reached right now."""
+
+
+def _named(ids: Sequence[UUID]) -> str:
+    shown = ", ".join(str(job_id) for job_id in ids[:3])
+    return f"job {shown}" if len(ids) == 1 else f"jobs {shown}" + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+
+
+def _told_by(text: str, *, is_reason: bool) -> tuple[str | None, str]:
+    """The exception's name and message at the end of a traceback; of a plain reason, no name and all of it."""
+    lines = text.strip().splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
+    if frames:  # after the last one, the first line that is not indented names the exception
+        lines = lines[next((n for n in range(frames[-1], len(lines)) if not lines[n].startswith(" ")), -1) :]
+    message = "\n".join(lines) or "no reason given"
+    named = None if is_reason else re.match(r"(?:\w+\.)*([A-Z]\w*)(?:: (.*))?\Z", message, re.DOTALL)
+    return (named[1], named[2] or "") if named else (None, message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -147,11 +147,18 @@ class Events:
         try:
             given = subscriber(event)
             if inspect.isawaitable(given):
-                task = asyncio.ensure_future(_awaited(given, event))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._follow(_awaited(given, event))
         except Exception:
             log.exception("a subscriber of %s failed", type(event).__name__)
+
+    def _follow(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            task = asyncio.get_running_loop().create_task(work)
+        except RuntimeError:
+            asyncio.run(work)  # code without an event loop waits for it
+            return
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 async def _awaited(given: Any, event: Event) -> None:

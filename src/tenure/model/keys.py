@@ -28,7 +28,7 @@ def key_maker(given: KeyGiven, *, kind: str, signature: Signature) -> Callable[[
     if first not in names:
         known = ", ".join(names) or "none"
         raise ConfigError(f"job {kind!r}: key={given!r} starts at {first!r}, which is no parameter (there are: {known})")
-    return lambda arguments: checked(_walk({**defaults, **arguments}[first], rest), kind=kind)
+    return lambda arguments: checked(_walk({**defaults, **arguments}[first], rest, given, kind), kind=kind)
 
 
 def _picker(given: Callable[..., object], names: list[str], kind: str) -> Callable[[dict[str, Any]], object]:
@@ -59,7 +59,13 @@ def key_scope(given: Duration, *, what: str = "key_for") -> KeyScope:
     return to_seconds(given, what=f'{what} ("live", "forever" or a duration)')
 
 
-def _walk(value: Any, path: list[str]) -> Any:
+def _walk(value: Any, path: list[str], given: str, kind: str) -> Any:
     for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+        try:
+            value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+        except AttributeError:
+            way_out = "mend the path, or give using(key=...)"
+            raise InvalidPayload(
+                f"job {kind!r}: key={given!r} leads nowhere: {type(value).__name__} has no {name!r}; {way_out}"
+            ) from None
     return value

@@ -62,3 +62,7 @@ def return_jobs(worker_id: str | None, *, channel: str, limit: int = 500) -> Que
 
 def count_held() -> Query:
     return Query("workers/count_held")
+
+
+def end_session(pid: int) -> Query:
+    return Query("workers/end_session", {"pid": pid})

@@ -14,12 +14,13 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 from tenure.logs import set_up_logging
 from tenure.model.current import current_run
-from tenure.model.errors import ConfigError, InvalidInput, LeaseLost
+from tenure.model.errors import ConfigError, InvalidInput, LeaseLost, StoreUnavailable
 from tenure.model.kinds import Kind, Registry
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.model.payloads import clean_text, describe_exception
@@ -138,8 +139,14 @@ class CellDesk:
         self._line.flush()
 
     def settled(self, settlement: Settlement, *, watched: bool) -> None:
-        told = {name: getattr(settlement, name) for name in ("finishing", "text", "state", "what", "error", "delayed")}
-        self._line.send(settled={"settlement": told, "watched": watched})
+        self._line.send(settled={"settlement": _described(settlement), "watched": watched})
+
+    def doubt(self, settlement: Settlement) -> None:
+        self._line.send(in_doubt=_described(settlement))
+
+
+def _described(settlement: Settlement) -> dict[str, Any]:
+    return {name: getattr(settlement, name) for name in ("finishing", "text", "state", "what", "error", "delayed")}
 
 
 def _serve(desk: CellDesk, job: dict[str, Any]) -> None:
@@ -183,7 +190,9 @@ def _call_plain(ctx: Context, desk: CellDesk) -> Any:
         if run.transaction is not None:
             desk.flush_sync(run)
             settlement = settlements.of_result(run, result)
-            _conclude(desk, settlement, take_open(run).commit_sync(settlement))
+            with _doubting(desk, settlement):
+                watched = take_open(run).commit_sync(settlement)
+            _conclude(desk, settlement, watched)
     except BaseException:
         if (transaction := take(run)) is not None:
             transaction.rollback_sync()
@@ -198,7 +207,9 @@ async def _call_async(ctx: Context, desk: CellDesk) -> Any:
         if run.transaction is not None:
             await desk.flush(run)
             settlement = settlements.of_result(run, result)
-            _conclude(desk, settlement, await take_open(run).commit(settlement))
+            with _doubting(desk, settlement):
+                watched = await take_open(run).commit(settlement)
+            _conclude(desk, settlement, watched)
     except BaseException:
         if (transaction := take(run)) is not None:
             await transaction.rollback()
@@ -207,6 +218,15 @@ async def _call_async(ctx: Context, desk: CellDesk) -> Any:
         await desk.resources.close()  # its pools belong to this handler's loop
         desk.resources = Resources(desk.resources.place, _THREADS)
     return result
+
+
+@contextmanager
+def _doubting(desk: CellDesk, settlement: Settlement) -> Iterator[None]:
+    try:
+        yield
+    except StoreUnavailable:
+        desk.doubt(settlement)
+        raise
 
 
 def _conclude(desk: CellDesk, settlement: Settlement, watched: bool | None) -> None:

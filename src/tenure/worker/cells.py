@@ -191,6 +191,8 @@ class Cells:
                 case {"flush": _}:
                     await self._desk.flush(run)
                     cell.send(flushed=True)
+                case {"in_doubt": told}:
+                    run.in_doubt = Settlement(run, **told)
                 case {"settled": told}:
                     run.settled = True
                     self._desk.settled(Settlement(run, **told["settlement"]), watched=told["watched"])

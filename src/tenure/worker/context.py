@@ -127,7 +127,7 @@ class Context:
         """
         from tenure.worker.transactions import TransactionBlock  # noqa: PLC0415 - brings the store
 
-        return TransactionBlock(self._run, self._desk, session, lambda: None if self._output is NOT_SET else self._output)
+        return TransactionBlock(self._run, self._desk, session, lambda: None if self._output is NOT_SET else (self._output,))
 
     def set_output(self, output: Any) -> None:
         """The job's output, for a transaction that ends before the handler returns."""
@@ -182,16 +182,16 @@ class JobLog:
         self._run = run
         self._desk = desk
 
-    def debug(self, message: object, **fields: Any) -> None:
+    def debug(self, message: object, /, **fields: Any) -> None:
         self._say(logging.DEBUG, message, fields)
 
-    def info(self, message: object, **fields: Any) -> None:
+    def info(self, message: object, /, **fields: Any) -> None:
         self._say(logging.INFO, message, fields)
 
-    def warning(self, message: object, **fields: Any) -> None:
+    def warning(self, message: object, /, **fields: Any) -> None:
         self._say(logging.WARNING, message, fields)
 
-    def error(self, message: object, **fields: Any) -> None:
+    def error(self, message: object, /, **fields: Any) -> None:
         self._say(logging.ERROR, message, fields)
 
     def _say(self, level: int, message: object, fields: dict[str, Any]) -> None:

@@ -29,6 +29,9 @@ class Desk(Protocol):
     def settled(self, settlement: Settlement, *, watched: bool) -> None:
         """The run has settled its own job, in a transaction of its own. From any thread."""
 
+    def doubt(self, settlement: Settlement) -> None:
+        """The run may have settled its own job: the COMMIT was not answered."""
+
 
 class LoopDesk:
     """For handlers in the worker's own process, on its loop or in its threads."""
@@ -50,3 +53,6 @@ class LoopDesk:
 
     def settled(self, settlement: Settlement, *, watched: bool) -> None:
         self._loop.call_soon_threadsafe(self._settled, settlement, watched)
+
+    def doubt(self, settlement: Settlement) -> None:
+        settlement.run.in_doubt = settlement

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from tenure.worker.notes import RunNotes
+    from tenure.worker.settlements import Settlement
     from tenure.worker.transactions import OpenTransaction
 
 
@@ -28,12 +29,14 @@ class Run:
         "crashes",
         "deadline",
         "fence",
+        "in_doubt",
         "input",
         "job_id",
         "kind",
         "max_attempts",
         "meta",
         "notes",
+        "opening",
         "queue",
         "settled",
         "started",
@@ -70,6 +73,9 @@ class Run:
         self.thread: Future[Any] | None = None
         self.notes: RunNotes | None = None
         self.transaction: OpenTransaction | None = None
+        self.opening: asyncio.Lock | None = None
+        self.in_doubt: Settlement | None = None
+        """What a transaction of its own was to settle, when its COMMIT was not answered."""
         self._signal: Signal | None = None
 
     @property

@@ -27,8 +27,8 @@ class Settlement:
     error: str | None = None
     delayed: bool = False
     """The job is to be promoted later: the stager wants to know."""
-    unsure: bool = False
-    """The handler's own transaction may have settled the job already: its COMMIT was never answered."""
+    instead_of: Settlement | None = None
+    """What the handler's own transaction may have settled already: its COMMIT was never answered."""
 
 
 class ProcessDied(Exception):  # noqa: N818 - reads as the fact it states
@@ -50,6 +50,11 @@ def of_result(run: Run, result: Any) -> Settlement:
         return of_outcome(run, result)
     output = run.kind.output.encode(result)
     return Settlement(run, True, f'{{"id":"{run.job_id}","claim_id":"{run.claim_id}","output":{output.decode()}}}')
+
+
+def of_completion(run: Run) -> Settlement:
+    """The handler's own session is done, before the handler has returned anything."""
+    return Settlement(run, True, f'{{"id":"{run.job_id}","claim_id":"{run.claim_id}"}}')
 
 
 def of_outcome(run: Run, outcome: Outcome) -> Settlement:

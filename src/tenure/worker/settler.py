@@ -84,25 +84,31 @@ class Settler:
             self._unsure = True
             raise
         written = dict(rows)
-        if len(written) < len(group) and (self._unsure or any(s.unsure for s in group)):
-            written = dict.fromkeys(await self._written_before(group), True) | written
-        self._answer(group, written)
-
-    async def _written_before(self, group: list[Settlement]) -> set[str]:
-        """What an earlier, unanswered sending of this group did write. A move leaves no trace of its claim, but then the
-        run is over either way."""
-        moved = {s.run.job_id for s in group if not s.finishing}
-        return moved | {row[0] for row in await self._link.fetch(jobs.find_settled(_array(group)))}
-
-    def _answer(self, group: list[Settlement], written: dict[str, bool]) -> None:
+        missing = [s for s in group if s.run.job_id not in written]
+        before = await self._written_before(missing) if self._in_question(missing) else {}
         answered = set(map(id, group))
         self._in_flight = [s for s in self._in_flight if id(s) not in answered]
         for settlement in group:
-            watched = written.get(settlement.run.job_id)
-            if watched is None:
-                self._lost(settlement)
-            else:
-                self._settled(settlement, watched)
+            self._answer(settlement, written, before)
+
+    def _in_question(self, missing: list[Settlement]) -> bool:
+        return bool(missing) and (self._unsure or any(s.instead_of is not None for s in missing))
+
+    async def _written_before(self, missing: list[Settlement]) -> dict[str, Settlement]:
+        """What was settled by an earlier, unanswered sending, or by the handler's own transaction. A move leaves no trace of
+        its claim, but then the run is over either way."""
+        moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing}
+        finished = {row[0] for row in await self._link.fetch(jobs.find_settled(_array(missing)))}
+        return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
+
+    def _answer(self, settlement: Settlement, written: dict[str, bool], before: dict[str, Settlement]) -> None:
+        job_id = settlement.run.job_id
+        if job_id in written:
+            self._settled(settlement, written[job_id])
+        elif job_id in before:
+            self._settled(before[job_id], True)  # whether somebody watches is not known
+        else:
+            self._lost(settlement)
 
     async def _refused(self, settlement: Settlement, error: Refused) -> None:
         """PostgreSQL will never take this outcome: the job fails instead, or, if even that is refused, waits."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -17,7 +17,7 @@ from tenure.model.events import Events, JobSettled, JobStarted, RunAbandoned, Ru
 from tenure.model.kinds import Registry
 from tenure.model.outcomes import Outcome
 from tenure.model.states import State
-from tenure.store import jobs
+from tenure.store import jobs, workers
 from tenure.store.link import Link
 from tenure.worker import settlements
 from tenure.worker.calling import Caller
@@ -75,6 +75,7 @@ class Slots:
         """By job, the newest run of each."""
         self._stale: set[Run] = set()
         self._abandoned: set[Run] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._emptied = asyncio.Event()
         self._patience: asyncio.Timeout | None = None
 
@@ -135,30 +136,42 @@ class Slots:
             self._events.emit(JobStarted(**names_of(run), queue=run.queue, attempt=run.attempt, worker_id=UUID(run.worker_id)))
 
     async def _execute(self, run: Run) -> None:
-        settlement: Settlement | None
         try:
-            ctx = Context(run, self._desk)
-            settlement = settlements.of_result(run, await self._caller.call(ctx))
-            if run.transaction is not None:
-                settlement = await self._commit(run, settlement)
-            elif run.settled:
-                await self._add_output(run, settlement)
-        except Outcome as outcome:
-            settlement = settlements.of_outcome(run, outcome)
-        except (asyncio.CancelledError, Aborted) as error:
-            if run.abort_reason is None and run.torn_down:
-                raise
-            settlement = self._of_abort(run, error)
+            settlement = await self._outcome(run)
         except GeneratorExit as error:
             self._close(run, settlements.of_error(run, error))  # nothing may be awaited any more
             return
+        if run.transaction is not None:
+            await self._roll_back(run)
+        if settlement is not None:
+            settlement.instead_of = run.in_doubt
+        self._close(run, settlement)
+
+    async def _outcome(self, run: Run) -> Settlement | None:
+        """Calls the handler. Gives what is to be written; nothing, when that is done already or not ours to do."""
+        try:
+            settlement = settlements.of_result(run, await self._caller.call(Context(run, self._desk)))
+            return await self._concluded(run, settlement)
+        except Outcome as outcome:
+            return settlements.of_outcome(run, outcome)
+        except (asyncio.CancelledError, Aborted) as error:
+            if run.abort_reason is None and run.torn_down:
+                raise
+            return self._of_abort(run, error)
+        except GeneratorExit:
+            raise
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
             if run.settled:
                 log.warning("job %s was completed by its own transaction, and then its handler raised %r", run.job_id, error)
-            settlement = settlements.of_error(run, error)
-        if run.transaction is not None:
-            await self._roll_back(run)
-        self._close(run, settlement)
+            return settlements.of_error(run, error)
+
+    async def _concluded(self, run: Run, settlement: Settlement) -> Settlement | None:
+        """After the handler has returned: its own transaction may have settled the job, or is to do so now."""
+        if run.transaction is not None and not run.settled:
+            return await self._commit(run, settlement)
+        if run.settled and run not in self._abandoned:
+            await self._add_output(run, settlement)
+        return settlement
 
     def _of_abort(self, run: Run, error: BaseException) -> Settlement | None:
         match run.abort_reason:
@@ -201,9 +214,8 @@ class Slots:
         try:
             watched = await take_open(run).commit(settlement, self._threads)
         except StoreUnavailable as error:
-            failed = settlements.of_error(run, error)
-            failed.unsure = True
-            return failed
+            run.in_doubt = settlement
+            return settlements.of_error(run, error)
         run.settled = True
         if watched is None:
             self._on_lost(settlement)
@@ -219,12 +231,11 @@ class Slots:
 
     async def _add_output(self, run: Run, settlement: Settlement) -> None:
         """The handler settled its job in a session of its own, and returned a result after that."""
-        output = json.loads(settlement.text).get("output")
-        if output is not None:
-            try:
-                await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, json.dumps(output)))
-            except StoreUnavailable:
-                log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
+        output = json.dumps(json.loads(settlement.text).get("output"))
+        try:
+            await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, output))
+        except StoreUnavailable:
+            log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
 
     # Those who do not listen
 
@@ -251,9 +262,22 @@ class Slots:
             reason,
         )
         self._events.emit(RunAbandoned(**names_of(run), reason=reason))
+        if run.transaction is not None and run.transaction.pid is not None:
+            # It may still be using the connection, so only the server can end what it has begun.
+            self._background(self._link.fetch(workers.end_session(run.transaction.pid)))
         if len(self._abandoned) >= MOST_ABANDONED:
             log.critical("%d handlers did not end when told: this process is worn out", len(self._abandoned))
             self._worn_out()
+
+    def _background(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.debug("a session could not be ended: %s", task.exception())
 
     # Settling
 

@@ -17,7 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tenure.model.errors import LeaseLost
+from tenure.model.errors import ConfigError, LeaseLost, StoreUnavailable
 from tenure.store import jobs
 from tenure.store.query import Query
 from tenure.worker import settlements
@@ -41,6 +41,8 @@ class OpenTransaction:
         self._schema = schema
         self._release = release
         self._is_async = borrowed.is_async
+        self.pid: int | None = None
+        """Of the server's process, where the connection is ours and not behind a pooler."""
 
     async def commit(self, settlement: Settlement, threads: Executor | None = None) -> bool | None:
         """Settles the job and commits: tells whether somebody watches it. None: the job is not ours, nothing was written."""
@@ -118,7 +120,7 @@ def take_open(run: Run) -> OpenTransaction:
 class TransactionBlock:
     """What `ctx.transaction()` gives: `async with` in coroutines, `with` in plain functions."""
 
-    def __init__(self, run: Run, desk: Desk, given: object | None, output: Callable[[], Any]) -> None:
+    def __init__(self, run: Run, desk: Desk, given: object | None, output: Callable[[], tuple[Any] | None]) -> None:
         self._run = run
         self._desk = desk
         self._given = given
@@ -126,12 +128,18 @@ class TransactionBlock:
         self._inner = False
 
     async def __aenter__(self) -> Any:
+        if self._run.opening is None:
+            self._run.opening = asyncio.Lock()
+        async with self._run.opening:  # two tasks of one handler share its transaction
+            return await self._enter()
+
+    async def _enter(self) -> Any:
         if (open_already := self._begin()) is not None:
             return open_already
         if self._given is not None:
             borrowed = _borrow(self._given)
             await borrowed.begin()
-            return self._opened(self._given, borrowed, _nothing)
+            return self._opened(self._given, borrowed, _nothing if borrowed.is_async else lambda: None)
         pools = self._desk.resources.pools
         connection = await pools.take()
         borrowed = _borrow(connection)
@@ -149,10 +157,7 @@ class TransactionBlock:
             if (transaction := take(self._run)) is not None:
                 await transaction.rollback()
         elif self._given is not None:
-            with closing(self._run):
-                await self._desk.flush(self._run)
-                settlement = settlements.of_result(self._run, self._output())
-                self._conclude(settlement, await take_open(self._run).commit(settlement))
+            await self._commit()
 
     def __enter__(self) -> Any:
         if (open_already := self._begin()) is not None:
@@ -178,21 +183,67 @@ class TransactionBlock:
             if (transaction := take(self._run)) is not None:
                 transaction.rollback_sync()
         elif self._given is not None:
-            with closing(self._run):
+            self._commit_sync()
+
+    async def _commit(self) -> None:
+        with closing(self._run):
+            try:
+                await self._desk.flush(self._run)
+                settlement = self._settlement()
+            except BaseException:
+                await take_open(self._run).rollback()
+                raise
+            with self._doubting(settlement):
+                watched = await take_open(self._run).commit(settlement)
+            self._conclude(settlement, watched)
+
+    def _commit_sync(self) -> None:
+        with closing(self._run):
+            try:
                 self._desk.flush_sync(self._run)
-                settlement = settlements.of_result(self._run, self._output())
-                self._conclude(settlement, take_open(self._run).commit_sync(settlement))
+                settlement = self._settlement()
+            except BaseException:
+                take_open(self._run).rollback_sync()
+                raise
+            with self._doubting(settlement):
+                watched = take_open(self._run).commit_sync(settlement)
+            self._conclude(settlement, watched)
+
+    @contextmanager
+    def _doubting(self, settlement: Settlement) -> Iterator[None]:
+        """An unanswered COMMIT may have happened: whoever settles the run finds out."""
+        try:
+            yield
+        except StoreUnavailable:
+            self._desk.doubt(settlement)
+            raise
+
+    def _settlement(self) -> Settlement:
+        """With the output, if it was given in time."""
+        output = self._output()
+        return settlements.of_completion(self._run) if output is None else settlements.of_result(self._run, output[0])
 
     def _begin(self) -> Any:
         """A run has one transaction: a block inside another is part of it."""
         self._run.signal.check()
+        if self._run.settled:
+            raise LeaseLost(self._run.job_uuid, "already_completed")
         if self._run.transaction is None:
             return None
+        if self._given not in (None, self._run.transaction.connection):
+            raise ConfigError(
+                "this run has a transaction already, and another session cannot be part of it: use the one it has, or leave "
+                "atomic=True and the outer ctx.transaction() out"
+            )
         self._inner = True
         return self._run.transaction.connection
 
     def _opened(self, connection: Any, borrowed: Borrowed, release: Callable[[], Any]) -> Any:
-        self._run.transaction = OpenTransaction(connection, borrowed, self._desk.resources.place.schema, release)
+        place = self._desk.resources.place
+        transaction = OpenTransaction(connection, borrowed, place.schema, release)
+        if self._given is None and not place.pooled:
+            transaction.pid = connection.info.backend_pid
+        self._run.transaction = transaction
         return connection
 
     def _conclude(self, settlement: Settlement, watched: bool | None) -> None:

@@ -24,7 +24,7 @@ _AT_ONCE = timedelta(seconds=1)
 
 def moments(job: JobStatus, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> list[Moment]:
     """In the order of time; what happened at the same time, in the order of cause and effect."""
-    found = [_enqueued(job), *_due(job)]
+    found = [_enqueued(job), *_due(job, attempts)]
     for number, attempt in enumerate(attempts):
         after = attempts[number + 1] if number + 1 < len(attempts) else None
         found += _of_attempt(attempt)
@@ -40,8 +40,9 @@ def _enqueued(job: JobStatus) -> Moment:
     return Moment(at=job.enqueued_at, what="enqueued", text=f"enqueued{by}{parent}")
 
 
-def _due(job: JobStatus) -> Iterator[Moment]:
-    if job.run_at is not None:
+def _due(job: JobStatus, attempts: Sequence[Attempt]) -> Iterator[Moment]:
+    told = any(attempt.next_at is not None for attempt in attempts)  # by the end of the attempt that made it wait
+    if job.run_at is not None and (job.state in (State.RETRY, State.SCHEDULED) or not told):
         yield Moment(at=job.run_at, what="due", text="due again" if job.state is State.RETRY else "scheduled for this time")
 
 

@@ -17,13 +17,8 @@ alter table tenure.history
     add column auth        jsonb,
     add column meta        jsonb;
 
--- Lists go by id, newest first, within a kind; what is rare (trouble, children, keys) has an index that costs the rest nothing.
-create index history_kind on tenure.history (kind, id);
-create index history_unhappy on tenure.history (state, id) where state <> 'completed';
-create index history_parent on tenure.history (parent_id) where parent_id is not null;
-create index history_key on tenure.history (kind, key) where key is not null;
 create index jobs_dead on tenure.jobs (kind, id) where state = 'dead_letter';
-create index jobs_parent on tenure.jobs (parent_id) where parent_id is not null;
+create index jobs_parent on tenure.jobs (parent_id, id) where parent_id is not null;
 
 -- Idempotency: which job stands for a key. The primary key makes two jobs for one key impossible, whoever commits when.
 create table tenure.keys (
@@ -109,7 +104,7 @@ create table tenure.counters (
     jobs   bigint      not null,
     waited interval    not null default '0',
     ran    interval    not null default '0',
-    constraint counters_pkey primary key (hour, queue, kind, what)
+    constraint counters_pkey primary key (queue, kind, what, hour)
 ) with (fillfactor = 70);
 
 create or replace view tenure.all_jobs as
@@ -137,6 +132,12 @@ select h.id, h.kind, h.queue, h.state, h.priority, h.capability, h.attempt, h.ma
 --   borrowed  true inside a transaction of the caller's: then the parent's row is looked at, but not locked until its end.
 -- Returns one row per job: the id of the job that stands for it; whether that one was there before, and then whether its
 -- input is another; and the id that was asked for.
+do $$
+begin
+    perform set_config('tenure_migration.grants', coalesce(
+        (select p.proacl::text from pg_proc p where p.oid = 'tenure.enqueue(text, boolean)'::regprocedure), ''), true);
+end
+$$;
 drop function tenure.enqueue(text, boolean);
 create function tenure.enqueue(jobs text, again boolean default false, borrowed boolean default false)
 returns table (id uuid, existed boolean, differs boolean, asked uuid)
@@ -307,5 +308,25 @@ begin
       from jsonb_array_elements(given) with ordinality as e(job, place)
      where (e.job ->> 'id')::uuid not in (select f.id from jsonb_to_recordset(fresh) as f(id uuid))
      order by e.place;
+end
+$$;
+
+-- Who might enqueue before may do so now, and nobody else.
+do $$
+declare
+    grants text := current_setting('tenure_migration.grants');
+    grantee text;
+begin
+    if grants = '' then
+        return;
+    end if;
+    revoke all on function tenure.enqueue(text, boolean, boolean), tenure.enqueue_again(jsonb), tenure.take_keys(jsonb),
+           tenure.key_term(text), tenure.check_parents(jsonb, boolean) from public;
+    for grantee in
+        select case when a.grantee = 0 then 'public' else a.grantee::regrole::text end
+          from aclexplode(grants::aclitem[]) as a where a.privilege_type = 'EXECUTE'
+    loop
+        execute format('grant execute on function tenure.enqueue(text, boolean, boolean) to %s', grantee);
+    end loop;
 end
 $$;

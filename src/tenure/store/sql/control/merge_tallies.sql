@@ -22,6 +22,6 @@ added as (
       from merged m
      group by 1, 2, 3, 4
      order by 1, 2, 3, 4
-    on conflict (hour, queue, kind, what) do update
+    on conflict (queue, kind, what, hour) do update
        set jobs = c.jobs + excluded.jobs, waited = c.waited + excluded.waited, ran = c.ran + excluded.ran)
 select exists (select from renewed), (select count(*) from merged)
