@@ -144,7 +144,9 @@ class Bench:
         self.figures.add("idle", idle.measure(self.server, self.sizes.idle_warmup, self.sizes.idle))
 
     def _typed(self) -> None:
-        self.figures.add("typed", typed.measure(self.server, self.sizes.jobs, self.sizes.concurrency).rate)
+        drained = typed.measure(self.server, self.sizes.jobs, self.sizes.concurrency)
+        self.figures.add("typed", drained.rate)
+        self.figures.add("typed_cpu", drained.worker_cpu / drained.jobs * 1e6)
 
     def _telling(self) -> None:
         statements, calls = telling.measure(self.server, self.sizes.telling)

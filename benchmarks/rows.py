@@ -72,10 +72,11 @@ ROWS = (
     Row("server_cpu", "g", "CPU per job, PostgreSQL", "µs"),
     Row("idle", "h", "idle worker", "statements/s", targets=(Target(at_most=2),)),
     Row("typed", "i", "drain, models and a middleware", RATE, *ONE, (_share(0.7),)),
+    Row("typed_cpu", "i", "  CPU per job, worker", "µs", "worker_cpu", "(g)"),
     Row("telling", "j", "progress of 20 jobs in tight loops", "statements/s", targets=(Target(at_most=5),)),
     Row("telling_calls", "j", "  calls meanwhile", "calls/s"),
-    Row("result_p50", "k", "from the job's end to result(), p50", MS, targets=(Target(at_most=10),)),
-    Row("result_p99", "k", "from the job's end to result(), p99", MS),
+    Row("result_p50", "k", "job's end to result(), p50", MS, targets=(Target(at_most=10),)),
+    Row("result_p99", "k", "job's end to result(), p99", MS),
     Row("list", "l", "list a page, the slowest filter", MS, targets=(Target(at_most=50),)),
     *(Row(f"list {name}", "l", f"  by {name}", MS) for name in FILTERS),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from tests.client.stock import lay_out
 
@@ -89,3 +90,14 @@ def test_a_database_that_is_away_is_told_in_one_line(line, tmp_path):
     away = line("stats", "--dsn", f"host={tmp_path} dbname=nothing")
     assert away.exit_code == 1
     assert away.stderr.startswith("tenure: PostgreSQL cannot be reached")
+
+
+def test_a_role_that_may_not_look_is_told_so(line, sql, dsn):
+    sql("create role cli_guest")
+    try:
+        refused = line("stats", "--dsn", make_conninfo(dsn, options="-c role=cli_guest"))
+    finally:
+        sql("drop role cli_guest")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("tenure: PostgreSQL refuses: permission denied for schema tenure; `tenure sql --roles`")
+    assert refused.stderr.count("\n") == 1

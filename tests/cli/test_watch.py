@@ -35,12 +35,13 @@ def jobs(app: Tenure, gate: asyncio.Event):
 def watched(line, app, jobs, gate, sql):
     """What is told of a job that goes on once it is known to be watched."""
 
-    async def watched(ends: str, *words: str):
+    async def watched(ends: str, *words: str, meanwhile: str = "select 1"):
         async with app.running():
             handle = await jobs.enqueue(ends)
             await until(handle.progress)
             watching = asyncio.create_task(asyncio.to_thread(line, "watch", handle.id, "--timeout", "20s", *words))
             await until(lambda: sql("select job_id from tenure.watches"))
+            sql(meanwhile)
             gate.set()
             return await watching
 
@@ -62,6 +63,15 @@ async def test_for_programs_each_step_is_a_document(watched):
     steps = [json.loads(row) for row in shown.stdout.splitlines()]
     assert steps[-1]["job"]["state"] == "completed"
     assert {"percent": 40.0, "message": "in the \x1b[31moven"}.items() <= steps[-1]["progress"].items()
+
+
+async def test_a_database_that_goes_away_and_comes_back_is_waited_for(watched):
+    broken = (
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    )
+    shown = await watched("completed", meanwhile=broken)
+    assert "trying again" in shown.stderr
+    assert shown.exit_code == 0
 
 
 def test_a_job_that_is_over_is_told_at_once(line, hand_in):

@@ -13,7 +13,7 @@ from statistics import median
 
 from rich.markup import escape
 
-from tenure.cli.demo_show import TALKING, Show, span
+from tenure.cli.demo_show import Show, span
 from tenure.client.report.life import Report
 from tenure.client.status import JobStatus
 from tenure.model.states import State
@@ -81,7 +81,7 @@ async def interesting(show: Show) -> Report | None:
     """A job that was cut off and ran again: one that talks, if there is any, and was cut off no more than once."""
     handles = {handle.id: handle for handle in show.handles}
     found = [job for job_id in show.survivors if (job := await show.client.find(job_id)) is not None and job.crashes]
-    found.sort(key=lambda job: (job.kind not in TALKING, job.crashes))
+    found.sort(key=lambda job: (job.kind not in shop.LONG, job.crashes))
     return await handles[found[0].id].report() if found else None
 
 

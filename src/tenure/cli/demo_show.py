@@ -28,14 +28,11 @@ from tenure.model.states import State
 from tenure.simulate import demo as shop
 
 TICKS = 100
-QUIET = range(26, 62)
-"""Ticks around the poison pill. A job that was in two crashes is run alone: long ones would have to queue for that."""
 ROOM = 3
 PATIENCE = 45.0  # seconds for anything to come true
 CROWD = 2000
 ENOUGH_TO_DO = 3  # jobs in a process, for its end to matter
 CARD_AT, KILL_AT, PILL_AT = 1.0, 3.0, 5.5  # seconds after the first job
-TALKING = ("encode_video", "monthly_report")
 
 
 @dataclass
@@ -50,6 +47,8 @@ class Show:
     """Jobs that were running in the process that was killed."""
     talking: dict[Handle[Any], str] = field(default_factory=dict)
     """Jobs that tell how far they are, in a few words."""
+    quiet: bool = False
+    """No long jobs are handed in: one that was in two crashes is run alone, and long ones would queue for that."""
     pace: Pace = field(default_factory=Pace)
     processes: int = 0
     """How many the poison pill took down."""
@@ -58,7 +57,7 @@ class Show:
         handles = await shop.app.enqueue_many(calls)
         self.handles += handles
         for call, handle in zip(calls, handles, strict=True):
-            if handle.kind in TALKING:
+            if handle.kind in shop.LONG:
                 self.talking[handle] = shop.label(handle.kind, json.loads(call.text)["input"])
         return handles
 
@@ -121,9 +120,9 @@ async def play(show: Show) -> None:
 
 async def stream(show: Show) -> None:
     began = time.monotonic()
-    for tick, handful in enumerate(shop.stream(TICKS, quiet=QUIET)):
+    for tick in range(TICKS):
         await asyncio.sleep(max(0.0, began + tick * shop.TICK - time.monotonic()))
-        await show.hand_in(handful)
+        await show.hand_in([call for call in shop.stream(tick) if not (show.quiet and call.kind in shop.LONG)])
 
 
 async def acts(show: Show) -> None:
@@ -162,6 +161,7 @@ async def killed(show: Show) -> None:
 
     back_at = await show.until(buried, "the dead process was not noticed")
     again_at = await show.until(running_again, "its jobs did not run again")
+    show.quiet = True
     show.survivors += [job.id for job in held]
     back, again = f"[green]{span(back_at - began)}[/]", f"[green]{span(again_at - began)}[/]"
     show.stage.say(f"its jobs were given back after {back}, and all run again after {again}")
@@ -190,6 +190,10 @@ async def _is_down(show: Show, before: JobStatus) -> bool:
 
 
 async def poisoned(show: Show) -> None:
+    async def no_long_ones() -> bool:
+        return not any(count.kind in shop.LONG for count in (await show.client.stats()).live)
+
+    await show.until(no_long_ones, "the long jobs did not end")
     [pill] = await show.hand_in([shop.open_upload.call("holiday.tiff")])
     show.stage.say("a [red]poison pill[/]: holiday.tiff takes down whatever process opens it")
 
@@ -197,6 +201,7 @@ async def poisoned(show: Show) -> None:
         return (await pill.status()).state == State.DEAD_LETTER
 
     await show.until(set_aside, "the poison pill was not set aside")
+    show.quiet = False
     found = await pill.status()
     show.processes += found.crashes
     show.stage.say(f"it took down {found.crashes} processes, and is set aside; their other jobs are back")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tenure.app import Tenure
 from tenure.cli import codes, handing_in, options, output, types
 from tenure.cli.asking import Asker, answer, open_app
 from tenure.client.handle import Handle
@@ -36,8 +37,8 @@ def _settled(args: list[str]) -> list[str]:
     return [*settled[:-1], f"--wait={WITHOUT_END}"] if settled and settled[-1] == "--wait" else settled
 
 
-def _seconds(_: click.Context, __: click.Parameter, given: str | None) -> float | str | None:
-    return given if given in (None, WITHOUT_END) else types.DURATION.convert(given, __, _)
+def _seconds(ctx: click.Context, param: click.Parameter, given: str | None) -> Any:
+    return given if given in (None, WITHOUT_END) else types.DURATION.convert(given, param, ctx)
 
 
 @click.command(cls=OptionalWait)
@@ -78,11 +79,16 @@ def enqueue(
     """
     given = handing_in.read(input, args)
     asker = Asker(_opened(app, dsn, schema, no_check), as_json=as_json)
-    call = handing_in.unchecked(kind, given, told) if no_check else handing_in.checked(asker, kind, given, told)
-    return answer(_hand_in(asker, call, wait))
+
+    async def hand_in() -> int:
+        call = handing_in.unchecked(kind, given, told) if no_check else handing_in.checked(asker, kind, given, told)
+        [handle] = await asker.app.enqueue_many([call])
+        return await _tell(asker, handle, wait)
+
+    return answer(hand_in())
 
 
-def _opened(path: str | None, dsn: str | None, schema: str | None, no_check: bool) -> Any:
+def _opened(path: str | None, dsn: str | None, schema: str | None, no_check: bool) -> Tenure:
     if no_check and path is None:
         return open_app(None, dsn, schema)
     try:
@@ -93,8 +99,7 @@ def _opened(path: str | None, dsn: str | None, schema: str | None, no_check: boo
         raise ConfigError(f"{error}, name it by --app, or hand the job in unchecked by --no-check") from None
 
 
-async def _hand_in(ask: Asker, call: Any, wait: float | str | None) -> int:
-    [handle] = await ask.app.enqueue_many([call])
+async def _tell(ask: Asker, handle: Handle[Any], wait: float | str | None) -> int:
     told = {"id": handle.id, "kind": handle.kind, "existed": handle.existed, "same_input": handle.same_input}
     if wait is None:
         if ask.as_json:

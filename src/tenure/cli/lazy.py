@@ -19,6 +19,9 @@ Table = Mapping[str, tuple[str, str]]
 """By name: where the command is (`module:attribute`), and what it does."""
 
 
+NO_PRIVILEGE = "42501"  # SQLSTATE
+
+
 class LazyGroup(click.Group):
     """Shows its table without loading any of it."""
 
@@ -74,9 +77,11 @@ def _ended(run: Callable[[], Any]) -> int:
     except TenureError as error:
         return _told(str(error), codes.of_error(error))
     except Exception as error:
-        if getattr(error, "sqlstate", None) is None:
+        state = getattr(error, "sqlstate", None)
+        if state is None:
             raise
-        return _told(f"PostgreSQL refuses: {str(error).strip()}", codes.FAILED)
+        way_out = "; `tenure sql --roles` prints the grants" if state == NO_PRIVILEGE else ""
+        return _told(f"PostgreSQL refuses: {str(error).strip().splitlines()[0]}{way_out}", codes.FAILED)
     return code if isinstance(code, int) else codes.FINE
 
 

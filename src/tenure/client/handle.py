@@ -13,7 +13,7 @@ from tenure.client.door import Door
 from tenure.client.portal import twin
 from tenure.client.status import JobStatus, JobUpdate, Progress
 from tenure.model.durations import Duration, to_seconds
-from tenure.model.errors import JobCanceled, JobFailed, JobNotFound, ResultTimeout
+from tenure.model.errors import InvalidOutput, JobCanceled, JobFailed, JobNotFound, ResultTimeout
 from tenure.model.states import State
 from tenure.store import jobs
 
@@ -32,7 +32,6 @@ WATCHED_FOR = 900.0
 
 
 OUTPUT_LOOKS, OUTPUT_PATIENCE = 20, 1.0
-_OUTPUT = 17  # the column of find_job; NULL means that nothing was written, not that nothing came of it
 
 
 class Handle(Generic[R_co]):
@@ -88,16 +87,18 @@ class Handle(Generic[R_co]):
             raise JobCanceled(self.id, status.kind, status.error)
         if status.state != State.COMPLETED:
             raise JobFailed(self.id, status.kind, status.state, status.error)
-        output = json.dumps(status.output) if status.output is not None else await self._output()
-        return cast("R_co", None if output is None else self._typed(status.kind, output))
+        return cast("R_co", await self._output(status))
 
-    async def _output(self) -> str | None:
-        """A job that completed in a session of its handler's has no output yet, for the moment until the handler returns."""
+    async def _output(self, status: JobStatus) -> Any:
+        """Typed. A job that completed in a session of its handler's has no output yet, until the handler returns."""
         for _ in range(OUTPUT_LOOKS):
-            rows = await self._door.session().fetch(jobs.find(str(self.id)))
-            if not rows or rows[0][_OUTPUT] is not None:
-                return rows[0][_OUTPUT] if rows else None
+            try:
+                return self._typed(status)
+            except InvalidOutput:
+                if status.output is not None:
+                    raise
             await asyncio.sleep(OUTPUT_PATIENCE / OUTPUT_LOOKS)
+            status = await self.status()
         return None
 
     async def watch(self) -> AsyncIterator[JobUpdate]:
@@ -146,9 +147,10 @@ class Handle(Generic[R_co]):
                 status = await self.status()
                 yield status
 
-    def _typed(self, kind: str, output: str) -> Any:
+    def _typed(self, status: JobStatus) -> Any:
         """By the job's own annotation, where this app knows it."""
-        return self._door.kinds[kind].output.decode(output) if kind in self._door.kinds else json.loads(output)
+        kinds = self._door.kinds
+        return kinds[status.kind].output.decode(json.dumps(status.output)) if status.kind in kinds else status.output
 
     # Deciding
 

@@ -154,6 +154,7 @@ class Supervisor:
         )
         await self._insist(lambda: self._link.fetch(workers.register(registration, hello.lease)))
         child.welcome()
+        self._events.catch_up()
         self._served = True
         if self._stopping.is_set():
             child.stop(0.0)

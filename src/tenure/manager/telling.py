@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -18,10 +19,17 @@ class Telling(Events):
     def __init__(self, children: set[ChildProcess]) -> None:
         super().__init__()
         self._children = children
+        self._untold: deque[Event] = deque(maxlen=100)
 
     def emit(self, event: Event) -> None:
+        self._untold.append(event)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Tells what happened while there was nobody to tell."""
         serving = [child for child in self._children if child.serving]
-        if serving:
+        while serving and self._untold:
+            event = self._untold.popleft()
             fields = {name: str(value) if isinstance(value, UUID) else value for name, value in asdict(event).items()}
             min(serving, key=lambda child: child.started).tell(type(event).__name__, fields)
 

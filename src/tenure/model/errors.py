@@ -148,10 +148,12 @@ def _named(ids: Sequence[UUID]) -> str:
 
 def _told_by(text: str, *, is_reason: bool) -> tuple[str | None, str]:
     """The exception's name and message at the end of a traceback; of a plain reason, no name and all of it."""
-    lines = text.strip().splitlines()
+    if group := re.search(r"^  \| (?:\w+\.)*(\w*ExceptionGroup): (.*)$", text, re.MULTILINE):
+        return group[1], group[2]
+    lines = text.rstrip("\n").splitlines()
     frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
     if frames:  # after the last one, the first line that is not indented names the exception
         lines = lines[next((n for n in range(frames[-1], len(lines)) if not lines[n].startswith(" ")), -1) :]
-    message = "\n".join(lines) or "no reason given"
-    named = None if is_reason else re.match(r"(?:\w+\.)*([A-Z]\w*)(?:: (.*))?\Z", message, re.DOTALL)
+    message = "\n".join(lines).strip("\n") or "no reason given"
+    named = None if is_reason else re.match(r"(?:\w+\.)*([A-Z]\w*)(?::(?: (.*))?)?\s*\Z", message, re.DOTALL)
     return (named[1], named[2] or "") if named else (None, message)

@@ -26,13 +26,13 @@ class Fail(Outcome):
     """The job has failed for good: no retry, whatever attempts are left."""
 
     def __init__(self, reason: str = "") -> None:
-        self.reason = reason
-        super().__init__(reason or "failed by its handler")
+        self.reason = str(reason)
+        super().__init__(self.reason or "failed by its handler")
 
 
 class Cancel(Outcome):
     """The job is not needed any more."""
 
     def __init__(self, reason: str = "") -> None:
-        self.reason = reason
-        super().__init__(reason or "canceled by its handler")
+        self.reason = str(reason)
+        super().__init__(self.reason or "canceled by its handler")

@@ -12,7 +12,7 @@ from tenure.model.errors import InvalidPayload
 
 MAX_PAYLOAD = 1024 * 1024  # bytes; larger rows slow every claim and vacuum of their table
 MAX_DEPTH = 64  # far from PostgreSQL's stack limit, and from any parser's
-MAX_DIGITS = 131_072  # of a PostgreSQL numeric
+MAX_DIGITS = 4300  # what Python reads back (sys.int_info.default_max_str_digits); PostgreSQL would keep 131 072
 MAX_TEXT = 16_384  # characters of an error or a log line
 
 # One byte is found several times faster than many: look for the rare first letter, then for the word.
@@ -21,7 +21,7 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 # A whole surrogate pair first, so that what is captured as a surrogate is a lone one.
 _ESCAPE = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u(....)|\\.", re.DOTALL)
 _SURROGATE = re.compile(rb"[dD][89a-fA-F]")
-_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % MAX_DIGITS)
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (MAX_DIGITS + 1))
 _TO_SQUARE = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -41,7 +41,7 @@ def check_json_text(text: bytes, *, what: str, limit: int) -> None:
     # A level needs one byte to open and one to close.
     if size > 2 * MAX_DEPTH and text.count(b"[") + text.count(b"{") > MAX_DEPTH:
         _check_depth(_without_strings(text), what)
-    if size > MAX_DIGITS and _LONG_NUMBER.search(_without_strings(text)):
+    if size > MAX_DIGITS and _LONG_NUMBER.search(text) and _LONG_NUMBER.search(_without_strings(text)):
         raise InvalidPayload(f"{what} holds a number of more than {MAX_DIGITS} digits: pass it as text")
 
 

@@ -28,6 +28,7 @@ from tenure.store.place import Place
 from tenure.worker import settlements
 from tenure.worker.calling import call_plain, on_loop
 from tenure.worker.context import Context
+from tenure.worker.notes import LONGEST_LINE, LONGEST_MESSAGE, plain
 from tenure.worker.resources import Resources
 from tenure.worker.runs import Run
 from tenure.worker.settlements import Settlement
@@ -88,18 +89,18 @@ class Line:
     def on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
         """Between two steps of a plain handler: the abort reaches it as an exception, and its clean-up runs."""
         run = self.run
-        if run is None:
-            os._exit(0)
-        if run.abort_reason is None:
-            run.signal.abort("shutdown")
-        raise Aborted(run.abort_reason or "shutdown")
+        # A SIGTERM from elsewhere, as to all processes of a service, is for the worker to understand, not for us.
+        if run is not None and run.abort_reason is not None:
+            raise Aborted(run.abort_reason)
 
     def _read(self) -> None:
         for message in self._lines():
             match message:
                 case {"abort": reason}:
-                    if self.run is not None:
-                        self.run.signal.abort(reason)
+                    if self.run is None:
+                        os._exit(0)  # the handler has not begun, or is done
+                    self.run.signal.abort(reason)
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
                 case {"flushed": _}:
                     self._flushed.set()
                 case _:
@@ -122,15 +123,13 @@ class CellDesk:
         return self._line
 
     def progress(self, run: Run, percent: float, message: str | None) -> None:  # noqa: ARG002 - one run at a time
-        self._line.send(progress=[percent, message])
+        self._line.send(progress=[percent, None if message is None else clean_text(message, LONGEST_MESSAGE)])
 
     def alive(self, run: Run) -> None:  # noqa: ARG002
         self._line.send(alive=True)
 
     def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:  # noqa: ARG002
-        from tenure.worker.notes import plain  # noqa: PLC0415 - only for handlers that log
-
-        self._line.send(say=[level, message, {name: plain(value) for name, value in fields.items()}])
+        self._line.send(say=[level, clean_text(message, LONGEST_LINE), {name: plain(value) for name, value in fields.items()}])
 
     async def flush(self, run: Run) -> None:
         await asyncio.to_thread(self.flush_sync, run)
@@ -176,7 +175,10 @@ def _answer(desk: CellDesk, run: Run) -> dict[str, Any]:
             return _outcome(result, raised=False)
         return {"output": run.kind.output.encode(result).decode()}
     except Outcome as outcome:
-        return _outcome(outcome, raised=True)
+        try:
+            return _outcome(outcome, raised=True)
+        except Exception as error:  # noqa: BLE001 - a subclass that did not call its parent's __init__
+            return _failure(run, error)
     except Aborted as aborted:
         return {"aborted": aborted.reason}
     except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the process
@@ -242,9 +244,9 @@ def _outcome(outcome: Outcome, *, raised: bool) -> dict[str, Any]:
         case Snooze():
             name, value = "snooze", outcome.delay.total_seconds()
         case Fail():
-            name, value = "fail", outcome.reason
+            name, value = "fail", clean_text(outcome.reason)
         case Cancel():
-            name, value = "cancel", outcome.reason
+            name, value = "cancel", clean_text(outcome.reason)
         case _:
             return _failure(None, TypeError(f"{type(outcome).__name__} is not an outcome that Tenure knows"))
     return {"outcome": name, "value": value, "raised": raised}

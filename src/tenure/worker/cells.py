@@ -30,6 +30,9 @@ from tenure.worker.wire import Message, Wire
 
 log = logging.getLogger("tenure")
 
+LAST_WORDS = 0.2
+"""Seconds for what a process said before it died to arrive."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CellSettings:
@@ -46,6 +49,8 @@ class Cell:
     def __init__(self) -> None:
         self.tasks = 0
         self._process: asyncio.subprocess.Process | None = None
+        self._wire: Wire | None = None
+        self._burial: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
@@ -55,6 +60,8 @@ class Cell:
     async def spawn(self, place: Place) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
+            wire = self._wire = await Wire.over(ours)
+            self._inbox = wire.messages()
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -64,11 +71,11 @@ class Cell:
                 pass_fds=[theirs.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
             )
-        self._wire = await Wire.over(ours)
-        self._inbox = self._wire.messages()
-        self._wire.send(place=asdict(place), path=sys.path)
+        self._burial = asyncio.create_task(_hang_up_after_death(self._process, wire))
+        wire.send(place=asdict(place), path=sys.path)
 
     def send(self, **message: Any) -> None:
+        assert self._wire is not None
         self._wire.send(**message)
 
     async def receive(self) -> Message | None:
@@ -92,8 +99,7 @@ class Cell:
     async def end(self, reason: str) -> None:
         """Told, then asked, then made to."""
         assert self._process is not None
-        self._wire.send(abort=reason)
-        self.signal(signal.SIGTERM)
+        self.send(abort=reason)  # its own thread hears it, and interrupts the handler
         try:
             async with asyncio.timeout(ABORT_PATIENCE):
                 await self._process.wait()
@@ -106,6 +112,9 @@ class Cell:
         if self._process is not None:
             self.signal(signal.SIGKILL)
             await self._process.wait()
+        if self._burial is not None:
+            self._burial.cancel()
+        if self._wire is not None:
             self._wire.close()
 
     def memory_mb(self) -> float:
@@ -115,6 +124,13 @@ class Cell:
                 return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
         except (OSError, ValueError, IndexError):
             return 0.0
+
+
+async def _hang_up_after_death(process: asyncio.subprocess.Process, wire: Wire) -> None:
+    """The end of the line is no sign: a process that the handler forked may hold it open."""
+    await process.wait()
+    await asyncio.sleep(LAST_WORDS)
+    wire.hang_up()
 
 
 class Cells:

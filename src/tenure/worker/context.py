@@ -195,6 +195,10 @@ class JobLog:
         self._say(logging.ERROR, message, fields)
 
     def _say(self, level: int, message: object, fields: dict[str, Any]) -> None:
+        from tenure.worker.notes import plain  # noqa: PLC0415 - brings the store
+
+        text = message if isinstance(message, str) else str(plain(message))
+        kept = {name: plain(value) for name, value in fields.items()}
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, "%s", message, extra={"fields": fields} if fields else None)
-        self._desk.say(self._run, logging.getLevelName(level).lower(), str(message), fields)
+            self._logger.log(level, "%s", text, extra={"fields": kept} if kept else None)
+        self._desk.say(self._run, logging.getLevelName(level).lower(), text, kept)

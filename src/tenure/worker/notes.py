@@ -52,11 +52,11 @@ class RunNotes:
 
 def plain(value: Any) -> Any:
     """What a log line can keep of any value."""
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, float):
-        return value if abs(value) < 1e300 else str(value)  # neither NaN nor infinity is below
     try:
+        if isinstance(value, int | float) and abs(value) < 1e300:  # neither NaN nor infinity is below
+            return value
         return clean_text(str(value), LONGEST_LINE)
     except Exception as fault:  # noqa: BLE001 - whatever a value's own code raises must not end the handler
         return f"({type(value).__name__} whose str() raised {type(fault).__name__})"
@@ -132,6 +132,9 @@ class Notes:
             if watched and job_id in talking:
                 self._watched(job_id)
         if lost := [run for run in runs if run.job_id not in ours and not run.settled]:
+            for run in lost:  # perhaps its row was locked for a moment only: said again until it is known not to be ours
+                taken[run][1]()
+                self._dirty.add(run)
             self._lost(lost)
 
     async def _refused(self, run: Run, error: Refused) -> None:  # noqa: ARG002 - what it said is gone, and only that

@@ -40,6 +40,7 @@ class RemoteError(Exception):
 
     def __init__(self, last_line: str, text: str, *, wanted: bool) -> None:
         super().__init__(last_line)
+        self.add_note(text)  # seen where a middleware raises something else because of it
         self.text = text
         self.wanted = wanted
 
@@ -58,6 +59,13 @@ def of_completion(run: Run) -> Settlement:
 
 
 def of_outcome(run: Run, outcome: Outcome) -> Settlement:
+    try:
+        return _of_outcome(run, outcome)
+    except Exception as error:  # noqa: BLE001 - a subclass that did not call its parent's __init__
+        return of_error(run, error)
+
+
+def _of_outcome(run: Run, outcome: Outcome) -> Settlement:
     match outcome:
         case Snooze():
             return _move(run, "scheduled", "snoozed", delay=outcome.delay.total_seconds(), refund=1)

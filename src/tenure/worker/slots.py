@@ -141,7 +141,8 @@ class Slots:
         except GeneratorExit as error:
             self._close(run, settlements.of_error(run, error))  # nothing may be awaited any more
             return
-        if run.transaction is not None:
+        # A thread that does not listen may still be using the connection; it is not given to others before the thread ends.
+        if run.transaction is not None and (run.thread is None or run.thread.done()):
             await self._roll_back(run)
         if settlement is not None:
             settlement.instead_of = run.in_doubt
@@ -161,7 +162,7 @@ class Slots:
         except GeneratorExit:
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
-            if run.settled:
+            if run.settled and run not in self._abandoned:
                 log.warning("job %s was completed by its own transaction, and then its handler raised %r", run.job_id, error)
             return settlements.of_error(run, error)
 
@@ -284,6 +285,8 @@ class Slots:
     def _on_settled(self, settlement: Settlement, watched: bool) -> None:
         if settlement.delayed:
             self._tell("due")
+        if settlement.state == "pending":
+            self._tell(f"jobs {settlement.run.queue}")  # it came back: others may have room for it
         if watched:
             self._tell(f"done {settlement.run.job_id}")
         self._freed()

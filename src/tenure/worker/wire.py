@@ -44,5 +44,10 @@ class Wire:
                 return
             yield json.loads(line)
 
+    def hang_up(self) -> None:
+        """Whoever reads is told that nothing more will come."""
+        if not self._reader.at_eof():
+            self._reader.feed_eof()
+
     def close(self) -> None:
         self._writer.close()
