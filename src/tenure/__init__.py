@@ -1,56 +1,66 @@
-"""Durable background jobs on PostgreSQL: held under fenced leases, never lost."""
+"""Durable background jobs on PostgreSQL: held under fenced leases, never lost.
 
-from tenure.app import Tenure
-from tenure.client.client import Client
-from tenure.client.explain import Explanation
-from tenure.client.facts import Reason
-from tenure.client.handle import Handle
-from tenure.client.job import Call, Job
-from tenure.client.overview import LeaderStatus, QueueStatus, Stats, WorkerStatus
-from tenure.client.pages import Page
-from tenure.client.report.life import Report
-from tenure.client.status import JobStatus, JobUpdate, Progress
-from tenure.model.errors import (
-    ConfigError,
-    InvalidInput,
-    InvalidOutput,
-    InvalidPayload,
-    JobCanceled,
-    JobFailed,
-    JobNotFound,
-    JobsLocked,
-    JobUnfinished,
-    LeaseLost,
-    NotEnqueued,
-    NotPossible,
-    ResultTimeout,
-    SchemaMismatch,
-    StoreUnavailable,
-    TenureError,
-    UnknownKind,
-)
-from tenure.model.events import (
-    Event,
-    JobEnqueued,
-    JobSettled,
-    JobStarted,
-    LeaderDeposed,
-    LeaderElected,
-    RunAbandoned,
-    RunLost,
-    WorkerDied,
-    WorkerLeaseLost,
-    WorkerStarted,
-    WorkerStopped,
-)
-from tenure.model.outcomes import Cancel, Fail, Snooze
-from tenure.model.priorities import Priority
-from tenure.model.retries import Retry
-from tenure.model.states import State
+The names below are imported when they are first used: `tenure --help` needs none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tenure.version import __version__
-from tenure.worker.context import Context
-from tenure.worker.middleware import CallNext
-from tenure.worker.signals import Aborted, Signal
+
+if TYPE_CHECKING:
+    from tenure.app import Tenure
+    from tenure.client.client import Client
+    from tenure.client.explain import Explanation
+    from tenure.client.facts import Reason
+    from tenure.client.handle import Handle
+    from tenure.client.job import Call, Job
+    from tenure.client.overview import LeaderStatus, QueueStatus, Stats, WorkerStatus
+    from tenure.client.pages import Page
+    from tenure.client.report.life import Report
+    from tenure.client.status import JobStatus, JobUpdate, Progress
+    from tenure.model.errors import (
+        ConfigError,
+        InvalidInput,
+        InvalidOutput,
+        InvalidPayload,
+        JobCanceled,
+        JobFailed,
+        JobNotFound,
+        JobsLocked,
+        JobUnfinished,
+        LeaseLost,
+        NotEnqueued,
+        NotPossible,
+        ResultTimeout,
+        SchemaMismatch,
+        StoreUnavailable,
+        TenureError,
+        UnknownKind,
+    )
+    from tenure.model.events import (
+        Event,
+        JobEnqueued,
+        JobSettled,
+        JobStarted,
+        LeaderDeposed,
+        LeaderElected,
+        RunAbandoned,
+        RunLost,
+        WorkerDied,
+        WorkerLeaseLost,
+        WorkerStarted,
+        WorkerStopped,
+    )
+    from tenure.model.outcomes import Cancel, Fail, Snooze
+    from tenure.model.priorities import Priority
+    from tenure.model.retries import Retry
+    from tenure.model.states import State
+    from tenure.worker.context import Context
+    from tenure.worker.middleware import CallNext
+    from tenure.worker.signals import Aborted, Signal
 
 __all__ = [
     "Aborted",
@@ -110,3 +120,44 @@ __all__ = [
     "WorkerStopped",
     "__version__",
 ]
+
+_HOMES = {
+    "tenure.app": "Tenure",
+    "tenure.client.client": "Client",
+    "tenure.client.explain": "Explanation",
+    "tenure.client.facts": "Reason",
+    "tenure.client.handle": "Handle",
+    "tenure.client.job": "Call Job",
+    "tenure.client.overview": "LeaderStatus QueueStatus Stats WorkerStatus",
+    "tenure.client.pages": "Page",
+    "tenure.client.report.life": "Report",
+    "tenure.client.status": "JobStatus JobUpdate Progress",
+    "tenure.model.errors": (
+        "ConfigError InvalidInput InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
+        "JobUnfinished LeaseLost NotEnqueued NotPossible ResultTimeout SchemaMismatch StoreUnavailable "
+        "TenureError UnknownKind"
+    ),
+    "tenure.model.events": (
+        "Event JobEnqueued JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned RunLost WorkerDied "
+        "WorkerLeaseLost WorkerStarted WorkerStopped"
+    ),
+    "tenure.model.outcomes": "Cancel Fail Snooze",
+    "tenure.model.priorities": "Priority",
+    "tenure.model.retries": "Retry",
+    "tenure.model.states": "State",
+    "tenure.worker.context": "Context",
+    "tenure.worker.middleware": "CallNext",
+    "tenure.worker.signals": "Aborted Signal",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

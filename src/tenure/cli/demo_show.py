@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -27,12 +28,11 @@ from tenure.client.status import JobStatus
 from tenure.model.states import State
 from tenure.simulate import demo as shop
 
-TICKS = 100
 ROOM = 3
 PATIENCE = 45.0  # seconds for anything to come true
 CROWD = 2000
 ENOUGH_TO_DO = 3  # jobs in a process, for its end to matter
-CARD_AT, KILL_AT, PILL_AT = 1.0, 3.0, 5.5  # seconds after the first job
+CARD_AT, KILL_AT, PILL_AT, LEAST = 1.0, 3.0, 5.5, 10.0  # seconds after the first job
 
 
 @dataclass
@@ -49,6 +49,8 @@ class Show:
     """Jobs that tell how far they are, in a few words."""
     quiet: bool = False
     """No long jobs are handed in: one that was in two crashes is run alone, and long ones would queue for that."""
+    over: bool = False
+    """Nothing more is handed in."""
     pace: Pace = field(default_factory=Pace)
     processes: int = 0
     """How many the poison pill took down."""
@@ -120,7 +122,9 @@ async def play(show: Show) -> None:
 
 async def stream(show: Show) -> None:
     began = time.monotonic()
-    for tick in range(TICKS):
+    for tick in count():
+        if show.over:
+            return
         await asyncio.sleep(max(0.0, began + tick * shop.TICK - time.monotonic()))
         await show.hand_in([call for call in shop.stream(tick) if not (show.quiet and call.kind in shop.LONG)])
 
@@ -134,6 +138,8 @@ async def acts(show: Show) -> None:
         await act(show)
     await crowded(show)
     await replayed(show, invoice)
+    await asyncio.sleep(max(0.0, began + LEAST - time.monotonic()))
+    show.over = True
 
 
 async def nothing_left(show: Show) -> bool:
