@@ -35,6 +35,8 @@ from tenure.worker.settlements import Settlement
 from tenure.worker.signals import Aborted
 from tenure.worker.transactions import take, take_open
 
+TELL_EVERY = 0.05  # seconds between two words about progress
+
 _PR_SET_PDEATHSIG = 1
 _THREADS = 4  # connections a single handler may hold at once
 
@@ -117,13 +119,32 @@ class CellDesk:
     def __init__(self, line: Line, resources: Resources) -> None:
         self.resources = resources
         self._line = line
+        self._progress: tuple[float, str | None] | None = None
+        self._teller: threading.Timer | None = None
+        self._lock = threading.Lock()
 
     @property
     def line(self) -> Line:
         return self._line
 
     def progress(self, run: Run, percent: float, message: str | None) -> None:  # noqa: ARG002 - one run at a time
-        self._line.send(progress=[percent, None if message is None else clean_text(message, LONGEST_MESSAGE)])
+        """Only the latest word goes over the line, a moment later: a tight loop must not flood it."""
+        with self._lock:
+            self._progress = (percent, message)
+            if self._teller is None:
+                self._teller = threading.Timer(TELL_EVERY, self.tell_progress)
+                self._teller.daemon = True
+                self._teller.start()
+
+    def tell_progress(self) -> None:
+        with self._lock:
+            latest, self._progress = self._progress, None
+            teller, self._teller = self._teller, None
+            if teller is not None:
+                teller.cancel()
+            if latest is not None:
+                percent, message = latest
+                self._line.send(progress=[percent, None if message is None else clean_text(message, LONGEST_MESSAGE)])
 
     def alive(self, run: Run) -> None:  # noqa: ARG002
         self._line.send(alive=True)
@@ -135,6 +156,7 @@ class CellDesk:
         await asyncio.to_thread(self.flush_sync, run)
 
     def flush_sync(self, run: Run) -> None:  # noqa: ARG002
+        self.tell_progress()
         self._line.flush()
 
     def settled(self, settlement: Settlement, *, watched: bool) -> None:
@@ -161,6 +183,7 @@ def _serve(desk: CellDesk, job: dict[str, Any]) -> None:
         answer = _answer(desk, run)
     finally:
         line.run = None
+    desk.tell_progress()
     line.send(**answer)
     if run.signal.aborted:
         os._exit(0)  # what the handler left behind after an abort is not worth trusting
