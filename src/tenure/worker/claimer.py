@@ -74,6 +74,11 @@ class Claimer:
         self._reported: set[str] = set()
         self._next_survey = 0.0
 
+    @property
+    def look_again(self) -> bool:
+        """Jobs have come back that the last claim did not look for yet."""
+        return self._cursors.returned
+
     async def claim(self, limit: int) -> list[Run]:
         """At most `limit` jobs, highest priority first, FIFO inside."""
         if time.monotonic() >= self._next_survey:

@@ -101,6 +101,8 @@ class Cursors:
         self._seen_position = 0
         self._next_sweep = 0.0
         self._next_full_sweep = 0.0
+        self.returned = False
+        """Jobs came back to a queue since the claim before: what was just claimed did not look for them yet."""
 
     def plan(self, now: float) -> Plan:
         """The lanes of the next claim, highest priority first. Queues take turns at being first among equals."""
@@ -151,9 +153,12 @@ class Cursors:
 
     def _look_again(self, signals: Signals, *, missed: bool) -> None:
         """Back to the start of every queue to which jobs came back, or in which one slipped away under our hands."""
+        self.returned = False
         for queue in self.queues:
             returns = signals.returns.get(queue, 0)
-            if missed or self._returns.get(queue, 0) != returns:
+            returned = self._returns.get(queue, 0) != returns
+            if missed or returned:
+                self.returned |= returned
                 self._returns[queue] = returns
                 self.rewind(queue)
 

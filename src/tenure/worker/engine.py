@@ -145,8 +145,9 @@ class Engine:
         self._hungry = len(runs) == free
         if runs:
             self._last_found = time.monotonic()
-            return self._settings.next_job_delay if self._hungry else self._settings.poll_busy
-        return self._idle_rest()
+        if self._hungry or self._claimer.look_again:
+            return self._settings.next_job_delay
+        return self._settings.poll_busy if runs else self._idle_rest()
 
     def _free_slots(self) -> int:
         if self._scope.jobs == "suspects" and (self._slots.count or self._slots.settler.backlog):

@@ -95,7 +95,7 @@ def place(attempt: Attempt) -> str | None:
     """Where it ran."""
     if attempt.worker is not None:
         return inline(attempt.worker, 100)
-    return None if attempt.worker_id is None else f"worker {str(attempt.worker_id)[:8]}"
+    return None if attempt.worker_id is None else f"worker {str(attempt.worker_id)[-8:]}"
 
 
 def _under_a_minute(seconds: float) -> str:
