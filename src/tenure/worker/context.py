@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from tenure.model.payloads import clean_text
 from tenure.worker.runs import Run
 from tenure.worker.signals import Signal
 
@@ -197,8 +198,8 @@ class JobLog:
     def _say(self, level: int, message: object, fields: dict[str, Any]) -> None:
         from tenure.worker.notes import plain  # noqa: PLC0415 - brings the store
 
-        text = message if isinstance(message, str) else str(plain(message))
-        kept = {name: plain(value) for name, value in fields.items()}
+        text = str(plain(message))
+        kept = {clean_text(name): plain(value) for name, value in fields.items()}
         if self._logger.isEnabledFor(level):
             self._logger.log(level, "%s", text, extra={"fields": kept} if kept else None)
         self._desk.say(self._run, logging.getLevelName(level).lower(), text, kept)
