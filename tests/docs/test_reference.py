@@ -107,8 +107,12 @@ def test_the_parameters_of_methods_are_those_shown():
                 assert unknown == set(), f"{title}: {method} has no {unknown}"
 
 
+def exported() -> dict[str, object]:
+    return {name: getattr(tenure, name) for name in tenure.__all__}
+
+
 def test_the_events_and_their_fields():
-    events = {name: value for name, value in vars(tenure).items() if isinstance(value, type) and issubclass(value, Event)}
+    events = {name: value for name, value in exported().items() if isinstance(value, type) and issubclass(value, Event)}
     listed = tables("Events")[0]
     assert set(listed) == set(events) - {"Event"}
     for name, shown in listed.items():
@@ -127,7 +131,7 @@ def test_the_tree_of_errors_is_that_of_the_code():
         indent, name = re.match(r"([│├└─ ]*)(\w+)", line).groups()
         path[len(indent) // 4 :] = [name]
         drawn[name] = path[-2] if len(path) > 1 else None
-    errors = [value for value in vars(tenure).values() if isinstance(value, type) and issubclass(value, tenure.TenureError)]
+    errors = [value for value in exported().values() if isinstance(value, type) and issubclass(value, tenure.TenureError)]
     roots = {error.__name__: error.__bases__[0].__name__ for error in errors}
     assert drawn == {**roots, "TenureError": None}
 

@@ -147,8 +147,14 @@ async def nothing_left(show: Show) -> bool:
 
 
 async def retried(show: Show) -> None:
-    card = next(handle for handle in show.handles if handle.kind == "charge_card")
-    said = await card.result(timeout=PATIENCE)
+    def cards() -> list[Handle[Any]]:
+        return [handle for handle in show.handles if handle.kind == "charge_card"]
+
+    async def one_came_in() -> bool:
+        return bool(cards())
+
+    await show.until(one_came_in, "no card came in")
+    said = await cards()[0].result(timeout=PATIENCE)
     show.stage.say(f"the bank did not answer; tried again: {escape(said)}")
 
 

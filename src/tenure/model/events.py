@@ -136,7 +136,7 @@ class Events:
 
     def wants(self, type_: type[Event]) -> bool:
         """Whether anybody listens: if not, the event need not even be made."""
-        return any(issubclass(type_, types) for types, _ in self._subscribers)
+        return bool(self._subscribers) and any(issubclass(type_, types) for types, _ in self._subscribers)
 
     def emit(self, event: Event) -> None:
         for types, subscriber in self._subscribers:

@@ -39,18 +39,14 @@ def _around(layer: Middleware, inner: Call) -> Call:
     return call
 
 
-async def know_the_run(ctx: Context, call_next: CallNext) -> Any:
-    """Log records and jobs handed in by the handler know whose run they belong to."""
-    current_run.set(ctx._run)  # noqa: SLF001
-    return await call_next()
-
-
-async def limit_time(ctx: Context, call_next: CallNext) -> Any:
-    """A run that exceeds its time is aborted: by the watch, which looks at all deadlines twice a second."""
+async def attend(ctx: Context, call_next: CallNext) -> Any:
+    """Log records and jobs handed in by the handler know whose run they belong to; and a run that exceeds its time is
+    aborted, by the watch, which looks at all deadlines twice a second. One layer for both: it is around every job."""
     run = ctx._run  # noqa: SLF001
+    current_run.set(run)
     limit = run.time_limit
     run.deadline = None if limit is None else run.started + limit
     return await call_next()
 
 
-BUILT_IN: tuple[Middleware, ...] = (know_the_run, limit_time)
+BUILT_IN: tuple[Middleware, ...] = (attend,)

@@ -147,6 +147,7 @@ class Slots:
         if settlement is not None:
             settlement.instead_of = run.in_doubt
         self._close(run, settlement)
+        run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector
 
     async def _outcome(self, run: Run) -> Settlement | None:
         """Calls the handler. Gives what is to be written; nothing, when that is done already or not ours to do."""
