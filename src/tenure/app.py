@@ -72,11 +72,10 @@ class Tenure:
         self.given = {"dsn": dsn, "schema": schema, "pooled": pooled, **settings}
         self.kinds = Registry()
         self.kinds.middleware += middleware
-        self.kinds.configure = self.configure
         self.events = Events()
         self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
         self._portal = Portal()
-        self._door = Door(self._session, self._portal, lambda: self.settings.place, self.kinds, self.events)
+        self._door = Door(self._session, self._portal, lambda: self.settings.place, self.kinds, self.events, self.configure)
 
     @cached_property
     def settings(self) -> Settings:

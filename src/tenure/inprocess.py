@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
@@ -28,7 +27,6 @@ from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration
-from tenure.version import __version__
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, Which
 from tenure.worker.engine import Engine, EngineSettings
@@ -117,13 +115,11 @@ class InProcessWorker:
         registration = Registration(
             id=worker_id,
             supervisor_id=self._supervisor_id,
-            host=socket.gethostname(),
             pid=os.getpid(),
             queues=self._scope.queues,
             kinds=list(self._kinds),
             capabilities=self._scope.capabilities,
             concurrency=self._engine_settings.concurrency,
-            version=__version__,
         )
         await self._link.fetch(workers.register(registration, self._settings.workers.lease_timeout_seconds))
         return Engine(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -81,11 +81,18 @@ class Settings:
     @staticmethod
     def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None, **flags: Any) -> Settings:
         """`flags` that are None were not given."""
-        environ = os.environ if environ is None else environ
+        return Settings.explained([("the call", flags)], folder=folder, environ=environ)[0]
+
+    @staticmethod
+    def explained(
+        flags: Sequence[tuple[str, Mapping[str, Any]]], *, folder: Path | None = None, environ: Mapping[str, str] | None = None
+    ) -> tuple[Settings, dict[str, str]]:
+        """The settings, and where each came from. `flags` by their source, the last one wins."""
         given = _from_files(folder or Path.cwd())
-        given.update(_from_environment(environ, have_dsn="dsn" in given))
-        given.update({name: (value, "the call") for name, value in flags.items() if value is not None})
-        return _built(given)
+        given.update(_from_environment(os.environ if environ is None else environ, have_dsn="dsn" in given))
+        for source, values in flags:
+            given.update({name: (value, source) for name, value in values.items() if value is not None})
+        return _built(given), {name: given[name][1] if name in given else "default" for name in _readers()}
 
 
 def _from_files(folder: Path) -> dict[str, tuple[Any, str]]:

@@ -124,3 +124,15 @@ def test_another_schema_replaces_the_token_everywhere_and_nothing_else():
 
 def test_names_are_quoted_where_they_must_be():
     assert [quoted(name) for name in ("tenure", "My Jobs", 'a"b', "1st")] == ["tenure", '"My Jobs"', '"a""b"', '"1st"']
+
+
+def test_all_lists_filter_alike():
+    """The filters stand in each list, where its plan needs them; none may drift from the others."""
+    filter_ = re.compile(r"\(:(\w+)::[\w\[\]]+ is null or [^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)")
+    lists = {path.name: {found[0] for found in filter_.finditer(path.read_text())} for path in FOLDER.glob("control/list_*.sql")}
+    whole = lists["list_live.sql"]
+    assert (len(lists), len(whole)) == (10, 10)
+    for name, filters in lists.items():
+        assert {one for one in filters if one in whole} == filters, name
+        # What a list is about need not be asked again.
+        assert {filter_.match(one)[1] for one in whole - filters} <= {"key", "parent", "kind", "states"}, name

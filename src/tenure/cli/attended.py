@@ -5,24 +5,13 @@ What a demo or a simulation starts must not outlive it, not even when that is ki
 
 from __future__ import annotations
 
-import ctypes
-import os
 import signal
 import sys
 
 from tenure.cli.main import main
-
-_PR_SET_PDEATHSIG = 1
-
-
-def attend(starter: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != starter:
-        sys.exit(0)  # it died before we asked
-
+from tenure.lifeline import die_with
 
 if __name__ == "__main__":
-    attend(int(sys.argv[1]))
+    die_with(int(sys.argv[1]), signal.SIGTERM)
     sys.argv[:2] = ["tenure"]
     main()

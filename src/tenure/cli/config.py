@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +11,7 @@ import click
 from tenure.cli import options, output
 from tenure.cli.asking import load
 from tenure.cli.output import Column
-from tenure.settings import Settings, _from_environment, _from_files, _readers
+from tenure.settings import Settings
 
 LIST = (Column("SETTING"), Column("VALUE", flexible=True), Column("FROM"))
 
@@ -48,20 +46,9 @@ def config(dsn: str | None, schema: str | None, app: str | None, as_json: bool) 
 
 
 def _settings(app: str | None, flags: dict[str, Any]) -> list[Setting]:
-    code = {} if app is None else {name: value for name, value in load(app).given.items() if value is not None}
-    given = {name: value for name, value in flags.items() if value is not None}
-    used = Settings.load(**{**code, **given})
-    sources = _sources()
-    sources.update(dict.fromkeys(code, f"the code of {app}"))
-    sources.update({name: f"--{name}" for name in given})
-    return [_setting(name, used, sources.get(name, "default")) for name in _readers()]
-
-
-def _sources() -> dict[str, str]:
-    """As `Settings.load` goes about it."""
-    found = _from_files(Path.cwd())
-    found.update(_from_environment(os.environ, have_dsn="dsn" in found))
-    return {name: source for name, (_, source) in found.items()}
+    said = [] if app is None else [(f"the code of {app}", load(app).given)]
+    used, sources = Settings.explained([*said, *((f"--{name}", {name: value}) for name, value in flags.items())])
+    return [_setting(name, used, source) for name, source in sources.items()]
 
 
 def _setting(name: str, used: Settings, source: str) -> Setting:

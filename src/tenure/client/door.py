@@ -24,3 +24,5 @@ class Door:
     place: Callable[[], Place]
     kinds: Registry
     events: Events
+    configure: Callable[..., None]
+    """Settings that win over those in the code."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import socket
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tenure.inprocess import engine_settings
+from tenure.lifeline import die_with
 from tenure.logs import set_up_logging
 from tenure.manager.loading import load_app
 from tenure.manager.loops import run_loop
@@ -34,12 +34,10 @@ if TYPE_CHECKING:
 BEAT = 1.0  # seconds between two signs of life to the supervisor
 UNUSABLE = 3  # exit code: the app cannot be loaded
 
-_PR_SET_PDEATHSIG = 1
-
 
 def main() -> None:
     end = socket.socket(fileno=int(sys.argv[1]))
-    _die_with(int(sys.argv[2]))
+    die_with(int(sys.argv[2]))
     # Ctrl-C reaches the whole process group; only the supervisor decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     set_up_logging()
@@ -48,13 +46,6 @@ def main() -> None:
     sys.stderr.flush()
     # Threads that do not listen cannot be joined; what they still want to write is refused by their fence.
     os._exit(code)
-
-
-def _die_with(supervisor: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != supervisor:
-        os._exit(0)  # it died before we asked
 
 
 class Child:

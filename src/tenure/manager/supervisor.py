@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -31,7 +30,6 @@ from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration
-from tenure.version import __version__
 
 log = logging.getLogger("tenure")
 
@@ -144,13 +142,11 @@ class Supervisor:
         registration = Registration(
             id=child.worker_id,
             supervisor_id=self.id,
-            host=socket.gethostname(),
             pid=child.pid,
             queues=hello.queues,
             kinds=hello.kinds,
             capabilities=hello.capabilities,
             concurrency=hello.concurrency,
-            version=__version__,
         )
         await self._insist(lambda: self._link.fetch(workers.register(registration, hello.lease)))
         child.welcome()

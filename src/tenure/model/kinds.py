@@ -50,8 +50,6 @@ class Registry(Mapping[str, Kind]):
         self._kinds: dict[str, Kind] = {}
         self.middleware: list[Middleware] = []
         """For every kind, outermost first."""
-        self.configure: Callable[..., None] = lambda **_: None
-        """Tells the app to which these kinds belong where its database is."""
 
     def add(self, kind: Kind) -> None:
         known = self._kinds.get(kind.name)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from tenure.store.query import Query, array_literal
+from tenure.version import __version__
 
 Death = Literal["crashed", "stopped"]
 
@@ -20,13 +22,13 @@ MAX_CRASHES = 3
 class Registration:
     id: str
     supervisor_id: str
-    host: str
     pid: int
     queues: Sequence[str]
     kinds: Sequence[str]
     capabilities: Sequence[str]
     concurrency: int
-    version: str
+    version: str = __version__
+    host: str = field(default_factory=socket.gethostname)
 
 
 def register(worker: Registration, ttl: float, *, now: datetime | None = None) -> Query:
@@ -64,5 +66,5 @@ def count_held() -> Query:
     return Query("workers/count_held")
 
 
-def end_session(pid: int) -> Query:
-    return Query("workers/end_session", {"pid": pid})
+def end_session(pid: int, age: float) -> Query:
+    return Query("workers/end_session", {"pid": pid, "age": age})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import importlib
 import json
 import os
@@ -14,13 +13,13 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from tenure.lifeline import die_with
 from tenure.logs import set_up_logging
 from tenure.model.current import current_run
-from tenure.model.errors import ConfigError, InvalidInput, LeaseLost, StoreUnavailable
+from tenure.model.errors import ConfigError, InvalidInput
 from tenure.model.kinds import Kind, Registry
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.model.payloads import clean_text, describe_exception
@@ -33,11 +32,10 @@ from tenure.worker.resources import Resources
 from tenure.worker.runs import Run
 from tenure.worker.settlements import Settlement
 from tenure.worker.signals import Aborted
-from tenure.worker.transactions import take, take_open
+from tenure.worker.transactions import settle_open, settle_open_sync, take
 
 TELL_EVERY = 0.05  # seconds between two words about progress
 
-_PR_SET_PDEATHSIG = 1
 _THREADS = 4  # connections a single handler may hold at once
 
 
@@ -54,13 +52,6 @@ def main() -> None:
         job = line.next()["run"]
         line.send(taken_up=True)
         _serve(desk, job)
-
-
-def die_with(parent: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)  # it died before we asked
 
 
 class Line:
@@ -213,11 +204,7 @@ def _call_plain(ctx: Context, desk: CellDesk) -> Any:
     try:
         result = call_plain(ctx)
         if run.transaction is not None:
-            desk.flush_sync(run)
-            settlement = settlements.of_result(run, result)
-            with _doubting(desk, settlement):
-                watched = take_open(run).commit_sync(settlement)
-            _conclude(desk, settlement, watched)
+            settle_open_sync(run, desk, lambda: settlements.of_result(run, result))
     except BaseException:
         if (transaction := take(run)) is not None:
             transaction.rollback_sync()
@@ -230,11 +217,7 @@ async def _call_async(ctx: Context, desk: CellDesk) -> Any:
     try:
         result = await on_loop(ctx)
         if run.transaction is not None:
-            await desk.flush(run)
-            settlement = settlements.of_result(run, result)
-            with _doubting(desk, settlement):
-                watched = await take_open(run).commit(settlement)
-            _conclude(desk, settlement, watched)
+            await settle_open(run, desk, lambda: settlements.of_result(run, result))
     except BaseException:
         if (transaction := take(run)) is not None:
             await transaction.rollback()
@@ -243,21 +226,6 @@ async def _call_async(ctx: Context, desk: CellDesk) -> Any:
         await desk.resources.close()  # its pools belong to this handler's loop
         desk.resources = Resources(desk.resources.place, _THREADS)
     return result
-
-
-@contextmanager
-def _doubting(desk: CellDesk, settlement: Settlement) -> Iterator[None]:
-    try:
-        yield
-    except StoreUnavailable:
-        desk.doubt(settlement)
-        raise
-
-
-def _conclude(desk: CellDesk, settlement: Settlement, watched: bool | None) -> None:
-    if watched is None:
-        raise LeaseLost(settlement.run.job_uuid, "taken_by_another_worker")
-    desk.settled(settlement, watched=watched)
 
 
 def _outcome(outcome: Outcome, *, raised: bool) -> dict[str, Any]:
@@ -285,9 +253,10 @@ def find_kind(module: str, main: str | None, name: str, place: Place) -> Kind:
     """Imports the module that defines the job, finds the job in it, and tells its app where the worker's database is."""
     names = runpy.run_path(main, run_name="__tenure_main__") if main else vars(importlib.import_module(module))
     for value in names.values():
-        kinds = getattr(getattr(value, "_door", None), "kinds", None)  # both apps and jobs have one
-        if isinstance(kinds, Registry) and name in kinds:
-            kinds.configure(dsn=place.dsn, schema=place.schema, pooled=place.pooled, listen_dsn=place.listen_dsn)
+        door = getattr(value, "_door", None)  # both apps and jobs have one
+        kinds = getattr(door, "kinds", None)
+        if door is not None and isinstance(kinds, Registry) and name in kinds:
+            door.configure(dsn=place.dsn, schema=place.schema, pooled=place.pooled, listen_dsn=place.listen_dsn)
             return kinds[name]
     raise ConfigError(f"module {module} defines no job {name!r} at its top level, so no other process can find it: move it there")
 

@@ -1,7 +1,7 @@
 """Processes of their own for handlers that compute: one job at a time each, started when needed, replaced when worn.
 
-A cell's death is the crash of its one job and nobody else's. It is told to end by its signal and SIGTERM, and killed if it
-does not; it ends by itself when its worker is gone.
+A cell's death is the crash of its one job and nobody else's. It is told to end by its signal, which also
+interrupts the handler, and killed if it does not; it ends by itself when its worker is gone.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Cell:
                 os.kill(self.pid, number)
 
     async def end(self, reason: str) -> None:
-        """Told, then asked, then made to."""
+        """Told, then made to."""
         assert self._process is not None
         self.send(abort=reason)  # its own thread hears it, and interrupts the handler
         try:

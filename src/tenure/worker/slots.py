@@ -30,7 +30,7 @@ from tenure.worker.runs import Run
 from tenure.worker.settlements import Settlement
 from tenure.worker.settler import Settler
 from tenure.worker.signals import Aborted, AbortReason
-from tenure.worker.transactions import take, take_open
+from tenure.worker.transactions import settle_open, take
 
 log = logging.getLogger("tenure")
 
@@ -170,7 +170,8 @@ class Slots:
     async def _concluded(self, run: Run, settlement: Settlement) -> Settlement | None:
         """After the handler has returned: its own transaction may have settled the job, or is to do so now."""
         if run.transaction is not None and not run.settled:
-            return await self._commit(run, settlement)
+            await settle_open(run, self._desk, lambda: settlement, self._threads)
+            return None
         if run.settled and run not in self._abandoned:
             await self._add_output(run, settlement)
         return settlement
@@ -209,22 +210,6 @@ class Slots:
 
     # The handler's own transaction
 
-    async def _commit(self, run: Run, settlement: Settlement) -> Settlement | None:
-        """Settles the job in the handler's transaction. Gives what is still to be written: nothing, if that went well."""
-        run.closing = True  # from here on the database decides, and nobody else
-        await self.notes.flush([run])
-        try:
-            watched = await take_open(run).commit(settlement, self._threads)
-        except StoreUnavailable as error:
-            run.in_doubt = settlement
-            return settlements.of_error(run, error)
-        run.settled = True
-        if watched is None:
-            self._on_lost(settlement)
-        else:
-            self._on_settled(settlement, watched)
-        return None
-
     async def _roll_back(self, run: Run) -> None:
         transaction = take(run)
         if transaction is not None:
@@ -244,14 +229,14 @@ class Slots:
     def abandon(self, run: Run) -> None:
         """A coroutine that was cancelled and goes on: it keeps no slot, and nothing of what it writes will count."""
         assert run.task is not None
-        self._report_abandoned(run)
         self._abandoned.add(run)
+        self._report_abandoned(run)
         run.task.add_done_callback(lambda _: self._abandoned.discard(run))
         self._close(run, self._of_abort(run, asyncio.CancelledError()))
 
     def _abandon_thread(self, run: Run, thread: Future[Any]) -> None:
-        self._report_abandoned(run)
         self._abandoned.add(run)
+        self._report_abandoned(run)
         thread.add_done_callback(lambda _: self._abandoned.discard(run))
 
     def _report_abandoned(self, run: Run) -> None:
@@ -266,7 +251,8 @@ class Slots:
         self._events.emit(RunAbandoned(**names_of(run), reason=reason))
         if run.transaction is not None and run.transaction.pid is not None:
             # It may still be using the connection, so only the server can end what it has begun.
-            self._background(self._link.fetch(workers.end_session(run.transaction.pid)))
+            age = time.monotonic() - run.transaction.opened
+            self._background(self._link.fetch(workers.end_session(run.transaction.pid, age)))
         if len(self._abandoned) >= MOST_ABANDONED:
             log.critical("%d handlers did not end when told: this process is worn out", len(self._abandoned))
             self._worn_out()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -43,6 +44,7 @@ class OpenTransaction:
         self._is_async = borrowed.is_async
         self.pid: int | None = None
         """Of the server's process, where the connection is ours and not behind a pooler."""
+        self.opened = time.monotonic()
 
     async def commit(self, settlement: Settlement, threads: Executor | None = None) -> bool | None:
         """Settles the job and commits: tells whether somebody watches it. None: the job is not ours, nothing was written."""
@@ -100,8 +102,42 @@ def take(run: Run) -> OpenTransaction | None:
         return transaction
 
 
+def take_open(run: Run) -> OpenTransaction:
+    transaction = take(run)
+    if transaction is None:
+        raise Aborted(run.abort_reason or "error")  # rolled back already, over the handler's head
+    return transaction
+
+
+async def settle_open(run: Run, desk: Desk, settle: Callable[[], Settlement], threads: Executor | None = None) -> None:
+    """Settles the job in the run's own transaction and commits. Raises `LeaseLost`, and writes nothing, when it is not ours."""
+    with _closing(run):
+        try:
+            await desk.flush(run)
+            settlement = settle()
+        except BaseException:
+            await take_open(run).rollback(threads)
+            raise
+        with _doubting(desk, settlement):
+            watched = await take_open(run).commit(settlement, threads)
+        _conclude(desk, settlement, watched)
+
+
+def settle_open_sync(run: Run, desk: Desk, settle: Callable[[], Settlement]) -> None:
+    with _closing(run):
+        try:
+            desk.flush_sync(run)
+            settlement = settle()
+        except BaseException:
+            take_open(run).rollback_sync()
+            raise
+        with _doubting(desk, settlement):
+            watched = take_open(run).commit_sync(settlement)
+        _conclude(desk, settlement, watched)
+
+
 @contextmanager
-def closing(run: Run) -> Iterator[None]:
+def _closing(run: Run) -> Iterator[None]:
     """While the database decides, the run cannot be aborted and says nothing more."""
     run.closing = True
     try:
@@ -110,11 +146,21 @@ def closing(run: Run) -> Iterator[None]:
         run.closing = False
 
 
-def take_open(run: Run) -> OpenTransaction:
-    transaction = take(run)
-    if transaction is None:
-        raise Aborted(run.abort_reason or "error")  # rolled back already, over the handler's head
-    return transaction
+@contextmanager
+def _doubting(desk: Desk, settlement: Settlement) -> Iterator[None]:
+    """An unanswered COMMIT may have happened: whoever settles the run finds out."""
+    try:
+        yield
+    except StoreUnavailable:
+        desk.doubt(settlement)
+        raise
+
+
+def _conclude(desk: Desk, settlement: Settlement, watched: bool | None) -> None:
+    if watched is None:
+        raise LeaseLost(settlement.run.job_uuid, "taken_by_another_worker")
+    settlement.run.settled = True
+    desk.settled(settlement, watched=watched)
 
 
 class TransactionBlock:
@@ -157,7 +203,7 @@ class TransactionBlock:
             if (transaction := take(self._run)) is not None:
                 await transaction.rollback()
         elif self._given is not None:
-            await self._commit()
+            await settle_open(self._run, self._desk, self._settlement)
 
     def __enter__(self) -> Any:
         if (open_already := self._begin()) is not None:
@@ -183,40 +229,7 @@ class TransactionBlock:
             if (transaction := take(self._run)) is not None:
                 transaction.rollback_sync()
         elif self._given is not None:
-            self._commit_sync()
-
-    async def _commit(self) -> None:
-        with closing(self._run):
-            try:
-                await self._desk.flush(self._run)
-                settlement = self._settlement()
-            except BaseException:
-                await take_open(self._run).rollback()
-                raise
-            with self._doubting(settlement):
-                watched = await take_open(self._run).commit(settlement)
-            self._conclude(settlement, watched)
-
-    def _commit_sync(self) -> None:
-        with closing(self._run):
-            try:
-                self._desk.flush_sync(self._run)
-                settlement = self._settlement()
-            except BaseException:
-                take_open(self._run).rollback_sync()
-                raise
-            with self._doubting(settlement):
-                watched = take_open(self._run).commit_sync(settlement)
-            self._conclude(settlement, watched)
-
-    @contextmanager
-    def _doubting(self, settlement: Settlement) -> Iterator[None]:
-        """An unanswered COMMIT may have happened: whoever settles the run finds out."""
-        try:
-            yield
-        except StoreUnavailable:
-            self._desk.doubt(settlement)
-            raise
+            settle_open_sync(self._run, self._desk, self._settlement)
 
     def _settlement(self) -> Settlement:
         """With the output, if it was given in time."""
@@ -245,12 +258,6 @@ class TransactionBlock:
             transaction.pid = connection.info.backend_pid
         self._run.transaction = transaction
         return connection
-
-    def _conclude(self, settlement: Settlement, watched: bool | None) -> None:
-        if watched is None:
-            raise LeaseLost(self._run.job_uuid, "taken_by_another_worker")
-        self._run.settled = True
-        self._desk.settled(settlement, watched=watched)
 
 
 def _borrow(connection: object) -> Borrowed:
