@@ -7,7 +7,8 @@ workers start. `NNNN_post_name.sql` takes away what only the old ones needed; it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -72,18 +73,20 @@ def migration_sql(schema: str, *, after: int = 0) -> str:
 async def migrate(place: Place, *, phase: Phase | None = None, tell: Callable[[str], None] = lambda _: None) -> list[str]:
     """Runs what is missing and gives the labels of what it ran."""
     ran: list[str] = []
-    async with await _connected(place) as connection:
-        for migration in migrations():
-            if phase in (None, migration.phase) and await _apply(connection, place.schema, migration):
-                tell(migration.label)
-                ran.append(migration.label)
+    with _outages_told():
+        async with await connect(place, "migrate") as connection:
+            for migration in migrations():
+                if phase in (None, migration.phase) and await _apply(connection, place.schema, migration):
+                    tell(migration.label)
+                    ran.append(migration.label)
     return ran
 
 
 async def check_schema(place: Place) -> None:
     """Raises `SchemaMismatch` unless this code can work with the schema it meets."""
-    async with await _connected(place) as connection:
-        applied = await _applied(connection, place.schema)
+    with _outages_told():
+        async with await connect(place, "migrate") as connection:
+            applied = await _applied(connection, place.schema)
     needed = newest_version()
     reached = max((version for version, phase in applied if phase == "pre"), default=None)
     if reached is None or reached < needed:
@@ -93,9 +96,10 @@ async def check_schema(place: Place) -> None:
         raise SchemaMismatch(taken_away, needed, "upgrade Tenure here; the database has moved on to a newer version")
 
 
-async def _connected(place: Place) -> AsyncConnection[Any]:
+@contextmanager
+def _outages_told() -> Iterator[None]:
     try:
-        return await connect(place, "migrate")
+        yield
     except (psycopg.Error, OSError) as error:
         if faults.is_outage(error):
             raise StoreUnavailable(f"PostgreSQL cannot be reached: {str(error).strip()}") from error
