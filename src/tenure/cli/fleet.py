@@ -27,6 +27,7 @@ LEADERS = (
     Column("TERM", right=True),
     Column("SINCE", right=True),
     Column("SEEN", right=True, spare=True),
+    Column("PROCESS", flexible=True),
 )
 
 
@@ -71,4 +72,6 @@ async def leaders(ask: Asker) -> None:
 
 def _leader(leader: LeaderStatus) -> tuple[object, ...]:
     state = "holds" if leader.holds else "ran out"
-    return leader.duty, leader.holder, state, leader.term, output.ago(leader.acquired_at), output.ago(leader.heartbeat_at)
+    times = output.ago(leader.acquired_at), output.ago(leader.heartbeat_at)
+    where = leader.metadata
+    return leader.duty, leader.holder, state, leader.term, *times, f"{where['host']}:{where['pid']}" if where else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -33,6 +35,7 @@ class Leader:
     ) -> None:
         self._events = events or Events()
         self.holder = str(uuid4())
+        self._whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         self._link = Link(place, "leader", hot=True)
         self.contact = Contact()
         self._duties = {duty.name: duty for duty in duties or (Stager(), Reaper(self.contact), Cleaner(retention), Rollup())}
@@ -68,7 +71,7 @@ class Leader:
         if not missing:
             return FOREVER
         try:
-            [(won, next_free)] = await self._link.fetch(leases.acquire(self.holder, missing))
+            [(won, next_free)] = await self._link.fetch(leases.acquire(self.holder, missing, self._whereabouts))
         except StoreUnavailable:
             self.contact.broke()
             raise

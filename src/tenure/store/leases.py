@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,9 +20,10 @@ class Term:
     ttl: float
 
 
-def acquire(holder: str, duties: Iterable[tuple[str, float]]) -> Query:
+def acquire(holder: str, duties: Iterable[tuple[str, float]], metadata: Mapping[str, object] | None = None) -> Query:
+    """`metadata` tells people where the holder is."""
     wanted = json.dumps([{"name": name, "ttl": ttl} for name, ttl in duties])
-    return Query("leases/acquire_leases", {"holder": holder, "duties": wanted})
+    return Query("leases/acquire_leases", {"holder": holder, "duties": wanted, "metadata": json.dumps(metadata or {})})
 
 
 def release(holder: str, terms: Iterable[Term]) -> Query:
