@@ -172,6 +172,16 @@ async def says(ctx: Context, word: str) -> str:
     return word
 
 
+@app.job
+async def talks_in_a_transaction(ctx: Context) -> str:
+    async with ctx.transaction() as tx:
+        await tx.execute("select 1")
+        ctx.progress(50)
+        await asyncio.sleep(0.05)
+        ctx.progress(90)
+        return "done"
+
+
 @app.job(capability="gpu")
 async def needs_gpu(ctx: Context) -> str:
     note(ctx, "start")

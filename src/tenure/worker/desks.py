@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -10,6 +11,11 @@ from tenure.worker.notes import Notes
 from tenure.worker.resources import Resources
 from tenure.worker.runs import Run
 from tenure.worker.settlements import Settlement
+
+log = logging.getLogger("tenure")
+
+LAST_WORDS = 2.0
+"""Seconds for which a run's own transaction is held open to write what it said."""
 
 
 class Desk(Protocol):
@@ -22,7 +28,7 @@ class Desk(Protocol):
     def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None: ...
 
     async def flush(self, run: Run) -> None:
-        """Returns when all that the run has said is written."""
+        """Returns when all that the run has said is written, or cannot be."""
 
     def flush_sync(self, run: Run) -> None: ...
 
@@ -46,7 +52,13 @@ class LoopDesk:
         self.say = notes.say
 
     async def flush(self, run: Run) -> None:
-        await self._notes.flush([run])
+        """Needs a connection beside the one of the run's transaction. Where all are taken by others that wait like us, as
+        behind a small pooler, somebody must give in."""
+        try:
+            async with asyncio.timeout(LAST_WORDS):
+                await self._notes.flush([run])
+        except TimeoutError:
+            log.warning("job %s (%s): what it said last could not be written, and is lost", run.job_id, run.kind.name)
 
     def flush_sync(self, run: Run) -> None:
         asyncio.run_coroutine_threadsafe(self.flush(run), self._loop).result()

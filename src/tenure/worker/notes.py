@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -69,6 +69,7 @@ class Notes:
         self._watched = watched
         self._lost = lost
         self._dirty: set[Run] = set()
+        self._on_the_way: set[Run] = set()
         self._sending = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self.beat = Beat("notes", self._turn)
@@ -101,8 +102,10 @@ class Notes:
 
     # On the loop
 
-    async def flush(self, runs: Iterable[Run] | None = None) -> None:
+    async def flush(self, runs: Collection[Run] | None = None) -> None:
         """Writes what these runs, or all, have said. Raises `StoreUnavailable` and keeps what could not be written."""
+        if runs is not None and not any(run in self._dirty or run in self._on_the_way for run in runs):
+            return  # has nothing to wait for, so it must not wait for what others say
         async with self._sending:
             wanted = list(self._dirty) if runs is None else [run for run in runs if run in self._dirty]
             if wanted:
@@ -116,6 +119,7 @@ class Notes:
 
     async def _send(self, runs: list[Run]) -> None:
         self._dirty.difference_update(runs)
+        self._on_the_way = set(runs)
         taken = {run: _taken(run) for run in runs}
         try:
             rows = await self._link.fetch(jobs.note("[" + ",".join(text for text, _ in taken.values()) + "]", KEPT_LINES))
@@ -125,6 +129,8 @@ class Notes:
                     undo()
                     self._dirty.add(run)
             raise
+        finally:
+            self._on_the_way = set()
         ours = {row[0] for row in rows}
         # Of those that are about to be settled, the next word is the last one.
         talking = {run.job_id for run in runs if not (run.settled or run.closing)}

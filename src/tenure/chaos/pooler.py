@@ -1,0 +1,70 @@
+"""PgBouncer in transaction mode before the server, where it is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+PGBOUNCER = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
+
+SETTINGS = """
+[databases]
+* = host={host} port={port} user={user}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {listen_port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = {size}
+max_client_conn = 200
+server_lifetime = 30
+ignore_startup_parameters = extra_float_digits
+"""
+
+
+class Pooler:
+    """Of an embedded server, whose user needs no password."""
+
+    def __init__(self, server_dsn: str, folder: Path, size: int = 5) -> None:
+        self._server = conninfo_to_dict(server_dsn)
+        self._port = _free_port()
+        self._settings = folder / "pgbouncer.ini"
+        # With auth_type = any the server's user is the one that is named here.
+        server = {name: self._server[name] for name in ("host", "port", "user")}
+        self._settings.write_text(SETTINGS.format(**server, listen_port=self._port, size=size), "utf-8")
+        folder.chmod(0o755)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def dsn(self) -> str:
+        return make_conninfo("", host="127.0.0.1", port=self._port, dbname=self._server["dbname"], user=self._server["user"])
+
+    def start(self) -> None:
+        assert PGBOUNCER is not None
+        sockets = Path(str(self._server["host"]))
+        # It refuses to be root, and must be able to reach the server's socket.
+        run_as = ["-u", sockets.owner() if sockets.is_dir() else "nobody"] if os.geteuid() == 0 else []
+        with self._settings.with_suffix(".log").open("ab") as log:
+            self._process = subprocess.Popen([PGBOUNCER, *run_as, str(self._settings)], stdout=log, stderr=log)
+
+    @property
+    def answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._port)) == 0
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
