@@ -1,5 +1,5 @@
 # Each goal sets up .venv by itself; nothing but Python 3.11+ is needed.
-#   make demo | test | check | bench | chaos | docs
+#   make demo | test | check | bench | chaos | planted | docs
 #   make test PYTHON=python3.13 TENURE_TEST_DSN=postgresql://...   another Python, your own PostgreSQL
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench chaos docs clean
+.PHONY: help setup demo test check format bench chaos planted docs clean
 
 help:
 	@grep -E '^#  ' Makefile | cut -c4-
@@ -43,9 +43,14 @@ format: setup
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
 
-# Faults on real processes and a real server: kill -9, SIGSTOP, restarts, lost answers.
+# Ten minutes of faults on real processes and a real server, then the drills; ARGS for the first: --seconds 60 --seed 7
 chaos: setup
-	$(BIN)/pytest tests/manager tests/outages $(ARGS)
+	$(BIN)/tenure chaos run $(ARGS)
+	$(BIN)/tenure chaos drills
+
+# Small bugs in a copy of the code, one at a time: each must be seen by the tests.
+planted: setup
+	$(BIN)/python -m tests.planted $(ARGS)
 
 # Runs every code block of the README and the docs.
 docs: setup

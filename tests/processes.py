@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tenure.chaos.fleet import children_of
+
 
 class WorkerProcess:
     """`tenure worker` as a user starts it, in a session of its own so that a test can stop or kill all of it."""
@@ -37,15 +39,7 @@ class WorkerProcess:
 
     def children(self) -> list[int]:
         """The worker processes, without the supervisor."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with suppress(FileNotFoundError, ProcessLookupError):
-                    command = (entry / "cmdline").read_bytes()
-                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                    if parent == self.pid and b"tenure.manager.child" in command:
-                        found.append(int(entry.name))
-        return sorted(found)
+        return children_of(self.pid)
 
     def signal_all(self, number: int) -> None:
         """To supervisor and children alike."""

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from tenure import Tenure
+from tenure.chaos.wire import Wire
 from tests.manager.workshop import serving
-from tests.outages.wire_cutter import WireCutter
 from tests.processes import worker_process
 from tests.waiting import until
 
@@ -166,7 +166,7 @@ async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_n
 
 async def test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs(project, ledger, queue, dsn):
     """The jobs stand as running, held by a worker that lives and knows nothing of them."""
-    cutter = WireCutter(dsn)
+    cutter = Wire(dsn)
     async with cutter.open() as cut_dsn:
         with worker_process(project, cut_dsn, "--concurrency", "5") as worker:
             await serving(worker)
@@ -182,7 +182,7 @@ async def test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs(project, l
 
 
 async def test_an_outcome_whose_answer_was_lost_is_recorded_once(project, ledger, queue, dsn):
-    cutter = WireCutter(dsn)
+    cutter = Wire(dsn)
     async with cutter.open() as cut_dsn:
         with worker_process(project, cut_dsn) as worker:
             await serving(worker)

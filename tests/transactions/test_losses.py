@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from tenure import Context, JobSettled, RunAbandoned, RunLost, Tenure
-from tests.outages.wire_cutter import WireCutter
+from tenure.chaos.wire import Wire
 from tests.transactions.handlers import EXECUTORS, INSERT, with_own_session
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -56,7 +56,7 @@ def told(app):
 @pytest.fixture
 async def cutter(app, dsn, monkeypatch):
     """On the way of a worker that is running."""
-    cutter = WireCutter(dsn)
+    cutter = Wire(dsn)
     async with cutter.open() as cut_dsn:
         monkeypatch.setenv("TENURE_DSN", cut_dsn)
         async with serving(app, queues=["default"]):

@@ -24,6 +24,7 @@ COMMANDS = {
     "workers": ("tenure.cli.fleet:workers", "Who runs jobs, and how many."),
     "leaders": ("tenure.cli.fleet:leaders", "Who does the duties that the fleet does once."),
     "stats": ("tenure.cli.stats:stats", "How many jobs there are, and what became of the others."),
+    "chaos": ("tenure.cli.chaos:chaos", "Prove it: strike everything, and check that no promise was broken."),
     "migrate": ("tenure.cli.schema:migrate", "Bring the database's schema to this version."),
     "sql": ("tenure.cli.schema:sql", "Print the schema, or roles and grants, as SQL."),
     "config": ("tenure.cli.config:config", "Every setting, its value, and where that came from."),

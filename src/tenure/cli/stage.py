@@ -114,10 +114,13 @@ class PlainStage(SilentStage):
             click.echo(_plain(line).rstrip())
 
     def show(self, scene: Scene) -> None:
+        if time.monotonic() - self._shown < LINE_EVERY:
+            return
         counts = ", ".join(f"{row.name} {row.done} of {row.total}" for row in scene.rows if row.total)
-        if counts and time.monotonic() - self._shown >= LINE_EVERY:
+        facts = ", ".join(f"{name} {value}" for line in scene.facts for name, value in line)
+        if counts or (facts and not scene.rows):
             self._shown = time.monotonic()
-            self.say(f"done so far: {counts}")
+            self.say(f"done so far: {counts}" if scene.rows else facts)
 
 
 class LiveStage(SilentStage):

@@ -1,0 +1,167 @@
+"""A campaign: workers, clients and a nemesis at work together; then peace, and the record is brought in."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import psycopg
+
+from tenure.chaos import recorder
+from tenure.chaos.clients import Clients
+from tenure.chaos.faults import KINDS, missing
+from tenure.chaos.field import Field
+from tenure.chaos.layout import laid_out
+from tenure.chaos.ledger import Course, Ledger
+from tenure.chaos.load import Task
+from tenure.chaos.nemesis import Nemesis
+from tenure.chaos.order import Order, Outcome, Show, Sight
+from tenure.chaos.plan import draw_plan
+from tenure.store.workers import MAX_CRASHES
+
+LOOK_EVERY = 0.2
+START = 30.0  # seconds for the workers to be there
+STALLED = 60.0  # seconds in which nothing moves, at the end: then it is not waited for any longer
+LATE = 10.0
+"""Seconds for which an older job may be passed over. In calm it is two; here the machine is busy dying."""
+
+LEFT = "select count(*) from tenure.jobs where state <> 'dead_letter'"
+
+
+async def conduct(order: Order, folder: Path, show: Show) -> Outcome:
+    """The whole of it: afterwards the ledger in `folder` is complete."""
+    ledger = Ledger(folder)
+    ourselves = asyncio.current_task()
+    assert ourselves is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ourselves.cancel)  # so that all is cleared away
+    async with laid_out(order, folder) as field:
+        campaign = Campaign(order, field, ledger, show)
+        try:
+            await campaign.run()
+        finally:
+            campaign.clients.kill()
+        with psycopg.connect(field.dsn, autocommit=True) as connection:
+            recorder.export(connection, ledger)
+        return campaign.outcome()
+
+
+class Campaign:
+    def __init__(self, order: Order, field: Field, ledger: Ledger, show: Show) -> None:
+        self._order = order
+        self._field = field
+        self._ledger = ledger
+        self._show = show
+        self._began = time.time()
+        self._live = 0
+        self._left_out = {name: why for name in KINDS if (why := missing(field, name)) is not None}
+        kinds = {name: kind for name, kind in KINDS.items() if name not in self._left_out and name in (order.only or KINDS)}
+        in_lulls = frozenset(name for name, kind in kinds.items() if kind.of_processes)
+        plan = draw_plan(order.seed, {name: kind.weight for name, kind in kinds.items()}, in_lulls)
+        self._nemesis = Nemesis(field, plan, ledger)
+        routes = [field.wires["clients"].dsn, field.dsn]
+        self.clients = Clients([self._task(place, dsn) for place, dsn in enumerate(routes)])
+
+    def _task(self, place: int, dsn: str) -> Task:
+        order = self._order
+        folder = str(self._field.folder)
+        return Task(place=place, dsn=dsn, folder=folder, seed=order.seed, lease=order.lease, backlog=order.backlog)
+
+    async def run(self) -> None:
+        self._field.fleet.start()
+        await self._until_ready()
+        self._began = time.time()
+        keeping = asyncio.create_task(self._field.fleet.keep())
+        async with self._showing("storm"):
+            await self._storm(keeping)
+        healed = time.time()
+        async with self._showing("peace"):
+            drained = await self._drain()
+        keeping.cancel()
+        await asyncio.to_thread(self._field.fleet.stop)
+        self._ledger.keep_course(self._course(healed, drained=drained))
+        self._see("record")
+
+    async def _storm(self, keeping: asyncio.Task[None]) -> None:
+        await self.clients.start()
+        striking = asyncio.create_task(self._nemesis.run())
+        while not (striking.done() or keeping.done() or self._enough()):
+            self.clients.check()
+            await asyncio.sleep(LOOK_EVERY)
+        striking.cancel()
+        await self._nemesis.heal()
+        await self.clients.finish()
+
+    def _enough(self) -> bool:
+        order, faults = self._order, self._nemesis.done.total()
+        return time.time() - self._began >= order.seconds and self.clients.accepted >= order.jobs and faults >= order.faults
+
+    async def _until_ready(self) -> None:
+        deadline = time.monotonic() + START
+        while time.monotonic() < deadline:
+            [(ready,)] = await self._field.ask("select count(*) from tenure.workers where died_at is null")
+            if ready >= self._order.workers * self._order.processes:
+                return
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def _drain(self) -> bool:
+        """All jobs come to an end, unless nothing moves any more."""
+        moved, before = time.monotonic(), -1
+        while time.monotonic() < moved + STALLED:
+            await self._count()
+            if self._live == 0:
+                return True
+            if self._live != before:
+                moved, before = time.monotonic(), self._live
+            await asyncio.sleep(LOOK_EVERY)
+        return False
+
+    async def _count(self) -> None:
+        with suppress(psycopg.Error, OSError):
+            [(self._live,)] = await self._field.ask(LEFT)
+
+    @asynccontextmanager
+    async def _showing(self, phase: str) -> AsyncIterator[None]:
+        async def again() -> None:
+            while True:
+                await self._count()
+                self._see(phase)
+                await asyncio.sleep(0.5)
+
+        task = asyncio.create_task(again())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    def _see(self, phase: str) -> None:
+        done = self._nemesis.done
+        elapsed = time.time() - self._began
+        self._show(Sight(phase, elapsed, self.clients.accepted, self._live, done.total(), len(done), self._nemesis.latest))
+
+    def _course(self, healed: float, *, drained: bool) -> Course:
+        return Course(
+            seed=self._order.seed,
+            lease=self._order.lease,
+            began=self._began,
+            healed=healed,
+            ended=time.time(),
+            drained=drained,
+            concurrency=self._order.concurrency,
+            max_crashes=MAX_CRASHES,
+            late=LATE,
+        )
+
+    def outcome(self) -> Outcome:
+        return Outcome(
+            order=self._order,
+            accepted=self.clients.accepted,
+            faults=dict(self._nemesis.done),
+            left_out=self._left_out,
+            calls=dict(self.clients.total("calls")),
+            surprises=dict(self.clients.total("surprises")),
+            gave_up=[words for _, words in self._field.fleet.gave_up],
+        )

@@ -1,0 +1,122 @@
+"""Real workers: `tenure worker` as anyone would start it, started anew whenever one is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+APP = "tenure.chaos.work:app"
+LOOK_EVERY = 0.1  # seconds
+PATIENCE = 10.0  # seconds after each signal, at the end
+
+
+def children_of(supervisor: int) -> list[int]:
+    """The processes that run handlers."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent == supervisor and b"tenure.manager.child" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+@dataclass
+class Worker:
+    name: str
+    route: str
+    """How it reaches PostgreSQL, for the record."""
+    dsn: str
+    folder: Path
+    options: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tenure.cli.attended", str(os.getpid()), "worker", "--app", APP, *self.options]
+        with (self.folder / f"{self.name}.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.environment, "TENURE_DSN": self.dsn},
+                process_group=0,
+            )
+        self.starts += 1
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def children(self) -> list[int]:
+        return children_of(self.pid) if self.alive else []
+
+    def kill_all(self) -> None:
+        """Supervisor and children in one go, as a machine that loses power."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            if not self.alive:
+                return
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGCONT)
+            assert self.process is not None
+            self.process.send_signal(number)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(PATIENCE)
+
+
+@dataclass
+class Fleet:
+    workers: list[Worker]
+    gave_up: list[tuple[float, str]] = field(default_factory=list)
+    """Workers that ended though nobody had asked them to: when, and how."""
+    _doomed: set[int] = field(default_factory=set)
+
+    def start(self) -> None:
+        for worker in self.workers:
+            worker.start()
+
+    def doom(self, worker: Worker) -> None:
+        """It is about to be killed: its end is no surprise."""
+        self._doomed.add(worker.pid)
+
+    async def keep(self) -> None:
+        """Until cancelled: whoever is gone comes back."""
+        while True:
+            for worker in self.workers:
+                if not worker.alive:
+                    assert worker.process is not None
+                    if worker.pid not in self._doomed:
+                        self.gave_up.append(
+                            (time.time(), f"{worker.name} ended by itself, exit code {worker.process.returncode}")
+                        )
+                    worker.start()
+            await asyncio.sleep(LOOK_EVERY)
+
+    def wake_all(self) -> None:
+        """Ends every SIGSTOP."""
+        for worker in self.workers:
+            with suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        for worker in self.workers:
+            worker.stop()

@@ -1,0 +1,44 @@
+"""Installs the triggers of `recorder.sql`, and brings what they wrote into the ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from tenure.chaos.ledger import Ledger
+from tenure.model.errors import ConfigError
+
+# COPY as plain lines: no character of JSON is special to it.
+PLAIN = r"with (format csv, quote E'\x01', delimiter E'\x02')"
+
+MOVES = """select json_build_array(seq, extract(epoch from at), relation, job, was, state, fence, was_claim, claim, worker,
+    attempt, max_attempts, crashes, position, queue, priority, kind, n, key, output) from chaos.moves order by seq"""
+TERMS = """select json_build_array(seq, extract(epoch from at), duty, was_holder, was_term, holder, term)
+    from chaos.terms order by seq"""
+FINAL = """select json_build_array(id, state, kind, fence, claim_id, worker_id, attempt, max_attempts, crashes,
+    (input ->> 'n')::bigint, key, output, extract(epoch from lease_expires_at - clock_timestamp())) from tenure.all_jobs"""
+EFFECTS = "select json_build_array(relation, n, job, fence) from chaos.effects"
+
+EXPORTS = {"moves.jsonl.gz": MOVES, "terms.jsonl": TERMS, "final.jsonl.gz": FINAL, "effects.jsonl": EFFECTS}
+
+
+def install(connection: psycopg.Connection[Any]) -> None:
+    """Refuses a database that may be somebody's."""
+    used = connection.execute("select exists (select from tenure.jobs) or exists (select from tenure.history)").fetchone()
+    recorded = connection.execute("select 1 from pg_namespace where nspname = 'chaos'").fetchone()
+    if used == (True,) or recorded:
+        raise ConfigError(
+            "this database has jobs or a record of its own: faults are for a database that nobody needs. "
+            "Create one (`createdb chaos`) and give its DSN, or leave --dsn out"
+        )
+    connection.execute(sql.SQL(Path(__file__).with_name("recorder.sql").read_text("utf-8")))
+
+
+def export(connection: psycopg.Connection[Any], ledger: Ledger) -> None:
+    for name, query in EXPORTS.items():
+        with ledger.write(name) as file, connection.cursor() as cursor, cursor.copy(f"copy ({query}) to stdout {PLAIN}") as lines:
+            for data in lines:
+                file.write(bytes(data).decode())

@@ -1,0 +1,97 @@
+-- The record of a campaign: every change of a job's row and of a leader's, noted within the changing transaction, so that
+-- what a crash takes back is taken back here as well. Triggers by statement: one insert serves a whole group.
+create schema chaos;
+
+create table chaos.moves (
+    seq          bigserial   primary key,
+    at           timestamptz not null default clock_timestamp(),
+    relation     text        not null,
+    job          uuid        not null,
+    was          text,
+    state        text,
+    fence        bigint,
+    was_claim    uuid,
+    claim        uuid,
+    worker       uuid,
+    attempt      integer,
+    max_attempts integer,
+    crashes      integer,
+    position     bigint,
+    queue        text,
+    priority     integer,
+    kind         text,
+    n            bigint,
+    key          text,
+    output       jsonb
+) with (autovacuum_enabled = false);
+
+create table chaos.terms (
+    seq        bigserial   primary key,
+    at         timestamptz not null default clock_timestamp(),
+    duty       text        not null,
+    was_holder uuid,
+    was_term   bigint,
+    holder     uuid,
+    term       bigint
+);
+
+create table chaos.effects (relation text not null, n bigint not null, job uuid, fence bigint);
+
+create function chaos.note_born() returns trigger language plpgsql as $$
+begin
+    insert into chaos.moves (relation, job, state, fence, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, n, key)
+    select 'jobs', b.id, b.state, b.fence, b.claim_id, b.worker_id, b.attempt, b.max_attempts, b.crashes, b.position, b.queue,
+           b.priority, b.kind, (b.input ->> 'n')::bigint, b.key
+      from born b;
+    return null;
+end $$;
+
+create function chaos.note_moved() returns trigger language plpgsql as $$
+begin
+    insert into chaos.moves (relation, job, was, state, fence, was_claim, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind)
+    select 'jobs', a.id, b.state, a.state, a.fence, b.claim_id, a.claim_id, a.worker_id, a.attempt, a.max_attempts, a.crashes,
+           a.position, a.queue, a.priority, a.kind
+      from later a
+      join earlier b on b.id = a.id
+     where (a.state, a.fence, a.claim_id, a.position, a.attempt, a.crashes)
+           is distinct from (b.state, b.fence, b.claim_id, b.position, b.attempt, b.crashes);
+    return null;
+end $$;
+
+create function chaos.note_gone() returns trigger language plpgsql as $$
+begin
+    insert into chaos.moves (relation, job, was, fence, was_claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind)
+    select tg_argv[0], g.id, g.state, g.fence, g.claim_id, g.worker_id, g.attempt, g.max_attempts, g.crashes, 0, g.queue,
+           g.priority, g.kind
+      from gone g;
+    return null;
+end $$;
+
+create function chaos.note_finished() returns trigger language plpgsql as $$
+begin
+    insert into chaos.moves (relation, job, state, fence, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, n, key, output)
+    select 'history', f.id, f.state, f.fence, f.claim_id, f.worker_id, f.attempt, f.max_attempts, f.crashes, 0, f.queue, f.priority,
+           f.kind, (f.input ->> 'n')::bigint, f.key, f.output
+      from finished f;
+    return null;
+end $$;
+
+create function chaos.note_term() returns trigger language plpgsql as $$
+begin
+    insert into chaos.terms (duty, was_holder, was_term, holder, term)
+    values (coalesce(new.name, old.name), old.holder, old.term, new.holder, new.term);
+    return null;
+end $$;
+
+create trigger chaos_born after insert on tenure.jobs referencing new table as born
+    for each statement execute function chaos.note_born();
+create trigger chaos_moved after update on tenure.jobs referencing old table as earlier new table as later
+    for each statement execute function chaos.note_moved();
+create trigger chaos_gone after delete on tenure.jobs referencing old table as gone
+    for each statement execute function chaos.note_gone('jobs');
+create trigger chaos_finished after insert on tenure.history referencing new table as finished
+    for each statement execute function chaos.note_finished();
+create trigger chaos_forgotten after delete on tenure.history referencing old table as gone
+    for each statement execute function chaos.note_gone('history');
+create trigger chaos_term after insert or update or delete on tenure.leases
+    for each row execute function chaos.note_term();

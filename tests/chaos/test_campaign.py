@@ -1,0 +1,73 @@
+"""A whole campaign, as `tenure chaos run` does it, long enough to mean something."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import psycopg
+import pytest
+
+from tenure.chaos.recorder import install
+from tenure.model.errors import ConfigError
+
+SEED = 20_261
+JOBS, FAULTS, KINDS = 50_000, 150, 10
+
+
+def chaos(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "tenure", "chaos", *words], capture_output=True, text=True, check=False, **more)
+
+
+@pytest.mark.slow
+def test_a_campaign_breaks_no_promise(tmp_path):
+    ledger = tmp_path / "ledger"
+    order = ("--seed", str(SEED), "--seconds", "60", "--jobs", str(JOBS), "--faults", str(FAULTS), "--out", str(ledger), "--json")
+    done = chaos("run", *order, timeout=280)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    told = json.loads(done.stdout)
+    assert told["verdict"]["ok"]
+    assert told["accepted"] >= JOBS
+    assert sum(told["faults"].values()) >= FAULTS
+    assert len(told["faults"]) >= KINDS
+    assert (told["surprises"], told["gave_up"]) == ({}, [])
+
+    again = chaos("check", str(ledger), "--json", timeout=120)
+    assert (again.returncode, json.loads(again.stdout)) == (0, told["verdict"])
+
+
+def test_a_folder_without_a_ledger_is_refused(tmp_path):
+    done = chaos("check", str(tmp_path), timeout=60)
+    assert done.returncode == 2
+    assert "has no ledger.json" in done.stderr
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    done = chaos("run", "--out", str(tmp_path), timeout=60)
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+
+
+def test_a_database_with_jobs_is_refused(dsn, sql):
+    sql('select tenure.enqueue(\'[{"kind": "precious"}]\')')
+    with psycopg.connect(dsn, autocommit=True) as connection, pytest.raises(ConfigError, match="that nobody needs"):
+        install(connection)
+    assert sql("select count(*) from pg_namespace where nspname = 'chaos'") == [(0,)]
+
+
+def test_the_record_is_not_installed_twice(dsn):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        install(connection)
+        with pytest.raises(ConfigError, match="that nobody needs"):
+            install(connection)
+
+
+def test_the_plan_and_the_faults_can_be_seen():
+    planned = json.loads(chaos("plan", "--seed", "3", "--seconds", "30", "--json", timeout=60).stdout)
+    assert planned["seed"] == 3
+    assert all(fault["at"] < 30 for fault in planned["faults"])
+    known = {fault["name"] for fault in json.loads(chaos("faults", "--json", timeout=60).stdout)["faults"]}
+    assert {fault["kind"] for fault in planned["faults"]} <= known
+    assert len(known) >= KINDS

@@ -1,0 +1,54 @@
+"""The same seed, the same faults."""
+
+from __future__ import annotations
+
+from itertools import islice, takewhile
+
+import pytest
+
+from tenure.chaos.faults import KINDS
+from tenure.chaos.offers import Drawer
+from tenure.chaos.plan import LULL, STORM, draw_plan
+
+WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}
+IN_LULLS = frozenset(name for name, kind in KINDS.items() if kind.of_processes)
+
+
+def plan(seed: int, seconds: float = 600):
+    return list(takewhile(lambda one: one.at < seconds, draw_plan(seed, WEIGHTS, IN_LULLS)))
+
+
+def test_a_seed_repeats_its_plan_and_another_does_not():
+    assert plan(7) == plan(7)
+    assert plan(7) != plan(8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ten_minutes_have_enough_faults_of_every_kind(seed):
+    drawn = plan(seed)
+    assert len(drawn) >= 1500
+    assert {one.kind for one in drawn} == set(KINDS)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_kind_comes_within_the_first_two_storms(seed):
+    assert {one.kind for one in plan(seed, 2 * (STORM + LULL))} == set(KINDS)
+
+
+def test_in_a_lull_only_processes_are_struck():
+    struck = {one.kind for one in plan(3) if one.at % (STORM + LULL) >= STORM}
+    assert struck == IN_LULLS
+
+
+def test_a_plan_of_few_kinds_knows_no_lull():
+    assert {one.kind for one in islice(draw_plan(1, {"cut": 1.0}, frozenset()), 200)} == {"cut"}
+
+
+def test_clients_ask_for_the_same_jobs_again():
+    def asked(seed: int):
+        numbers = iter(range(1_000_000))
+        drawer = Drawer(seed, 3.0, lambda: next(numbers))
+        return [one.offer for _ in range(20) for one in drawer.batch()] + [drawer.slow().offer for _ in range(100)]
+
+    assert asked(5) == asked(5)
+    assert asked(5) != asked(6)
