@@ -78,13 +78,16 @@ class Settler:
     async def _send(self, group: list[Settlement]) -> None:
         statement = jobs.finish if group[0].finishing else jobs.move
         try:
-            rows = await self._link.fetch(statement(_array(group)))
+            written = dict(await self._link.fetch(statement(_array(group))))
+            missing = [s for s in group if s.run.job_id not in written]
+            if missing:
+                # Settling goes by the row's place, which a sign of life that was still under way has changed meanwhile.
+                written |= dict(await self._link.fetch(statement(_array(missing))))
+                missing = [s for s in missing if s.run.job_id not in written]
         except StoreUnavailable:
             # The commit may have happened all the same: from now on a missing row may be our own doing.
             self._unsure = True
             raise
-        written = dict(rows)
-        missing = [s for s in group if s.run.job_id not in written]
         before = await self._written_before(missing) if self._in_question(missing) else {}
         answered = set(map(id, group))
         self._in_flight = [s for s in self._in_flight if id(s) not in answered]

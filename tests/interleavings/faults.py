@@ -1,0 +1,272 @@
+"""Faults to plant in the product's statements: a harness that does not see them sees nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Edit = tuple[str, str]
+
+TERM = "and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()"
+RENEWED = """update tenure.leases l
+       set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => :ttl::float8)
+     where l.name = :duty"""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Other text in a statement (`jobs/claim_jobs`) or in a function of the schema (`take_keys`)."""
+
+    what: str
+    where: str
+    edits: tuple[Edit, ...]
+    scene: str
+    scripts: tuple[str, ...]
+
+    @property
+    def in_function(self) -> bool:
+        return "/" not in self.where
+
+
+def without(*texts: str) -> tuple[Edit, ...]:
+    return tuple((text, "") for text in texts)
+
+
+def unlocked(chosen: str) -> tuple[Edit, ...]:
+    """The rows are found without a lock and changed by id, whatever became of them."""
+    by_id = (("j.ctid as place", "j.id as place"), (f"j.ctid = {chosen}.place", f"j.id = {chosen}.place"))
+    return (*without("for no key update skip locked"), *by_id)
+
+
+FAULTS = [
+    Fault(
+        "settling does not look at the claim",
+        "jobs/finish_jobs",
+        without("and j.claim_id = o.claim_id", "and j.claim_id = f.claim_id"),
+        "held",
+        ("C1 settles", "S1 buries W1", "W2 claims"),
+    ),
+    Fault(
+        "moving does not look at the claim",
+        "jobs/move_jobs",
+        without("and j.claim_id = o.claim_id", "and j.claim_id = f.claim_id"),
+        "passed_on",
+        ("C1 fails", "C2 settles"),
+    ),
+    Fault(
+        "claiming takes rows without a lock",
+        "jobs/claim_jobs",
+        unlocked("p"),
+        "waiting",
+        ("W1 claims", "W2 claims"),
+    ),
+    Fault(
+        "claiming waits for rows that others hold",
+        "jobs/claim_jobs",
+        (("for no key update skip locked", "for no key update"),),
+        "waiting",
+        ("W1 claims", "W2 claims"),
+    ),
+    Fault(
+        "claiming does not hold its worker's row",
+        "jobs/claim_jobs",
+        without("for share"),
+        "waiting",
+        ("W1 claims", "S1 buries W1"),
+    ),
+    Fault(
+        "claiming does not ask whether its worker is condemned",
+        "jobs/claim_jobs",
+        without("and w.died_at is null"),
+        "waiting",
+        ("W1 claims", "S1 buries W1"),
+    ),
+    Fault(
+        "jobs are given back whether or not their worker is condemned",
+        "jobs/return_jobs",
+        without("w.died_at is not null and"),
+        "held",
+        ("C1 tells", "all are emptied"),
+    ),
+    Fault(
+        "a worker is buried though one of its jobs is locked",
+        "jobs/return_jobs",
+        (
+            (
+                "select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in",
+                "select j.id from tenure.jobs j where false and j.id in",
+            ),
+        ),
+        "condemned",
+        ("C1 tells", "W1 is emptied"),
+    ),
+    Fault(
+        "a worker that was renewed in this moment is condemned",
+        "workers/condemn_workers",
+        without("for no key update skip locked"),
+        "overdue",
+        ("S1 renews W1", "H1 reaps"),
+    ),
+    Fault(
+        "a condemned worker is renewed",
+        "workers/renew_workers",
+        without("and w.died_at is null"),
+        "held",
+        ("S1 renews W1", "S1 condemns W1"),
+    ),
+    Fault(
+        "promoting does not look at the term",
+        "jobs/promote_jobs",
+        without(TERM),
+        "short_term",
+        ("H1 promotes", "late, H2 leads"),
+    ),
+    Fault(
+        "promoting looks at the term, but does not hold it",
+        "jobs/promote_jobs",
+        ((RENEWED, "select l.term from tenure.leases l where l.name = :duty and :ttl::float8 > 0"), ("returning l.term", "")),
+        "short_term",
+        ("H1 promotes", "late, H2 leads"),
+    ),
+    Fault(
+        "promoting takes rows without a lock",
+        "jobs/promote_jobs",
+        unlocked("p"),
+        "due",
+        ("H1 promotes", "retry"),
+    ),
+    Fault(
+        "expiring jobs does not hold the term",
+        "jobs/expire_jobs",
+        without("for share"),
+        "late_short_term",
+        ("H1 expires", "late, H2 expires"),
+    ),
+    Fault(
+        "a job that beat in this moment is taken back",
+        "jobs/expire_jobs",
+        unlocked("l"),
+        "late",
+        ("C1 beats", "H1 expires"),
+    ),
+    Fault(
+        "two are elected",
+        "leases/acquire_leases",
+        without("where l.expires_at <= clock_timestamp()"),
+        "no_leader",
+        ("H2 runs", "H3 runs"),
+    ),
+    Fault(
+        "leaving does not look at the term",
+        "leases/release_leases",
+        without("and l.holder = :holder::uuid and l.term = h.term"),
+        "no_leader",
+        ("H1 leaves", "H2 runs"),
+    ),
+    Fault(
+        "a stale run says how far it is",
+        "jobs/note_runs",
+        without("and j.claim_id = o.claim_id"),
+        "passed_on",
+        ("C1 tells", "C2 tells"),
+    ),
+    Fault(
+        "what other claims took is given back, too",
+        "jobs/disown_jobs",
+        (("and j.claim_id = any (:claim_ids::uuid[])", "and :claim_ids::uuid[] is not null"),),
+        "held",
+        ("C1 was not heard", "C1 hands back", "W1 claims"),
+    ),
+    Fault(
+        "canceling says that the run ended the job",
+        "control/cancel_jobs",
+        (
+            ("history (id, worker_id", "history (id, claim_id, worker_id"),
+            ("select c.id, c.worker_id, c.fence, c.enq", "select c.id, c.claim_id, c.worker_id, c.fence, c.enq"),
+        ),
+        "held",
+        ("C1 settles and asks", "cancel"),
+    ),
+    Fault(
+        "canceling waits for rows that others hold",
+        "control/cancel_jobs",
+        (("for update skip locked", "for update"),),
+        "held",
+        ("C1 settles", "cancel"),
+    ),
+    Fault(
+        "replaying does not look at the state",
+        "control/replay_jobs",
+        without("where f.state = 'dead_letter'"),
+        "dead",
+        ("replay", "retry"),
+    ),
+    Fault(
+        "retrying looks at the state before it has the row",
+        "control/retry_job",
+        (("       for no key update skip locked", ""), ("where j.ctid = p.place and j.id = p.id", "where j.id = p.id")),
+        "due",
+        ("H1 promotes", "retry", "W2 claims"),
+    ),
+    Fault(
+        "a running job is deleted without force",
+        "control/delete_jobs",
+        without(
+            "where j.claim_id is not null",
+            "and (:force::boolean or j.claim_id is null)",
+            "where :force::boolean or not exists (select from running)",
+            "and (:force::boolean or not exists (select from running))",
+        ),
+        "held",
+        ("C1 tells", "delete"),
+    ),
+    Fault(
+        "cleaning waits for a key that is being taken over",
+        "control/clean_keys",
+        without("for update skip locked"),
+        "keyed_done",
+        ("H1 cleans keys", "B with k"),
+    ),
+    Fault(
+        "a key is looked for before it is taken",
+        "take_keys",
+        (
+            (
+                "where g.key is not null\n         order by g.kind, g.key, g.place\n        on conflict (kind, key) do nothing",
+                "where g.key is not null and not exists (select from tenure.keys k where k.kind = g.kind and k.key = g.key)",
+            ),
+        ),
+        "empty",
+        ("A with k", "B with k"),
+    ),
+    Fault(
+        "a key is taken over though its job is live",
+        "take_keys",
+        without("and not exists (select from tenure.jobs j where j.id = k.job_id)"),
+        "keyed_held",
+        ("C1 settles", "B with k"),
+    ),
+    Fault(
+        "the parent is not held while its children come in",
+        "check_parents",
+        (("for share;", ";"),),
+        "held",
+        ("C1 hands in K", "cancel"),
+    ),
+    Fault(
+        "enqueuing again does not look into history",
+        "enqueue_again",
+        (
+            ("and (select h.id from tenure.history h where h.id = (e.job ->> 'id')::uuid limit 1) is null", ""),
+            ("delete from tenure.jobs j\n     where", "delete from tenure.jobs j\n     where false and"),
+        ),
+        "empty",
+        ("A", "A again", "W2 works on A"),
+    ),
+    Fault(
+        "enqueuing again does not wait for the first call",
+        "enqueue_again",
+        (("exception when unique_violation then", "exception when division_by_zero then"),),
+        "empty",
+        ("A", "A again"),
+    ),
+]

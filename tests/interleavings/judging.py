@@ -1,0 +1,153 @@
+"""Judges a schedule: what the sessions were told and what the database holds must be explained by the transactions having
+happened one after another, in the order of their commits.
+
+- A statement that was told it did something must have been able to do it, by the commits before its own.
+- What a statement did not do, though it never skips, it must not have been able to do while it ran.
+- A statement during which nobody else had a transaction open must have done all there was to do.
+- What was refused or rolled back changed nothing: the tables are compared whole.
+- Nothing is held by a worker that is gone; what condemned workers hold comes home when it is given back once more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
+
+from tests.interleavings.playing import Played, Taken
+from tests.interleavings.steps.step import Change, End, Step, Wait, Words
+from tests.interleavings.world import World
+
+
+class Violation(AssertionError):
+    """With what is wrong."""
+
+
+class Judge:
+    def __init__(self, start: World) -> None:
+        self._worlds = [[start]]
+        """After each event: what the world may be. Several, where answers do not tell all."""
+        self._open: dict[int, list[tuple[Taken, list[World]]]] = {}
+        """By session: the statements of its transaction, and the worlds in which they ran."""
+
+    @property
+    def worlds(self) -> list[World]:
+        return self._worlds[-1]
+
+    def hear(self, played: Played) -> None:
+        for event in played.events:
+            self._worlds.append(self._after(event))
+
+    def compare(self, found: World) -> None:
+        """The database against what the answers say."""
+        orphans = [name for name, job in found.jobs.items() if job.live and job.worker and job.worker not in found.workers]
+        if orphans:
+            raise Violation(f"{', '.join(orphans)} held by a worker that is gone: {found.jobs[orphans[0]]}")
+        told_twice = [job for job, times in Counter(job for job, _ in found.effects).items() if times > 1]
+        if told_twice:
+            raise Violation(f"{told_twice[0]} was done twice: {found.effects}")
+        differences = [found.differences(world) for world in self.worlds]
+        if all(differences):
+            raise Violation(
+                "the database does not hold what the sessions were told:\n  " + "\n  ".join(min(differences, key=len))
+            )
+
+    def _after(self, event: Taken) -> list[World]:
+        if isinstance(event.step, Step):
+            self._statement(event, event.step)
+            return self.worlds
+        if isinstance(event.step, Wait):
+            return [world.at(world.clock + event.step.seconds) for world in self.worlds]
+        return self._end(event, event.step)
+
+    def _statement(self, event: Taken, step: Step) -> None:
+        told = event.told or ()
+        self._complain(event, step, told)
+        window = list({id(world): world for worlds in self._worlds[event.began :] for world in worlds}.values())
+        if not any(_never_skips(step.changes(world)) <= Counter(told) for world in window):
+            raise Violation(f"“{step.label}” was told {_said(told)}, but could do {_possible(step, window)}")
+        if event.alone and not any(Counter(_words(step.changes(world))) == Counter(told) for world in window):
+            raise Violation(f"“{step.label}” was alone and was told {_said(told)}, but could do {_possible(step, window)}")
+        self._open.setdefault(event.who, []).append((event, window))
+
+    def _complain(self, event: Taken, step: Step, told: Words) -> None:
+        if faults := [word for word in told if word.startswith("error")]:
+            raise Violation(f"“{step.label}”: {faults[0]}")
+        for steps in event.waited_for.values():
+            if not any(step.waits & other.locks for other in steps):
+                raise Violation(f"“{step.label}” must not wait for “{', '.join(other.label for other in steps)}”")
+
+    def _end(self, event: Taken, step: End) -> list[World]:
+        done = self._open.pop(event.who, [])
+        if event.told == ("rolled back",):
+            return self.worlds
+        if event.told != ("committed",):
+            raise Violation(f"“{step.label}”: {_said(event.told or ())}")
+        worlds = self.worlds
+        for taken, window in done:
+            assert isinstance(taken.step, Step)
+            after = [later for world in worlds for later in _explain(taken, taken.step, world, window)]
+            if not after:
+                possible = _possible(taken.step, worlds)
+                raise Violation(f"“{taken.step.label}” was told {_said(taken.told or ())}, but at its commit could do {possible}")
+            worlds = _different(after)
+        return worlds
+
+
+def _explain(taken: Taken, step: Step, world: World, window: list[World]) -> Iterator[World]:
+    """The worlds after a statement that was told this."""
+    for clock in {seen.clock for seen in window}:
+        now = step.changes(world.at(clock))
+        then = [change for seen in window for change in step.changes(seen)]
+        loose = {change.word: change for change in then if not change.firm}
+        spoken = [change for change in now if change.firm and change.word is not None] + list(loose.values())
+        # Who was alone has done all there was to do when it ran, whatever came to it later.
+        silent = [change for change in (step.changes(window[-1]) if taken.alone else now) if change.word is None]
+        for chosen in _choices(spoken, silent, taken.told or (), whole=taken.alone):
+            after = _apply(chosen, world.at(clock))
+            if after is not None:
+                yield after.at(world.clock)
+
+
+def _choices(spoken: list[Change], silent: list[Change], told: Words, *, whole: bool) -> Iterator[list[Change]]:
+    """The changes that answer so, and any of those that are not told, or all of them."""
+    hidden = (
+        [tuple(silent)] if whole else list(chain.from_iterable(combinations(silent, size) for size in range(len(silent) + 1)))
+    )
+    for chosen in combinations(spoken, len(told)):
+        if sorted(_words(chosen)) == sorted(told):
+            for more in hidden:
+                yield [*chosen, *more]
+
+
+def _apply(changes: list[Change], world: World) -> World | None:
+    for change in changes:
+        after = change.then(world)
+        if after is None:
+            return None
+        world = after
+    return world
+
+
+def _never_skips(changes: list[Change]) -> Counter[str]:
+    return Counter(change.word for change in changes if change.word is not None and not change.skips)
+
+
+def _words(changes: Sequence[Change]) -> list[str]:
+    return [change.word for change in changes if change.word is not None]
+
+
+def _different(worlds: list[World]) -> list[World]:
+    kept: list[World] = []
+    for world in worlds:
+        if world not in kept:
+            kept.append(world)
+    return kept
+
+
+def _said(told: Words) -> str:
+    return ", ".join(told) or "nothing"
+
+
+def _possible(step: Step, worlds: list[World]) -> str:
+    return " | ".join(dict.fromkeys(_said(tuple(_words(step.changes(world)))) for world in worlds))

@@ -1,0 +1,170 @@
+"""The database on which schedules are played: three sessions, one more that looks, a clock of our own, a cheap reset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Self
+
+import psycopg
+
+from tenure.store.link import _PLANNER
+from tests.interleavings import world
+from tests.interleavings.sessions import Call, Session
+from tests.interleavings.world import World
+from tests.store.desk import Desk
+
+# Found before PostgreSQL's own, for everything that the sessions run: time stands still until a step moves it, at once for
+# all and without a lock. Functions with a search_path of their own (tenure.enqueue) keep the real clock, which is far behind.
+CLOCK = """
+    create schema stage;
+    create sequence stage.skew minvalue 0;
+    create function stage.clock_timestamp() returns timestamptz language sql volatile as
+        $$ select timestamptz '2099-01-01Z' + make_interval(secs => pg_sequence_last_value('stage.skew'::regclass)::float8) $$;
+    create function stage.now() returns timestamptz language sql stable as
+        $$ select timestamptz '2099-01-01Z' + make_interval(secs => pg_sequence_last_value('stage.skew'::regclass)::float8) $$;
+    create function stage.seconds(at timestamptz) returns integer language sql immutable as
+        $$ select extract(epoch from at - timestamptz '2099-01-01Z')::integer $$;
+    create table stage.effects (job_id uuid not null, claim_id uuid not null);
+    select setval('stage.skew', 0);
+"""
+
+# One partition is enough, and what is vacuumed here is vacuumed between schedules.
+CALM = """
+    select format('drop table %s', i.inhrelid::regclass) from pg_inherits i
+     where i.inhparent = 'tenure.history'::regclass and i.inhrelid <> 'tenure.history_default'::regclass
+    union all
+    select format('alter table %s set (autovacuum_enabled = off)', c.oid::regclass) from pg_class c
+     where c.relnamespace in ('tenure'::regnamespace, 'stage'::regnamespace) and c.relkind = 'r'
+       and not (c.relispartition and c.relname <> 'history_default')
+"""
+
+TABLES = (
+    "tenure.jobs",
+    "tenure.history",
+    "tenure.workers",
+    "tenure.leases",
+    "tenure.queues",
+    "tenure.keys",
+    "tenure.progress",
+    "tenure.logs",
+    "tenure.incidents",
+    "tenure.watches",
+    "tenure.tallies",
+    "tenure.counters",
+    "stage.effects",
+)
+
+SCHEDULES_PER_VACUUM = 200
+TIME = {"search_path": "stage,pg_catalog"}
+SETTINGS = {**TIME, **_PLANNER, "statement_timeout": "20s"}
+# A deadlock is found as soon as it is there, if we may say so.
+IMPATIENT = {"deadlock_timeout": "3ms"}
+
+
+class Stage:
+    def __init__(self, dsn: str) -> None:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(CLOCK.encode(), prepare=False)
+            for (statement,) in connection.execute(CALM).fetchall():
+                connection.execute(statement)
+            [(superuser,)] = connection.execute("select current_setting('is_superuser') = 'on'").fetchall()
+        self._settings = {**SETTINGS, **(IMPATIENT if superuser else {})}
+        self.dsn = dsn
+        self.sessions = self._connect()
+        self._looking = Session(dsn, **TIME)
+        self._kept: set[str] = set()
+        self._worlds: dict[str, World] = {}
+        self._played = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for session in (*self.sessions, self._looking):
+            session.close()
+
+    @contextmanager
+    def mended(self) -> Iterator[None]:
+        """Leaves no transaction open, whatever happens."""
+        try:
+            yield
+        except BaseException:
+            for session in self.sessions:
+                session.close()
+            self.sessions = self._connect()
+            raise
+
+    def keep(self, scene: str, prepare: Callable[[Desk], None]) -> None:
+        """Makes a scene once, by the product's own statements, and keeps what the tables then hold."""
+        if scene in self._kept:
+            return
+        with Desk(self.dsn, **TIME) as desk:
+            desk.sql(_emptying())
+            desk.sql("select setval('stage.skew', 0)")
+            prepare(desk)
+            filled = [table for table in TABLES if desk.sql(f"select exists (select from {table})") == [(True,)]]
+            desk.sql(f"create schema scene_{scene}")
+            for table in filled:
+                desk.sql(f"create table {_copy(scene, table)} as table {table}")
+            [(clock,)] = desk.sql("select last_value from stage.skew")
+            desk.sql(_restoring(scene, filled, clock))
+        self._kept.add(scene)
+
+    def restore(self, scene: str) -> World:
+        self._played += 1
+        if self._played % SCHEDULES_PER_VACUUM == 0:
+            self._looking.run(Call("vacuum (truncate off) " + ", ".join(TABLES)))
+        self._ask(_restore_call(scene))
+        if scene not in self._worlds:
+            self._worlds[scene] = self.look()
+        return self._worlds[scene]
+
+    def look(self) -> World:
+        return world.read(self._ask(Call(world.SNAPSHOT)) or "")
+
+    def pass_time(self, seconds: int) -> None:
+        self._ask(
+            Call("select setval('stage.skew', pg_sequence_last_value('stage.skew'::regclass) + $1)", (str(seconds).encode(),))
+        )
+
+    def blockers(self, sessions: Iterable[Session]) -> dict[int, set[int]]:
+        """By process: whom it waits for, if it does."""
+        pids = "{" + ",".join(str(session.pid) for session in sessions) + "}"
+        [reply] = self._looking.run(Call("select p, pg_blocking_pids(p) from unnest($1::integer[]) as p", (pids.encode(),)))
+        return {int(pid or 0): {int(one) for one in (found or "").strip("{}").split(",") if one} for pid, found in reply.rows}
+
+    def _connect(self) -> list[Session]:
+        return [Session(self.dsn, **self._settings) for _ in range(3)]
+
+    def _ask(self, call: Call) -> str | None:
+        [reply] = self._looking.run(call)
+        assert reply.fault is None, reply.words
+        return reply.rows[0][0]
+
+
+@cache
+def _restore_call(scene: str) -> Call:
+    return Call(f"select scene_{scene}.restore()")
+
+
+def _emptying() -> str:
+    return "".join(f"delete from {table};" for table in TABLES)
+
+
+def _copy(scene: str, table: str) -> str:
+    return f"scene_{scene}.{table.replace('.', '_')}"
+
+
+def _restoring(scene: str, filled: list[str], clock: int) -> str:
+    """A function, because its plans are made once."""
+    filling = "".join(f"insert into {table} select * from {_copy(scene, table)};" for table in filled)
+    return f"""
+        create function scene_{scene}.restore() returns void language plpgsql as $$
+        begin
+            {_emptying()}
+            {filling}
+            perform setval('stage.skew', {clock});
+        end $$
+    """

@@ -1,0 +1,148 @@
+"""What people and programs ask for: enqueue, cancel, retry, replay, delete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from uuid import UUID
+
+from tenure.store import control, jobs
+from tenure.store.query import Query
+from tests.interleavings.names import name_of, uid
+from tests.interleavings.sessions import Reply
+from tests.interleavings.steps.step import JOB, KEY, Change, Step, Words, rows
+from tests.interleavings.world import Job, Key, World
+
+NOT_THE_HOLDER, UNIQUE_VIOLATION = "P0T01", "23505"
+REFUSALS = {NOT_THE_HOLDER: "refused", UNIQUE_VIOLATION: "is there already"}
+J = UUID(uid("J"))
+
+# Enqueue
+
+
+def enqueue(name: str, key: str | None = None, *, scope: str = "live", again: bool = False) -> Step:
+    def changes(world: World) -> list[Change]:
+        if name in world.jobs:
+            return [Change("is there already", firm=False)]
+        stands = world.stands(key) if key else None
+        return [_come_in(name, key, scope)] if stands is None else [Change(f"{stands} stands for it", firm=False)]
+
+    job = {"id": uid(name), "kind": "work", **({"key": key, "key_for": scope} if key else {})}
+    said = f"{name} is enqueued" + (f" with key {key}" if key else "")
+    return Step(
+        f"{said}, again" if again else said,
+        jobs.enqueue(json.dumps([job]), again=again),
+        _entry,
+        changes,
+        locks=rows(JOB, KEY),
+        waits=rows(JOB, KEY),
+        refusals={} if again else REFUSALS,
+        repeats=said if again else None,
+    )
+
+
+def child(claim: str, name: str, *, borrowed: bool = False) -> Step:
+    """A run hands in another job, in a transaction of ours or of its own."""
+
+    def changes(world: World) -> list[Change]:
+        job = world.jobs.get("J")
+        if job is None or not job.live or job.claim != claim:
+            return [Change("refused", firm=False)]
+        if name in world.jobs:
+            return [Change("is there already", firm=False)]
+        return [_come_in(name, None, "live")._replace(firm=not borrowed)]
+
+    given = json.dumps([{"id": uid(name), "kind": "work", "parent": uid("J"), "claim": uid(claim)}])
+    query = jobs.enqueue(given, borrowed=borrowed)
+    return Step(f"{claim} hands in {name}", query, _entry, changes, rows(JOB), rows(JOB), REFUSALS)
+
+
+def _come_in(name: str, key: str | None, scope: str) -> Change:
+    def then(world: World) -> World:
+        world = world.put("jobs", name, Job("jobs", "pending", key=key))
+        return world.put("keys", key, Key(name, scope)) if key else world
+
+    return Change("in", then)
+
+
+def _entry(reply: Reply) -> Words:
+    if not reply.rows:
+        return ("in",)
+    [(asked, stands, _)] = reply.rows
+    return ("is there already",) if asked == stands else (f"{name_of(stands)} stands for it",)
+
+
+# Control
+
+
+def cancel(*, states: tuple[str, ...] | None = None) -> Step:
+    def then(world: World) -> World:
+        ended = world.change("J", place="history", state="canceled", claim=None, lease_until=None, run_at=None)
+        return ended.add("incidents", "J").add("counts", "canceled")
+
+    def changes(world: World) -> list[Change]:
+        meant = world.is_live("J") and (states is None or world.jobs["J"].state in states)
+        return [Change("J canceled", then, skips=True)] if meant else []
+
+    said = "cancel J" + (f" if it is {' or '.join(states)}" if states else "")
+    return _control(said, control.cancel([J], states=states, error="canceled"), changes, "J canceled", 1)
+
+
+def delete(*, force: bool = False) -> Step:
+    def then(world: World) -> World:
+        for key in [key for key, row in world.keys.items() if row.job == "J"]:
+            world = world.drop("keys", key)
+        return world.drop("jobs", "J").drop("progress", "J").drop("incidents", "J")
+
+    def changes(world: World) -> list[Change]:
+        job = world.jobs.get("J")
+        free = job is not None and (force or not job.live or job.claim is None)
+        return [Change("J gone", then, skips=True)] if free else []
+
+    return _control("delete J" + " by force" * force, control.delete([J], force=force), changes, "J gone", 1, KEY)
+
+
+def retry() -> Step:
+    def then(world: World) -> World:
+        fresh = {"attempt": 0, "crashes": 0} if world.jobs["J"].state == "dead_letter" else {}
+        return world.change("J", state="pending", run_at=None, **fresh).add("incidents", "J")
+
+    def changes(world: World) -> list[Change]:
+        waits = world.is_live("J") and world.jobs["J"].state in ("retry", "scheduled", "dead_letter")
+        return [Change("J pending", then, skips=True)] if waits else []
+
+    return _control("retry J", control.retry(J, None), changes, "J pending", 1)
+
+
+def replay() -> Step:
+    def then(world: World) -> World:
+        return world.change("J", state="pending", run_at=None, attempt=0, crashes=0).add("incidents", "J")
+
+    def changes(world: World) -> list[Change]:
+        waits = world.is_live("J") and world.jobs["J"].state == "dead_letter"
+        return [Change("J pending", then, skips=True)] if waits else []
+
+    return _control("replay J", control.replay([J]), changes, "J pending", 2)
+
+
+def retry_finished(new: str) -> Step:
+    """Reads the old job without holding it: what it saw is enough."""
+
+    def then(world: World) -> World:
+        return world.put("jobs", new, Job("jobs", "pending")).add("incidents", "J")
+
+    def changes(world: World) -> list[Change]:
+        over = "J" in world.jobs and not world.jobs["J"].live
+        return [Change(f"{new} in", then, firm=False)] if over else []
+
+    query = control.retry_finished(J, UUID(uid(new)), None)
+    return Step(f"run J again as {new}", query, lambda reply: (f"{new} in",) * len(reply.rows), changes)
+
+
+def _control(said: str, query: Query, changes: Callable[[World], list[Change]], word: str, moved: int, *more: str) -> Step:
+    """The column `moved` tells whether it was done; if not, the row is locked, or it is not for us to move."""
+
+    def read(reply: Reply) -> Words:
+        return (word,) * sum(row[moved] == "t" for row in reply.rows)
+
+    return Step(said, query, read, changes, locks=rows(JOB, *more), waits=rows(*more))

@@ -1,0 +1,84 @@
+"""What supervisors do: renew, condemn, give back."""
+
+from __future__ import annotations
+
+from tenure.store import workers
+from tests.interleavings.names import name_of, uid
+from tests.interleavings.steps.step import JOB, QUEUE, Change, Step, counted, rows, times
+from tests.interleavings.world import Worker, World
+
+TTL = 1000
+CHANNEL = "tenure"
+WORKERS = ("W1", "W2")
+
+
+def renew(worker: str) -> Step:
+    def then(world: World) -> World:
+        return world.put("workers", worker, Worker(None, world.clock + TTL))
+
+    return Step(
+        f"the supervisor renews {worker}",
+        workers.renew([uid(worker)], ["default"], TTL),
+        lambda reply: tuple(f"{name_of(one)} renewed" for one in (reply.rows[0][0] or "").strip("{}").split(",") if one),
+        lambda world: [Change(f"{worker} renewed", then)] if _alive(world, worker) else [],
+        locks=rows(worker),
+        waits=rows(worker),
+    )
+
+
+def condemn(worker: str, how: workers.Death = "crashed") -> Step:
+    def then(world: World) -> World:
+        return world.put("workers", worker, world.workers[worker]._replace(died=how))
+
+    return Step(
+        f"the supervisor condemns {worker}",
+        workers.condemn(uid(worker), uid(supervisor(worker)), how),
+        lambda reply: counted(reply, "condemned"),
+        lambda world: [Change("condemned", then)] if _alive(world, worker) else [],
+        locks=rows(worker),
+        waits=rows(worker),
+    )
+
+
+def supervisor(worker: str) -> str:
+    return worker.replace("W", "S")
+
+
+def give_back(worker: str | None = None) -> Step:
+    """For one condemned worker, or for all."""
+
+    def bury(name: str) -> Change:
+        return Change(None, lambda world: None if world.held_by(name) else world.drop("workers", name))
+
+    def changes(world: World) -> list[Change]:
+        dead = [name for name, row in world.workers.items() if row.died and worker in (None, name)]
+        held = [(job, name) for name in dead for job in world.held_by(name)]
+        return [back(world, job, blame=world.workers[name].died != "stopped") for job, name in held] + [
+            bury(name) for name in dead
+        ]
+
+    return Step(
+        f"the jobs of {worker or 'all condemned workers'} are given back",
+        workers.return_jobs(None if worker is None else uid(worker), channel=CHANNEL),
+        lambda reply: times(reply.rows[0][0], "back") + times(reply.rows[0][1], "quarantined"),
+        changes,
+        locks=rows(JOB, QUEUE, *([worker] if worker else WORKERS)),
+        waits=rows(QUEUE),
+    )
+
+
+def back(world: World, name: str, *, blame: bool) -> Change:
+    job = world.jobs[name]
+    crashes = job.crashes + blame
+    state = "dead_letter" if blame and crashes >= workers.MAX_CRASHES else "pending"
+
+    def then(world: World) -> World:
+        attempt = max(job.attempt - 1, 0)
+        back = world.change(name, state=state, claim=None, worker=None, lease_until=None, crashes=crashes, attempt=attempt)
+        return back.add("incidents", name)
+
+    return Change("back" if state == "pending" else "quarantined", then, skips=True)
+
+
+def _alive(world: World, worker: str) -> bool:
+    return worker in world.workers and not world.workers[worker].died
