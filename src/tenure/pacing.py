@@ -27,6 +27,13 @@ def jittered(seconds: float) -> float:
     return seconds * random.uniform(0.9, 1.0)  # noqa: S311
 
 
+def cancellations() -> int:
+    """How often the running task was asked to end. A driver that is asked while its connection breaks may tell only of the
+    latter, and then whoever goes on after an outage would never end: such loops look whether this has grown."""
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
 class Beat:
     """Calls `turn` for ever. A turn answers after how many seconds it wants the next one; `wake()` makes it sooner.
 
@@ -53,6 +60,7 @@ class Beat:
                 await asyncio.sleep(0)
 
     async def _once(self) -> float:
+        asked_to_end = cancellations()
         try:
             rest = await self._turn()
         except StoreUnavailable as error:
@@ -65,6 +73,8 @@ class Beat:
                 log.info("%s: works again after %d failures", self.name, self._failures)
             self._failures = 0
             return rest
+        if cancellations() > asked_to_end:
+            raise asyncio.CancelledError
         self._failures += 1
         return backoff(self._failures)
 

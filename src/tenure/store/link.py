@@ -17,6 +17,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
 from tenure.model.errors import StoreUnavailable
+from tenure.pacing import cancellations
 from tenure.store import faults
 from tenure.store.place import Place
 from tenure.store.query import Query
@@ -74,11 +75,14 @@ class Link:
     @asynccontextmanager
     async def _guarded(self) -> AsyncIterator[None]:
         """Tells the driver's errors apart, and never keeps a connection whose state is not known."""
+        asked_to_end = cancellations()
         try:
             yield
         except (psycopg.Error, OSError) as error:
             if faults.is_outage(error):
                 await self._drop()
+                if cancellations() > asked_to_end:
+                    raise asyncio.CancelledError from error
                 raise StoreUnavailable(f"PostgreSQL cannot be reached: {faults.words(error)}") from error
             if faults.is_poison(error):
                 raise faults.Refused(faults.words(error), getattr(error, "sqlstate", None)) from error
