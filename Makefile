@@ -45,7 +45,7 @@ bench: setup
 
 # Ten minutes of faults on real processes and a real server, then the drills; ARGS for the first: --seconds 60 --seed 7
 chaos: setup
-	$(BIN)/tenure chaos run $(ARGS)
+	$(BIN)/tenure chaos run --faults 1500 $(ARGS)
 	$(BIN)/tenure chaos drills
 
 # Small bugs in a copy of the code, one at a time: each must be seen by the tests.

@@ -18,7 +18,7 @@ from tenure.client.job import Call, Job
 WORDS = 400
 """So few keys that many offers meet."""
 
-MOST_IN_A_BATCH = 200
+MOST_IN_A_BATCH = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ def times(least: int, most: int) -> Inputs:
 
 
 BULK: Table = [
-    (work.quick, 76, nothing),
+    (work.quick, 82, nothing),
     (work.brief, 10, seconds(0, 0.05)),
-    (work.keyed, 3, lambda draws, _lease: (f"word {draws.randrange(WORDS)}",)),
-    (work.flaky, 4, times(1, 3)),
-    (work.sleepy, 2, times(1, 2)),
-    (work.atomic, 5, seconds(0, 0.05)),
+    (work.keyed, 2, lambda draws, _lease: (f"word {draws.randrange(WORDS)}",)),
+    (work.flaky, 2, times(1, 3)),
+    (work.sleepy, 1, times(1, 2)),
+    (work.atomic, 2, seconds(0, 0.05)),
 ]
 
 SLOW: Table = [
@@ -87,7 +87,7 @@ class Drawer:
         self._number = number
 
     def batch(self) -> list[Drawn]:
-        return [self._one(BULK) for _ in range(self.draws.choice([1, 5, 20, 100, MOST_IN_A_BATCH]))]
+        return [self._one(BULK) for _ in range(self.draws.choice([1, 20, 100, MOST_IN_A_BATCH, MOST_IN_A_BATCH]))]
 
     def slow(self) -> Drawn:
         return self._one(SLOW)

@@ -10,8 +10,8 @@ STORM = 26.0
 LULL = 14.0
 """Seconds in which only processes are struck: those who care for the dead act after ten seconds of unbroken contact."""
 
-IN_STORM = 4.5  # faults a second
-IN_LULL = 0.6
+IN_STORM = 5.0  # faults a second
+IN_LULL = 0.3
 
 
 @dataclass(frozen=True, slots=True)
