@@ -1,0 +1,72 @@
+"""How jobs come in: by one door, once, and one for a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tenure.model.states import State
+from tests.properties.model.moving import Moving
+from tests.properties.model.rows import Call, Job, Key, Run, digest
+
+
+class ParentLost(Exception):
+    """The run that hands in a job does not hold its own any more."""
+
+
+class Entering(Moving):
+    def enqueue(self, calls: Iterable[Call], *, again: bool = False) -> list[tuple[str, str, bool]]:
+        """Gives what did not come in as asked: the id asked for, the one that stands for it, and whether that has other input."""
+        met: list[tuple[str, str, bool]] = []
+        fresh = list(calls)
+        if again:
+            met = [(call.id, call.id, False) for call in fresh if self._was_written(call.id)]
+            fresh = [call for call in fresh if not self._was_written(call.id)]
+        for call in fresh:
+            if call.claim is not None and not self.holds(Run(call.parent or "", call.claim, "")):
+                raise ParentLost
+        for call in fresh:
+            key = self._take_key(call)
+            if key is None or key.job_id == call.id:
+                self._write(call)
+            else:
+                met.append((call.id, key.job_id, key.digest != digest(call.input)))
+        return sorted(met)
+
+    def _was_written(self, job_id: str) -> bool:
+        return job_id in self.books.live or job_id in self.books.finished
+
+    def _take_key(self, call: Call) -> Key | None:
+        """The key as it stands after the call: this job's, if it was free."""
+        if call.key is None:
+            return None
+        place = (call.kind, call.key)
+        if place not in self.books.keys or self._is_free(self.books.keys[place]):
+            scope = call.key_for if call.key_for in ("live", "forever") else "window"
+            until = self.now + float(call.key_for or 86400) if scope == "window" else None
+            self.books.keys[place] = Key(call.kind, call.key, call.id, scope, self.now, until, digest(call.input))
+        return self.books.keys[place]
+
+    def _is_free(self, key: Key) -> bool:
+        """A window that is over does not free the key of a job that is still to be done."""
+        over = key.scope == "live" or (key.expires_at is not None and key.expires_at <= self.now)
+        return over and key.job_id not in self.books.live
+
+    def _write(self, call: Call) -> None:
+        job = Job(
+            id=call.id,
+            kind=call.kind,
+            queue=call.queue,
+            state=State.PENDING,
+            enqueued_at=self.now,
+            input=call.input,
+            priority=50 if call.priority is None else call.priority,
+            capability=call.capability,
+            max_attempts=call.max_attempts or 3,
+            key=call.key,
+            parent_id=call.parent,
+        )
+        if call.delay and call.delay > 0:
+            job.state, job.run_at = State.SCHEDULED, self.now + call.delay
+        else:
+            self.to_the_end(job)
+        self.books.live[job.id] = job

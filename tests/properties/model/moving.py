@@ -1,0 +1,53 @@
+"""What every part of the model uses to move a job."""
+
+from __future__ import annotations
+
+from tenure.model.states import FINISHED, State, may_move
+from tests.properties.model.rows import Books, Job, Queue, Run
+
+
+class Moving:
+    """Knows the books, and moves jobs in them as `model/states.py` allows."""
+
+    def __init__(self, now: float) -> None:
+        self.books = Books(now)
+        self.watched: set[str] = set()
+
+    @property
+    def now(self) -> float:
+        return self.books.now
+
+    def holds(self, run: Run) -> bool:
+        job = self.books.live.get(run.job_id)
+        return job is not None and job.claim_id == run.claim_id
+
+    def move(self, job: Job, state: str) -> None:
+        assert may_move(State(job.state), State(state)), f"{job.state} -> {state}"
+        job.state = State(state)
+        if state in FINISHED:
+            job.finished_at = self.now
+            self.books.finished[job.id] = self.books.live.pop(job.id)
+
+    def let_go(self, job: Job) -> None:
+        """Nobody holds it any more."""
+        job.claim_id = job.worker_id = job.lease_until = None
+
+    def to_the_end(self, job: Job) -> None:
+        """Pending, behind all others of its priority."""
+        self.books.position += 1
+        job.position = self.books.position
+
+    def tell(self, queues: set[str]) -> None:
+        """Workers look again below their cursors."""
+        for name in queues:
+            self.queue(name).returns += 1
+
+    def queue(self, name: str) -> Queue:
+        return self.books.queues.setdefault(name, Queue(name))
+
+    def note(self, job: Job, what: str, *, held: bool) -> None:
+        self.books.incidents.append((job.id, what, job.attempt, job.fence, job.worker_id if held else None))
+
+    def count(self, job: Job, what: str) -> None:
+        place = (job.queue, job.kind, what)
+        self.books.settled[place] = self.books.settled.get(place, 0) + 1

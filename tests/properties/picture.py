@@ -1,0 +1,95 @@
+"""The whole state at one moment: as it stands in PostgreSQL, and as the model has it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from tests.properties.model.rows import Books
+
+Row = tuple[Any, ...]
+
+_SHARED = (
+    *("id", "state", "kind", "queue", "priority", "capability", "max_attempts"),
+    *("attempt", "crashes", "fence", "claim_id", "worker_id"),
+    *("enqueued_at", "run_at", "started_at", "error", "input", "key", "parent_id"),
+)
+
+TABLES = {
+    "jobs": (*_SHARED, "position", "lease_until"),
+    "history": (*_SHARED, "finished_at", "output"),
+    "keys": ("kind", "key", "job_id", "scope", "taken_at", "expires_at", "digest"),
+    "workers": ("id", "supervisor_id", "heartbeat_at", "expires_at", "died_at", "died_how"),
+    "leases": ("name", "holder", "term", "acquired_at", "heartbeat_at", "expires_at"),
+    "queues": ("name", "returns", "paused_at"),
+    "progress": ("job_id", "fence", "percent"),
+}
+COLUMN = {column: place for place, column in enumerate(_SHARED)}
+
+_getters = {table: attrgetter(*columns) for table, columns in TABLES.items()}
+
+
+class Picture(NamedTuple):
+    """Rows by their first column (keys: by the first two)."""
+
+    jobs: dict[Any, Row]
+    history: dict[Any, Row]
+    keys: dict[Any, Row]
+    workers: dict[Any, Row]
+    leases: dict[Any, Row]
+    queues: dict[Any, Row]
+    progress: dict[Any, Row]
+
+
+def _column(name: str) -> str:
+    if name.endswith(("_at", "_until")):
+        return f"extract(epoch from t.{name})::float8"
+    return f"t.{name}::text" if name in ("input", "output") else f"t.{name}"
+
+
+def _rows(table: str, columns: Iterable[str]) -> str:
+    return f"(select json_agg(json_build_array({', '.join(map(_column, columns))})) from tenure.{table} t)"
+
+
+STATEMENT = f"select json_build_array({', '.join(_rows(table, columns) for table, columns in TABLES.items())})::text"
+
+
+def from_text(text: str) -> Picture:
+    tables = dict(zip(TABLES, json.loads(text), strict=True))
+    return Picture(*(_by_id(table, [tuple(row) for row in rows or ()]) for table, rows in tables.items()))
+
+
+def _by_id(table: str, rows: list[Row]) -> dict[Any, Row]:
+    found = {(row[:2] if table == "keys" else row[0]): row for row in rows}
+    assert len(found) == len(rows), f"a row of {table} stands there twice"
+    return found
+
+
+def from_books(books: Books) -> Picture:
+    kept: tuple[Mapping[Any, Any], ...] = (
+        books.live,
+        books.finished,
+        books.keys,
+        books.workers,
+        books.leases,
+        books.queues,
+        books.progress,
+    )
+    return Picture(*({key: _getters[table](row) for key, row in rows.items()} for table, rows in zip(TABLES, kept, strict=True)))
+
+
+def differences(stands: Picture, expected: Picture) -> str:
+    """What is not as the model says, a line for each column."""
+    lines = []
+    for table, columns in TABLES.items():
+        here, there = getattr(stands, table), getattr(expected, table)
+        for key in sorted(here.keys() | there.keys()):
+            if key not in there or key not in here:
+                lines.append(f"{table} {key}: {'should not be there' if key in here else 'is missing'}")
+                continue
+            for column, is_, should_be in zip(columns, here[key], there[key], strict=True):
+                if is_ != should_be:
+                    lines.append(f"{table} {key}: {column} is {is_!r}, should be {should_be!r}")
+    return "\n".join(lines)

@@ -1,0 +1,35 @@
+"""Time passes, and workers come and renew."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tenure.store import workers
+from tests.properties.model import Profile
+from tests.properties.rules.base import PROFILES, WORKER_TTL, move
+from tests.properties.rules.running import RunningRules
+
+
+class TimeRules(RunningRules):
+    @move(5, seconds=st.sampled_from((0.125, 1.0, 1.0, 2.0, 5.0, 10.0)), renewing=st.sampled_from((True, True, True, False)))
+    def time_passes(self, seconds: float, renewing: bool) -> None:
+        self.look()
+        self.model.books.now += seconds
+        self.bench.set_clock(self.model.now)
+        if renewing:
+            self.renew()
+
+    def renew(self) -> None:
+        """As supervisors do, for all of the crew; who was condemned is replaced."""
+        ids = [seat.id for seat in self.crew]
+        [(renewed, suspects)] = self.run(workers.renew(ids, ["mail"], WORKER_TTL))
+        self.agree((sorted(renewed), suspects), self.model.renew(ids, ["mail"], WORKER_TTL), "renewed")
+        for number, seat in enumerate(self.crew):
+            if seat.id not in renewed:
+                self.start(number, seat.profile)
+
+    @move(2, number=st.integers(0, 2), profile=st.sampled_from(PROFILES))
+    def start(self, number: int, profile: Profile) -> None:
+        """Another process in this place; the old one is not told."""
+        self.ghosts.append(self.crew[number])
+        self.crew[number] = self.enter(profile)

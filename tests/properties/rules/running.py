@@ -1,0 +1,227 @@
+"""Workers claim, speak and settle, in time and too late."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tenure.model.states import FINISHED, State
+from tenure.store import jobs
+from tenure.store.query import Query, array_literal
+from tenure.worker.cursors import Plan, Signals
+from tests.properties.clock import BEGIN
+from tests.properties.model import Job, Outcome, Run
+from tests.properties.model.rows import MAX_CRASHES
+from tests.properties.rules.base import PICK, QUEUES, SEAT, Seat, StoreMachine, move, some
+
+LIMIT = st.integers(1, 4)
+ENDINGS: dict[str, dict[str, Any]] = {
+    "completed": {"state": "completed", "output": '{"done": true}'},
+    "failed": {"state": "failed", "error": "failed by its handler"},
+    "canceled": {"state": "canceled", "error": "canceled by its handler"},
+    "error": {"state": "retry", "what": "failed", "delay": 2.0, "error": "once more"},
+    "fatal": {"state": "dead_letter", "what": "failed", "error": "never again"},
+    "snoozed": {"state": "scheduled", "what": "snoozed", "delay": 3.0, "refund": 1},
+    "handed_back": {"state": "pending", "what": "handed_back", "refund": 1},
+    "crashed": {"state": "pending", "what": "crashed", "refund": 1, "crash": 1, "error": "its process died"},
+}
+SET_ASIDE = {"state": "dead_letter", "delay": None}
+ENDS = (*ENDINGS, "completed", "error")
+END = st.sampled_from(ENDS)
+SOME_ENDS = st.sampled_from([ends for size in (1, 2, 3) for ends in product(ENDS, repeat=size)])
+
+
+class RunningRules(StoreMachine):
+    @move(8, number=SEAT, limit=LIMIT)
+    def claim(self, number: int, limit: int) -> None:
+        self.claim_for(self.seat(number), limit)
+
+    @move(8, number=SEAT, ends=SOME_ENDS)
+    def work(self, number: int, ends: tuple[str, ...]) -> None:
+        """Claims as many as there are ends, and settles them at once."""
+        runs = self.claim_for(self.seat(number), len(ends))
+        self._settle([self._outcome(run, end) for run, end in zip(runs, ends, strict=False)])
+
+    @move(2, number=SEAT, limit=LIMIT)
+    def claim_and_lose_the_answer(self, number: int, limit: int) -> None:
+        self.claim_for(self.seat(number), limit, heard=False)
+
+    @move(1, number=SEAT)
+    def make_amends(self, number: int) -> None:
+        """Gives back what claims took whose answer was lost."""
+        seat = self.seat(number)
+        if not seat.owed:
+            self.claim_for(seat, 2, heard=False)
+        [(disowned,)] = self.run(jobs.disown(seat.id, sorted(seat.owed), seat.profile.queues))
+        self.agree(disowned, self.model.disown(seat.id, seat.owed, set(seat.profile.queues)), "jobs disowned")
+        seat.owed.clear()
+
+    @move(10, pick=PICK, ends=SOME_ENDS)
+    def settle(self, pick: int, ends: tuple[str, ...]) -> None:
+        runs = self._held_runs(pick, len(ends))
+        self._settle([self._outcome(run, end) for run, end in zip(runs, ends, strict=False)])
+
+    @move(4, pick=PICK, end=END)
+    def settle_too_late(self, pick: int, end: str) -> None:
+        if run := self.some_run(pick, stale=True):
+            self._settle([self._outcome(run, end)])
+
+    @move(4, pick=PICK)
+    def settle_again(self, pick: int) -> None:
+        """The same once more, after a lost answer."""
+        if not self.settlements:
+            self.settle(pick, ("completed",))
+        for outcomes in some(self.settlements[-8:], pick):
+            self._settle(outcomes)
+            settled = sorted((o.run.job_id,) for o in outcomes if self.model.was_settled(o.run))
+            self.agree(sorted(self.bench.run(jobs.find_settled(_array(outcomes)))), settled, "settled by this very claim")
+
+    @move(4, pick=PICK, stale=st.booleans(), percent=st.sampled_from((None, 10.0, 50.0)), lease=st.sampled_from((None, 4.0, 8.0)))
+    def say_something(self, pick: int, stale: bool, percent: float | None, lease: float | None) -> None:
+        """Progress, and a heartbeat for the job's own lease."""
+        if run := self.some_run(pick, stale=stale):
+            said = {"id": run.job_id, "claim_id": run.claim_id, "percent": percent, "lease": lease}
+            heard = self.run(jobs.note(json.dumps([said]), 100))
+            self.agree(heard, self.model.say(run, percent, lease), "runs that were heard")
+
+    @move(1, pick=PICK)
+    def add_the_output(self, pick: int) -> None:
+        for run in some(self.runs, pick):
+            self.run(jobs.set_output(run.job_id, run.claim_id, '"late"'))
+            self.model.set_output(run, '"late"')
+
+    @move(1)
+    def ask_what_became_of_runs(self) -> None:
+        runs = self.runs[-20:]
+        asked = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
+        expected = [(run.job_id, run.claim_id, why) for run in runs if (why := self.model.whereabouts(run))]
+        self.agree(sorted(self.bench.run(jobs.check_claims(asked))), sorted(expected), "runs that are not ours any more")
+
+    @move(1, pick=PICK)
+    def watch(self, pick: int) -> None:
+        for job_id in self.some_ids(pick):
+            self.run(jobs.watch(job_id, 60.0))
+            self.model.watched.add(job_id)
+
+    @move(1, number=SEAT)
+    def survey(self, number: int) -> None:
+        seat = self.seat(number)
+        kinds = seat.profile.kinds
+        query = jobs.survey(json.dumps(list(seat.profile.queues)), array_literal(list(kinds)))
+        waiting = [
+            job for job in self.model.books.live.values() if job.state == State.PENDING and job.queue in seat.profile.queues
+        ]
+        rows = self.bench.run(query)
+        for queue, priority, _ in rows:
+            seat.cursors.meet(queue, priority)
+        told = sorted((queue, priority, sorted(json.loads(unknown or "[]"))) for queue, priority, unknown in rows)
+        lanes = {(job.queue, job.priority): set[str]() for job in waiting}
+        for job in waiting:
+            lanes[job.queue, job.priority] |= {job.kind} - set(kinds)
+        self.agree(told, sorted((*lane, sorted(unknown)) for lane, unknown in lanes.items()), "priorities that wait")
+
+    # Runs: where a rule needs one and there is none, somebody claims first
+
+    def _held_runs(self, pick: int, most: int = 1) -> list[Run]:
+        """Runs that are their job's own, of any worker."""
+        held = [Run(job.id, job.claim_id or "", job.worker_id or "") for job in self.model.books.live.values() if job.held]
+        return some(held, pick, most) or self.claim_for(self.crew[pick % 3], most)
+
+    def some_run(self, pick: int, *, stale: bool) -> Run | None:
+        """A run, its job's own or one that is over."""
+        runs = [run for run in self.runs[-40:] if not self.model.holds(run)] if stale else []
+        return next(iter(some(runs, pick) or self._held_runs(pick)), None)
+
+    # Claiming
+
+    def claim_for(self, seat: Seat, limit: int, *, heard: bool = True) -> list[Run]:
+        model, profile, claim_id = self.model, seat.profile, self.new_id()
+        holds, could = model.may_claim(seat.id), model.claimable(profile)
+        told = {name: queue.returns for name, queue in model.books.queues.items()}
+        told_all = all(seat.cursors._returns.get(queue, 0) == told.get(queue, 0) for queue in profile.queues)
+        now = model.now - BEGIN
+        plan = seat.cursors.plan(now)
+        rows = self.run(_claim_query(seat, claim_id, plan, limit))
+        taken = model.claim(seat.id, profile, claim_id, plan.lanes, limit)
+        found = sorted((row[1:11] for row in rows if row[1] is not None), key=lambda row: (-row[3], row[4]))
+        self.agree(found, sorted(map(_as_claimed, taken), key=lambda row: (-row[3], row[4])), "claimed")
+        signals = Signals.read(rows[0][0])
+        said = (signals.holds, signals.returns, sorted(signals.paused), signals.picked, signals.position)
+        self.agree(said, (holds, told, sorted(model.paused()), len(taken), model.books.position), "what a claim tells")
+        if holds and told_all:
+            self._check_order(could, taken, limit)
+        runs = [Run(job.id, claim_id, seat.id) for job in taken]
+        self.runs += runs
+        if not heard:
+            seat.owed.add(claim_id)
+            return runs
+        # What goes on in other databases of the server must not sway the cursors.
+        signals = replace(signals, xmin=signals.xid)
+        seat.cursors.learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=0.0)
+        return runs
+
+    def _check_order(self, could: list[Job], taken: list[Job], limit: int) -> None:
+        """Higher priority first, then FIFO, in each queue; nothing is left while there is room. Cursors hide nothing."""
+        for queue in QUEUES:
+            first = [job.id for job in could if job.queue == queue]
+            got = sorted((job for job in taken if job.queue == queue), key=lambda job: (-job.priority, job.position))
+            self.agree([job.id for job in got], first[: len(got)], f"the first of {queue}")
+        self.agree(len(taken), min(limit, len(could)), "how many a claim found")
+
+    # Settling
+
+    def _outcome(self, run: Run, end: str) -> Outcome:
+        """As a worker decides, who knows the job as it was claimed."""
+        job = self.model.books.live.get(run.job_id)
+        used_up = job is not None and end == "error" and job.attempt >= job.max_attempts
+        poison = job is not None and end == "crashed" and job.crashes + 1 >= MAX_CRASHES
+        return Outcome(run=run, **ENDINGS[end] | (SET_ASIDE if used_up or poison else {}))
+
+    def _settle(self, outcomes: Iterable[Outcome]) -> None:
+        """As the one writer does: those that finish in one statement, those that move in another."""
+        outcomes = tuple(outcomes)
+        finishing = [o for o in outcomes if o.state in FINISHED]
+        moving = [o for o in outcomes if o.state not in FINISHED]
+        if finishing:
+            self.agree(sorted(self.run(jobs.finish(_array(finishing)))), self.model.finish(finishing), "finished")
+        if moving:
+            self.agree(sorted(self.run(jobs.move(_array(moving)))), self.model.settle(moving), "moved")
+        if outcomes:
+            self.settlements.append(outcomes)
+
+
+def _array(outcomes: Iterable[Outcome]) -> str:
+    return json.dumps([outcome.to_json() for outcome in outcomes])
+
+
+def _claim_query(seat: Seat, claim_id: str, plan: Plan, limit: int) -> Query:
+    return jobs.claim(
+        worker_id=seat.id,
+        claim_id=claim_id,
+        lanes=plan.to_json(),
+        limit=limit,
+        kinds=array_literal(list(seat.profile.kinds)),
+        capabilities=array_literal(list(seat.profile.capabilities)),
+        leases=json.dumps(dict(seat.profile.leases)),
+        which=seat.profile.which,
+    )
+
+
+def _as_claimed(job: Job) -> tuple[object, ...]:
+    return (
+        job.id,
+        job.kind,
+        job.queue,
+        job.priority,
+        job.position,
+        job.attempt,
+        job.max_attempts,
+        job.crashes,
+        job.fence,
+        job.input,
+    )
