@@ -67,6 +67,32 @@ async def test_a_run_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, 
     assert desk.sql("select count(*) from tenure.keys") == [(0,)]
 
 
+async def test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anything(app, desk):
+    """It let its own lease run out: the job is held by the same worker, but not by this run."""
+    refused, go_on = [], asyncio.Event()
+
+    @app.job(lease="500ms")
+    async def parent(ctx: Context) -> None:
+        if ctx.fence > 1:
+            await go_on.wait()
+            return
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            try:
+                await app.child.enqueue(1)
+            except LeaseLost as error:
+                refused.append(error)
+            go_on.set()
+            raise
+
+    async with serving(app, queues=["default"]):
+        await parent.enqueue()
+        await go_on.wait()
+    assert len(refused) == 1
+    assert desk.sql(MINE) == [(0,)]
+
+
 @pytest.mark.parametrize("way", SYNC_WAYS)
 async def test_a_thread_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, desk, way):
     caught = []

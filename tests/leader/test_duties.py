@@ -9,6 +9,7 @@ import pytest
 from tenure.leader import duties
 from tenure.leader.duties import Cleaner, Contact, Reaper, Stager
 from tenure.leader.leader import Leader
+from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.place import Place
 from tests.store.desk import Desk
@@ -46,6 +47,27 @@ async def test_the_stager_promotes_what_is_due_in_the_order_of_time_with_new_pla
     order = [str(row[0]) for row in desk.sql("select id from tenure.jobs where state = 'pending' order by position")]
     assert order == [waiting, early, middle, late]
     assert desk.sql("select id::text, state from tenure.jobs where state <> 'pending'") == [(future, "scheduled")]
+
+
+async def test_a_job_is_promoted_when_it_is_due_and_not_before(link, desk):
+    [job_id] = desk.enqueue({"delay": 1.5})
+    term = desk.term("stager")
+    assert (await Stager().run_once(link, term)).touched == 0
+    assert desk.job(job_id)["state"] == "scheduled"
+
+    await until(lambda: desk.sql("select run_at <= clock_timestamp() from tenure.jobs"), is_=[(True,)])
+
+    assert (await Stager().run_once(link, term)).touched == 1
+    assert desk.job(job_id)["state"] == "pending"
+
+
+async def test_a_job_that_is_tried_again_stands_behind_those_that_came_meanwhile(link, desk):
+    [failed] = desk.enqueue({})
+    claim = desk.claim(desk.worker())
+    [meanwhile] = desk.enqueue({})
+    desk.run(jobs.move(claim.outcomes(state="retry", delay=0, error="oh")))
+    await Stager().run_once(link, desk.term("stager"))
+    assert desk.sql("select id::text from tenure.jobs where state = 'pending' order by position") == [(meanwhile,), (failed,)]
 
 
 async def test_the_stager_rests_until_the_next_job_is_due(link, desk):

@@ -54,6 +54,18 @@ def test_a_leader_of_an_older_term_writes_nothing(desk, write):
 
 
 @pytest.mark.parametrize("write", WRITES)
+def test_a_leader_that_won_its_duty_again_writes_nothing_under_its_older_term(desk, write):
+    lay_out_work(desk)
+    holder = str(uuid4())
+    old = desk.term("duty", holder)
+    desk.end_term("duty")
+    desk.term("duty", holder)
+    before = everything(desk)
+    desk.run(WRITES[write](old))
+    assert everything(desk) == before
+
+
+@pytest.mark.parametrize("write", WRITES)
 def test_a_leader_whose_time_ran_out_writes_nothing_even_if_nobody_took_over(desk, write):
     lay_out_work(desk)
     term = desk.term("duty")

@@ -82,6 +82,17 @@ async def test_children_do_not_outlive_their_supervisor(start, ledger, queue):
     await ended(*children, within=2)
 
 
+async def test_a_child_whose_loop_is_blocked_does_not_outlive_its_supervisor_either(start, ledger, queue):
+    worker = start()
+    [child] = await serving(worker)
+    queue.add("blocks_loop_for_long")
+    await until(ledger.entries)
+
+    os.kill(worker.pid, signal.SIGKILL)
+
+    await ended(child, within=2)
+
+
 @pytest.mark.slow
 async def test_jobs_of_a_killed_machine_run_again_on_another_within_twenty_seconds(
     start, ledger, queue, second_queue, record_property

@@ -103,6 +103,16 @@ async def test_handlers_that_hog_their_process_for_longer_than_the_lease_do_not_
     assert "lost" not in worker.said
 
 
+async def test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_same(start, ledger, queue):
+    await serving(start(env=SHORT_LEASE))
+    queue.add("blocks_loop_for_long")
+    await until(ledger.entries)
+
+    await lease_passes(queue)
+
+    assert queue.sql("select expires_at > clock_timestamp(), died_at from tenure.workers") == [(True, None)]
+
+
 async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come_back(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_STALL_LIMIT_SECONDS": "3"})
     [child] = await serving(worker)

@@ -12,6 +12,8 @@ import pytest
 
 from tenure.store import jobs
 from tests.store.desk import Desk
+from tests.store.doorstep import doorstep
+from tests.store.locks import meanwhile, waits_for_a_lock
 
 
 def enqueue(desk: Desk, given: Any, *, again: bool = False) -> list[tuple[Any, ...]]:
@@ -198,3 +200,19 @@ def test_every_job_is_answered_for_when_asked_again_as_well(desk):
     enqueue(desk, [{"id": met, "kind": "work"}])
     given = [{"id": met, "kind": "work"}, {"id": new, "kind": "work"}]
     assert sorted(enqueue(desk, given, again=True)) == sorted([(met, True), (new, False)])
+
+
+WAITING = "wait_event = 'advisory' and datname = current_database()"
+
+
+async def test_a_transaction_has_its_number_before_its_jobs_have_their_places(desk, other):
+    """Workers pass a position when all transactions up to some number have ended."""
+    for _ in range(3):  # a sequence that happens to be logged gives its transaction a number as well
+        desk.enqueue({})
+        with doorstep(desk):
+            entering = meanwhile(lambda: other.enqueue({"meta": {}}))
+            await waits_for_a_lock(desk)
+            numbered = desk.sql(f"select backend_xid is not null from pg_stat_activity where {WAITING}")
+            desk.sql("select pg_advisory_unlock(1)")
+            entering()
+        assert numbered == [(True,)]

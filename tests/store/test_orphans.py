@@ -59,6 +59,24 @@ def test_the_reaper_leaves_a_worker_that_is_claiming_for_its_next_round(desk, ot
     assert desk.sql(ORPHANS) == [(0,)]
 
 
+def test_a_condemned_worker_cannot_renew_its_lease(desk):
+    condemned, living = desk.worker(), desk.worker()
+    desk.condemn(condemned)
+    before = desk.sql("select expires_at from tenure.workers where id = %s", condemned)
+    [(renewed, _)] = desk.run(workers.renew([condemned, living], ["default"], 900.0))
+    assert renewed == [living]
+    assert desk.sql("select expires_at from tenure.workers where id = %s", condemned) == before
+
+
+def test_the_reaper_leaves_a_worker_that_is_renewing_its_lease(dsn, desk, other):
+    worker = desk.worker(ttl=0)
+    term = desk.term("reaper")
+    with Desk(dsn, lock_timeout="2s") as third, other.connection.transaction():
+        other.run(workers.renew([worker], ["default"], 600.0))
+        assert third.run(leases.condemn_expired(term, reap=True))[0][:3] == (True, 0, False)
+    assert desk.run(leases.condemn_expired(term, reap=True))[0][:3] == (True, 0, False)
+
+
 def test_a_claim_that_was_cut_off_leaves_nothing_and_tells_the_others_to_look_again(desk, other):
     worker, third = desk.worker(queues=["default", "mail"]), desk.worker()
     [job_id] = desk.enqueue({})

@@ -8,6 +8,7 @@ import pytest
 
 from tenure.store import jobs
 from tests.store.desk import Claim, Desk
+from tests.store.locks import meanwhile, waits_for_a_lock
 
 SETTLE = {
     "completed": lambda desk, claim: desk.run(jobs.finish(claim.outcomes(output=1))),
@@ -72,6 +73,22 @@ def test_a_run_whose_job_is_held_by_another_settles_nothing(desk, state):
     before = snapshot(desk)
     assert SETTLE[state](desk, claim) == []
     assert snapshot(desk) == before
+    assert SETTLE[state](desk, successor) == [(claim.ids[0], False)]
+
+
+@pytest.mark.parametrize("state", SETTLE)
+async def test_a_run_whose_job_is_taken_over_while_it_settles_changes_nothing(dsn, desk, other, state):
+    """It has seen its own claim, and waits for the row."""
+    claim = claimed(desk)
+    desk.condemn(claim.worker_id)
+    with Desk(dsn) as third:
+        with other.connection.transaction():
+            other.return_jobs()
+            successor = other.claim(other.worker())
+            assert successor.ids == claim.ids
+            settled = meanwhile(lambda: SETTLE[state](third, claim))
+            await waits_for_a_lock(desk)
+        assert settled() == []
     assert SETTLE[state](desk, successor) == [(claim.ids[0], False)]
 
 

@@ -17,6 +17,8 @@ from tenure.store.statements import statement
 from tenure.worker import cursors as rules
 from tenure.worker.claimer import Claimer, Scope
 from tests.store.desk import Desk, claim_query
+from tests.store.doorstep import doorstep
+from tests.store.locks import meanwhile, waits_for_a_lock
 from tests.waiting import until
 
 
@@ -86,6 +88,19 @@ async def test_a_late_first_job_of_a_new_database_is_found(claimer, desk, other)
         [soon] = desk.enqueue({})
         assert await ids(claimer) == [soon]
     await until(lambda: ids(claimer), is_=[late], within=5)
+
+
+async def test_a_job_that_has_its_place_but_is_not_written_yet_is_found(claimer, desk, other, monkeypatch):
+    monkeypatch.setattr(rules, "SWEEP_SHARE", 0)  # with every claim, however slow the machine
+    with doorstep(desk):
+        entering = meanwhile(lambda: other.enqueue({"meta": {"late": True}}))
+        await waits_for_a_lock(desk)
+        for _ in range(10):
+            desk.enqueue({})
+            await ids(claimer)
+        desk.sql("select pg_advisory_unlock(1)")
+        late = entering()
+    await until(lambda: ids(claimer), is_=late, within=5)
 
 
 async def test_the_floor_waits_for_a_transaction_that_began_during_a_claim(desk, other):

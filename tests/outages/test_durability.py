@@ -1,0 +1,56 @@
+"""What somebody was told survives kill -9 of the server."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tenure import Tenure
+from tests.waiting import until
+
+
+@pytest.fixture
+async def app(dsn, queue):
+    # Nothing gets to the disk by itself in time: what is there after the crash was written before it was told.
+    queue.sql("alter system set wal_writer_delay = '10s'")
+    queue.sql("select pg_reload_conf()")
+    await until(lambda: queue.sql("show wal_writer_delay"), is_=[("10s",)])
+    app = Tenure(dsn)
+    app.may_end = asyncio.Event()
+
+    @app.job
+    async def gated() -> str:
+        await app.may_end.wait()
+        return "done"
+
+    app.gated = gated
+    yield app
+    await app.close()
+
+
+async def crash(power):
+    await power.cut()
+    await asyncio.to_thread(power.on)
+
+
+async def test_jobs_that_were_accepted_are_there_after_a_crash_of_the_server(app, queue, power):
+    one = await app.gated.enqueue()
+    await crash(power)
+    assert queue.of(str(one.id), "state") == ("pending",)
+
+    many = await app.enqueue_many(app.gated.call() for _ in range(20))
+    await crash(power)
+    assert queue.states(*(str(handle.id) for handle in many)) == {"pending": 20}
+
+
+async def test_a_job_whose_result_was_told_is_completed_after_a_crash_of_the_server(app, queue, power):
+    async with app.running():
+        handle = await app.gated.enqueue()
+        told = asyncio.create_task(handle.result())
+        await until(lambda: queue.sql("select 1 from tenure.watches"))
+        await until(lambda: queue.of(str(handle.id), "state"), is_=("running",))
+        app.may_end.set()
+        assert await told == "done"
+        await crash(power)
+        assert queue.of(str(handle.id), "state", "fence") == ("completed", 1)

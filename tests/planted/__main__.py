@@ -1,0 +1,94 @@
+"""Plants bugs in copies of the source, one at a time, and tells which of them the tests catch.
+
+    python -m tests.planted [names...] [--json] [--jobs 2] [--publish PAGE]
+
+First all the tests that are to catch them must pass on the source as it is: otherwise the score would mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from tenure.chaos.summary import publish, table
+from tests.planted.bug import Bug
+from tests.planted.bugs import BUGS
+from tests.planted.catching import Catch, Ground, baseline, ground, hunt
+
+ALL_CAUGHT, SOME_SURVIVED, NO_SCORE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.planted", description="How many planted bugs do the tests catch?")
+    parser.add_argument("names", nargs="*", help="some bugs only")
+    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, the rest on stderr")
+    parser.add_argument("--publish", type=Path, metavar="PAGE", help="write the score into this page")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument("--by", action="append", metavar="TEST", help="do these tests catch them, instead of their own?")
+    parser.add_argument("--list", action="store_true", help="tell what there is, and plant nothing")
+    parser.add_argument("--no-baseline", action="store_true", help="while a bug or a test is being written")
+    given = parser.parse_args(arguments)
+    if unknown := set(given.names) - {bug.name for bug in BUGS}:
+        parser.error(f"no such bug: {', '.join(sorted(unknown))}")
+    bugs = [bug for bug in BUGS if not given.names or bug.name in given.names]
+    if given.by:
+        bugs = [replace(bug, caught_by=tuple(given.by)) for bug in bugs]
+    if given.list:
+        tell("\n".join(f"{bug.name}: {bug.breaks} ({bug.promise})" for bug in bugs))
+        return ALL_CAUGHT
+    return score(bugs, jobs=given.jobs, as_json=given.json, check=not given.no_baseline, page=given.publish)
+
+
+def score(bugs: list[Bug], *, jobs: int, as_json: bool, check: bool, page: Path | None = None) -> int:
+    began = time.monotonic()
+    with ground() as on:
+        if check and (said := baseline(sorted({test for bug in bugs for test in bug.caught_by}), on, jobs)):
+            tell(said, sys.stderr)
+            tell("no score: these tests must pass before any bug is planted", sys.stderr)
+            return NO_SCORE
+        if check:
+            tell(f"baseline passed after {time.monotonic() - began:.0f} s", sys.stderr)
+        catches = hunt_all(bugs, on, jobs, sys.stderr if as_json else sys.stdout)
+    caught = sum(catch.caught for catch in catches)
+    if page is not None:
+        publish(page, "planted", written(catches))
+    if as_json:
+        told = {"bugs": len(bugs), "caught": caught, "seconds": round(time.monotonic() - began, 1)}
+        tell(json.dumps({**told, "catches": [catch.to_json() for catch in catches]}, indent=2))
+    else:
+        tell(f"planted bugs: {len(bugs)}, caught: {caught}")
+    return ALL_CAUGHT if caught == len(bugs) else SOME_SURVIVED
+
+
+def written(catches: list[Catch]) -> str:
+    breaks = {bug.name: bug.breaks for bug in BUGS}
+    rows = [
+        (f"`{catch.name}`", breaks[catch.name], f"{catch.seconds:.0f} s" if catch.caught else "SURVIVED")
+        for catch in sorted(catches, key=lambda catch: catch.name)
+    ]
+    told = f"**{len(catches)} planted, {sum(catch.caught for catch in catches)} caught.**"
+    return "\n".join([told, "", *table(("Bug", "what it breaks", "caught after"), rows)])
+
+
+def hunt_all(bugs: list[Bug], on: Ground, jobs: int, progress: TextIO) -> list[Catch]:
+    catches = []
+    with ThreadPoolExecutor(jobs) as hunters:
+        for hunted in as_completed([hunters.submit(hunt, bug, on) for bug in bugs]):
+            catches.append(hunted.result())
+            tell(str(catches[-1]), progress)
+    return catches
+
+
+def tell(text: str, where: TextIO | None = None) -> None:
+    print(text, file=where or sys.stdout, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

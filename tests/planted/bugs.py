@@ -1,0 +1,12 @@
+"""The list of bugs, each a slip that a developer could have made."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from tests.planted import claiming, deciding, entering, leading, returning, running, settling
+from tests.planted.bug import Bug
+
+BUGS: tuple[Bug, ...] = tuple(
+    chain.from_iterable(room.BUGS for room in (settling, claiming, returning, entering, leading, running, deciding))
+)

@@ -1,0 +1,134 @@
+"""Bugs in how jobs are found and claimed."""
+
+from __future__ import annotations
+
+from tests.planted.bug import Bug, Edit, Promise
+
+CLAIM = "store/sql/jobs/claim_jobs.sql"
+CURSORS, ENGINE = "worker/cursors.py", "worker/engine.py"
+STORE, LATE = "tests/store/test_claims.py", "tests/worker/test_late_arrivals.py"
+
+BUGS = (
+    Bug(
+        name="claim_without_locks",
+        breaks="two workers that look at the same time claim the same jobs",
+        promise=Promise.ONCE,
+        edits=(
+            Edit(CLAIM, "select j.ctid as place", "select j.id as place"),
+            Edit(CLAIM, "           for no key update skip locked) c", "        ) c"),
+            Edit(CLAIM, "where j.ctid = p.place", "where j.id in (p.place)"),
+        ),
+        caught_by=(f"{STORE}::test_claimers_at_the_same_time_never_share_a_job",),
+    ),
+    Bug(
+        name="claim_waits_for_locks",
+        breaks="one locked job holds up every worker of its queue",
+        promise=Promise.ORDER,
+        edits=(Edit(CLAIM, "for no key update skip locked) c", "for no key update) c"),),
+        caught_by=(f"{STORE}::test_locked_jobs_are_skipped_and_the_limit_is_filled_from_the_others",),
+    ),
+    Bug(
+        name="limit_per_lane",
+        breaks="a claim takes as many jobs of each priority as there are slots in all",
+        promise=Promise.ORDER,
+        edits=(Edit(CLAIM, "skip locked) c\n     limit :limit::integer),", "skip locked) c),"),),
+        caught_by=(f"{STORE}::test_a_claim_takes_its_limit_and_no_more_whatever_the_plan",),
+    ),
+    Bug(
+        name="priority_ignored",
+        breaks="urgent jobs wait behind those that came before them",
+        promise=Promise.ORDER,
+        edits=(Edit(CLAIM, "order by j.priority desc, j.position", "order by j.position"),),
+        caught_by=(f"{STORE}::test_higher_priorities_come_first_and_equals_in_the_order_of_their_arrival",),
+    ),
+    Bug(
+        name="claim_without_a_lease",
+        breaks="a worker that was condemned goes on claiming",
+        promise=Promise.STALE,
+        edits=(Edit(CLAIM, "w.id = :worker_id::uuid and w.died_at is null and", "w.id = :worker_id::uuid and"),),
+        caught_by=(f"{STORE}::test_a_worker_without_a_lease_claims_nothing",),
+    ),
+    Bug(
+        name="claim_without_the_share_lock",
+        breaks="a job claimed while its worker is condemned is held by nobody, for ever",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                CLAIM,
+                "coalesce(:now::timestamptz, clock_timestamp())\n       for share),",
+                "coalesce(:now::timestamptz, clock_timestamp())),",
+            ),
+        ),
+        caught_by=("tests/store/test_orphans.py::test_a_condemnation_waits_for_the_claim_under_way",),
+    ),
+    Bug(
+        name="no_sweep_below_the_cursor",
+        breaks="a job whose transaction committed late waits for the full sweep",
+        promise=Promise.ORDER,
+        edits=(Edit(CURSORS, "sweep = full or now >= self._next_sweep", "sweep = full"),),
+        caught_by=(f"{LATE}::test_all_jobs_of_a_late_commit_are_found_without_waiting_for_a_full_sweep",),
+    ),
+    Bug(
+        name="floor_too_high",
+        breaks="the floor rises over positions whose transactions are still under way",
+        promise=Promise.ORDER,
+        edits=(
+            Edit(CURSORS, "self._marks.append((self._seen, signals.xid))", "self._marks.append((signals.position, signals.xid))"),
+        ),
+        caught_by=(f"{LATE}::test_the_floor_waits_for_a_transaction_that_began_during_a_claim",),
+    ),
+    Bug(
+        name="position_before_the_transaction_id",
+        breaks="a job with a position, of a transaction without a number yet, is passed by the floor",
+        promise=Promise.ORDER,
+        edits=(
+            Edit(
+                "store/migrations/0002_pre_handlers.sql",
+                "    perform pg_current_xact_id();\n    if again then",
+                "    if again then",
+            ),
+        ),
+        caught_by=("tests/store/test_enqueue.py::test_a_transaction_has_its_number_before_its_jobs_have_their_places",),
+    ),
+    Bug(
+        name="cursor_never_rewound",
+        breaks="jobs that came back below the cursor wait for the full sweep",
+        promise=Promise.BACK,
+        edits=(Edit(CURSORS, "if missed or returned:", "if missed:"),),
+        caught_by=(f"{LATE}::test_returned_jobs_below_the_cursor_are_found",),
+    ),
+    Bug(
+        name="returns_not_told",
+        breaks="a job that a worker handed back is not looked for by the others",
+        promise=Promise.BACK,
+        edits=(Edit("store/sql/jobs/move_jobs.sql", "where m.state = 'pending'", "where m.state = 'retry'"),),
+        caught_by=("tests/store/test_settling.py::test_a_job_handed_back_keeps_its_place_and_its_queue_is_told",),
+    ),
+    Bug(
+        name="notify_only",
+        breaks="without a notification nobody looks for work",
+        promise=Promise.ORDER,
+        edits=(Edit(ENGINE, "return self._settings.poll_busy if runs else self._idle_rest()", "return FOREVER"),),
+        caught_by=("tests/worker/test_polling.py::test_jobs_that_nobody_announced_are_found_by_looking",),
+    ),
+    Bug(
+        name="wake_up_swallowed",
+        breaks="a wake-up that comes while a claim is under way is forgotten",
+        promise=Promise.ORDER,
+        edits=(
+            Edit(
+                "pacing.py",
+                "            self._woken.clear()\n            rest = await self._once()\n",
+                "            rest = await self._once()\n            self._woken.clear()\n",
+            ),
+        ),
+        caught_by=("tests/test_pacing.py::test_a_wake_up_during_a_turn_is_not_lost",),
+    ),
+    Bug(
+        name="lost_claim_forgotten",
+        breaks="jobs of a claim whose answer was lost are held by a worker that knows nothing of them",
+        promise=Promise.OUTAGE,
+        edits=(Edit("worker/claimer.py", "            self._amends.owe(claim_id)\n", ""),),
+        caught_by=("tests/outages/test_lost_answers.py::test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs",),
+    ),
+)

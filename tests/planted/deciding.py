@@ -1,0 +1,76 @@
+"""Bugs in what people do with jobs."""
+
+from __future__ import annotations
+
+from tests.planted.bug import Bug, Edit, Promise
+
+CANCEL, DELETE, REPLAY = (f"store/sql/control/{name}_jobs.sql" for name in ("cancel", "delete", "replay"))
+
+BUGS = (
+    Bug(
+        name="cancel_leaves_the_run_its_job",
+        breaks="a running job is told to be canceled, and completes",
+        promise=Promise.CONTROL,
+        edits=(
+            Edit(
+                CANCEL,
+                "    delete from tenure.jobs j\n     where j.ctid = any (array(select f.place from found f))\n    returning j.*,",
+                "    select j.*,",
+            ),
+            Edit(
+                CANCEL,
+                "coalesce(:now::timestamptz, clock_timestamp()) as ended_at),\nkept",
+                "coalesce(:now::timestamptz, clock_timestamp()) as ended_at\n      from tenure.jobs j\n"
+                "     where j.ctid = any (array(select f.place from found f))),\n"
+                "gone as (\n    delete from tenure.jobs j using canceled c where j.id = c.id and c.claim_id is null),\nkept",
+            ),
+        ),
+        caught_by=(
+            "tests/client/test_client_cancel.py::test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why",
+        ),
+    ),
+    Bug(
+        name="canceled_by_its_own_run",
+        breaks="the run of a canceled job finds its own claim in history, and takes the end for its own",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(CANCEL, "insert into tenure.history (id, worker_id,", "insert into tenure.history (id, claim_id, worker_id,"),
+            Edit(
+                CANCEL,
+                "select c.id, c.worker_id, c.fence, c.enqueued_at",
+                "select c.id, c.claim_id, c.worker_id, c.fence, c.enqueued_at",
+            ),
+        ),
+        caught_by=(
+            "tests/client/test_client_cancel.py::test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why",
+        ),
+    ),
+    Bug(
+        name="delete_what_runs",
+        breaks="a running job vanishes under its handler without force",
+        promise=Promise.CONTROL,
+        edits=(
+            Edit(
+                DELETE,
+                "         where j.id = i.id and (:force::boolean or j.claim_id is null)\n         limit 1\n"
+                "           for update skip locked) j\n     where :force::boolean or not exists (select from running)),",
+                "         where j.id = i.id\n         limit 1\n           for update skip locked) j),",
+            ),
+        ),
+        caught_by=("tests/client/test_client_delete.py::test_a_running_job_is_refused_and_then_nothing_is_deleted",),
+    ),
+    Bug(
+        name="replay_without_attempts",
+        breaks="a replayed dead letter has no attempt left",
+        promise=Promise.CONTROL,
+        edits=(Edit(REPLAY, "run_at = null, attempt = 0, crashes = 0,", "run_at = null, crashes = 0,"),),
+        caught_by=("tests/client/test_client_replays.py::test_dead_letters_are_replayed_in_bulk_the_oldest_first",),
+    ),
+    Bug(
+        name="replay_takes_the_fence_back",
+        breaks="the fence of a replayed job begins anew, and stores that check it refuse the new run",
+        promise=Promise.STALE,
+        edits=(Edit(REPLAY, "run_at = null, attempt = 0, crashes = 0,", "run_at = null, attempt = 0, crashes = 0, fence = 0,"),),
+        caught_by=("tests/client/test_client_replays.py::test_the_fence_of_a_replayed_job_goes_on",),
+    ),
+)

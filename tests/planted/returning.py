@@ -1,0 +1,175 @@
+"""Bugs in how work comes back from those who cannot finish it."""
+
+from __future__ import annotations
+
+from tests.planted.bug import ORDERS, PROPERTIES, Bug, Edit, Promise
+
+RETURN = "store/sql/jobs/return_jobs.sql"
+CONDEMN = "store/sql/workers/condemn_workers.sql"
+SUPERVISOR = "manager/supervisor.py"
+EXPIRE = "store/sql/jobs/expire_jobs.sql"
+ORPHANS, LEASES = "tests/store/test_orphans.py", "tests/manager/test_leases.py"
+
+BUGS = (
+    Bug(
+        name="return_without_condemning",
+        breaks="the jobs of living workers are given to others",
+        promise=Promise.ONCE,
+        edits=(Edit(RETURN, "where w.died_at is not null and (:worker_id", "where (:worker_id"),),
+        caught_by=(f"{ORPHANS}::test_claims_condemnations_and_returns_at_the_same_time_leave_no_orphan",),
+    ),
+    Bug(
+        name="renewal_overlooked",
+        breaks="a worker that renews its lease in this moment is condemned all the same",
+        promise=Promise.BACK,
+        edits=(Edit(CONDEMN, ":reap::boolean\n       for no key update skip locked),", ":reap::boolean),"),),
+        caught_by=(f"{ORPHANS}::test_the_reaper_leaves_a_worker_that_is_renewing_its_lease",),
+    ),
+    Bug(
+        name="buried_too_soon",
+        breaks="a job that was locked when its dead worker was emptied is held by nobody, for ever",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                RETURN,
+                "and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select h.id from held h) limit 1)"
+                " is null)",
+                ")",
+            ),
+        ),
+        caught_by=(f"{ORPHANS}::test_a_worker_stays_as_long_as_a_locked_job_is_its_own",),
+    ),
+    Bug(
+        name="crash_is_an_attempt",
+        breaks="jobs pay with an attempt for the death of their worker",
+        promise=Promise.BACK,
+        edits=(Edit(RETURN, "attempt = greatest(j.attempt - 1, 0)", "attempt = j.attempt"),),
+        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
+    ),
+    Bug(
+        name="no_quarantine",
+        breaks="a job that kills its worker is given to the next one for ever",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                RETURN,
+                "set state = case when j.crashes + 1 >= :max_crashes::integer",
+                "set state = case when j.crashes + 1 > :max_crashes::integer",
+            ),
+        ),
+        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
+    ),
+    Bug(
+        name="condemned_worker_renewed",
+        breaks="a worker whose jobs were given to others is never told so",
+        promise=Promise.STALE,
+        edits=(
+            Edit(
+                "store/sql/workers/renew_workers.sql",
+                "where w.id = any (:ids::uuid[]) and w.died_at is null",
+                "where w.id = any (:ids::uuid[])",
+            ),
+        ),
+        caught_by=(f"{ORPHANS}::test_a_condemned_worker_cannot_renew_its_lease",),
+    ),
+    Bug(
+        name="sign_of_life_overlooked",
+        breaks="a job that gives a sign of life in this moment is taken away all the same",
+        promise=Promise.BACK,
+        edits=(
+            Edit(EXPIRE, "select j.ctid as place", "select j.id as place"),
+            Edit(EXPIRE, "     limit :limit::integer\n       for no key update skip locked),", "     limit :limit::integer),"),
+            Edit(EXPIRE, "where j.ctid = l.place", "where j.id = l.place"),
+        ),
+        caught_by=(f"{ORDERS}[leased: C1 beats | late, H1 expires | W2 works]",),
+    ),
+    Bug(
+        name="expired_lease_is_no_crash",
+        breaks="a job that never gives a sign of life is given to one worker after the other for ever",
+        promise=Promise.BACK,
+        edits=(Edit(EXPIRE, "crashes = j.crashes + 1, attempt", "attempt"),),
+        caught_by=(PROPERTIES,),
+    ),
+    Bug(
+        name="disowned_too_much",
+        breaks="after a lost answer a worker gives back jobs that it is running",
+        promise=Promise.ONCE,
+        edits=(
+            Edit(
+                "store/sql/jobs/disown_jobs.sql",
+                "where j.worker_id = :worker_id::uuid and j.claim_id = any (:claim_ids::uuid[])",
+                "where j.worker_id = :worker_id::uuid",
+            ),
+        ),
+        caught_by=(PROPERTIES,),
+    ),
+    Bug(
+        name="reaper_without_patience",
+        breaks="after an outage the first to come back condemns all the others",
+        promise=Promise.OUTAGE,
+        edits=(Edit("leader/duties.py", "reap=self._contact.age >= self.patience", "reap=True"),),
+        caught_by=("tests/leader/test_duties.py::test_the_reaper_condemns_only_after_unbroken_contact_of_its_own",),
+    ),
+    Bug(
+        name="lease_for_the_lively",
+        breaks="a handler that blocks its loop loses the lease of its process",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                SUPERVISOR,
+                "serving = {child.worker_id: child for child in self._children if child.serving}",
+                "serving = {child.worker_id: child for child in self._children if child.serving and child.silent_for < 1.5}",
+            ),
+        ),
+        caught_by=(f"{LEASES}::test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_same",),
+    ),
+    Bug(
+        name="frozen_for_ever",
+        breaks="a frozen process is kept alive, and its jobs with it",
+        promise=Promise.BACK,
+        edits=(Edit(SUPERVISOR, "                child.kill()\n        if os.getpid() == 1:", "        if os.getpid() == 1:"),),
+        caught_by=(f"{LEASES}::test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come_back",),
+    ),
+    Bug(
+        name="clean_exit_is_no_crash",
+        breaks="a handler that ends its process with exit code 0 is given the next one for ever",
+        promise=Promise.BACK,
+        edits=(Edit(SUPERVISOR, '"stopped" if child.said_bye or', '"stopped" if child.exit_code == 0 or'),),
+        caught_by=(
+            "tests/manager/test_poison_pills.py::test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not[exits-input_1]",
+        ),
+    ),
+    Bug(
+        name="suspects_among_others",
+        breaks="neighbours of a job that kills its worker are set aside with it",
+        promise=Promise.BACK,
+        edits=(Edit("manager/spec.py", 'jobs: Which = "healthy"', 'jobs: Which = "all"'),),
+        caught_by=(
+            "tests/manager/test_poison_pills.py::test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not[kills_itself-input_2]",
+        ),
+    ),
+    Bug(
+        name="children_outlive_their_supervisor",
+        breaks="handlers go on without a lease when their supervisor is gone",
+        promise=Promise.STALE,
+        edits=(
+            Edit("manager/child.py", "    die_with(int(sys.argv[2]))\n", ""),
+            Edit("manager/child.py", "        os._exit(0)  # the supervisor is gone, and our lease with it\n", ""),
+        ),
+        caught_by=("tests/manager/test_crashes.py::test_children_do_not_outlive_their_supervisor",),
+    ),
+    Bug(
+        name="blocked_children_outlive_their_supervisor",
+        breaks="a process whose loop is blocked does not notice that its supervisor is gone",
+        promise=Promise.STALE,
+        edits=(Edit("manager/child.py", "    die_with(int(sys.argv[2]))\n", ""),),
+        caught_by=("tests/manager/test_crashes.py::test_a_child_whose_loop_is_blocked_does_not_outlive_its_supervisor_either",),
+    ),
+    Bug(
+        name="shutdown_spends_an_attempt",
+        breaks="every deploy brings running jobs nearer to their end",
+        promise=Promise.BACK,
+        edits=(Edit("worker/settlements.py", '"handed_back", refund=1)', '"handed_back")'),),
+        caught_by=("tests/worker/test_aborts.py::test_stopping_lets_runs_finish_and_hands_back_the_others",),
+    ),
+)

@@ -1,0 +1,176 @@
+"""Bugs in how outcomes are written."""
+
+from __future__ import annotations
+
+from tests.planted.bug import Bug, Edit, Promise
+
+FINISH, MOVE = "store/sql/jobs/finish_jobs.sql", "store/sql/jobs/move_jobs.sql"
+STORE = "tests/store/test_settling.py"
+GROUPS = "tests/store/test_groups.py::test_the_refused_item_alone_is_refused_and_each_of_the_others_is_sent_once"
+LOST_ANSWERS = "tests/outages/test_lost_answers.py"
+
+BUGS = (
+    Bug(
+        name="settle_by_id",
+        breaks="a run whose job was given to another completes it",
+        promise=Promise.STALE,
+        edits=(
+            Edit(FINISH, "j.id = o.id and j.claim_id = o.claim_id limit 1", "j.id = o.id and j.claim_id is not null limit 1"),
+            Edit(FINISH, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.ctid = f.place"),
+        ),
+        caught_by=(f"{STORE}::test_a_run_whose_job_is_held_by_another_settles_nothing",),
+    ),
+    Bug(
+        name="settle_looks_then_acts",
+        breaks="a job that is taken over between the look and the delete is completed by its old holder",
+        promise=Promise.STALE,
+        edits=(
+            Edit(FINISH, "select j.ctid as place", "select j.id as place"),
+            Edit(FINISH, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.id = f.place"),
+        ),
+        caught_by=(f"{STORE}::test_a_run_whose_job_is_taken_over_while_it_settles_changes_nothing",),
+    ),
+    Bug(
+        name="attempt_as_fence",
+        breaks="a crash gives the attempt back, so the next holder has the same number as the stale one",
+        promise=Promise.STALE,
+        edits=(
+            Edit(FINISH, "as o(id uuid, claim_id uuid, state", "as o(id uuid, claim_id uuid, attempt integer, state"),
+            Edit(FINISH, "j.claim_id = o.claim_id limit 1", "j.attempt = coalesce(o.attempt, j.attempt) limit 1"),
+            Edit(
+                FINISH, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.ctid = f.place and j.claim_id is not null"
+            ),
+            Edit(
+                "worker/settlements.py",
+                '"claim_id":"{run.claim_id}","output":',
+                '"claim_id":"{run.claim_id}","attempt":{run.attempt},"output":',
+            ),
+        ),
+        caught_by=("tests/worker/test_aborts.py::test_the_outcome_of_a_stale_run_is_refused",),
+    ),
+    Bug(
+        name="claim_named_by_its_worker",
+        breaks="a run that lost its job is taken for the next one, if that is held by the same worker",
+        promise=Promise.STALE,
+        edits=(Edit("worker/claimer.py", "claim_id = str(uuid4())", "claim_id = self._worker_id"),),
+        caught_by=("tests/client/test_children.py::test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anything",),
+    ),
+    Bug(
+        name="retry_by_id",
+        breaks="a run whose job was given to another puts it back for a retry",
+        promise=Promise.STALE,
+        edits=(
+            Edit(MOVE, "where j.id = o.id and j.claim_id = o.claim_id limit 1", "where j.id = o.id limit 1"),
+            Edit(MOVE, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.ctid = f.place"),
+        ),
+        caught_by=(f"{STORE}::test_a_run_whose_job_is_held_by_another_settles_nothing",),
+    ),
+    Bug(
+        name="notes_by_id",
+        breaks="a stale run goes on telling progress, log lines and signs of life",
+        promise=Promise.STALE,
+        edits=(
+            Edit(
+                "store/sql/jobs/note_runs.sql",
+                "where j.id = o.id and j.claim_id = o.claim_id\n",
+                "where j.id = o.id and j.claim_id is not null\n",
+            ),
+        ),
+        caught_by=("tests/worker/test_notes.py::test_the_notes_of_a_stale_run_are_refused",),
+    ),
+    Bug(
+        name="completed_by_anyone",
+        breaks="after a lost answer, a job that another run has finished is taken for one's own success",
+        promise=Promise.ONCE,
+        edits=(Edit("store/sql/jobs/find_settled.sql", "h.id = o.id and h.claim_id = o.claim_id", "h.id = o.id"),),
+        caught_by=(f"{STORE}::test_what_was_settled_by_this_very_claim_is_found_again",),
+    ),
+    Bug(
+        name="null_is_not_other",
+        breaks="a run whose job was canceled or deleted is never told",
+        promise=Promise.CONTROL,
+        edits=(Edit("store/sql/jobs/check_claims.sql", "j.claim_id is distinct from o.claim_id", "j.claim_id <> o.claim_id"),),
+        caught_by=(f"{STORE}::test_runs_that_are_no_longer_ours_are_told_with_the_reason",),
+    ),
+    Bug(
+        name="history_without_output",
+        breaks="the result of a job is lost on its way to history",
+        promise=Promise.RECORD,
+        edits=(Edit(FINISH, "s.input, s.output, s.timeout", "s.input, null, s.timeout"),),
+        caught_by=(f"{STORE}::test_output_error_and_input_stand_in_history",),
+        shows_at_once=True,
+    ),
+    Bug(
+        name="outcomes_dropped_in_an_outage",
+        breaks="what was being sent when the connection broke is forgotten",
+        promise=Promise.OUTAGE,
+        edits=(
+            Edit(
+                "worker/settler.py",
+                "        if not self._in_flight:\n            self._in_flight, self._waiting =",
+                "        if self._waiting:\n            self._in_flight, self._waiting =",
+            ),
+        ),
+        caught_by=("tests/outages/test_worker_outages.py::test_connections_cut_again_and_again_cost_nothing_but_time",),
+    ),
+    Bug(
+        name="settled_before_it_is_written",
+        breaks="an outcome counts as safe when it is sent, not when PostgreSQL has answered",
+        promise=Promise.OUTAGE,
+        edits=(
+            Edit(
+                "worker/settler.py",
+                "            self._unsure = True\n            raise\n",
+                "            self._unsure = True\n            self._in_flight = [s for s in self._in_flight if s not in group]\n"
+                "            raise\n",
+            ),
+        ),
+        caught_by=("tests/outages/test_worker_outages.py::test_a_restart_of_the_server_costs_nothing_but_time",),
+    ),
+    Bug(
+        name="own_success_taken_for_lost",
+        breaks="a completion whose answer was lost is reported as refused",
+        promise=Promise.OUTAGE,
+        edits=(Edit("worker/settler.py", "            self._unsure = True\n            raise\n", "            raise\n"),),
+        caught_by=(f"{LOST_ANSWERS}::test_an_outcome_whose_answer_was_lost_is_recorded_once",),
+    ),
+    Bug(
+        name="one_refusal_for_all",
+        breaks="one outcome that PostgreSQL refuses makes all the others of its group fail",
+        promise=Promise.ONCE,
+        edits=(
+            Edit(
+                "store/groups.py",
+                "        if len(group) == 1:\n            await refused(group[0], error)\n            return\n",
+                "        for item in group:\n            await refused(item, error)\n        return\n",
+            ),
+        ),
+        caught_by=(GROUPS,),
+    ),
+    Bug(
+        name="halving_loses_one",
+        breaks="of a group with one refused item, another one is never sent",
+        promise=Promise.DURABLE,
+        edits=(
+            Edit(
+                "store/groups.py",
+                "send_or_halve(group[middle:], send, refused)",
+                "send_or_halve(group[middle + 1 :], send, refused)",
+            ),
+        ),
+        caught_by=(GROUPS,),
+    ),
+    Bug(
+        name="last_words_after_the_outcome",
+        breaks="what a run says just before its end is refused, because it is settled already",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(
+                "worker/settler.py",
+                "        await self._before([s.run for s in self._in_flight if s.run.notes is not None])\n",
+                "",
+            ),
+        ),
+        caught_by=("tests/worker/test_notes.py::test_the_latest_progress_always_arrives_and_costs_few_statements",),
+    ),
+)

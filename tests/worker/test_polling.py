@@ -1,0 +1,16 @@
+"""Notifications only save time: whoever hears nothing looks."""
+
+from __future__ import annotations
+
+from tests.waiting import until
+
+
+async def test_jobs_that_nobody_announced_are_found_by_looking(app, desk):
+    @app.job
+    async def work() -> None: ...
+
+    async with app.running():
+        for done in range(1, 4):  # a worker also looks when it starts
+            desk.enqueue({})
+            await until(lambda done=done: desk.sql("select count(*) from tenure.history"), is_=[(done,)], within=5)
+    await app.close()
