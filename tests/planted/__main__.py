@@ -83,12 +83,12 @@ def hunt_all(bugs: list[Bug], on: Ground, jobs: int, progress: TextIO) -> list[C
         for hunted in as_completed([hunters.submit(hunt, bug, on) for bug in bugs]):
             catches.append(hunted.result())
             tell(str(catches[-1]), progress)
-    return [catch if catch.caught or jobs == 1 else once_more(catch, on, progress) for catch in catches]
+    return [catch if catch.caught or jobs == 1 else once_more(catch, bugs, on, progress) for catch in catches]
 
 
-def once_more(missed: Catch, on: Ground, progress: TextIO) -> Catch:
+def once_more(missed: Catch, bugs: list[Bug], on: Ground, progress: TextIO) -> Catch:
     """Alone: transactions of other tests on the same server, though in other databases, hide some bugs."""
-    [bug] = [bug for bug in BUGS if bug.name == missed.name]
+    [bug] = [bug for bug in bugs if bug.name == missed.name]
     catch = hunt(bug, on)
     tell(str(catch), progress)
     return catch

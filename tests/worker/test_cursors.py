@@ -180,6 +180,12 @@ def test_the_floor_waits_for_every_transaction_that_was_under_way():
     assert 0 < floor_after(*under_way, signals(position=30, xmin=150, xid=200)) <= 21
 
 
+def test_the_floor_does_not_trust_a_position_that_was_read_after_the_claim_had_its_number():
+    """Number 102 began while claim 101 was under way, holds one of the positions 11 to 20, and is still open."""
+    during = signals(position=20, xmin=101, xid=101)
+    assert floor_after(signals(position=10, xmin=100, xid=100), during, signals(position=20, xmin=102, xid=103)) <= 11
+
+
 def test_the_floor_comes_through_a_long_transaction():
     long = [signals(position=n, xmin=50, xid=100 + n) for n in range(1, 1000)]
     over = [signals(position=n, xmin=100 + n, xid=100 + n) for n in range(1000, 1003)]

@@ -13,6 +13,7 @@ from tenure.chaos.drills.ground import Figure, Ground, ground, percentile, until
 from tenure.chaos.fleet import Worker
 
 PROCESSES = 40  # kills
+CREW = 6
 MACHINES = 4
 JOBS = 20
 LONG = 300.0  # seconds that a job would run
@@ -23,12 +24,13 @@ ELSEWHERE = 20.0
 
 async def killed_processes(tell: Callable[[str], None]) -> Figure:
     async with ground() as laid:
-        worker = laid.worker("--processes", "2", "--concurrency", str(JOBS))
-        await until(lambda: laid.ready() == 2, within=START)
+        # So many that none is killed soon after its start: who dies again and again is replaced more and more slowly.
+        worker = laid.worker("--processes", str(CREW), "--concurrency", str(JOBS))
+        await until(lambda: laid.ready() == CREW, within=START)
         waits: list[float] = []
         for kill in range(PROCESSES):
             waits += await _strike(laid, worker, whole=False)
-            await until(lambda: laid.ready() == 2, within=START)
+            await until(lambda: laid.ready() == CREW, within=START)
             if kill % 10 == 9:
                 tell(f"{kill + 1} processes killed: p99 {percentile(waits, 0.99):.2f} s")
     return _figure("killed_processes", waits, PROCESSES, UNDER_THE_MANAGER)
@@ -54,7 +56,7 @@ async def _strike(laid: Ground, worker: Worker, *, whole: bool) -> list[float]:
     ids = {str(handle.id) for handle in handles}
     await until(lambda: len({run.job for run in laid.runs() if run.job in ids}) == JOBS, within=START)
     ours = [run for run in laid.runs() if run.job in ids and run.pid in worker.children()]
-    victim = ours[0].pid if ours else 0
+    victim = min((run.pid for run in ours), default=0)
     struck = {run.job: run.fence for run in ours if run.pid == victim}
     killed = time.time()
     if whole:
