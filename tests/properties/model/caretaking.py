@@ -74,6 +74,7 @@ class Caretaking(Moving):
         quarantined = blame is not None and job.crashes >= MAX_CRASHES
         if quarantined and blame is not None:
             job.error = "quarantined: " + blame.format(job.crashes)
+            self.count(job, State.DEAD_LETTER)
         self.move(job, State.DEAD_LETTER if quarantined else State.PENDING)
         self.let_go(job)
 

@@ -19,11 +19,14 @@ returned as (
            claim_id = null, worker_id = null, lease_until = null
       from late l
      where j.ctid = l.place
-    returning j.id, j.queue, j.state, l.attempt, l.fence, l.worker_id, l.started_at, j.error),
+    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, l.worker_id, l.started_at, j.error),
 noted as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
       from returned r),
+tallied as (
+    insert into tenure.tallies (queue, kind, what, jobs)
+    select r.queue, r.kind, r.state, count(*) from returned r where r.state = 'dead_letter' group by r.queue, r.kind, r.state),
 told as (
     insert into tenure.queues as q (name, returns)
     select distinct r.queue, 1 from returned r

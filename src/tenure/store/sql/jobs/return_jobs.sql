@@ -25,12 +25,15 @@ returned as (
            claim_id = null, worker_id = null, lease_until = null
       from held h
      where j.ctid = h.place
-    returning j.id, j.queue, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error),
+    returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error),
 noted as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, case r.died_how when 'stopped' then 'handed_back' when 'expired' then 'lease_lost' else 'crashed' end,
            r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
       from returned r),
+tallied as (
+    insert into tenure.tallies (queue, kind, what, jobs)
+    select r.queue, r.kind, r.state, count(*) from returned r where r.state = 'dead_letter' group by r.queue, r.kind, r.state),
 told as (
     insert into tenure.queues as q (name, returns)
     select distinct served.queue, 1
