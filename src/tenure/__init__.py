@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tenure.client.job import Call, Job
     from tenure.client.overview import LeaderStatus, QueueStatus, Stats, WorkerStatus
     from tenure.client.pages import Page
+    from tenure.client.rates import Latency, MinuteCount
     from tenure.client.report.life import Report
     from tenure.client.status import JobStatus, JobUpdate, Progress
     from tenure.model.errors import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         WorkerStarted,
         WorkerStopped,
     )
+    from tenure.model.health import Probe
     from tenure.model.outcomes import Cancel, Fail, Snooze
     from tenure.model.priorities import Priority
     from tenure.model.retries import Retry
@@ -88,14 +90,17 @@ __all__ = [
     "JobUnfinished",
     "JobUpdate",
     "JobsLocked",
+    "Latency",
     "LeaderDeposed",
     "LeaderElected",
     "LeaderStatus",
     "LeaseLost",
+    "MinuteCount",
     "NotEnqueued",
     "NotPossible",
     "Page",
     "Priority",
+    "Probe",
     "Progress",
     "QueueStatus",
     "Reason",
@@ -130,6 +135,7 @@ _HOMES = {
     "tenure.client.job": "Call Job",
     "tenure.client.overview": "LeaderStatus QueueStatus Stats WorkerStatus",
     "tenure.client.pages": "Page",
+    "tenure.client.rates": "Latency MinuteCount",
     "tenure.client.report.life": "Report",
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
@@ -141,6 +147,7 @@ _HOMES = {
         "Event JobEnqueued JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned RunLost WorkerDied "
         "WorkerLeaseLost WorkerStarted WorkerStopped"
     ),
+    "tenure.model.health": "Probe",
     "tenure.model.outcomes": "Cancel Fail Snooze",
     "tenure.model.priorities": "Priority",
     "tenure.model.retries": "Retry",

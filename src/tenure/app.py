@@ -114,6 +114,7 @@ class Tenure:
         key: KeyGiven | None = None,
         key_for: Duration = "24h",
         atomic: bool = False,
+        retention: Duration | None = None,
         middleware: Sequence[Middleware] = (),
     ) -> JobDecorator: ...
 
@@ -228,6 +229,7 @@ def _kind(
     key: KeyGiven | None = None,
     key_for: Duration = "24h",
     atomic: bool = False,
+    retention: Duration | None = None,
     middleware: Sequence[Middleware] = (),
 ) -> Kind:
     if not queue:
@@ -260,5 +262,6 @@ def _kind(
         key=None if key is None else key_maker(key, kind=kind, signature=signature),
         key_for=key_scope(key_for),
         atomic=atomic,
+        retention=None if retention is None else to_timedelta(retention, what="retention"),
         middleware=tuple(middleware),
     )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from tenure.leader.duties import give_back
+from tenure.leader.duties.reaper import give_back
 from tenure.leader.leader import Leader
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import StoreUnavailable
@@ -22,7 +22,7 @@ from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.pacing import Beat, jittered
 from tenure.settings import Settings
-from tenure.store import workers
+from tenure.store import reports, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
@@ -70,10 +70,17 @@ class InProcessWorker:
         place = self._settings.place
         await check_schema(place)
         self._link = Link(place, "lease", hot=True)
-        self._leader = Leader(place, retention=self._settings.retention_seconds, events=self._events)
+        self._leader = Leader(
+            place,
+            self._settings.leader,
+            holder=self._supervisor_id,
+            events=self._events,
+            deaf=lambda: self._wakeups.deaf,
+        )
         self._wakeups = Wakeups(place, self._hear)
         self._stopped.clear()
         self._leaving = False
+        await self._link.fetch(reports.declare_retentions(retentions_of(self._kinds)))
         self._engine = await self._enter()
         self._engine.start()
         self._wakeups.start()
@@ -140,8 +147,9 @@ class InProcessWorker:
         engine = self._engine
         if engine is not None:
             query = workers.renew([engine.worker_id], self._scope.queues, self._settings.workers.lease_timeout_seconds)
-            [(renewed, _suspects)] = await self._link.fetch(query)
+            [(renewed, _suspects, free_in)] = await self._link.fetch(query)
             self._leader.contact.touch()
+            self._leader.hint(free_in)
             if engine.worker_id not in renewed:
                 await self._replace(engine)
         return jittered(self._settings.workers.renew_every)
@@ -167,6 +175,11 @@ def scope_of(kinds: Registry, queues: Sequence[str] | None, capabilities: Sequen
     """Without queues named: those of the known kinds, and `default`."""
     served = list(dict.fromkeys(queues)) if queues else sorted({kind.queue for kind in kinds.values()} | {"default"})
     return Scope(queues=served, capabilities=list(capabilities), jobs=which)
+
+
+def retentions_of(kinds: Registry) -> dict[str, float | None]:
+    """What this code says of how long finished jobs are kept, in seconds."""
+    return {name: None if kind.retention is None else kind.retention.total_seconds() for name, kind in kinds.items()}
 
 
 def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettings:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from tenure.leader.settings import STRATEGIES, LeaderSettings, Strategy
 from tenure.model.durations import to_seconds
 from tenure.model.errors import ConfigError
 from tenure.store.place import Place
@@ -70,7 +71,21 @@ class Settings:
     schema: str = "tenure"
     pooled: bool | None = None
     retention_seconds: float = 7 * 86400.0
+    dead_letter_retention_seconds: float = 30 * 86400.0
+    leader_strategy: str = "lease"
+    """How it is settled who does the duties of the fleet: lease, shared or advisory."""
+    leader_rotate_seconds: float = 60.0
+    """After how long a duty is handed to another process, if there is one. 0: never."""
     workers: WorkerSettings = WorkerSettings()
+
+    @property
+    def leader(self) -> LeaderSettings:
+        return LeaderSettings(
+            retention=self.retention_seconds,
+            dead_letter_retention=self.dead_letter_retention_seconds,
+            strategy=cast("Strategy", self.leader_strategy),
+            rotate=self.leader_rotate_seconds,
+        )
 
     @property
     def place(self) -> Place:
@@ -160,6 +175,8 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
 
 def _contradictions(values: Mapping[str, Any]) -> list[str]:
     found = []
+    if values.get("leader_strategy", "lease") not in STRATEGIES:
+        found.append(f"leader.strategy must be one of {', '.join(STRATEGIES)}")
     if values.get("workers_lease_timeout_seconds", 15) < 3:
         found.append("workers.lease_timeout_seconds must be at least 3: a shorter lease is lost to any hiccup")
     found += [

@@ -137,17 +137,19 @@ def test_the_tree_of_errors_is_that_of_the_code():
 
 
 def test_the_settings_and_their_defaults():
-    common, workers = tables("Settings")
+    common, leader, workers = tables("Settings")
+    common |= {f"leader_{name}": shown for name, shown in leader.items()}
     assert set(common) == {field.name for field in dataclasses.fields(Settings)} - {"workers"}
     assert set(workers) == {field.name for field in dataclasses.fields(WorkerSettings)}
     for row in re.findall(r"^\| `(\w+)` \| (\d+) \|", section("Settings"), re.MULTILINE):
         name, shown = row
         owner = WorkerSettings() if name in workers else Settings()
-        assert float(shown) == getattr(owner, name), name
+        assert float(shown) == getattr(owner, f"leader_{name}" if name in leader else name), name
 
 
 def test_the_keys_that_sql_takes():
-    schema = files("tenure.store").joinpath("migrations", "0002_pre_handlers.sql").read_text("utf-8")
+    folder = files("tenure.store").joinpath("migrations")
+    schema = "".join(file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".sql"))
     records = re.findall(r"jsonb_to_recordset\(\w+\) as (?:g)?\(([^)]*)\)", schema)
     read = {column.split()[0] for record in records for column in record.split(",")}
     assert names("From SQL") == read - {"stands", "differs"}

@@ -53,6 +53,9 @@ TABLES = (
     "tenure.watches",
     "tenure.tallies",
     "tenure.counters",
+    "tenure.minutes",
+    "tenure.latencies",
+    "tenure.retentions",
     "stage.effects",
 )
 

@@ -130,6 +130,7 @@ SNAPSHOT = """
         'counts', (select json_agg(json_build_array(t.what, t.sum))
                      from (select a.what, sum(a.jobs)
                              from (select what, jobs from tenure.tallies union all select what, jobs from tenure.counters) a
+                            where a.what not in ('enqueued', 'started')
                             group by a.what) t),
         'effects', (select json_agg(json_build_array(e.job_id, e.claim_id)) from stage.effects e))::text
 """

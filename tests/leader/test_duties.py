@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tenure.leader import duties
-from tenure.leader.duties import Cleaner, Contact, Reaper, Stager
+from tenure.leader.duties import reaper
+from tenure.leader.duties.cleaner import Cleaner
+from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.stager import Stager
 from tenure.leader.leader import Leader
 from tenure.store import jobs
 from tenure.store.link import Link
@@ -97,7 +99,7 @@ async def test_the_stager_tells_the_queues_of_promoted_jobs(link, desk, other):
 
 
 async def test_a_job_scheduled_sooner_than_the_next_look_wakes_the_stager(place, desk):
-    leader = Leader(place, retention=86400.0)
+    leader = Leader(place)
     leader.start()
     await until(lambda: "stager" in leader.duties_held)
     desk.enqueue({"delay": 0.2})
@@ -131,7 +133,7 @@ async def test_the_reaper_leaves_living_workers_alone(link, desk):
 
 def test_contact_is_broken_by_silence_and_by_failure(monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr(duties, "_boottime", lambda: clock[0])
+    monkeypatch.setattr(reaper, "boottime", lambda: clock[0])
     contact = Contact()
 
     def later(seconds: float) -> None:
@@ -167,12 +169,12 @@ async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(
         desk.sql(
             "create table tenure.history_20200101 partition of tenure.history for values from ('2020-01-01') to ('2020-01-02')"
         )
-        leader = Leader(Place.at(fresh_dsn), retention=86400.0)
+        leader = Leader(Place.at(fresh_dsn))
         with reader.connection.transaction():
             reader.sql("select count(*) from tenure.history")
             leader.start()
             try:
-                await until(lambda: leader.duties_held, is_=["cleaner", "reaper", "rollup", "stager"])
+                await until(lambda: leader.duties_held, is_=["cleaner", "doctor", "reaper", "rollup", "stager"])
                 await until(lambda: leader.contact.age > 5.0, within=8)
             finally:
                 await leader.stop()
@@ -180,10 +182,10 @@ async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(
 
 async def test_the_cleaner_reports_what_it_did_and_rests(link, desk):
     term = desk.term("cleaner")
-    report = await Cleaner(7 * 86400.0).run_once(link, term)
+    report = await Cleaner(7 * 86400.0, 30 * 86400.0).run_once(link, term)
     assert (report.holds, report.rest) == (True, Cleaner.every)
     desk.end_term("cleaner")
-    assert not (await Cleaner(7 * 86400.0).run_once(link, term)).holds
+    assert not (await Cleaner(7 * 86400.0, 30 * 86400.0).run_once(link, term)).holds
 
 
 async def test_a_duty_done_by_a_stale_leader_says_so(link, desk):

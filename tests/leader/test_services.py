@@ -16,7 +16,7 @@ from tests.waiting import until
 
 
 def leader(place: Place, app: Tenure) -> Leader:
-    return Leader(place, retention=86400.0)
+    return Leader(place)
 
 
 def wakeups(place: Place, app: Tenure) -> Wakeups:

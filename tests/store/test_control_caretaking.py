@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenure.store import control, jobs
+from tenure.store import control, jobs, leases, reports
 from tenure.store.leases import Term
 from tests.store.desk import Desk
 
@@ -16,6 +16,8 @@ WRITES: dict[str, Any] = {
     "clean keys": lambda term: control.clean_keys(term, limit=100),
     "clean traces": lambda term: control.clean_traces(term, limit=100, keep=60.0),
     "clean counts": lambda term: control.clean_counts(term, limit=100, keep=60.0),
+    "clean dead": lambda term: control.clean_dead(term, limit=100, keep=60.0),
+    "clean history": lambda term: leases.clean_history(term, limit=100, keep=60.0),
 }
 
 
@@ -32,6 +34,19 @@ def lay_out(desk: Desk) -> None:
     desk.sql(
         "insert into tenure.counters (hour, queue, kind, what, jobs) values (now() - interval '1 day', 'q', 'k', 'failed', 1)"
     )
+    desk.enqueue({}, {})
+    desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() - interval '1 hour'")
+    desk.sql("insert into tenure.retentions values ('kept', '1 day')")
+    finish(desk, "work", "1 hour")
+    finish(desk, "kept", "2 days")
+
+
+def finish(desk: Desk, kind: str, age: str) -> None:
+    desk.sql(
+        "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
+        " queue, input) values (gen_random_uuid(), 1, now(), now() - %s::interval, 1, 1, 50, 0, 'completed', %s, 'q', '{}')",
+        *(age, kind),
+    )
 
 
 def leave_traces(desk: Desk, job_id: str, age: str = "1 hour") -> None:
@@ -47,7 +62,20 @@ def leave_traces(desk: Desk, job_id: str, age: str = "1 hour") -> None:
 
 
 def everything(desk: Desk) -> dict[str, list[Any]]:
-    tables = ("tallies", "counters", "keys", "progress", "logs", "incidents", "watches", "leases")
+    tables = (
+        "tallies",
+        "counters",
+        "keys",
+        "progress",
+        "logs",
+        "incidents",
+        "watches",
+        "leases",
+        "minutes",
+        "latencies",
+        "jobs",
+        "history",
+    )
     return {table: sorted(desk.sql(f"select t::text from tenure.{table} t")) for table in tables}
 
 
@@ -73,17 +101,16 @@ def test_without_the_current_term_nothing_is_written(desk, write):
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_the_current_term_writes_and_is_renewed(desk, write):
+def test_the_current_term_writes(desk, write):
     lay_out(desk)
-    short = desk.term("duty", ttl=10.0)
+    term = desk.term("duty")
     before = everything(desk)
-    holds, *counts = desk.run(WRITES[write](Term("duty", short.holder, short.term, 3600.0)))[0]
+    holds, *counts = desk.run(WRITES[write](term))[0]
     assert (holds, sum(count for count in counts if isinstance(count, int))) == (
         True,
-        {"merge tallies": 1, "clean traces": 3}.get(write, 2),
+        {"merge tallies": 2, "clean traces": 3}.get(write, 2),
     )
     assert everything(desk) != before
-    assert desk.sql("select expires_at > now() + interval '30 minutes' from tenure.leases") == [(True,)]
 
 
 # Counts
@@ -133,10 +160,88 @@ def test_old_counts_and_watches_that_are_over_go_and_the_others_stay(desk):
         " select now() - n * interval '1 day', 'q', 'k', 'completed', 1 from generate_series(0, 9) n"
     )
     desk.sql("insert into tenure.watches select gen_random_uuid(), now() + n * interval '1 minute' from generate_series(-4, 5) n")
-    assert desk.run(control.clean_counts(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, 3, 3)
-    assert desk.run(control.clean_counts(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, 2, 2)
+    assert desk.run(control.clean_counts(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, 3, 3, 0, 0)
+    assert desk.run(control.clean_counts(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, 2, 2, 0, 0)
     assert desk.sql("select count(*) from tenure.watches where until > now()") == desk.sql("select count(*) from tenure.watches")
     assert desk.sql("select count(*) from tenure.counters") == [(5,)]
+
+
+def test_tallies_are_added_up_by_the_minute_with_their_latencies(desk):
+    worker = desk.worker()
+    desk.enqueue({}, {}, {})
+    desk.run(jobs.finish(desk.claim(worker).outcomes()))
+    desk.sql("update tenure.tallies set at = '2026-01-01 10:59:30+00'")
+    live = [tuple(row) for row in desk.run(reports.latencies(86400.0, None, None))]
+    assert {row[2] for row in live} == {"waited", "ran"}
+    desk.run(control.merge_tallies(desk.term("rollup"), limit=100))
+    assert desk.sql("select (minute at time zone 'UTC')::text, queue, kind, what, jobs from tenure.minutes order by what") == [
+        ("2026-01-01 10:59:00", "default", "work", what, 3) for what in ("completed", "enqueued", "started")
+    ]
+    hours = desk.sql(
+        "select (at at time zone 'UTC')::text, measure, sum(jobs) from tenure.latencies"
+        " where span = 'hour' group by 1, 2 order by 2"
+    )
+    assert [tuple(row) for row in hours] == [("2026-01-01 10:00:00", "ran", 3), ("2026-01-01 10:00:00", "waited", 3)]
+
+
+def test_a_bucket_holds_what_took_at_most_its_bound(desk):
+    for bucket in range(64):
+        bound = f"{2 ** (bucket / 2) * 1000:.3f} microseconds"
+        assert desk.sql("select tenure.latency_bucket(%s::interval)", bound)[0][0] in (bucket, bucket + 1)
+    assert desk.sql("select tenure.latency_bucket('-1 s'), tenure.latency_bucket('1 year')") == [(0, 63)]
+
+
+def test_minutes_go_after_a_day_and_hours_stay(desk):
+    term = desk.term("cleaner")
+    for age in ("1 hour", "25 hours"):
+        desk.sql("insert into tenure.minutes values (now() - %s::interval, 'q', 'k', 'completed', 1)", age)
+        for span in ("minute", "hour"):
+            desk.sql("insert into tenure.latencies values (now() - %s::interval, %s, 'q', 'k', 'ran', 5, 1)", age, span)
+    assert desk.run(control.clean_counts(term, limit=10, keep=90 * 86400.0))[0] == (True, 0, 0, 1, 1)
+    assert desk.sql("select span, count(*) from tenure.latencies group by span order by span") == [("hour", 2), ("minute", 1)]
+
+
+# Retention
+
+
+def test_dead_letters_go_when_their_own_time_is_over(desk):
+    old, young, alive = desk.enqueue({}, {}, {})
+    desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() where id in (%s, %s)", old, young)
+    desk.sql("update tenure.jobs set started_at = now() - interval '31 days' where id in (%s, %s)", old, alive)
+    term = desk.term("cleaner")
+    assert desk.run(control.clean_dead(term, limit=10, keep=30 * 86400.0))[0] == (True, 1)
+    assert {row[0] for row in desk.sql("select id::text from tenure.jobs")} == {young, alive}
+
+
+def test_a_kind_is_kept_for_its_own_time_and_the_others_for_theirs(desk):
+    desk.run(reports.declare_retentions({"audit": 30 * 86400.0, "noise": 3600.0, "work": None}))
+    for kind, age in [("audit", "6 days"), ("work", "8 days"), ("noise", "2 hours"), ("noise", "1 minute"), ("work", "1 day")]:
+        finish(desk, kind, age)
+    term = desk.term("cleaner")
+    assert desk.run(leases.clean_history(term, limit=10, keep=7 * 86400.0))[0] == (True, 1, 1)
+    left = desk.sql("select kind, (now() - finished_at)::text from tenure.history order by kind, finished_at desc")
+    assert [kind for kind, _ in left] == ["audit", "noise", "work"]
+    assert desk.run(leases.clean_history(term, limit=10, keep=7 * 86400.0))[0] == (True, 0, 0)
+
+
+def test_partitions_stay_for_the_kind_that_is_kept_longest(fresh_dsn):
+    with Desk(fresh_dsn) as desk:
+        desk.sql(
+            "do $$ declare day date := (now() at time zone 'UTC')::date - 10; begin"
+            " execute format('create table tenure.history_%s partition of tenure.history for values from (%L) to (%L)',"
+            " to_char(day, 'YYYYMMDD'), day, day + 1); end $$"
+        )
+        desk.run(reports.declare_retentions({"audit": 30 * 86400.0}))
+        term = desk.term("cleaner")
+        assert desk.run(leases.keep_history(term, days_ahead=7, keep=7 * 86400.0)) == [(0, 0)]
+        desk.run(reports.declare_retentions({"audit": None}))
+        assert desk.run(leases.keep_history(term, days_ahead=7, keep=7 * 86400.0)) == [(0, 1)]
+
+
+def test_what_the_code_says_of_retention_is_taken_over_and_taken_back(desk):
+    desk.run(reports.declare_retentions({"a": 60.0, "b": 60.0}))
+    desk.run(reports.declare_retentions({"a": 90.0, "b": None, "c": None}))
+    assert desk.sql("select kind, extract(epoch from keep)::int from tenure.retentions") == [("a", 90)]
 
 
 # Traces

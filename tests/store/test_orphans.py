@@ -63,7 +63,7 @@ def test_a_condemned_worker_cannot_renew_its_lease(desk):
     condemned, living = desk.worker(), desk.worker()
     desk.condemn(condemned)
     before = desk.sql("select expires_at from tenure.workers where id = %s", condemned)
-    [(renewed, _)] = desk.run(workers.renew([condemned, living], ["default"], 900.0))
+    [(renewed, *_)] = desk.run(workers.renew([condemned, living], ["default"], 900.0))
     assert renewed == [living]
     assert desk.sql("select expires_at from tenure.workers where id = %s", condemned) == before
 

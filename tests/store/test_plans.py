@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tenure.leader.duties import Contact, Reaper, Stager, give_back
+from tenure.leader.duties.reaper import Contact, Reaper, give_back
+from tenure.leader.duties.stager import Stager
 from tenure.leader.leader import Leader
 from tenure.store import jobs, leases, workers
 from tenure.store.leases import Term
@@ -115,7 +116,7 @@ def test_an_enqueue_walks_over_no_table(stage, condition, again):
 
 async def test_plans_that_the_leader_made_on_an_empty_table_do_not_walk_it_once_it_is_full(fresh_dsn):
     """The leader's connection lives for days and its statements are planned once: not by the look of an empty table."""
-    link = Leader(Place.at(fresh_dsn), retention=86400.0)._link
+    link = Leader(Place.at(fresh_dsn))._hands
     desk = Desk(fresh_dsn)
     stager, reaper = Stager(), Reaper(Contact())
     terms = {duty.name: desk.term(duty.name) for duty in (stager, reaper)}

@@ -9,7 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import jobs, leases, workers
+from tenure.store import control, jobs, leases, reports, workers
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
 from tests.store.desk import Desk, claim_query, everything
@@ -96,7 +96,18 @@ def statements(worker: str, holder: str) -> list[Query]:
         leases.condemn_expired(term, reap=True),
         leases.expire_jobs(term, limit=10, max_crashes=3, channel="tenure"),
         leases.keep_history(term, days_ahead=8, keep=86400.0),
-        leases.release(holder, [term]),
+        leases.check(term),
+        leases.beat(holder, []),
+        leases.lock(7),
+        leases.clean_history(term, limit=10, keep=86400.0),
+        control.merge_tallies(term, limit=10),
+        control.clean_counts(term, limit=10, keep=86400.0),
+        control.clean_dead(term, limit=10, keep=86400.0),
+        control.clean_keys(term, limit=10),
+        control.clean_traces(term, limit=10, keep=86400.0),
+        reports.declare_retentions({"work": 60.0}),
+        reports.probe(),
+        leases.release(holder, [term], channel="tenure"),
         Query("queues/notify", {"channel": "tenure", "payloads": '["x"]'}),
     ]
 

@@ -22,7 +22,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 default_pool_size = {size}
-max_client_conn = 200
+max_client_conn = {clients}
 server_lifetime = 30
 ignore_startup_parameters = extra_float_digits
 """
@@ -31,13 +31,13 @@ ignore_startup_parameters = extra_float_digits
 class Pooler:
     """Of an embedded server, whose user needs no password."""
 
-    def __init__(self, server_dsn: str, folder: Path, size: int = 5) -> None:
+    def __init__(self, server_dsn: str, folder: Path, size: int = 5, clients: int = 200) -> None:
         self._server = conninfo_to_dict(server_dsn)
         self._port = _free_port()
         self._settings = folder / "pgbouncer.ini"
         # With auth_type = any the server's user is the one that is named here.
         server = {name: self._server[name] for name in ("host", "port", "user")}
-        self._settings.write_text(SETTINGS.format(**server, listen_port=self._port, size=size), "utf-8")
+        self._settings.write_text(SETTINGS.format(**server, listen_port=self._port, size=size, clients=clients), "utf-8")
         folder.chmod(0o755)
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -26,7 +26,7 @@ NAMES = [drill.name for drill in DRILLS]
 def drills(names: tuple[str, ...], page: Path | None, as_json: bool) -> int:
     """Measure how fast work comes back, on an embedded PostgreSQL and with default settings.
 
-    Without a name: all of them, about eight minutes. Exit code 1: a goal was missed.
+    Without a name: all of them, about twelve minutes. Exit code 1: a goal was missed.
     """
     logging.getLogger("tenure").setLevel(logging.ERROR)
     stage = open_stage(silent=as_json)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import click
 
 from tenure.cli import output
@@ -27,6 +29,10 @@ LEADERS = (
     Column("TERM", right=True),
     Column("SINCE", right=True),
     Column("SEEN", right=True, spare=True),
+    Column("RAN", right=True),
+    Column("ROUNDS", right=True, spare=True),
+    Column("ITEMS", right=True, spare=True),
+    Column("ERRORS", right=True, spare=True),
     Column("PROCESS", flexible=True),
 )
 
@@ -60,7 +66,10 @@ def _worker(worker: WorkerStatus) -> tuple[object, ...]:
 @click.command()
 @asks
 async def leaders(ask: Asker) -> None:
-    """Who does the duties that the fleet does once: its stager, its reaper and so on."""
+    """Who does the duties that the fleet does once: its stager, its reaper and so on.
+
+    A holder is stuck when its heart beats, but the round it announced is half a minute overdue.
+    """
     found = await ask.client.leaders()
     if ask.as_json:
         output.emit({"leaders": found})
@@ -71,7 +80,9 @@ async def leaders(ask: Asker) -> None:
 
 
 def _leader(leader: LeaderStatus) -> tuple[object, ...]:
-    state = "holds" if leader.holds else "ran out"
+    about = leader.metadata
     times = output.ago(leader.acquired_at), output.ago(leader.heartbeat_at)
-    where = leader.metadata
-    return leader.duty, leader.holder, state, leader.term, *times, f"{where['host']}:{where['pid']}" if where else None
+    last_run = output.ago(datetime.fromisoformat(about["last_run"])) if "last_run" in about else "-"
+    record = about.get("runs", 0), about.get("items", 0), about.get("errors", 0)
+    where = f"{about['host']}:{about['pid']}" if "host" in about else None
+    return leader.duty, leader.holder, leader.state, leader.term, *times, last_run, *record, where

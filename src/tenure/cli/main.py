@@ -24,6 +24,7 @@ COMMANDS = {
     "workers": ("tenure.cli.fleet:workers", "Who runs jobs, and how many."),
     "leaders": ("tenure.cli.fleet:leaders", "Who does the duties that the fleet does once."),
     "stats": ("tenure.cli.stats:stats", "How many jobs there are, and what became of the others."),
+    "doctor": ("tenure.cli.doctor:doctor", "What slows or stops the work, or soon will."),
     "chaos": ("tenure.cli.chaos:chaos", "Prove it: strike everything, and check that no promise was broken."),
     "migrate": ("tenure.cli.schema:migrate", "Bring the database's schema to this version."),
     "sql": ("tenure.cli.schema:sql", "Print the schema, or roles and grants, as SQL."),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
-from tenure.client import endings, overview, replays
+from tenure.client import endings, overview, rates, replays
 from tenure.client.door import Door
 from tenure.client.explain import Explanation, explained
 from tenure.client.facts import Facts
@@ -16,13 +16,15 @@ from tenure.client.handle import Handle
 from tenure.client.overview import FinishedCount, LeaderStatus, QueueStatus, Stats, WorkerStatus
 from tenure.client.pages import LARGEST_PAGE, Page, check_limit, list_page
 from tenure.client.portal import twin
+from tenure.client.rates import Latency, MinuteCount
 from tenure.client.replays import KEEP
 from tenure.client.status import JobStatus
-from tenure.model.durations import Duration
+from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, JobNotFound
+from tenure.model.health import Probe
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
-from tenure.store import control, jobs
+from tenure.store import control, jobs, reports
 
 if TYPE_CHECKING:
     from tenure.client.report.life import Report
@@ -183,6 +185,25 @@ class Client:
         live = [overview.live_count(row) for row in await session.fetch_all(control.count_live())]
         return Stats(live, [FinishedCount(*row) for row in await session.fetch_all(control.count_finished())])
 
+    async def minutes(
+        self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None
+    ) -> builtins.list[MinuteCount]:
+        """What came in, started and ended, by the minute. Kept for a day."""
+        query = reports.minutes(to_seconds(last, what="last"), queue, kind)
+        return [MinuteCount(*row) for row in await self._door.session().fetch_all(query)]
+
+    async def latencies(
+        self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None
+    ) -> builtins.list[Latency]:
+        """How long jobs that finished had waited and ran, as percentiles, by queue and kind. Kept for 90 days."""
+        query = reports.latencies(to_seconds(last, what="last"), queue, kind)
+        return rates.latencies(await self._door.session().fetch_all(query))
+
+    async def probe(self) -> Probe:
+        """What slows a queue before anybody notices, as PostgreSQL sees it now."""
+        [row] = await self._door.session().fetch(reports.probe())
+        return Probe(*row)
+
     find_sync = twin(find)
     wait_sync = twin(wait)
     report_sync = twin(report)
@@ -200,6 +221,9 @@ class Client:
     workers_sync = twin(workers)
     leaders_sync = twin(leaders)
     stats_sync = twin(stats)
+    minutes_sync = twin(minutes)
+    latencies_sync = twin(latencies)
+    probe_sync = twin(probe)
 
 
 def _named(queue: str) -> str:

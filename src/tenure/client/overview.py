@@ -58,6 +58,12 @@ class LeaderStatus:
     metadata: dict[str, Any]
     holds: bool
     """The lease has not run out; if it has, the duty waits for another holder."""
+    stuck: bool
+    """Its heart beats, but it does nothing: the next round is long overdue."""
+
+    @property
+    def state(self) -> str:
+        return "stuck" if self.stuck else "holds" if self.holds else "ran out"
 
     @staticmethod
     def from_row(row: tuple[Any, ...]) -> LeaderStatus:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
+import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from uuid import uuid4
 
-from tenure.leader.duties import Cleaner, Contact, Duty, Reaper, Rollup, Stager
+from tenure.leader.duties.cleaner import Cleaner
+from tenure.leader.duties.doctor import Doctor
+from tenure.leader.duties.duty import Duty
+from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.rollup import Rollup
+from tenure.leader.duties.stager import Stager
+from tenure.leader.election import SHARED, SHARED_TTL, Election
+from tenure.leader.settings import LeaderSettings
+from tenure.leader.terms import Held, boottime
 from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, LeaderDeposed, LeaderElected
 from tenure.pacing import FOREVER, Beat, jittered
@@ -20,87 +28,216 @@ from tenure.store import leases
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.place import Place
+from tenure.store.wakeups import FREE
 
 log = logging.getLogger("tenure")
 
-LONGEST_CANDIDACY = 10.0
-SHORTEST_CANDIDACY = 0.5
+HEARTBEAT = 2.0
+ABSTINENCE = 3.0
+"""Seconds for which a holder that handed a duty over does not want it back."""
+
+STALLED = 60.0
+"""A round that takes longer costs its holder the duty: a heart that beats while the hands hang is no leader."""
 
 
 class Leader:
     """`start()` returns at once; `stop()` gives every duty back, so that another takes over without waiting."""
 
     def __init__(
-        self, place: Place, *, retention: float, duties: Sequence[Duty] | None = None, events: Events | None = None
+        self,
+        place: Place,
+        settings: LeaderSettings | None = None,
+        *,
+        holder: str | None = None,
+        duties: Sequence[Duty] | None = None,
+        events: Events | None = None,
+        deaf: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`holder` is the supervisor's id: by it a leader knows whether there is somebody to hand over to. `deaf` tells whether
+        this process does not hear what others tell by NOTIFY."""
+        self._settings = settings or LeaderSettings()
         self._events = events or Events()
-        self.holder = str(uuid4())
-        self._whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
-        self._link = Link(place, "leader", hot=True)
+        self.holder = holder or str(uuid4())
+        self._channel = place.channel
+        whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
+        self._election = Election(place, self.holder, self._settings.strategy, whereabouts)
+        # Two: a round that takes long must not hold up the heartbeat.
+        self._link, self._hands = Link(place, "leader", hot=True), Link(place, "duties", hot=True)
         self.contact = Contact()
-        self._duties = {duty.name: duty for duty in duties or (Stager(), Reaper(self.contact), Cleaner(retention), Rollup())}
-        self._terms: dict[str, Term] = {}
+        self._deaf = deaf
+        self._duties = {duty.name: duty for duty in duties or self._usual_duties()}
+        self._held: dict[str, Held] = {}
+        self._stand_at = 0.0
+        self._abstains: dict[str, float] = {}
         self._candidacy = Beat("election", self._stand)
+        self._heart = Beat("leader", self._beat)
         self._beats = {name: Beat(name, partial(self._do, duty)) for name, duty in self._duties.items()}
         self._tasks: list[asyncio.Task[None]] = []
 
+    def _usual_duties(self) -> tuple[Duty, ...]:
+        cleaner = Cleaner(self._settings.retention, self._settings.dead_letter_retention)
+        return Stager(), Reaper(self.contact), cleaner, Rollup(), Doctor(self._deaf)
+
     @property
     def duties_held(self) -> list[str]:
-        return sorted(self._terms)
+        return sorted(name for name, held in self._held.items() if held.left > 0)
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(beat.run()) for beat in (self._candidacy, *self._beats.values())]
+        self._stand_at = 0.0
+        beats = (self._candidacy, self._heart, *self._beats.values())
+        self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
 
     def hear(self, word: str) -> None:
-        if word in ("", "due"):
-            self._wake("stager")
+        if word in ("", FREE):
+            self._stand_in(random.uniform(0.0, 0.3))  # noqa: S311
+        for name, duty in self._duties.items():
+            if word == "" or word in duty.hears:
+                self._beats[name].wake()
+
+    def hint(self, free_in: float | None) -> None:
+        """The renewal of our workers told when the first duty may become free: until then we need not ask."""
+        if free_in is not None:
+            self._stand_in(max(0.0, free_in) + random.uniform(0.1, 1.0))  # noqa: S311
 
     async def stop(self) -> None:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._terms:
+        ours = [held.term for held in self._held.values() if held.term.holder == self.holder]
+        if ours:
             with suppress(StoreUnavailable):
-                await self._link.fetch(leases.release(self.holder, self._terms.values()))
-            self._terms.clear()
+                await self._link.fetch(leases.release(self.holder, ours, channel=self._channel))
+        self._held.clear()
+        await self._hands.close()
         await self._link.close()
 
+    # Being elected
+
+    def _stand_in(self, seconds: float) -> None:
+        self._stand_at = boottime() + seconds
+        self._candidacy.wake()
+
     async def _stand(self) -> float:
-        missing = [(name, duty.ttl) for name, duty in self._duties.items() if name not in self._terms]
-        if not missing:
-            return FOREVER
+        wanted = list(self._wanted())
+        if not wanted:
+            return self._abstinence_left()
+        wait = self._stand_at - boottime()
+        if wait > 0:
+            return wait
+        asked_at = boottime()
         try:
-            [(won, next_free)] = await self._link.fetch(leases.acquire(self.holder, missing, self._whereabouts))
+            won = await self._election.stand(self._link, wanted)
         except StoreUnavailable:
             self.contact.broke()
             raise
         self.contact.touch()
-        for name, term in json.loads(won).items():
-            self._terms[name] = Term(name, self.holder, term, self._duties[name].ttl)
-            log.info("leading %s, term %d", name, term)
-            self._events.emit(LeaderElected(duty=name, term=term))
-            self._wake(name)
-        # The others' leases tell when it is worth asking again; a holder that leaves in order is missed for that long at most.
-        return jittered(min(LONGEST_CANDIDACY, max(SHORTEST_CANDIDACY, next_free or LONGEST_CANDIDACY)))
+        for term in won.terms:
+            self._take(term, asked_at)
+        if not self._held:
+            await self._link.close()  # a candidate needs no connection until it asks again
+        rest = min(won.ask_again_in, SHARED_TTL / 4)
+        self._stand_at = boottime() + rest
+        return rest
+
+    def _wanted(self) -> Iterable[Duty]:
+        now = boottime()
+        for name, duty in self._duties.items():
+            held = self._held.get(name)
+            if held is None:
+                if self._abstains.get(name, 0.0) <= now:
+                    yield duty
+            elif held.term.holder == SHARED:
+                yield duty  # renewed by asking again
+
+    def _abstinence_left(self) -> float:
+        ends = [until - boottime() for name, until in self._abstains.items() if name not in self._held]
+        return min((left for left in ends if left > 0), default=FOREVER)
+
+    def _take(self, term: Term, asked_at: float) -> None:
+        held = self._held.get(term.duty)
+        if held is not None and held.term == term:
+            return held.renewed(asked_at - term.ttl / 2)  # as it was found it may be half over
+        self._held[term.duty] = Held(term, asked_at)
+        log.info("leading %s, term %d", term.duty, term.term)
+        self._events.emit(LeaderElected(duty=term.duty, term=term.term))
+        self._heart.wake()
+        self._beats[term.duty].wake()
+        return None
+
+    def _lose(self, held: Held, why: str) -> None:
+        if self._held.get(held.term.duty) is not held:
+            return
+        del self._held[held.term.duty]
+        log.warning("no longer leading %s, term %d: %s", held.term.duty, held.term.term, why)
+        self._events.emit(LeaderDeposed(duty=held.term.duty, term=held.term.term))
+        self._stand_in(random.uniform(0.1, 1.0))  # noqa: S311
+
+    # Keeping what was won
+
+    async def _beat(self) -> float:
+        ours = [held for held in self._held.values() if held.term.holder == self.holder]
+        if not ours:
+            return FOREVER
+        for held in ours:
+            if held.round_age > STALLED:
+                self._lose(held, f"its round has taken {held.round_age:.0f} s")
+        beating = [held for held in ours if self._held.get(held.term.duty) is held]
+        asked_at = boottime()
+        if not await self._election.may_lead(self._link):
+            renewed: set[str] = set()
+        else:
+            rows = await self._link.fetch(leases.beat(self.holder, [held.news() for held in beating]))
+            renewed = {name for (name,) in rows}
+        for held in beating:
+            if held.term.duty in renewed:
+                held.renewed(asked_at)
+            else:
+                self._lose(held, "another may have it")
+        await self._rotate()
+        return jittered(HEARTBEAT)
+
+    async def _rotate(self) -> None:
+        """Hands over what was held for long and is not being done just now, if there is somebody else."""
+        if not self._settings.rotate:
+            return
+        old = {
+            name: held
+            for name, held in self._held.items()
+            if held.term.holder == self.holder and not held.round_age and boottime() - held.since > self._settings.rotate
+        }
+        if not old:
+            return
+        query = leases.release(self.holder, [held.term for held in old.values()], channel=self._channel, handing_over=True)
+        for name, *_ in await self._link.fetch(query):
+            del self._held[name]
+            self._abstains[name] = boottime() + ABSTINENCE
+            log.info("handed over %s, term %d", name, old[name].term.term)
+            self._events.emit(LeaderDeposed(duty=name, term=old[name].term.term))
+        for held in old.values():
+            held.since = boottime()  # nobody else is there: asked again after the next span
+        self._stand_in(ABSTINENCE)
+
+    # Doing it
 
     async def _do(self, duty: Duty) -> float:
-        term = self._terms.get(duty.name)
-        if term is None:
+        held = self._held.get(duty.name)
+        if held is None:
+            return FOREVER
+        if held.left <= 0:
+            self._lose(held, "it could not be renewed in time")
             return FOREVER
         try:
-            report = await duty.run_once(self._link, term)
+            async with held.round():
+                report = await duty.run_once(self._hands, held.term)
         except StoreUnavailable:
             self.contact.broke()
             raise
-        if not report.holds:
-            log.warning("no longer leading %s, term %d", duty.name, term.term)
-            self._events.emit(LeaderDeposed(duty=duty.name, term=term.term))
-            self._terms.pop(duty.name, None)
-            self._candidacy.wake()
+        except TimeoutError:
+            self._lose(held, "its time ran out during a round")
             return FOREVER
+        if not report.holds:
+            self._lose(held, "its term is over")
+            return FOREVER
+        held.did(report)
         return report.rest
-
-    def _wake(self, duty: str) -> None:
-        if duty in self._beats:
-            self._beats[duty].wake()

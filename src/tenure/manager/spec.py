@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tenure.inprocess import engine_settings, scope_of
+from tenure.inprocess import engine_settings, retentions_of, scope_of
 from tenure.model.kinds import Registry
 from tenure.settings import Settings
 from tenure.store.place import Place
@@ -51,7 +51,9 @@ class Hello:
     lease: float
     grace: float
     stall_limit: float
-    retention: float
+    leader: dict[str, Any]
+    """LeaderSettings."""
+    retentions: dict[str, float | None]
 
     @property
     def place(self) -> Place:
@@ -73,7 +75,8 @@ class Hello:
             lease=settings.workers.lease_timeout_seconds,
             grace=settings.workers.grace_seconds,
             stall_limit=settings.workers.stall_limit_seconds,
-            retention=settings.retention_seconds,
+            leader=asdict(settings.leader),
+            retentions=retentions_of(kinds),
         )
 
     def to_message(self) -> dict[str, Any]:

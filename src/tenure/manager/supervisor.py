@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
-from tenure.leader.duties import give_back
+from tenure.leader.duties.reaper import give_back
 from tenure.leader.leader import Leader
+from tenure.leader.settings import LeaderSettings
 from tenure.manager.orphans import reap_orphans
 from tenure.manager.process import ChildProcess
 from tenure.manager.spec import ChildSpec, Hello
@@ -25,7 +26,7 @@ from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
 from tenure.model.events import WorkerDied
 from tenure.model.ids import uuid7
 from tenure.pacing import Beat, backoff, jittered
-from tenure.store import workers
+from tenure.store import reports, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
@@ -53,6 +54,7 @@ class Supervisor:
         self._children: set[ChildProcess] = set()
         self._events = Telling(self._children)
         self._hello: Hello | None = None
+        self._declared: dict[str, float | None] | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._served = False
@@ -148,6 +150,7 @@ class Supervisor:
             capabilities=hello.capabilities,
             concurrency=hello.concurrency,
         )
+        await self._insist(lambda: self._declare(hello))
         await self._insist(lambda: self._link.fetch(workers.register(registration, hello.lease)))
         child.welcome()
         self._events.catch_up()
@@ -156,6 +159,12 @@ class Supervisor:
             child.stop(0.0)
         elif child.spec.jobs != "suspects":
             self._ready(hello)
+
+    async def _declare(self, hello: Hello) -> None:
+        """What the code says that the whole fleet must know. Told again when another version of it is loaded."""
+        if hello.retentions != self._declared:
+            await self._link.fetch(reports.declare_retentions(hello.retentions))
+            self._declared = hello.retentions
 
     async def _bury(self, child: ChildProcess) -> None:
         """The process is gone for certain, so its jobs can come back now instead of when its lease runs out."""
@@ -210,7 +219,13 @@ class Supervisor:
             place = hello.place
             await self._insist(lambda: check_schema(place))
             self._link = Link(place, "lease", hot=True)
-            self._leader = Leader(place, retention=hello.retention, events=self._events)
+            self._leader = Leader(
+                place,
+                LeaderSettings(**hello.leader),
+                holder=self.id,
+                events=self._events,
+                deaf=lambda: self._wakeups.deaf,
+            )
             self._wakeups = Wakeups(place, self._leader.hear)
             self._renewal = Beat("lease", self._renew)
             self._hello = hello
@@ -233,8 +248,9 @@ class Supervisor:
         assert self._hello is not None
         serving = {child.worker_id: child for child in self._children if child.serving}
         query = workers.renew(serving, self._hello.queues, self._hello.lease)
-        [(renewed, suspects)] = await self._link.fetch(query)
+        [(renewed, suspects, free_in)] = await self._link.fetch(query)
         self._leader.contact.touch()
+        self._leader.hint(free_in)
         for worker_id in serving.keys() - set(renewed):
             log.warning("worker %s lost its lease; its runs are aborted", worker_id)
             serving[worker_id].lose("taken_by_another_worker")

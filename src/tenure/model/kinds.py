@@ -39,6 +39,8 @@ class Kind:
     """The idempotency key of a call, from its arguments by name."""
     key_for: KeyScope = 86400.0
     atomic: bool = False
+    retention: timedelta | None = None
+    """For how long its finished jobs are kept; None: as all others."""
     """The handler runs inside `ctx.transaction()`."""
     middleware: tuple[Middleware, ...] = ()
 

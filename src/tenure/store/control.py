@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from tenure.store.leases import Term
+from tenure.store.leases import Term, guard
 from tenure.store.query import Query, array_literal
 
 # Deciding
@@ -88,23 +88,29 @@ def explain(job_id: UUID) -> Query:
 
 def merge_tallies(term: Term, *, limit: int) -> Query:
     """Gives (holds, merged)."""
-    return Query("control/merge_tallies", {**_guard(term), "limit": limit})
+    return Query("control/merge_tallies", {**guard(term), "limit": limit})
 
 
 def clean_keys(term: Term, *, limit: int, after: tuple[str, str] | None = None) -> Query:
     """Gives (holds, expired, freed, next kind, next key); give the last two as `after` the next time."""
     kind, key = after or ("", "")
-    return Query("control/clean_keys", {**_guard(term), "limit": limit, "after_kind": kind, "after_key": key})
+    return Query("control/clean_keys", {**guard(term), "limit": limit, "after_kind": kind, "after_key": key})
 
 
 def clean_traces(term: Term, *, limit: int, keep: float) -> Query:
     """Gives (holds, progress, logs, incidents). `keep` is in seconds."""
-    return Query("control/clean_traces", {**_guard(term), "limit": limit, "keep": keep})
+    return Query("control/clean_traces", {**guard(term), "limit": limit, "keep": keep})
+
+
+def clean_dead(term: Term, *, limit: int, keep: float) -> Query:
+    """Gives (holds, removed). `keep` is in seconds."""
+    return Query("control/clean_dead", {**guard(term), "limit": limit, "keep": keep})
 
 
 def clean_counts(term: Term, *, limit: int, keep: float) -> Query:
-    """Gives (holds, watches, counters). `keep` is in seconds, no less than history is kept: a queue's kinds are found here."""
-    return Query("control/clean_counts", {**_guard(term), "limit": limit, "keep": keep})
+    """Gives (holds, watches, counters, minutes, latencies). `keep` is in seconds, no less than history is kept: a queue's
+    kinds are found here."""
+    return Query("control/clean_counts", {**guard(term), "limit": limit, "keep": keep})
 
 
 def _guard(term: Term) -> dict[str, object]:

@@ -14,6 +14,9 @@ from tenure.store.place import Place
 DUE = "due"
 """The word that a job was scheduled: the stager looks when the next one is due."""
 
+FREE = "free"
+"""The word that a duty was given back: candidates need not wait for its lease to run out."""
+
 
 def jobs_in(queue: str) -> str:
     """The word that a queue has new work."""

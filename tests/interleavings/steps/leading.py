@@ -121,7 +121,7 @@ def release(term: Term) -> Step:
 
     return Step(
         f"{term} leaves",
-        leases.release(uid(term.holder), [term.value]),
+        leases.release(uid(term.holder), [term.value], channel=CHANNEL),
         lambda reply: counted(reply, "released"),
         lambda world: [Change("released", then)] if term.holds(world) else [],
         locks=rows(LEASE),
@@ -130,8 +130,8 @@ def release(term: Term) -> Step:
 
 
 def _led(term: Term, work: Callable[[World], list[Change]]) -> Callable[[World], list[Change]]:
-    """The term is renewed by the statement that does the work; without it nothing is done."""
-    return lambda world: [Change("term renewed", term.renew), *work(world)] if term.holds(world) else []
+    """Without the term nothing is done."""
+    return lambda world: [Change("term holds", lambda same: same), *work(world)] if term.holds(world) else []
 
 
 def _duty(label: str, query: Query, word: str, changes: Callable[[World], list[Change]], *locks: str, column: int = 1) -> Step:
@@ -139,6 +139,6 @@ def _duty(label: str, query: Query, word: str, changes: Callable[[World], list[C
 
     def read(reply: Reply) -> Words:
         row = reply.rows[0]
-        return times("1" if row[0] == "t" else "0", "term renewed") + times(row[column], word)
+        return times("1" if row[0] == "t" else "0", "term holds") + times(row[column], word)
 
     return Step(label, query, read, changes, locks=rows(LEASE, *locks), waits=rows(LEASE))

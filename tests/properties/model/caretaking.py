@@ -81,13 +81,17 @@ class Caretaking(Moving):
     # Leases of duties
 
     def acquire(self, holder: str, duties: Iterable[tuple[str, float]]) -> dict[str, int]:
-        """Gives the duties won, with their terms."""
+        """Gives the duties that are the holder's now, with their terms."""
         won = {}
         for name, ttl in duties:
             old = self.books.leases.get(name)
             if old is None or old.expires_at <= self.now:
                 won[name] = 1 if old is None else old.term + 1
                 self.books.leases[name] = Lease(name, holder, won[name], self.now, self.now, self.now + ttl)
+            elif old.holder == holder:
+                won[name] = old.term
+                if old.expires_at < self.now + ttl / 2:
+                    old.heartbeat_at, old.expires_at = self.now, self.now + ttl
         return won
 
     def release(self, holder: str, terms: Iterable[Term]) -> None:
@@ -99,13 +103,13 @@ class Caretaking(Moving):
         lease = self.books.leases.get(term.duty)
         return lease is not None and (lease.holder, lease.term) == (term.holder, term.term) and lease.expires_at > self.now
 
-    def go_on(self, term: Term) -> bool:
-        """Whatever a leader writes renews its lease."""
-        if not self.leads(term):
-            return False
-        lease = self.books.leases[term.duty]
-        lease.heartbeat_at, lease.expires_at = self.now, self.now + term.ttl
-        return True
+    def beat(self, holder: str, terms: Iterable[Term]) -> list[str]:
+        """Gives the duties renewed."""
+        renewed = [term for term in terms if self.leads(replace(term, holder=holder))]
+        for term in renewed:
+            lease = self.books.leases[term.duty]
+            lease.heartbeat_at, lease.expires_at = self.now, self.now + term.ttl
+        return sorted(term.duty for term in renewed)
 
     # Duties
 
@@ -120,7 +124,7 @@ class Caretaking(Moving):
 
     def promote(self, term: Term, limit: int) -> tuple[bool, int, int]:
         """Gives whether the term holds, how many were promoted, and of how many queues."""
-        if not self.go_on(term):
+        if not self.leads(term):
             return False, 0, 0
         due = self.due()[:limit]
         for job in due:
@@ -130,7 +134,7 @@ class Caretaking(Moving):
 
     def condemn_expired(self, term: Term, *, reap: bool) -> tuple[bool, int]:
         """Gives whether the term holds, and how many were condemned."""
-        if not self.go_on(term):
+        if not self.leads(term):
             return False, 0
         late = self.late_workers() if reap else []
         for worker in late:
@@ -153,7 +157,7 @@ class Caretaking(Moving):
 
     def clean_keys(self, term: Term) -> tuple[bool, int, int]:
         """Gives whether the term holds, and how many keys went whose window was over, and whose job is not live any more."""
-        if not self.go_on(term):
+        if not self.leads(term):
             return False, 0, 0
         idle = [key for key in self.books.keys.values() if key.job_id not in self.books.live]
         over = [key for key in idle if key.expires_at is not None and key.expires_at <= self.now]

@@ -174,6 +174,7 @@ class StoreMachine(RuleBasedStateMachine):
             """select t.queue, t.kind, t.what, sum(t.jobs)::integer
                  from (select queue, kind, what, jobs from tenure.tallies
                        union all select queue, kind, what, jobs from tenure.counters) t
+                where t.what not in ('enqueued', 'started')
                 group by t.queue, t.kind, t.what"""
         )
         self.agree({row[:3]: row[3] for row in counted}, self.model.books.settled, "tallies")

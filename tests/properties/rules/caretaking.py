@@ -130,13 +130,13 @@ class LeaderRules(DeathRules):
     def release(self, pick: int, duty: str, holder: int) -> None:
         """Its own terms only, and not one that is over."""
         term = self.some_term(pick, duty)
-        self.run(leases.release(self.holders[holder], [term]))
+        self.run(leases.release(self.holders[holder], [term], channel=CHANNEL))
         self.model.release(self.holders[holder], [term])
 
     @move(3, duty=DUTY, holder=HOLDER)
     def hand_over(self, duty: str, holder: int) -> None:
         term = self.term(duty)
-        self.run(leases.release(term.holder, [term]))
+        self.run(leases.release(term.holder, [term], channel=CHANNEL))
         self.model.release(term.holder, [term])
         self.stand_for(self.holders[holder], [duty])
 
@@ -166,7 +166,7 @@ class LeaderRules(DeathRules):
         """The sums stay the same."""
         term = self.some_term(pick, "cleaner")
         [(holds, _)] = self.run(control.merge_tallies(term, limit=3))
-        self.agree(holds, self.model.go_on(term), "the term holds")
+        self.agree(holds, self.model.leads(term), "the term holds")
 
     def some_term(self, pick: int, duty: str) -> Term:
         """The last one won; or an older one, or one that nobody was given, mostly while another one holds."""

@@ -130,7 +130,7 @@ async def by_link(dsn: str, query: Query) -> list[tuple[Any, ...]]:
 
 def test_a_statement_without_rows_gives_none(caller):
     with caller.transaction():
-        assert caller.fetch(Query("leases/release_leases", {"held": "[]", "holder": None})) == []
+        assert caller.fetch(Query("history/declare_retentions", {"kinds": "[]"})) == []
 
 
 def test_values_of_every_type_can_be_passed(caller, sql):

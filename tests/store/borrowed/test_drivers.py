@@ -26,7 +26,7 @@ from tests.store.borrowed.test_conformance import UndoError, enqueue, insert, le
 from tests.store.test_statements import FILES, name_of
 
 EVER = "00000000-0000-0000-0000-000000000000"
-ROWLESS = Query("leases/release_leases", {"held": "[]", "holder": None})
+ROWLESS = Query("history/declare_retentions", {"kinds": "[]"})
 
 
 class Base(DeclarativeBase):

@@ -60,6 +60,10 @@ class Ground:
         with psycopg.connect(self.server.dsn, autocommit=True) as connection:
             return connection.execute(statement).fetchall()
 
+    def tell(self, statement: str) -> None:
+        with psycopg.connect(self.server.dsn, autocommit=True) as connection:
+            connection.execute(statement)
+
     def runs(self) -> list[Run]:
         return list(Ledger(self.folder).runs())
 

@@ -29,7 +29,7 @@ async def killed_processes(tell: Callable[[str], None]) -> Figure:
         await until(lambda: laid.ready() == CREW, within=START)
         waits: list[float] = []
         for kill in range(PROCESSES):
-            waits += await _strike(laid, worker, whole=False)
+            waits += await _strike(laid, [worker], whole=False)
             await until(lambda: laid.ready() == CREW, within=START)
             if kill % 10 == 9:
                 tell(f"{kill + 1} processes killed: p99 {percentile(waits, 0.99):.2f} s")
@@ -43,26 +43,29 @@ async def killed_machines(tell: Callable[[str], None]) -> Figure:
         waits: list[float] = []
         for kill in range(MACHINES):
             await asyncio.sleep(10)  # whoever leads must have been in contact for so long
-            waits += await _strike(laid, fleet[kill % 2], whole=True)
-            fleet[kill % 2].start()
+            waits += await _strike(laid, fleet, whole=True)
+            for worker in fleet:
+                if not worker.alive:
+                    worker.start()
             await until(lambda: laid.ready() == 2, within=START)
             tell(f"{kill + 1} workers killed: p99 {percentile(waits, 0.99):.1f} s")
     return _figure("killed_machines", waits, MACHINES, ELSEWHERE)
 
 
-async def _strike(laid: Ground, worker: Worker, *, whole: bool) -> list[float]:
+async def _strike(laid: Ground, fleet: list[Worker], *, whole: bool) -> list[float]:
     """Jobs on all processes, one of which dies. Gives the waits of those that ran there."""
     handles = await work.app.enqueue_many([work.brief.call(number, LONG) for number in range(JOBS)])
     ids = {str(handle.id) for handle in handles}
     await until(lambda: len({run.job for run in laid.runs() if run.job in ids}) == JOBS, within=START)
-    ours = [run for run in laid.runs() if run.job in ids and run.pid in worker.children()]
-    victim = min((run.pid for run in ours), default=0)
-    struck = {run.job: run.fence for run in ours if run.pid == victim}
+    running = [run for run in laid.runs() if run.job in ids]
+    victim = min(run.pid for run in running)
+    worker = next(worker for worker in fleet if victim in worker.children())
+    struck = {run.job: run.fence for run in running if run.pid == victim}
     killed = time.time()
     if whole:
         worker.kill_all()
     else:
-        os.kill(victim or worker.children()[0], signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)
 
     def back() -> dict[str, float]:
         return {run.job: run.at for run in laid.runs() if run.fence > struck.get(run.job, run.fence) and run.what == "started"}

@@ -1,18 +1,17 @@
 -- clean_keys: removes keys whose window is over and keys for live jobs, as far as their job is not live any more. A duty's
--- write: holder and term are checked, and renewed, by the statement itself.
+-- write: holder and term are checked by the statement itself.
 -- Windows are found by their end, at most :limit of them. Keys for live jobs have no such index: of all keys, :limit are looked
 -- at, from (:after_kind, :after_key) on. They stand in nobody's way meanwhile: whoever wants such a key takes it over.
 -- Removed by place, as it was seen: a key that was taken over in this moment is another version of the row, and stays.
 -- Returns whether the term holds, how many were removed of each, and where to go on; nowhere when the end was reached.
-with renewed as materialized (
-    update tenure.leases l
-       set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => :ttl::float8)
+with leader as materialized (
+    select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-    returning l.term),
+       for share),
 over as materialized (
     select k.ctid as place
       from tenure.keys k
-     where k.expires_at <= now() and exists (select from renewed)
+     where k.expires_at <= now() and exists (select from leader)
        and (select j.id from tenure.jobs j where j.id = k.job_id limit 1) is null
      order by k.expires_at
      limit :limit::integer
@@ -20,7 +19,7 @@ over as materialized (
 seen as materialized (
     select k.kind, k.key
       from tenure.keys k
-     where (k.kind, k.key) > (:after_kind::text, :after_key::text) and exists (select from renewed)
+     where (k.kind, k.key) > (:after_kind::text, :after_key::text) and exists (select from leader)
      order by k.kind, k.key
      limit :limit::integer),
 idle as materialized (
@@ -39,6 +38,6 @@ freed as (
     delete from tenure.keys k where k.ctid = any (array(select i.place from idle i)) returning k.key),
 last as (
     select s.kind, s.key from seen s order by s.kind desc, s.key desc limit 1)
-select exists (select from renewed), (select count(*) from expired), (select count(*) from freed),
+select exists (select from leader), (select count(*) from expired), (select count(*) from freed),
        (select l.kind from last l where (select count(*) from seen) = :limit::integer),
        (select l.key from last l where (select count(*) from seen) = :limit::integer)

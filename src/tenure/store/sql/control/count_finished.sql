@@ -5,4 +5,5 @@ select c.queue, c.kind, c.what, sum(c.jobs)::bigint,
   from (select c.queue, c.kind, c.what, c.jobs, c.waited, c.ran from tenure.counters c
         union all
         select t.queue, t.kind, t.what, t.jobs, t.waited, t.ran from tenure.tallies t) c
+ where c.what not in ('enqueued', 'started')
  group by c.queue, c.kind, c.what

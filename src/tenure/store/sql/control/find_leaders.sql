@@ -1,4 +1,8 @@
--- find_leaders: who does which duty, under which term, and whether its lease still holds.
-select l.name, l.holder, l.term, l.acquired_at, l.heartbeat_at, l.expires_at, l.metadata::text, l.expires_at > clock_timestamp()
+-- find_leaders: who does which duty, under which term, whether its lease still holds, and whether it is stuck: its heart beats, but
+-- the round it announced is half a minute overdue.
+select l.name, l.holder, l.term, l.acquired_at, l.heartbeat_at, l.expires_at, l.metadata::text, l.expires_at > clock_timestamp(),
+       l.expires_at > clock_timestamp()
+       and greatest((l.metadata ->> 'next_run')::timestamptz, l.acquired_at) < clock_timestamp() - interval '30 s'
+       and l.holder <> '00000000-0000-0000-0000-000000000000'
   from tenure.leases l
  order by l.name

@@ -40,7 +40,10 @@ claimed as (
       from picked p
      where j.ctid = p.place
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
-              j.timeout, j.auth::text as auth, j.meta::text as meta)
+              j.timeout, j.auth::text as auth, j.meta::text as meta),
+tallied as (
+    insert into tenure.tallies (queue, kind, what, jobs)
+    select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind)
 select s.signals, c.*
   from (select json_build_object(
                'holds', exists (select from holder),

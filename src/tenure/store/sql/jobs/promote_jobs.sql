@@ -1,15 +1,14 @@
 -- promote_jobs: scheduled, retry -> pending for jobs that are due, in the order of their time. A duty's write: holder and
--- term are checked, and renewed, by the statement itself.
+-- term are checked by the statement itself.
 -- Returns whether the term holds, how many were promoted, and in how many seconds the next one is due.
-with renewed as materialized (
-    update tenure.leases l
-       set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => :ttl::float8)
+with leader as materialized (
+    select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-    returning l.term),
+       for share),
 due as materialized (
     select j.ctid as place, j.id, j.run_at
       from tenure.jobs j
-     where j.state in ('scheduled', 'retry') and j.run_at <= coalesce(:now::timestamptz, now()) and exists (select from renewed)
+     where j.state in ('scheduled', 'retry') and j.run_at <= coalesce(:now::timestamptz, now()) and exists (select from leader)
      order by j.run_at
      limit :limit::integer
        for no key update skip locked),
@@ -21,7 +20,7 @@ promoted as (
       from placed p
      where j.ctid = p.place
     returning j.queue)
-select exists (select from renewed),
+select exists (select from leader),
        (select count(*) from promoted),
        (select count(pg_notify(:channel, 'jobs ' || p.queue)) from (select distinct queue from promoted) p),
        (select extract(epoch from j.run_at - coalesce(:now::timestamptz, now()))::float8

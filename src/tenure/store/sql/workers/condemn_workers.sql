@@ -1,16 +1,15 @@
 -- condemn_workers: workers whose lease ran out lose the right to claim and renew. A duty's write: holder and term are
--- checked, and renewed, by the statement itself. Their jobs are returned by a later statement, which then sees every claim.
+-- checked by the statement itself. Their jobs are returned by a later statement, which then sees every claim.
 -- Returns whether the term holds, how many were condemned, whether condemned ones wait, in how many seconds the next lease ends, of a worker or a job, and whether a job's own has ended.
-with renewed as materialized (
-    update tenure.leases l
-       set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => :ttl::float8)
+with leader as materialized (
+    select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-    returning l.term),
+       for share),
 expired as materialized (
     select w.id
       from tenure.workers w
      where w.died_at is null and w.expires_at <= coalesce(:now::timestamptz, clock_timestamp())
-       and exists (select from renewed) and :reap::boolean
+       and exists (select from leader) and :reap::boolean
        for no key update skip locked),
 condemned as (
     update tenure.workers w
@@ -18,7 +17,7 @@ condemned as (
       from expired e
      where w.id = e.id
     returning w.id)
-select exists (select from renewed),
+select exists (select from leader),
        (select count(*) from condemned),
        exists (select from tenure.workers w where w.died_at is not null) or exists (select from condemned),
        extract(epoch from least(

@@ -1,0 +1,56 @@
+"""What came in, started and ended by the minute, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class MinuteCount:
+    minute: datetime
+    queue: str
+    kind: str
+    what: str
+    """enqueued, started; completed, failed, canceled; retry and dead_letter, for attempts that ended so."""
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long the finished jobs of a kind waited, or ran. Percentiles are in seconds, and right to within a fifth."""
+
+    queue: str
+    kind: str
+    measure: str
+    """`waited`: from enqueue to the start of the last run. `ran`: from there to the end."""
+    jobs: int
+    p50: float
+    p95: float
+    p99: float
+
+
+def latencies(rows: Iterable[tuple[Any, ...]]) -> list[Latency]:
+    """`rows` has queue, kind, measure, bucket and jobs, in this order."""
+    histograms: dict[tuple[str, str, str], dict[int, int]] = {}
+    for queue, kind, measure, bucket, jobs in rows:
+        histograms.setdefault((queue, kind, measure), {})[bucket] = jobs
+    return [_latency(queue, kind, measure, found) for (queue, kind, measure), found in histograms.items()]
+
+
+def _latency(queue: str, kind: str, measure: str, histogram: dict[int, int]) -> Latency:
+    at = {share: percentile(histogram, share) for share in (0.5, 0.95, 0.99)}
+    jobs = sum(histogram.values())
+    return Latency(queue=queue, kind=kind, measure=measure, jobs=jobs, p50=at[0.5], p95=at[0.95], p99=at[0.99])
+
+
+def percentile(histogram: dict[int, int], share: float) -> float:
+    """In seconds: the middle of the bucket in which so large a share of the jobs is reached."""
+    left = share * sum(histogram.values())
+    for bucket in sorted(histogram):
+        left -= histogram[bucket]
+        if left <= 0:
+            return float(2 ** (bucket / 2 - 0.25)) / 1000
+    return 0.0

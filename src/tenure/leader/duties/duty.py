@@ -1,0 +1,37 @@
+"""What all duties have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tenure.store.leases import Term
+from tenure.store.link import Link
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a round came to. Without the term nothing was written."""
+
+    holds: bool
+    touched: int = 0
+    rest: float = 0.0
+    findings: list[str] = field(default_factory=list)
+    """What people should know of."""
+
+
+class Duty(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def hears(self) -> Collection[str]:
+        """The words at which it looks at once."""
+        ...
+
+    @property
+    def divisible(self) -> bool:
+        """Goes by batches of locked rows, so that many may do it at once."""
+        ...
+
+    async def run_once(self, link: Link, term: Term) -> Report: ...

@@ -1,0 +1,85 @@
+"""How it is settled who does the duties.
+
+`lease`: whoever finds a duty free takes its row, and keeps it as long as its heart beats.
+`shared`: everybody does the duties that go by batches of locked rows; the others as by `lease`. For development, and for
+fleets so large that one process could not keep up.
+`advisory`: the holder of one session lock does all. The server frees it the moment the session ends.
+
+In all of them the row in `leases` has the last word: every write of a duty checks its term there.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from tenure.leader.duties.duty import Duty
+from tenure.leader.settings import STRATEGIES, Strategy
+from tenure.model.errors import ConfigError
+from tenure.store import leases
+from tenure.store.leases import Term
+from tenure.store.link import Link
+from tenure.store.place import Place
+
+TTL = 10.0
+SHARED_TTL = 60.0
+SHARED = str(UUID(int=0))
+"""The holder that all share."""
+
+LONGEST_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Won:
+    terms: list[Term]
+    ask_again_in: float
+    """Seconds."""
+
+
+class Election:
+    def __init__(self, place: Place, holder: str, strategy: Strategy, whereabouts: Mapping[str, object]) -> None:
+        if strategy not in STRATEGIES:
+            raise ConfigError(f"leader.strategy is {strategy!r}: use one of {', '.join(STRATEGIES)}")
+        if strategy == "advisory" and place.pooled:
+            raise ConfigError(
+                "leader.strategy 'advisory' needs a session of its own, and behind a transaction pooler there is none: "
+                "use 'lease', or give a dsn that goes to PostgreSQL directly"
+            )
+        self._holder = holder
+        self._strategy = strategy
+        self._whereabouts = {**whereabouts, "strategy": strategy}
+        self._key = zlib.crc32(place.schema.encode()) | 0x7E9 << 32
+
+    def is_shared(self, duty: Duty) -> bool:
+        return self._strategy == "shared" and duty.divisible
+
+    async def stand(self, link: Link, duties: Iterable[Duty]) -> Won:
+        """Asks once for all of these."""
+        alone = [duty for duty in duties if not self.is_shared(duty)]
+        together = [duty for duty in duties if self.is_shared(duty)]
+        if not await self.may_lead(link):
+            return Won([], random.uniform(1.0, 5.0))  # noqa: S311
+        forced = self._strategy == "advisory"
+        terms, free_in = await self._acquire(link, self._holder, alone, TTL, forced=forced) if alone else ([], None)
+        if together:
+            terms += (await self._acquire(link, SHARED, together, SHARED_TTL))[0]
+        # A little after the others' leases may have run out, and not all candidates in the same moment.
+        return Won(terms, max(0.0, min(LONGEST_WAIT, LONGEST_WAIT if free_in is None else free_in)) + random.uniform(0.1, 1.0))  # noqa: S311
+
+    async def may_lead(self, link: Link) -> bool:
+        """Whether we hold the lock by which it is settled, where there is one. A session that broke has lost it."""
+        if self._strategy != "advisory":
+            return True
+        [(locked,)] = await link.fetch(leases.lock(self._key))
+        return bool(locked)
+
+    async def _acquire(
+        self, link: Link, holder: str, duties: list[Duty], ttl: float, *, forced: bool = False
+    ) -> tuple[list[Term], float | None]:
+        query = leases.acquire(holder, [(duty.name, ttl) for duty in duties], self._whereabouts, forced=forced)
+        [(won, free_in)] = await link.fetch(query)
+        return [Term(name, holder, term, ttl) for name, term in json.loads(won).items()], free_in

@@ -1,0 +1,19 @@
+"""What can be said of how the fleet's duties are done. Imports no driver: settings are read early."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Strategy = Literal["lease", "shared", "advisory"]
+STRATEGIES: tuple[str, ...] = get_args(Strategy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaderSettings:
+    retention: float = 7 * 86400.0
+    """Seconds for which finished jobs are kept."""
+    dead_letter_retention: float = 30 * 86400.0
+    strategy: Strategy = "lease"
+    rotate: float = 60.0
+    """Seconds after which a duty is handed over, if there is somebody else. 0: never."""

@@ -1,0 +1,84 @@
+"""A duty that is ours, as far as we can know: for how long yet by our own clock, and what was done for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tenure.leader.duties.duty import Report
+from tenure.store.leases import Term
+
+MARGIN = 1.0
+"""Seconds before the end of its term at which a holder stops acting: clocks differ, and a statement takes its time."""
+
+
+def boottime() -> float:
+    """Goes on while the machine is suspended, where the monotonic clock stops."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class Held:
+    """The term, until when it may be acted on, and the record of its rounds since the last heartbeat."""
+
+    def __init__(self, term: Term, asked_at: float) -> None:
+        self.term = term
+        self.since = asked_at
+        # A lease found as it was may be half over.
+        self._until = asked_at + term.ttl / 2
+        self._limit: asyncio.Timeout | None = None
+        self._began: float | None = None
+        self._ended: float | None = None
+        self._record: dict[str, Any] = {}
+        self._forget()
+
+    @property
+    def left(self) -> float:
+        """Seconds in which we may still act."""
+        return self._until - MARGIN - boottime()
+
+    @property
+    def round_age(self) -> float:
+        """For how long the round under way has been going on; 0 between two."""
+        return 0.0 if self._began is None else boottime() - self._began
+
+    def renewed(self, asked_at: float) -> None:
+        self._until = asked_at + self.term.ttl
+        if self._limit is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time() + self.left)
+
+    @asynccontextmanager
+    async def round(self) -> AsyncIterator[None]:
+        """Ends with TimeoutError when our time is over, however far the round has come."""
+        self._began = boottime()
+        try:
+            async with asyncio.timeout(max(0.0, self.left)) as self._limit:
+                yield
+        except Exception as error:
+            self._record["errors"] += 1
+            self._record["last_error"] = f"{type(error).__name__}: {error}"[:500]
+            raise
+        finally:
+            self._record["seconds"] += self.round_age
+            self._record["last_seconds"] = round(self.round_age, 4)
+            self._ended, self._began, self._limit = boottime(), None, None
+
+    def did(self, report: Report) -> None:
+        self._record["runs"] += 1
+        self._record["items"] += report.touched
+        self._record["next"] = self._ended + report.rest if self._ended is not None else None
+        self._record["findings"] = report.findings
+
+    def news(self) -> dict[str, object]:
+        """For the heartbeat. Told once: what is lost with a connection is missing from the record, and from nothing else."""
+        news = {"name": self.term.duty, "term": self.term.term, "ttl": self.term.ttl, **self._record}
+        news["ago"] = None if self._ended is None else boottime() - self._ended
+        if news.get("next") is not None:
+            news["next"] -= boottime()
+        self._forget()
+        return news
+
+    def _forget(self) -> None:
+        self._record = {"runs": 0, "items": 0, "errors": 0, "seconds": 0.0, "next": self._record.get("next")}

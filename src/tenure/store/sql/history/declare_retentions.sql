@@ -1,0 +1,11 @@
+-- declare_retentions: what the code says about how long finished jobs of its kinds are kept (seconds; null: as all others).
+-- Returns nothing.
+with given as (
+    select k.kind, make_interval(secs => k.keep) as keep
+      from json_to_recordset(:kinds::json) as k(kind text, keep double precision)
+     order by k.kind),
+gone as (
+    delete from tenure.retentions r using given g where r.kind = g.kind and g.keep is null)
+insert into tenure.retentions as r (kind, keep)
+select g.kind, g.keep from given g where g.keep is not null
+on conflict (kind) do update set keep = excluded.keep where r.keep <> excluded.keep

@@ -1,0 +1,15 @@
+-- count_latencies: how many finished jobs of the last :seconds waited and ran for how long, by bucket; of one queue or kind where
+-- given. By minutes up to a day, by hours beyond. What the leader has not merged yet counts as well.
+select m.queue, m.kind, m.measure, m.bucket, sum(m.jobs)::bigint
+  from (select l.queue, l.kind, l.measure, l.bucket, l.jobs
+          from tenure.latencies l
+         where l.span = case when :seconds::float8 <= 86400 then 'minute' else 'hour' end
+           and l.at >= date_trunc(l.span, now() - make_interval(secs => :seconds::float8))
+        union all
+        select t.queue, t.kind, b.measure, b.bucket, t.jobs
+          from tenure.tallies t
+         cross join lateral (values ('waited', t.waited_bucket), ('ran', t.ran_bucket)) as b(measure, bucket)
+         where b.bucket is not null) m
+ where (:queue::text is null or m.queue = :queue::text) and (:kind::text is null or m.kind = :kind::text)
+ group by m.queue, m.kind, m.measure, m.bucket
+ order by m.queue, m.kind, m.measure, m.bucket

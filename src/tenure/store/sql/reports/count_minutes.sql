@@ -1,0 +1,11 @@
+-- count_minutes: what came in, started and ended, by the minute, in the last :seconds; of one queue or kind where given.
+-- What the leader has not merged yet counts as well.
+select m.minute, m.queue, m.kind, m.what, sum(m.jobs)::bigint
+  from (select c.minute, c.queue, c.kind, c.what, c.jobs from tenure.minutes c
+         where c.minute >= date_trunc('minute', now() - make_interval(secs => :seconds::float8))
+        union all
+        select date_trunc('minute', t.at), t.queue, t.kind, t.what, t.jobs from tenure.tallies t
+         where t.at >= date_trunc('minute', now() - make_interval(secs => :seconds::float8))) m
+ where (:queue::text is null or m.queue = :queue::text) and (:kind::text is null or m.kind = :kind::text)
+ group by m.minute, m.queue, m.kind, m.what
+ order by m.minute, m.queue, m.kind, m.what

@@ -1,0 +1,317 @@
+"""Who does a duty: by lease, shared, or by a lock; handed over in order, and never done by two."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tenure.leader import leader as leading
+from tenure.leader import terms
+from tenure.leader.duties.duty import Report
+from tenure.leader.election import SHARED, Election
+from tenure.leader.leader import Leader
+from tenure.leader.settings import LeaderSettings
+from tenure.model.errors import ConfigError
+from tenure.store import leases
+from tenure.store.leases import Term
+from tenure.store.link import Link
+from tenure.store.place import Place
+from tenure.store.wakeups import Wakeups
+from tests.store.desk import Desk
+from tests.waiting import until
+
+ALL = ["cleaner", "doctor", "reaper", "rollup", "stager"]
+
+
+class Counting:
+    """A duty that does nothing but count its rounds."""
+
+    name = "counting"
+    hears = ("count",)
+    divisible = False
+
+    def __init__(self, rest: float = 0.01) -> None:
+        self.rounds: list[Term] = []
+        self.rest = rest
+
+    async def run_once(self, link: Link, term: Term) -> Report:
+        holds = bool(await link.fetch(leases.check(term)))
+        if holds:
+            self.rounds.append(term)
+        return Report(holds, touched=2, rest=self.rest)
+
+
+@pytest.fixture(autouse=True)
+def hearts_beat_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading, "HEARTBEAT", 0.1)
+
+
+@pytest.fixture
+async def leaders(place: Place) -> AsyncIterator[Any]:
+    """Makes leaders, and stops them at the end."""
+    made: list[Leader] = []
+
+    def make(at: Place | None = None, **more: Any) -> Leader:
+        settings = LeaderSettings(**{"rotate": 0.0, **more.pop("settings", {})})
+        made.append(Leader(at or place, settings, **more))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for leader in made:
+        await leader.stop()
+
+
+def lease(desk: Desk, duty: str) -> dict[str, Any]:
+    [(holder, term, metadata, left)] = desk.sql(
+        "select holder::text, term, metadata, extract(epoch from expires_at - now())::float8 from tenure.leases where name = %s",
+        duty,
+    )
+    return {"holder": holder, "term": term, "left": left, **metadata}
+
+
+# Heartbeats
+
+
+async def test_the_heart_beats_between_the_rounds_and_tells_what_was_done(leaders, desk):
+    duty = Counting(rest=600.0)
+    leader = leaders(duties=[duty])
+    await until(lambda: leader.duties_held, is_=["counting"])
+    desk.sql("update tenure.leases set expires_at = now() + interval '2 s'")
+    await until(lambda: lease(desk, "counting")["left"] > 8)
+    await until(lambda: lease(desk, "counting").get("runs"), is_=1)
+    told = lease(desk, "counting")
+    assert (told["items"], told["errors"], told["term"]) == (2, 0, 1)
+    assert {"last_run", "last_seconds", "next_run", "host", "pid", "strategy"} <= told.keys()
+
+
+async def test_what_went_wrong_is_told_and_counted(leaders, desk):
+    class Failing(Counting):
+        async def run_once(self, link: Link, term: Term) -> Report:
+            raise RuntimeError("no luck")
+
+    leaders(duties=[Failing()])
+    await until(lambda: "counting" in dict(desk.sql("select name, term from tenure.leases")))
+    await until(lambda: lease(desk, "counting").get("errors", 0) > 1)
+    assert lease(desk, "counting")["last_error"] == "RuntimeError: no luck"
+
+
+async def test_the_record_goes_on_over_the_terms(leaders, desk):
+    first = leaders(duties=[Counting(rest=600.0)])
+    await until(lambda: desk.sql("select metadata ->> 'runs' from tenure.leases"), is_=[("1",)])
+    await first.stop()
+    leaders(duties=[Counting(rest=600.0)])
+    await until(lambda: desk.sql("select metadata ->> 'runs', term from tenure.leases"), is_=[("2", 2)])
+
+
+def test_a_beat_renews_only_terms_that_hold(desk):
+    term, gone = desk.term("one", ttl=5.0), desk.term("two", ttl=5.0)
+    desk.end_term("two")
+    held = [{"name": t.duty, "term": t.term, "ttl": 60.0, "runs": 0, "items": 0, "errors": 0, "seconds": 0} for t in (term, gone)]
+    assert desk.run(leases.beat(str(uuid4()), held)) == []
+    assert desk.run(leases.beat(gone.holder, held)) == []
+    assert desk.run(leases.beat(term.holder, held)) == [("one",)]
+    assert desk.sql("select name from tenure.leases where expires_at > now() + interval '30 s'") == [("one",)]
+
+
+# By its own clock
+
+
+async def test_a_holder_that_cannot_renew_stops_acting_before_its_term_ends(leaders, desk, monkeypatch):
+    """Nothing was refused: the lease still holds when it stops."""
+    asleep = [0.0]
+    monkeypatch.setattr(leading, "HEARTBEAT", 3600.0)
+    monkeypatch.setattr(terms, "boottime", lambda: clock() + asleep[0])
+    clock = leading.boottime
+    duty = Counting()
+    leader = leaders(duties=[duty])
+    await until(lambda: len(duty.rounds) > 2)
+    asleep[0] = 5.0
+    await until(lambda: leader.duties_held, is_=[])
+    assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)]
+
+
+async def test_a_round_is_cut_off_when_the_time_is_over(place, desk):
+    term = desk.term("duty", ttl=3.0)
+    held = terms.Held(term, terms.boottime())
+    with pytest.raises(TimeoutError):
+        async with held.round():
+            await until(lambda: False, within=20)
+    assert held.left <= 0
+
+
+async def test_a_heartbeat_prolongs_the_round_under_way(desk):
+    term = desk.term("duty", ttl=2.4)
+    held = terms.Held(term, terms.boottime())
+    async with held.round():
+        held.renewed(terms.boottime() + 60)
+        await until(lambda: held.round_age > 0.5)
+    assert held.left > 50
+
+
+# Handing over
+
+
+async def test_who_leaves_is_followed_at_once_by_whoever_hears_of_it(leaders, place, desk):
+    first = leaders()
+    await until(lambda: first.duties_held, is_=ALL)
+    second = leaders()
+    wakeups = Wakeups(place, second.hear)
+    wakeups.start()
+    try:
+        await until(lambda: desk.sql("select count(*) from pg_stat_activity where query like 'listen%%'")[0][0] > 0)
+        second.hint(3600.0)
+        await first.stop()
+        await until(lambda: second.duties_held, is_=ALL)
+    finally:
+        await wakeups.stop()
+    assert {term for (term,) in desk.sql("select term from tenure.leases")} == {2}
+
+
+async def test_a_duty_goes_round_when_there_is_somebody_else(leaders, place, desk):
+    first = leaders(duties=[Counting()], settings={"rotate": 0.5})
+    await until(lambda: first.duties_held, is_=["counting"])
+    second = leaders(duties=[Counting()], settings={"rotate": 0.5})
+    for leader in (first, second):
+        desk.worker(supervisor=leader.holder)
+    wakeups = Wakeups(place, lambda word: (first.hear(word), second.hear(word)))
+    wakeups.start()
+    try:
+        await until(lambda: second.duties_held, is_=["counting"])
+        await until(lambda: first.duties_held, is_=["counting"], within=20)
+    finally:
+        await wakeups.stop()
+
+
+async def test_who_is_alone_keeps_its_duties(leaders, desk):
+    leader = leaders(duties=[Counting()], settings={"rotate": 0.2})
+    desk.worker(supervisor=leader.holder)
+    await until(lambda: desk.sql("select (metadata ->> 'runs')::int > 100 from tenure.leases"), is_=[(True,)])
+    assert lease(desk, "counting")["term"] == 1
+
+
+async def test_a_candidate_that_was_told_when_a_duty_is_free_does_not_ask_before(leaders, desk):
+    """And needs no connection meanwhile."""
+    term = desk.term("counting", ttl=600.0)
+    candidate = leaders(duties=[Counting()])
+    candidate.hint(600.0)
+    connected = "select count(*) from pg_stat_activity where application_name = 'tenure leader' and datname = current_database()"
+    await until(lambda: desk.sql(connected), is_=[(0,)])
+    desk.end_term("counting")
+    candidate.hint(-1.0)
+    await until(lambda: candidate.duties_held, is_=["counting"])
+    assert lease(desk, "counting")["term"] == term.term + 1
+
+
+# Stale leaders
+
+
+def test_two_hundred_overlaps_and_no_stale_write(dsn, desk):
+    """A new holder takes over while the old one, which does not know, goes on writing as fast as it can."""
+    desk.sql("create table public.audit (said bigint, was bigint)")
+    desk.sql(
+        """create function public.audit() returns trigger language plpgsql as $$ begin
+             insert into public.audit
+             select current_setting('application_name')::bigint, l.term from tenure.leases l where l.name = 'stager';
+             return null; end $$"""
+    )
+    desk.sql("create trigger audit after update on tenure.jobs for each row execute function public.audit()")
+    desk.enqueue(*({"delay": 3600} for _ in range(3000)))
+    desk.sql("alter table tenure.jobs disable trigger audit")
+    desk.sql("update tenure.jobs set run_at = now()")
+    desk.sql("alter table tenure.jobs enable trigger audit")
+    current, done = [desk.term("stager")], threading.Event()
+
+    def go_on() -> None:
+        """Under the term it won last, or one that is over."""
+        with Desk(dsn) as mine:
+            number = 0
+            while not done.is_set():
+                number += 1
+                term = current[max(0, len(current) - 1 - number % 3)]
+                mine.sql(f"set application_name = '{term.term}'")
+                mine.run(leases.promote(term, limit=1, channel="tenure"))
+
+    threads = [threading.Thread(target=go_on) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        before = desk.sql("select count(*) from public.audit")[0][0]
+        holder = str(uuid4())
+        desk.run(leases.acquire(holder, [("stager", 60.0)], forced=True))
+        [(number,)] = desk.sql("select term from tenure.leases where name = 'stager'")
+        current.append(Term("stager", holder, number, 60.0))
+        while number % 20 == 0 and desk.sql("select count(*) from public.audit")[0][0] == before:
+            pass  # the new one does work
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert desk.sql("select count(*) > 20, count(*) filter (where said <> was) from public.audit") == [(True, 0)]
+    desk.sql("drop trigger audit on tenure.jobs; drop function public.audit(); drop table public.audit")
+
+
+# Strategies
+
+
+async def test_shared_duties_are_done_by_all_and_the_others_by_one(leaders, desk):
+    ours = [leaders(settings={"strategy": "shared"}) for _ in range(3)]
+    await until(lambda: all({"stager", "reaper"} <= set(leader.duties_held) for leader in ours))
+    await until(lambda: sum(len(leader.duties_held) for leader in ours), is_=3 * 2 + 3)
+    assert {lease(desk, duty)["holder"] for duty in ("stager", "reaper")} == {SHARED}
+    assert {lease(desk, duty)["term"] for duty in ALL} == {1}
+
+
+def test_sharers_promote_at_the_same_time_and_each_job_once(dsn, desk, other):
+    desk.enqueue(*({"delay": 3600} for _ in range(6)))
+    desk.sql("update tenure.jobs set run_at = now() - interval '1 s'")
+    term = desk.term("stager", SHARED)
+    with other.connection.transaction():
+        assert other.run(leases.promote(term, limit=2, channel="tenure"))[0][1] == 2
+        assert desk.run(leases.promote(term, limit=100, channel="tenure"))[0][1] == 4
+    assert desk.sql("select count(*), count(distinct position) from tenure.jobs where state = 'pending'") == [(6, 6)]
+
+
+def test_a_sharer_finds_the_lease_as_it_is_and_renews_it_when_half_is_over(desk):
+    term = desk.term("stager", SHARED, ttl=60.0)
+    [(expires,)] = desk.sql("select expires_at from tenure.leases")
+    assert desk.term("stager", SHARED, ttl=60.0) == term
+    assert desk.sql("select expires_at from tenure.leases") == [(expires,)]
+    desk.sql("update tenure.leases set expires_at = now() + interval '20 s'")
+    assert desk.term("stager", SHARED, ttl=60.0) == term
+    assert desk.sql("select expires_at > now() + interval '50 s' from tenure.leases") == [(True,)]
+
+
+async def test_by_lock_one_leads_and_the_next_as_soon_as_its_session_ends(leaders, desk):
+    first = leaders(settings={"strategy": "advisory"})
+    await until(lambda: first.duties_held, is_=ALL)
+    second = leaders(settings={"strategy": "advisory"})
+    locks = "select count(*), count(*) filter (where granted) from pg_locks where locktype = 'advisory' and objsubid = 1"
+    await until(lambda: desk.sql(locks), is_=[(1, 1)])
+    await first.stop()
+    second._stand_in(0.0)
+    await until(lambda: second.duties_held, is_=ALL, within=20)
+    assert {(holder, term) for holder, term in desk.sql("select holder::text, term from tenure.leases")} == {(second.holder, 2)}
+
+
+async def test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat(leaders, desk):
+    first = leaders(settings={"strategy": "advisory"})
+    await until(lambda: first.duties_held, is_=ALL)
+    desk.sql("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and objsubid = 1")
+    desk.sql(
+        f"select pg_advisory_lock({Election(first._link.place, first.holder, 'advisory', {})._key})"
+    )  # somebody else was quicker
+    try:
+        await until(lambda: first.duties_held, is_=[])
+    finally:
+        desk.sql("select pg_advisory_unlock_all()")
+
+
+def test_a_lock_is_refused_behind_a_pooler(dsn):
+    with pytest.raises(ConfigError, match="use 'lease'"):
+        Leader(Place.at(dsn, pooled=True), LeaderSettings(strategy="advisory"))
+    with pytest.raises(ConfigError, match="lease, shared, advisory"):
+        Leader(Place.at(dsn), LeaderSettings(strategy="dice"))  # type: ignore[arg-type]
