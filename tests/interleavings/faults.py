@@ -7,9 +7,6 @@ from dataclasses import dataclass
 Edit = tuple[str, str]
 
 TERM = "and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()"
-RENEWED = """update tenure.leases l
-       set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => :ttl::float8)
-     where l.name = :duty"""
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ FAULTS = [
     Fault(
         "promoting looks at the term, but does not hold it",
         "jobs/promote_jobs",
-        ((RENEWED, "select l.term from tenure.leases l where l.name = :duty and :ttl::float8 > 0"), ("returning l.term", "")),
+        without("\n       for share"),
         "short_term",
         ("H1 promotes", "late, H2 leads"),
     ),
@@ -151,7 +148,7 @@ FAULTS = [
     Fault(
         "two are elected",
         "leases/acquire_leases",
-        without("where l.expires_at <= clock_timestamp()"),
+        without("where l.expires_at <= clock_timestamp() or l.holder = excluded.holder or :forced::boolean"),
         "no_leader",
         ("H2 runs", "H3 runs"),
     ),

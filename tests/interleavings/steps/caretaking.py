@@ -75,7 +75,8 @@ def back(world: World, name: str, *, blame: bool) -> Change:
     def then(world: World) -> World:
         attempt = max(job.attempt - 1, 0)
         back = world.change(name, state=state, claim=None, worker=None, lease_until=None, crashes=crashes, attempt=attempt)
-        return back.add("incidents", name)
+        noted = back.add("incidents", name)
+        return noted.add("counts", state) if state == "dead_letter" else noted
 
     return Change("back" if state == "pending" else "quarantined", then, skips=True)
 
