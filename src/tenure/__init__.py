@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tenure.client.overview import LeaderStatus, QueueStatus, Stats, WorkerStatus
     from tenure.client.pages import Page
     from tenure.client.report.life import Report
+    from tenure.client.schedule_status import ScheduleStatus, Tick
+    from tenure.client.schedules import Schedules
     from tenure.client.status import JobStatus, JobUpdate, Progress
     from tenure.model.errors import (
         ConfigError,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
         NotEnqueued,
         NotPossible,
         ResultTimeout,
+        ScheduleConflict,
+        ScheduleNotFound,
         SchemaMismatch,
         StoreUnavailable,
         TenureError,
@@ -104,6 +108,10 @@ __all__ = [
     "Retry",
     "RunAbandoned",
     "RunLost",
+    "ScheduleConflict",
+    "ScheduleNotFound",
+    "ScheduleStatus",
+    "Schedules",
     "SchemaMismatch",
     "Signal",
     "Snooze",
@@ -112,6 +120,7 @@ __all__ = [
     "StoreUnavailable",
     "Tenure",
     "TenureError",
+    "Tick",
     "UnknownKind",
     "WorkerDied",
     "WorkerLeaseLost",
@@ -131,11 +140,13 @@ _HOMES = {
     "tenure.client.overview": "LeaderStatus QueueStatus Stats WorkerStatus",
     "tenure.client.pages": "Page",
     "tenure.client.report.life": "Report",
+    "tenure.client.schedule_status": "ScheduleStatus Tick",
+    "tenure.client.schedules": "Schedules",
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
         "ConfigError InvalidInput InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
-        "JobUnfinished LeaseLost NotEnqueued NotPossible ResultTimeout SchemaMismatch StoreUnavailable "
-        "TenureError UnknownKind"
+        "JobUnfinished LeaseLost NotEnqueued NotPossible ResultTimeout ScheduleConflict ScheduleNotFound SchemaMismatch "
+        "StoreUnavailable TenureError UnknownKind"
     ),
     "tenure.model.events": (
         "Event JobEnqueued JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned RunLost WorkerDied "

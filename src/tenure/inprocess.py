@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
 
+from tenure.leader.declaring import reconcile
 from tenure.leader.duties import give_back
 from tenure.leader.leader import Leader
 from tenure.model.durations import Duration, to_seconds
@@ -25,7 +26,7 @@ from tenure.settings import Settings
 from tenure.store import workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
-from tenure.store.wakeups import Wakeups
+from tenure.store.wakeups import SCHEDULES, Wakeups
 from tenure.store.workers import Registration
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, Which
@@ -43,6 +44,7 @@ class InProcessWorker:
         settings: Settings,
         events: Events,
         *,
+        owner: str,
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
         capabilities: Sequence[str] = (),
@@ -51,6 +53,7 @@ class InProcessWorker:
         self._kinds = kinds
         self._settings = settings
         self._events = events
+        self._owner = owner
         self._scope = scope_of(kinds, queues, capabilities)
         self._engine_settings = engine_settings(settings, concurrency)
         self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
@@ -74,6 +77,9 @@ class InProcessWorker:
         self._wakeups = Wakeups(place, self._hear)
         self._stopped.clear()
         self._leaving = False
+        declared = [schedule.to_json() for schedule in self._kinds.schedules.values()]
+        if await reconcile(self._link, self._owner, declared):
+            self._wakeups.tell(SCHEDULES)
         self._engine = await self._enter()
         self._engine.start()
         self._wakeups.start()

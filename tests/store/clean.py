@@ -21,7 +21,8 @@ EMPTY = """
     delete from tenure.workers;
     delete from tenure.leases;
     delete from tenure.queues;
-    truncate tenure.keys, tenure.progress, tenure.logs, tenure.incidents, tenure.watches, tenure.tallies, tenure.counters;
+    truncate tenure.keys, tenure.progress, tenure.logs, tenure.incidents, tenure.watches, tenure.tallies, tenure.counters,
+             tenure.schedules, tenure.ticks;
     alter table tenure.jobs reset (autovacuum_enabled);
     select setval('tenure.job_position', 1, false);
 """

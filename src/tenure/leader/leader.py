@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from uuid import uuid4
 
+from tenure.leader.cron import Cron
 from tenure.leader.duties import Cleaner, Contact, Duty, Reaper, Rollup, Stager
 from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, LeaderDeposed, LeaderElected
@@ -38,11 +39,14 @@ class Leader:
         self._whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         self._link = Link(place, "leader", hot=True)
         self.contact = Contact()
-        self._duties = {duty.name: duty for duty in duties or (Stager(), Reaper(self.contact), Cleaner(retention), Rollup())}
+        self._duties = {duty.name: duty for duty in duties or self._usual_duties(retention)}
         self._terms: dict[str, Term] = {}
         self._candidacy = Beat("election", self._stand)
         self._beats = {name: Beat(name, partial(self._do, duty)) for name, duty in self._duties.items()}
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _usual_duties(self, retention: float) -> tuple[Duty, ...]:
+        return Stager(), Reaper(self.contact), Cleaner(retention), Rollup(), Cron(retention)
 
     @property
     def duties_held(self) -> list[str]:
@@ -54,6 +58,8 @@ class Leader:
     def hear(self, word: str) -> None:
         if word in ("", "due"):
             self._wake("stager")
+        if word in ("", *Cron.hears):
+            self._wake("cron")
 
     async def stop(self) -> None:
         tasks, self._tasks = self._tasks, []

@@ -52,6 +52,9 @@ class Hello:
     grace: float
     stall_limit: float
     retention: float
+    owner: str
+    schedules: Sequence[dict[str, Any]]
+    """What the app's code declares, as plain data."""
 
     @property
     def place(self) -> Place:
@@ -74,6 +77,8 @@ class Hello:
             grace=settings.workers.grace_seconds,
             stall_limit=settings.workers.stall_limit_seconds,
             retention=settings.retention_seconds,
+            owner=settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app"),
+            schedules=[schedule.to_json() for schedule in kinds.schedules.values()],
         )
 
     def to_message(self) -> dict[str, Any]:

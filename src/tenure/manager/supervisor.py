@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
+from tenure.leader.declaring import reconcile
 from tenure.leader.duties import give_back
 from tenure.leader.leader import Leader
 from tenure.manager.orphans import reap_orphans
@@ -28,7 +29,7 @@ from tenure.pacing import Beat, backoff, jittered
 from tenure.store import workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
-from tenure.store.wakeups import Wakeups
+from tenure.store.wakeups import SCHEDULES, Wakeups
 from tenure.store.workers import Registration
 
 log = logging.getLogger("tenure")
@@ -57,6 +58,8 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._served = False
         """A child has been ready once: what fails later is not the set-up."""
+        self._declared: tuple[object, ...] | None = None
+        """What was last told of the app's schedules: old code is not told again when a child is replaced."""
         self._failure: tuple[int, str] | None = None
         self._alone: asyncio.Task[None] | None = None
 
@@ -125,6 +128,7 @@ class Supervisor:
             hello = await child.greeted()
             if hello is not None and not self._stopping.is_set():
                 await self._open(hello)
+                await self._declare(hello)
                 await self._admit(child, hello)
             elif hello is not None:
                 child.stop(0.0)
@@ -220,6 +224,19 @@ class Supervisor:
                 asyncio.create_task(self._renewal.run()),
                 asyncio.create_task(Beat("guard", self._guard).run()),
             ]
+
+    async def _declare(self, hello: Hello) -> None:
+        async with self._opening:
+            declared = (hello.owner, list(hello.schedules))
+            if declared == self._declared:
+                return
+
+            async def tell() -> None:
+                if await reconcile(self._link, hello.owner, hello.schedules):
+                    self._wakeups.tell(SCHEDULES)
+                self._declared = declared
+
+            await self._insist(tell)
 
     async def _close(self) -> None:
         for task in self._tasks:
