@@ -42,22 +42,26 @@ class Window:
 
     def __init__(self, start: datetime, end: datetime, zone: ZoneInfo) -> None:
         self.start, self.end = start, end
-        self.minutes = [(moment, moment.astimezone(zone)) for moment in _minutes(start - MINUTE, end)]
+        self.minutes = [(moment, moment.astimezone(zone)) for moment in _minutes(start, end)]
+        walls = [(start - MINUTE).astimezone(zone).replace(tzinfo=None)]
+        walls += [local.replace(tzinfo=None) for _, local in self.minutes]
+        self.jumped_over = {
+            moment: list(_minutes(before + MINUTE, wall))
+            for (moment, _), before, wall in zip(self.minutes, walls[:-1], walls[1:], strict=True)
+            if wall > before + MINUTE
+        }
 
     def times(self, expression: Expression) -> list[datetime]:
         return list(self._by_the_wall(expression) if expression.names_times else self._as_time_passes(expression))
 
     def _as_time_passes(self, expression: Expression) -> Iterator[datetime]:
-        return (moment for moment, wall in self.minutes[1:] if expression.fits(wall))
+        return (moment for moment, local in self.minutes if expression.fits(local))
 
     def _by_the_wall(self, expression: Expression) -> Iterator[datetime]:
-        before = self.minutes[0][1].replace(tzinfo=None)
-        for moment, local in self.minutes[1:]:
-            wall = local.replace(tzinfo=None, fold=0)
-            jumped_over = _minutes(before + MINUTE, wall)
-            if (local.fold == 0 and expression.fits(wall)) or any(expression.fits(lost) for lost in jumped_over):
+        for moment, local in self.minutes:
+            first = expression.fits(local) and local.fold == 0
+            if first or (moment in self.jumped_over and any(map(expression.fits, self.jumped_over[moment]))):
                 yield moment
-            before = wall
 
 
 def _minutes(start: datetime, end: datetime) -> Iterator[datetime]:
@@ -75,7 +79,7 @@ def windows(zone: ZoneInfo, years: range) -> Iterator[Window]:
         jumps = day.astimezone(zone).utcoffset() != following.astimezone(zone).utcoffset()
         number += 1
         if jumps:
-            yield Window(day - timedelta(hours=30), day + timedelta(hours=54), zone)
-        elif number % 97 == 0:
+            yield Window(day - timedelta(hours=3), day + timedelta(hours=27), zone)
+        elif number % 251 == 0:
             yield Window(day, following, zone)
         day = following

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -133,7 +134,7 @@ def test_a_long_time_away_is_gone_through_in_steps_and_nothing_is_left_out(catch
     missed = sum(decision.missed.times for decision in decisions if decision.missed)
     assert missed + sum(len(decision.run) for decision in decisions) == 5000
     assert len(decisions[-1].run) == (10 if catch_up == "all" else 1)
-    for before, after in zip(decisions, decisions[1:], strict=False):
+    for before, after in pairwise(decisions):
         assert after.missed.first == before.missed.last + MINUTE
 
 

@@ -22,6 +22,7 @@ kept as (
     select g.name, :owner::text, g.kind, g.cron, g.every, g.timezone, g.input, g.queue, g.priority, g.capability, g.max_attempts,
            g.timeout, g.overlap, g.catch_up, g.catch_up_limit, g.jitter, :owner::text
       from given g
+     where (select count(*) from met) >= 0  -- all are locked, and seen as they were, before any is written
      order by g.name
     on conflict (name) do update
        set owner = excluded.owner, kind = excluded.kind, cron = excluded.cron, every = excluded.every, timezone = excluded.timezone,
