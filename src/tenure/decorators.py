@@ -30,10 +30,10 @@ class JobDecorator(Protocol):
 
 
 class CronDecorator(Protocol):
-    """The same, and a job stays the job it is."""
+    """The same, and a job, which can be called like a function, too, stays the job it is."""
 
     @overload
-    def __call__(self, fn: Job[Q, P, T, R], /) -> Job[Q, P, T, R]: ...
+    def __call__(self, fn: Job[Q, P, T, R], /) -> Job[Q, P, T, R]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(
         self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /

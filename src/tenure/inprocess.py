@@ -23,10 +23,10 @@ from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.pacing import Beat, jittered
 from tenure.settings import Settings
-from tenure.store import workers
+from tenure.store import schedules, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
-from tenure.store.wakeups import SCHEDULES, Wakeups
+from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, Which
@@ -79,7 +79,7 @@ class InProcessWorker:
         self._leaving = False
         declared = [schedule.to_json() for schedule in self._kinds.schedules.values()]
         if await reconcile(self._link, self._owner, declared):
-            self._wakeups.tell(SCHEDULES)
+            self._wakeups.tell(schedules.CHANGED)
         self._engine = await self._enter()
         self._engine.start()
         self._wakeups.start()

@@ -40,7 +40,7 @@ def definition(command: Command) -> Command:
 @definition
 @click.option("--paused", is_flag=True, help="Do not begin yet.")
 @options.by
-async def create(ask: Asker, name: str, kind: str, paused: bool, by: str, **given: Any) -> None:
+async def create(ask: Asker, /, name: str, kind: str, paused: bool, by: str, **given: Any) -> None:
     """Make a schedule of jobs of this KIND. With --app its input and defaults are those of the job's definition."""
     wanted = {option: value for option, value in given.items() if value is not None}
     _tell(ask, await ask.app.schedules.create(name, kind, paused=paused, by=by, **wanted), "is made")
@@ -51,7 +51,7 @@ async def create(ask: Asker, name: str, kind: str, paused: bool, by: str, **give
 @click.argument("name")
 @definition
 @options.by
-async def change(ask: Asker, name: str, by: str, **given: Any) -> None:
+async def change(ask: Asker, /, name: str, by: str, **given: Any) -> None:
     """Change a schedule that was made by hand. What is not given stays as it is."""
     wanted = {option: value for option, value in given.items() if value is not None}
     if not wanted:
@@ -99,7 +99,7 @@ async def resume(ask: Asker, name: str) -> None:
 @click.argument("name")
 @click.option("--input", type=types.JSON, help="Other input, for this run only.")
 @options.by
-async def run(ask: Asker, name: str, by: str, **given: Any) -> None:
+async def run(ask: Asker, /, name: str, by: str, **given: Any) -> None:
     """Hand in a job of it now, whatever is planned, even if it is paused or an earlier one is live. Prints the job's id."""
     wanted = {option: value for option, value in given.items() if value is not None}
     handle = await ask.app.schedules.run_now(name, by=by, **wanted)

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from tenure.client.door import Door
 from tenure.client.endings import cleaned
-from tenure.client.enqueuer import PATIENCE
 from tenure.client.handle import Handle
 from tenure.client.job import Job
 from tenure.client.portal import twin
@@ -27,12 +26,13 @@ from tenure.model.schedules import CatchUp, Overlap, Schedule, schedule
 from tenure.pacing import backoff
 from tenure.store import schedules as store
 from tenure.store.query import Query
-from tenure.store.wakeups import SCHEDULES, jobs_in
 
 KEEP: Final[Any] = type("Keep", (), {"__repr__": lambda _: "KEEP"})()
 """As it is."""
 
 MOST_TRIES = 10
+PATIENCE = 30.0
+"""Seconds for which a run is asked for again while PostgreSQL is away, as an enqueue is."""
 LARGEST_PAGE = 1000
 
 
@@ -153,7 +153,7 @@ class Schedules:
             await self._found(name)
             raise ScheduleConflict(name, "is retired, and there may be no code for its jobs any more: declare it again")
         kind_name, queue, *_ = rows[0]
-        self._door.session().tell(jobs_in(queue))
+        self._door.session().tell(f"jobs {queue}")
         return Handle(job_id, kind_name, self._door)
 
     async def delete(self, name: str) -> None:
@@ -216,7 +216,7 @@ class Schedules:
                 await asyncio.sleep(backoff(failures))
 
     def _tell(self) -> None:
-        self._door.session().tell(SCHEDULES)
+        self._door.session().tell(store.CHANGED)
 
     def _kind(self, job: Job[Any, Any, Any, Any] | str) -> Kind | str:
         if isinstance(job, Job):

@@ -18,7 +18,6 @@ from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
 from tenure.store.leases import Term
 from tenure.store.link import Link
-from tenure.store.wakeups import SCHEDULES
 
 log = logging.getLogger("tenure")
 
@@ -34,7 +33,7 @@ class Cron:
     asleep meanwhile, is not the leader any more, or repeats what was done already, writes nothing."""
 
     name = "cron"
-    hears = (SCHEDULES,)
+    hears = (schedules.CHANGED,)
     divisible = False
     ttl = 10.0
     batch = 200

@@ -26,10 +26,10 @@ from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
 from tenure.model.events import WorkerDied
 from tenure.model.ids import uuid7
 from tenure.pacing import Beat, backoff, jittered
-from tenure.store import workers
+from tenure.store import schedules, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
-from tenure.store.wakeups import SCHEDULES, Wakeups
+from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration
 
 log = logging.getLogger("tenure")
@@ -233,7 +233,7 @@ class Supervisor:
 
             async def tell() -> None:
                 if await reconcile(self._link, hello.owner, hello.schedules):
-                    self._wakeups.tell(SCHEDULES)
+                    self._wakeups.tell(schedules.CHANGED)
                 self._declared = declared
 
             await self._insist(tell)

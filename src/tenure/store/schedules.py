@@ -12,6 +12,9 @@ from tenure.model.schedules import GRACE, Schedule
 from tenure.store.leases import Term
 from tenure.store.query import Query
 
+CHANGED = "schedules"
+"""The word that a schedule was made or changed: the leader works out its next time."""
+
 PATIENCE = 600.0
 """Seconds for which a retired schedule may come back as if it had never gone: old code that starts among new retires what only
 the new declares, until the next of the new starts."""

@@ -14,9 +14,6 @@ from tenure.store.place import Place
 DUE = "due"
 """The word that a job was scheduled: the stager looks when the next one is due."""
 
-SCHEDULES = "schedules"
-"""The word that a schedule was made or changed: the leader works out its next time."""
-
 
 def jobs_in(queue: str) -> str:
     """The word that a queue has new work."""
