@@ -11,11 +11,13 @@ import pytest
 from tenure.leader.cron import Cron
 from tenure.leader.leader import Leader
 from tenure.model.errors import StoreUnavailable
+from tenure.model.ids import uuid7
 from tenure.store import schedules
 from tenure.store.link import Link
 from tenure.store.place import Place
 from tests.leader.plans import T0, DyingLink, LossyLink, SleepyLink, at, finish, jobs, plan, ticks
 from tests.store.desk import Desk
+from tests.store.locks import meanwhile, waits_for_a_lock
 from tests.waiting import until
 
 RETENTION = 7 * 86400.0
@@ -260,6 +262,36 @@ async def test_what_is_decided_between_a_look_and_its_record_counts(place, desk,
     assert (await looking).holds
     await link.close()
     assert (ticks(desk), jobs(desk)) == ([], [])
+
+
+async def test_a_run_that_is_asked_for_between_a_look_and_its_record_is_an_earlier_job(place, desk):
+    plan(desk)
+    link, term = SleepyLink(place, "leader", hot=True), desk.term("cron")
+    looking = asyncio.create_task(Cron(RETENTION).run_once(link, term, now=at(60)))
+    await link.asleep.wait()
+    assert desk.run(schedules.run("s", uuid7(), input=None, by="ann"))
+    link.awake.set()
+    assert (await looking).touched == 0
+    assert (await Cron(RETENTION).run_once(link, term, now=at(60))).touched == 0
+    await link.close()
+    assert [outcome for _, outcome, _ in ticks(desk)] == ["enqueued", "skipped"]
+
+
+async def test_a_line_is_not_moved_on_while_a_run_is_asked_for(dsn, desk, other, leader):
+    """The release waits for the schedule's row, and what it saw of its jobs before is out of date."""
+    plan(desk, overlap="queue")
+    await leader.look(60)
+    await leader.look(120)
+    finish(desk)
+    with Desk(dsn) as third:
+        with other.connection.transaction():
+            other.run(schedules.run("s", uuid7(), input=None, by="ann"))
+            query = schedules.release_ticks(leader.term, limit=10, channel="tenure", now=at(130))
+            released = meanwhile(lambda: third.run(query))
+            await waits_for_a_lock(desk)
+        assert released()[0][:2] == (True, 0)
+        assert third.run(query)[0][:2] == (True, 0)
+    assert len(jobs(desk)) == 1
 
 
 async def test_a_schedule_that_cannot_be_worked_out_holds_up_no_other(leader, desk, caplog):

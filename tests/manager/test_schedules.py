@@ -99,7 +99,7 @@ async def test_what_the_code_declares_is_there_when_a_worker_starts_and_retired_
     assert "is not in the code of jobs:app any more" in fourth.said
 
 
-async def test_a_child_of_old_code_that_is_replaced_does_not_undo_what_new_code_declared(start, project, sql):
+async def test_a_child_that_is_replaced_declares_new_code_and_does_not_undo_what_others_declared(start, project, sql):
     write(project, NIGHTLY)
     old = start()
     await serving(old)
@@ -112,6 +112,11 @@ async def test_a_child_of_old_code_that_is_replaced_does_not_undo_what_new_code_
     os.kill(child, 9)
     await until(lambda: old.said.count("ready: "), is_=2, within=20)
     assert sql("select cron from tenure.schedules") == [("30 4 * * *",)]
+    write(project, NIGHTLY.replace("0 3", "45 5"))  # as `tenure dev` does when the code changes
+    [child] = old.children()
+    os.kill(child, 9)
+    await until(lambda: old.said.count("ready: "), is_=3, within=20)
+    assert sql("select cron from tenure.schedules") == [("45 5 * * *",)]
 
 
 async def test_code_that_declares_what_cannot_be_is_told_at_start(start, project, sql):
