@@ -413,6 +413,19 @@ async def test_two_who_lead_at_the_same_time_record_nothing_twice(place, desk):
     assert [planned for planned, _ in jobs(desk)] == [float(n) for n in range(1, 51)]
 
 
+async def test_a_leader_that_was_asleep_while_another_was_elected_records_nothing(place, desk):
+    """Although nobody has touched the schedule since it looked."""
+    plan(desk)
+    link, looking = await asleep(place, desk, 60)
+    desk.end_term("cron")
+    desk.term("cron")
+    before = desk.sql("select * from tenure.schedules")
+    link.awake.set()
+    assert not (await looking).holds
+    await link.close()
+    assert (ticks(desk), jobs(desk), desk.sql("select * from tenure.schedules")) == ([], [], before)
+
+
 async def test_a_clock_that_goes_back_brings_no_time_again(leader, desk):
     plan(desk, overlap="allow", catch_up="all")
     await leader.look(300)
