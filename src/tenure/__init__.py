@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tenure.client.pages import Page
     from tenure.client.rates import Latency, MinuteCount
     from tenure.client.report.life import Report
+    from tenure.client.schedule_status import ScheduleStatus, Tick
+    from tenure.client.schedules import Schedules
     from tenure.client.status import JobStatus, JobUpdate, Progress
     from tenure.model.errors import (
         ConfigError,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
         NotEnqueued,
         NotPossible,
         ResultTimeout,
+        ScheduleConflict,
+        ScheduleNotFound,
         SchemaMismatch,
         StoreUnavailable,
         TenureError,
@@ -109,6 +113,10 @@ __all__ = [
     "Retry",
     "RunAbandoned",
     "RunLost",
+    "ScheduleConflict",
+    "ScheduleNotFound",
+    "ScheduleStatus",
+    "Schedules",
     "SchemaMismatch",
     "Signal",
     "Snooze",
@@ -117,6 +125,7 @@ __all__ = [
     "StoreUnavailable",
     "Tenure",
     "TenureError",
+    "Tick",
     "UnknownKind",
     "WorkerDied",
     "WorkerLeaseLost",
@@ -137,11 +146,13 @@ _HOMES = {
     "tenure.client.pages": "Page",
     "tenure.client.rates": "Latency MinuteCount",
     "tenure.client.report.life": "Report",
+    "tenure.client.schedule_status": "ScheduleStatus Tick",
+    "tenure.client.schedules": "Schedules",
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
         "ConfigError InvalidInput InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
-        "JobUnfinished LeaseLost NotEnqueued NotPossible ResultTimeout SchemaMismatch StoreUnavailable "
-        "TenureError UnknownKind"
+        "JobUnfinished LeaseLost NotEnqueued NotPossible ResultTimeout ScheduleConflict ScheduleNotFound SchemaMismatch "
+        "StoreUnavailable TenureError UnknownKind"
     ),
     "tenure.model.events": (
         "Event JobEnqueued JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned RunLost WorkerDied "

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from tenure.client.door import Door
 from tenure.client.handle import Handle
 from tenure.client.job import Call, Job, enqueue_many, enqueue_many_sync
 from tenure.client.portal import Portal
+from tenure.decorators import CronDecorator, JobDecorator
 from tenure.model.codec import InputCodec, OutputCodec
+from tenure.model.declared import schedule_of
 from tenure.model.durations import Duration, to_timedelta
 from tenure.model.errors import ConfigError
 from tenure.model.events import Event, Events
@@ -21,6 +25,7 @@ from tenure.model.kinds import Kind, Middleware, Registry, RunIn
 from tenure.model.outcomes import Cancel, Fail, Snooze
 from tenure.model.priorities import to_priority
 from tenure.model.retries import Retry
+from tenure.model.schedules import DEFAULT_LIMIT, CatchUp, Overlap
 from tenure.model.signatures import Signature
 from tenure.settings import Settings
 from tenure.worker.context import Context
@@ -28,6 +33,7 @@ from tenure.worker.context import Context
 # The driver is slow to import: what needs it is imported when it is first used.
 if TYPE_CHECKING:
     from tenure.client.client import Client
+    from tenure.client.schedules import Schedules
     from tenure.client.session import Session
     from tenure.inprocess import InProcessWorker
 
@@ -36,21 +42,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 M = TypeVar("M", bound=Middleware)
 S = TypeVar("S", bound=Callable[..., Any])
-
-
-class JobDecorator(Protocol):
-    """Keeps the function's own types: what a direct call takes and gives, what is enqueued, what it results in."""
-
-    @overload
-    def __call__(
-        self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
-    ) -> Job[Concatenate[Context, P], P, Coroutine[Any, Any, R], R]: ...
-    @overload
-    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, P, Coroutine[Any, Any, R], R]: ...
-    @overload
-    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[Concatenate[Context, P], P, R, R]: ...
-    @overload
-    def __call__(self, fn: Callable[P, R], /) -> Job[P, P, R, R]: ...
 
 
 class Tenure:
@@ -128,6 +119,77 @@ class Tenure:
 
         return define(*given) if given else define
 
+    def cron(
+        self,
+        cron: str | None = None,
+        /,
+        *,
+        every: Duration | None = None,
+        timezone: str | None = None,
+        name: str | None = None,
+        input: Any = None,  # noqa: A002 - the word for it
+        queue: str | None = None,
+        priority: int | str | None = None,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "one",
+        catch_up_limit: int = DEFAULT_LIMIT,
+        jitter: Duration = 0,
+    ) -> CronDecorator:
+        """Hands in a job at the times of a cron expression, `@app.cron("0 9 * * *", timezone="Europe/Berlin")`, or at intervals,
+        `@app.cron(every="10s")`. Above a function it makes a job of it; above `@app.job(...)` it adds to that.
+
+        `input` is the job's input as JSON, `name` the schedule's (else that of the job). `overlap`: what happens to a planned
+        time while an earlier job of it is live. `catch_up`: what happens to times that nobody was there to record.
+        """
+
+        def declare(given: Any) -> Any:
+            job = given if isinstance(given, Job) else self.job(given)
+            declared = schedule_of(
+                job.kind,
+                name=name,
+                input=input,
+                cron=cron,
+                every=every,
+                timezone=timezone,
+                queue=queue,
+                priority=priority,
+                overlap=overlap,
+                catch_up=catch_up,
+                catch_up_limit=catch_up_limit,
+                jitter=jitter,
+            )
+            self.kinds.declare(declared)
+            return job
+
+        decorator: CronDecorator = declare
+        return decorator
+
+    def duty(
+        self,
+        cron: str | None = None,
+        /,
+        *,
+        every: Duration | None = None,
+        timezone: str | None = None,
+        name: str | None = None,
+        jitter: Duration = 0,
+        **options: Any,
+    ) -> JobDecorator:
+        """A function that is run once in the whole fleet, again and again: `@app.duty(every="1m")`. Never twice at a time, never
+        repeated, never caught up. It runs as a job, because the processes that lead run no code of yours. `options` are
+        those of `@app.job`."""
+
+        def declare(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
+            job: Job[Any, Any, Any, Any] = self.job(**{"name": name, "max_attempts": 1, **options})(function)
+            declared = schedule_of(
+                job.kind, cron=cron, every=every, timezone=timezone, overlap="skip", catch_up="none", jitter=jitter
+            )
+            self.kinds.declare(declared)
+            return job
+
+        decorator: JobDecorator = declare
+        return decorator
+
     def middleware(self, layer: M) -> M:
         """Puts `async def layer(ctx, call_next)` around every job of this app; the first one is the outermost."""
         self.kinds.middleware.append(layer)
@@ -149,6 +211,13 @@ class Tenure:
         from tenure.client.client import Client  # noqa: PLC0415
 
         return Client(self._door)
+
+    @property
+    def schedules(self) -> Schedules:
+        """To make, change, pause and look at schedules."""
+        from tenure.client.schedules import Schedules  # noqa: PLC0415
+
+        return Schedules(self._door)
 
     async def enqueue_many(self, calls: Iterable[Call[Any]], *, conn: object | None = None) -> list[Handle[Any]]:
         """Hands in many jobs in one transaction: all of them, or none."""
@@ -183,7 +252,14 @@ class Tenure:
         from tenure.inprocess import InProcessWorker  # noqa: PLC0415
 
         return InProcessWorker(
-            self.kinds, self.settings, self.events, queues=queues, concurrency=concurrency, capabilities=capabilities, grace=grace
+            self.kinds,
+            self.settings,
+            self.events,
+            owner=self.settings.name or _where_it_stands(self),
+            queues=queues,
+            concurrency=concurrency,
+            capabilities=capabilities,
+            grace=grace,
         )
 
     @asynccontextmanager
@@ -212,6 +288,24 @@ class Tenure:
 
             session = self._sessions[loop] = Session(self.settings.place, ended=lambda: self._sessions.pop(loop, None))
         return session
+
+
+def _where_it_stands(app: Tenure) -> str:
+    """`module:attribute`, as `tenure worker --app` names it; of one that stands in no module, that of its first schedule."""
+    found = [
+        f"{_module_name(module_name)}:{attribute}"
+        for module_name, module in list(sys.modules.items())
+        for attribute, value in list(getattr(module, "__dict__", {}).items())
+        if value is app
+    ]
+    kinds = [app.kinds[schedule.kind] for schedule in app.kinds.schedules.values()]
+    return min(found, key=lambda path: (len(path), path), default=kinds[0].fn.__module__ if kinds else "app")
+
+
+def _module_name(name: str) -> str:
+    """A program that was started by its file would be imported by the name of that."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return Path(file).stem if name == "__main__" and file else name
 
 
 def _kind(

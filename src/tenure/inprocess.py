@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
 
+from tenure.leader.declaring import Declarations, declare
 from tenure.leader.duties.reaper import give_back
 from tenure.leader.leader import Leader
 from tenure.model.durations import Duration, to_seconds
@@ -22,7 +23,7 @@ from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.pacing import Beat, jittered
 from tenure.settings import Settings
-from tenure.store import reports, workers
+from tenure.store import schedules, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
@@ -43,6 +44,7 @@ class InProcessWorker:
         settings: Settings,
         events: Events,
         *,
+        owner: str,
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
         capabilities: Sequence[str] = (),
@@ -51,6 +53,7 @@ class InProcessWorker:
         self._kinds = kinds
         self._settings = settings
         self._events = events
+        self._owner = owner
         self._scope = scope_of(kinds, queues, capabilities)
         self._engine_settings = engine_settings(settings, concurrency)
         self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
@@ -80,7 +83,8 @@ class InProcessWorker:
         self._wakeups = Wakeups(place, self._hear)
         self._stopped.clear()
         self._leaving = False
-        await self._link.fetch(reports.declare_retentions(retentions_of(self._kinds)))
+        if await declare(self._link, Declarations.of(self._kinds, self._owner)):
+            self._wakeups.tell(schedules.CHANGED)
         self._engine = await self._enter()
         self._engine.start()
         self._wakeups.start()
@@ -175,11 +179,6 @@ def scope_of(kinds: Registry, queues: Sequence[str] | None, capabilities: Sequen
     """Without queues named: those of the known kinds, and `default`."""
     served = list(dict.fromkeys(queues)) if queues else sorted({kind.queue for kind in kinds.values()} | {"default"})
     return Scope(queues=served, capabilities=list(capabilities), jobs=which)
-
-
-def retentions_of(kinds: Registry) -> dict[str, float | None]:
-    """What this code says of how long finished jobs are kept, in seconds."""
-    return {name: None if kind.retention is None else kind.retention.total_seconds() for name, kind in kinds.items()}
 
 
 def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettings:

@@ -66,6 +66,8 @@ class WorkerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
+    name: str | None = None
+    """Of the app: what its code declares (schedules) is its own. Else `module:attribute`."""
     dsn: str | None = None
     listen_dsn: str | None = None
     schema: str = "tenure"

@@ -56,6 +56,8 @@ TABLES = (
     "tenure.minutes",
     "tenure.latencies",
     "tenure.retentions",
+    "tenure.schedules",
+    "tenure.ticks",
     "stage.effects",
 )
 

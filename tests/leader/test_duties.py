@@ -174,7 +174,7 @@ async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(
             reader.sql("select count(*) from tenure.history")
             leader.start()
             try:
-                await until(lambda: leader.duties_held, is_=["cleaner", "doctor", "reaper", "rollup", "stager"])
+                await until(lambda: leader.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
                 await until(lambda: leader.contact.age > 5.0, within=8)
             finally:
                 await leader.stop()

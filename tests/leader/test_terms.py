@@ -145,9 +145,10 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
     leaders = [Leader(place) for _ in range(2)]
     for leader in leaders:
         leader.start()
-    await until(lambda: sum(len(leader.duties_held) for leader in leaders), is_=5)
+    await until(lambda: sum(len(leader.duties_held) for leader in leaders), is_=6)
     assert sorted(duty for leader in leaders for duty in leader.duties_held) == [
         "cleaner",
+        "cron",
         "doctor",
         "reaper",
         "rollup",
@@ -157,7 +158,7 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
     second = next(leader for leader in leaders if leader is not first)
     await first.stop()
     second.hear("free")
-    await until(lambda: second.duties_held, is_=["cleaner", "doctor", "reaper", "rollup", "stager"])
+    await until(lambda: second.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
     assert dict(desk.sql("select name, holder::text from tenure.leases")) == dict.fromkeys(second.duties_held, second.holder)
     await second.stop()
 
@@ -165,7 +166,7 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
 async def test_a_leader_that_lost_its_term_notices_and_stands_again(place, desk):
     leader = Leader(place)
     leader.start()
-    await until(lambda: leader.duties_held, is_=["cleaner", "doctor", "reaper", "rollup", "stager"])
+    await until(lambda: leader.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
     desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1, expires_at = now() + interval '1 second'")
     leader.hear("")
     await until(lambda: desk.sql("select holder::text, term from tenure.leases where name = 'stager'"), is_=[(leader.holder, 3)])

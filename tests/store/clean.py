@@ -22,7 +22,7 @@ EMPTY = """
     delete from tenure.leases;
     delete from tenure.queues;
     truncate tenure.keys, tenure.progress, tenure.logs, tenure.incidents, tenure.watches, tenure.tallies, tenure.counters;
-    truncate tenure.minutes, tenure.latencies, tenure.retentions;
+    truncate tenure.minutes, tenure.latencies, tenure.retentions, tenure.schedules, tenure.ticks;
     alter table tenure.jobs reset (autovacuum_enabled);
     select setval('tenure.job_position', 1, false);
 """

@@ -32,6 +32,8 @@ TABLES = (
     "watches",
     "tallies",
     "counters",
+    "schedules",
+    "ticks",
 )
 
 

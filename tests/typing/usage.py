@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from tenure import Call, Cancel, Context, Fail, Handle, Retry, Snooze, Tenure
+from tenure import Call, Cancel, Context, Fail, Handle, Retry, ScheduleStatus, Snooze, Tenure, Tick
 
 app = Tenure("postgresql://nowhere")
 
@@ -58,6 +58,33 @@ async def decides(ctx: Context, n: int) -> int | Snooze | Fail | Cancel:
     return Snooze("5s") if n else 1
 
 
+@app.cron("0 9 * * *", timezone="Europe/Berlin", overlap="queue", catch_up="all", jitter="5m", input={"to": "ann"})
+@app.job(queue="mail")
+async def planned_job(ctx: Context, message: Message) -> Receipt:
+    assert_type(ctx.scheduled_for, datetime | None)
+    return Receipt(1)
+
+
+@app.cron(every="10s", input={"a": 1})
+def planned(a: int) -> str:
+    return str(a)
+
+
+@app.duty(every=timedelta(minutes=1), queue="chores")
+async def chore(ctx: Context) -> None: ...
+
+
+async def planning(message: Message) -> None:
+    assert_type(await planned_job.enqueue(message), Handle[Receipt])
+    assert_type(planned(1), str)
+    assert_type(planned.enqueue_sync(1), Handle[str])
+    assert_type(await chore.enqueue(), Handle[None])
+    assert_type(await app.schedules.create("s", planned_job, "@daily"), ScheduleStatus)
+    assert_type(app.schedules.find_sync("s"), ScheduleStatus | None)
+    assert_type(await app.schedules.ticks("s"), list[Tick])
+    assert_type(await app.schedules.run_now("s"), Handle[Any])
+
+
 async def handing_in(message: Message) -> None:
     assert_type(await bare.enqueue(message), Handle[Receipt])
     assert_type(await bare.enqueue(message, copies=2), Handle[Receipt])
@@ -94,3 +121,5 @@ async def refused(ctx: Context, message: Message) -> None:
     plain("1", 2)  # type: ignore[arg-type]
     app.job(queu="mail")  # type: ignore[call-overload]
     app.job(run_in="fiber")  # type: ignore[call-overload]
+    app.cron("@daily", overlap="never")  # type: ignore[arg-type]
+    planned.enqueue_sync("1")  # type: ignore[arg-type]

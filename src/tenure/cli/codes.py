@@ -11,6 +11,7 @@ from tenure.model.errors import (
     JobNotFound,
     NotEnqueued,
     ResultTimeout,
+    ScheduleNotFound,
     SchemaMismatch,
     TenureError,
 )
@@ -36,7 +37,7 @@ MEANINGS = {
     JOB_FAILED: "the job failed",
     TIMED_OUT: "timed out",
     CANCELED: "the job was canceled",
-    NOT_FOUND: "no such job",
+    NOT_FOUND: "no such job or schedule",
 }
 
 _BY_ERROR: dict[type[TenureError], int] = {
@@ -47,6 +48,7 @@ _BY_ERROR: dict[type[TenureError], int] = {
     ResultTimeout: TIMED_OUT,
     JobCanceled: CANCELED,
     JobNotFound: NOT_FOUND,
+    ScheduleNotFound: NOT_FOUND,
 }
 
 

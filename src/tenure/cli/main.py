@@ -21,6 +21,7 @@ COMMANDS = {
     "watch": ("tenure.cli.watch:watch", "Follow a job until it is over."),
     "explain": ("tenure.cli.explain:explain", "Why is this job not running?"),
     "queues": ("tenure.cli.queues:queues", "List, pause and resume queues."),
+    "schedules": ("tenure.cli.schedules:schedules", "List, make, change, pause, resume, run and delete schedules."),
     "workers": ("tenure.cli.fleet:workers", "Who runs jobs, and how many."),
     "leaders": ("tenure.cli.fleet:leaders", "Who does the duties that the fleet does once."),
     "stats": ("tenure.cli.stats:stats", "How many jobs there are, and what became of the others."),

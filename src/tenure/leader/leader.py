@@ -13,6 +13,7 @@ from functools import partial
 from uuid import uuid4
 
 from tenure.leader.duties.cleaner import Cleaner
+from tenure.leader.duties.cron import Cron
 from tenure.leader.duties.doctor import Doctor
 from tenure.leader.duties.duty import Duty
 from tenure.leader.duties.reaper import Contact, Reaper
@@ -75,8 +76,9 @@ class Leader:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _usual_duties(self) -> tuple[Duty, ...]:
-        cleaner = Cleaner(self._settings.retention, self._settings.dead_letter_retention)
-        return Stager(), Reaper(self.contact), cleaner, Rollup(), Doctor(self._deaf)
+        keep = self._settings.retention
+        cleaner = Cleaner(keep, self._settings.dead_letter_retention)
+        return Stager(), Reaper(self.contact), Cron(keep), cleaner, Rollup(), Doctor(self._deaf)
 
     @property
     def duties_held(self) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tenure.inprocess import engine_settings, retentions_of, scope_of
+from tenure.inprocess import engine_settings, scope_of
+from tenure.leader.declaring import Declarations
 from tenure.model.kinds import Registry
 from tenure.settings import Settings
 from tenure.store.place import Place
@@ -53,7 +54,8 @@ class Hello:
     stall_limit: float
     leader: dict[str, Any]
     """LeaderSettings."""
-    retentions: dict[str, float | None]
+    declared: dict[str, Any]
+    """Declarations."""
 
     @property
     def place(self) -> Place:
@@ -76,7 +78,7 @@ class Hello:
             grace=settings.workers.grace_seconds,
             stall_limit=settings.workers.stall_limit_seconds,
             leader=asdict(settings.leader),
-            retentions=retentions_of(kinds),
+            declared=asdict(Declarations.of(kinds, settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app"))),
         )
 
     def to_message(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
+from tenure.leader.declaring import Declarations, declare
 from tenure.leader.duties.reaper import give_back
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
@@ -26,7 +27,7 @@ from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
 from tenure.model.events import WorkerDied
 from tenure.model.ids import uuid7
 from tenure.pacing import Beat, backoff, jittered
-from tenure.store import reports, workers
+from tenure.store import schedules, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
@@ -54,11 +55,12 @@ class Supervisor:
         self._children: set[ChildProcess] = set()
         self._events = Telling(self._children)
         self._hello: Hello | None = None
-        self._declared: dict[str, float | None] | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._served = False
         """A child has been ready once: what fails later is not the set-up."""
+        self._declared: dict[str, object] | None = None
+        """What was last told: old code is not told again when a child is replaced."""
         self._failure: tuple[int, str] | None = None
         self._alone: asyncio.Task[None] | None = None
 
@@ -127,6 +129,7 @@ class Supervisor:
             hello = await child.greeted()
             if hello is not None and not self._stopping.is_set():
                 await self._open(hello)
+                await self._declare(hello)
                 await self._admit(child, hello)
             elif hello is not None:
                 child.stop(0.0)
@@ -150,7 +153,6 @@ class Supervisor:
             capabilities=hello.capabilities,
             concurrency=hello.concurrency,
         )
-        await self._insist(lambda: self._declare(hello))
         await self._insist(lambda: self._link.fetch(workers.register(registration, hello.lease)))
         child.welcome()
         self._events.catch_up()
@@ -159,12 +161,6 @@ class Supervisor:
             child.stop(0.0)
         elif child.spec.jobs != "suspects":
             self._ready(hello)
-
-    async def _declare(self, hello: Hello) -> None:
-        """What the code says that the whole fleet must know. Told again when another version of it is loaded."""
-        if hello.retentions != self._declared:
-            await self._link.fetch(reports.declare_retentions(hello.retentions))
-            self._declared = hello.retentions
 
     async def _bury(self, child: ChildProcess) -> None:
         """The process is gone for certain, so its jobs can come back now instead of when its lease runs out."""
@@ -235,6 +231,19 @@ class Supervisor:
                 asyncio.create_task(self._renewal.run()),
                 asyncio.create_task(Beat("guard", self._guard).run()),
             ]
+
+    async def _declare(self, hello: Hello) -> None:
+        """What the code says that the whole fleet must know. Told again when another version of it is loaded."""
+        async with self._opening:
+            if hello.declared == self._declared:
+                return
+
+            async def tell() -> None:
+                if await declare(self._link, Declarations(**hello.declared)):
+                    self._wakeups.tell(schedules.CHANGED)
+                self._declared = hello.declared
+
+            await self._insist(tell)
 
     async def _close(self) -> None:
         for task in self._tasks:

@@ -14,6 +14,8 @@
     │   ├── JobFailed          it failed for good (`state`, `error_type`, `message`, `traceback`)
     │   ├── JobCanceled        it was canceled (`reason`)
     │   └── ResultTimeout      it is not done yet; a TimeoutError too
+    ├── ScheduleNotFound       no such schedule (`name`)
+    ├── ScheduleConflict       the schedule is another's: its code's, or somebody came first (`name`); nothing was changed
     ├── LeaseLost              the run is no longer ours; its writes were refused (`job_id`, `reason`)
     ├── SchemaMismatch         the database's schema is older or newer than this code (`found`, `needed`)
     └── StoreUnavailable       PostgreSQL cannot be reached; the call may be repeated
@@ -120,6 +122,20 @@ class JobsLocked(TenureError):  # noqa: N818
         self.ids = list(ids)
         told = f"held by another transaction for more than {seconds:g} s: find it in pg_stat_activity, end it and ask again"
         super().__init__(f"{_named(self.ids)} {told}")
+
+
+class ScheduleNotFound(TenureError):  # noqa: N818 - reads as the fact it states
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"there is no schedule {name!r}: `tenure schedules list --all` shows those there are")
+
+
+class ScheduleConflict(TenureError):  # noqa: N818
+    """It belongs to somebody else. Nothing was changed."""
+
+    def __init__(self, name: str, told: str) -> None:
+        self.name = name
+        super().__init__(f"schedule {name!r} {told}")
 
 
 class LeaseLost(TenureError):  # noqa: N818

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from tenure.model.codec import InputCodec, OutputCodec
 from tenure.model.errors import ConfigError, UnknownKind
 from tenure.model.retries import Retry
+from tenure.model.schedules import Schedule
 from tenure.model.signatures import Signature
 
 RunIn = Literal["loop", "thread", "process"]
@@ -52,6 +53,14 @@ class Registry(Mapping[str, Kind]):
         self._kinds: dict[str, Kind] = {}
         self.middleware: list[Middleware] = []
         """For every kind, outermost first."""
+        self.schedules: dict[str, Schedule] = {}
+        """What the code declares, by name."""
+
+    def declare(self, schedule: Schedule) -> None:
+        known = self.schedules.get(schedule.name)
+        if known is not None and known != schedule:
+            raise ConfigError(f"schedule {schedule.name!r} is declared twice: give one of them another name=")
+        self.schedules[schedule.name] = schedule
 
     def add(self, kind: Kind) -> None:
         known = self._kinds.get(kind.name)

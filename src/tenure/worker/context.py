@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tenure.model.payloads import clean_text
+from tenure.model.planned import planned_of
 from tenure.worker.runs import Run
 from tenure.worker.signals import Signal
 
@@ -90,6 +92,24 @@ class Context:
     def meta(self) -> dict[str, Any]:
         """What `using(meta=...)` was given."""
         return {} if self._run.meta is None else json.loads(self._run.meta)
+
+    @property
+    def schedule(self) -> str | None:
+        """The name of the schedule that this job is of."""
+        planned = planned_of(self.meta)
+        return planned.schedule if planned else None
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The planned time that this job stands for. Jitter, queues and retries make it start later."""
+        planned = planned_of(self.meta)
+        return planned.at if planned else None
+
+    @property
+    def is_late(self) -> bool:
+        """Handed in more than a minute after its planned time: it was caught up, or waited for an earlier job to end."""
+        planned = planned_of(self.meta)
+        return planned is not None and planned.late
 
     # Telling
 

@@ -1,0 +1,133 @@
+"""A schedule, and what became of its planned times, as they stood when they were asked for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from tenure.model.schedules import GRACE, CatchUp, Overlap, Schedule
+
+_DEFINITION = [field.name for field in fields(Schedule)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleStatus:
+    """A schedule as it stood when it was asked for."""
+
+    name: str
+    owner: str | None
+    """The app whose code declares it; none: it was made by hand."""
+    kind: str
+    cron: str | None
+    every: timedelta | None
+    timezone: str
+    input: Any
+    queue: str
+    priority: int
+    capability: str | None
+    max_attempts: int
+    timeout: float | None
+    overlap: Overlap
+    catch_up: CatchUp
+    catch_up_limit: int
+    jitter: timedelta
+    created_at: datetime
+    changed_at: datetime
+    changed_by: str | None
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    retired_at: datetime | None
+    """Since when its code does not declare it any more."""
+    next_at: datetime | None
+    """Its next planned time, in its own zone; none while it is paused or retired."""
+    last_at: datetime | None
+    """The last planned time that came to something."""
+    asked_at: datetime
+    """By PostgreSQL's clock."""
+
+    @property
+    def paused(self) -> bool:
+        return self.paused_at is not None
+
+    @property
+    def active(self) -> bool:
+        return self.paused_at is None and self.retired_at is None
+
+    @property
+    def definition(self) -> Schedule:
+        return Schedule(**{name: getattr(self, name) for name in _DEFINITION})
+
+    @property
+    def words(self) -> str:
+        """When it runs: "at 09:00 on Monday through Friday, Europe/Berlin"."""
+        return self.definition.in_words()
+
+    def upcoming(self, count: int = 5) -> list[datetime]:
+        """The next planned times from when it was asked for, as if it were not paused; in its own zone."""
+        return self.definition.upcoming(self.asked_at, count)
+
+    @staticmethod
+    def from_row(row: tuple[Any, ...]) -> ScheduleStatus:
+        """`row` has the columns of find_schedule."""
+        values = dict(zip(_COLUMNS, row, strict=True))
+        every, since = values["every"], values.pop("since")
+        values["every"] = None if every is None else timedelta(seconds=every)
+        values["jitter"] = timedelta(seconds=values["jitter"])
+        values["input"] = json.loads(values["input"])
+        status = ScheduleStatus(**values)
+        if status.active and status.next_at is None:  # the leader has not got to it yet
+            object.__setattr__(status, "next_at", status.definition.next_after(since))
+        return status
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values: times in ISO 8601, spans in seconds."""
+        return {**{field.name: _plain(getattr(self, field.name)) for field in fields(self)}, "words": self.words}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """What became of a planned time."""
+
+    schedule: str
+    planned_at: datetime
+    until: datetime | None
+    """Of times that were missed in a row: the last one."""
+    times: int
+    """How many planned times this stands for."""
+    outcome: str
+    """enqueued, skipped (an earlier job was live), queued (waits for it to end) or missed."""
+    job_id: UUID | None
+    recorded_at: datetime
+    by: str | None
+    """Who asked for a run that was not planned."""
+
+    @property
+    def is_late(self) -> bool:
+        """It was recorded more than a minute after its time."""
+        return self.recorded_at - self.planned_at > GRACE
+
+    @staticmethod
+    def from_row(row: tuple[Any, ...]) -> Tick:
+        return Tick(**dict(zip([field.name for field in fields(Tick)], row, strict=True)))
+
+    def to_json(self) -> dict[str, Any]:
+        return {**{field.name: _plain(getattr(self, field.name)) for field in fields(self)}, "is_late": self.is_late}
+
+
+_COLUMNS = [field.name for field in fields(ScheduleStatus)]
+_COLUMNS.insert(_COLUMNS.index("next_at"), "since")
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case UUID():
+            return str(value)
+    return value

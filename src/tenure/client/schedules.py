@@ -1,0 +1,240 @@
+"""`app.schedules`: to make, change, pause and look at schedules."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import time
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from tenure.client.door import Door
+from tenure.client.endings import cleaned
+from tenure.client.handle import Handle
+from tenure.client.job import Job
+from tenure.client.portal import twin
+from tenure.client.schedule_status import ScheduleStatus, Tick
+from tenure.model.declared import checked_input, schedule_of
+from tenure.model.durations import Duration
+from tenure.model.errors import ConfigError, ScheduleConflict, ScheduleNotFound, StoreUnavailable
+from tenure.model.ids import uuid7
+from tenure.model.kinds import Kind
+from tenure.model.payloads import plain_json
+from tenure.model.schedules import CatchUp, Overlap, Schedule, schedule
+from tenure.pacing import backoff
+from tenure.store import schedules as store
+from tenure.store.query import Query
+
+KEEP: Final[Any] = type("Keep", (), {"__repr__": lambda _: "KEEP"})()
+"""As it is."""
+
+MOST_TRIES = 10
+PATIENCE = 30.0
+"""Seconds for which a run is asked for again while PostgreSQL is away, as an enqueue is."""
+LARGEST_PAGE = 1000
+
+
+class Schedules:
+    """Every method has a twin for code without an event loop: `create_sync`, `list_sync`, ..."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    # Deciding
+
+    async def create(
+        self,
+        name: str,
+        job: Job[Any, Any, Any, Any] | str,
+        cron: str | None = None,
+        *,
+        every: Duration | None = None,
+        timezone: str | None = None,
+        input: Any = None,  # noqa: A002 - the word for it
+        queue: str | None = None,
+        priority: int | str | None = None,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "one",
+        catch_up_limit: int | None = None,
+        jitter: Duration = 0,
+        paused: bool = False,
+        by: str | None = None,
+    ) -> ScheduleStatus:
+        """A new schedule. `job` is a job, or the name of a kind: of one that this app does not know, the input is taken as given.
+
+        Raises `ScheduleConflict` if there is one of that name.
+        """
+        options = {
+            "cron": cron,
+            "every": every,
+            "timezone": timezone,
+            "queue": queue,
+            "priority": priority,
+            "overlap": overlap,
+            "catch_up": catch_up,
+            "catch_up_limit": catch_up_limit,
+            "jitter": jitter,
+        }
+        made = _made(self._kind(job), name, input, options)
+        if not await self._door.session().fetch(store.create(made, paused=paused, by=cleaned(by))):
+            raise ScheduleConflict(name, "is there already: change or delete it, or take another name")
+        self._tell()
+        return await self._found(name)
+
+    async def change(
+        self,
+        name: str,
+        *,
+        cron: Any = KEEP,
+        every: Any = KEEP,
+        timezone: Any = KEEP,
+        input: Any = KEEP,  # noqa: A002 - the word for it
+        queue: Any = KEEP,
+        priority: Any = KEEP,
+        overlap: Any = KEEP,
+        catch_up: Any = KEEP,
+        catch_up_limit: Any = KEEP,
+        jitter: Any = KEEP,
+        by: str | None = None,
+    ) -> ScheduleStatus:
+        """What is given is other from now on. `cron` takes the place of `every`, and the reverse.
+
+        Raises `ScheduleConflict` for one that code declares: it is changed there.
+        """
+        given = {
+            "cron": cron,
+            "every": every,
+            "timezone": timezone,
+            "input": input,
+            "queue": queue,
+            "priority": priority,
+            "overlap": overlap,
+            "catch_up": catch_up,
+            "catch_up_limit": catch_up_limit,
+            "jitter": jitter,
+        }
+        wanted = {option: value for option, value in given.items() if value is not KEEP}
+        for _ in range(MOST_TRIES):
+            found = await self._found(name)
+            if found.owner is not None:
+                raise ScheduleConflict(name, f"is declared by the code of {found.owner}: change it there, or pause it")
+            changed = self._changed(found.definition, wanted)
+            if changed == found.definition:
+                return found
+            if await self._door.session().fetch(store.change(changed, changed_at=found.changed_at, by=cleaned(by))):
+                self._tell()
+                return await self._found(name)
+        raise ScheduleConflict(name, "is being changed by somebody else all the time: try again")
+
+    async def pause(self, name: str, *, reason: str | None = None, by: str | None = None) -> None:
+        """From now on no time of it is planned; its jobs go on."""
+        if not await self._door.session().fetch(store.pause(name, reason=cleaned(reason), by=cleaned(by))):
+            raise ScheduleNotFound(name)
+
+    async def resume(self, name: str) -> bool:
+        """It goes on from here; times that passed meanwhile are none of its own. False: it was not paused."""
+        rows = await self._door.session().fetch(store.resume(name))
+        if not rows:
+            raise ScheduleNotFound(name)
+        self._tell()
+        return bool(rows[0][0])
+
+    async def run_now(self, name: str, *, input: Any = KEEP, by: str | None = None) -> Handle[Any]:  # noqa: A002
+        """A job of it at once, whatever is planned, and even if it is paused or an earlier one is live."""
+        text = None
+        if input is not KEEP:
+            kind = self._kind((await self._found(name)).kind)
+            text = plain_json(checked_input(kind, input) if isinstance(kind, Kind) else input, what="its input")
+        job_id: UUID = uuid7()
+        rows = await self._insist(store.run(name, job_id, input=text, by=cleaned(by)))
+        if not rows:
+            await self._found(name)
+            raise ScheduleConflict(name, "is retired, and there may be no code for its jobs any more: declare it again")
+        kind_name, queue, *_ = rows[0]
+        self._door.session().tell(f"jobs {queue}")
+        return Handle(job_id, kind_name, self._door)
+
+    async def delete(self, name: str) -> None:
+        """Its jobs go on. One that code declares can be paused, and goes when the code is gone."""
+        if await self._door.session().fetch(store.delete(name)):
+            return
+        found = await self._found(name)
+        raise ScheduleConflict(name, f"is declared by the code of {found.owner}: remove it there, or pause it")
+
+    # Looking
+
+    async def find(self, name: str) -> ScheduleStatus | None:
+        rows = await self._door.session().fetch(store.find(name))
+        return ScheduleStatus.from_row(rows[0]) if rows else None
+
+    async def list(self, *, retired: bool = False, owner: str | None = None) -> builtins.list[ScheduleStatus]:
+        """All of them by name; retired ones only if asked for."""
+        rows = await self._door.session().fetch_all(store.list_all(retired=retired, owner=owner))
+        return [ScheduleStatus.from_row(row) for row in rows]
+
+    async def upcoming(self, name: str, count: int = 5) -> builtins.list[datetime]:
+        """Its next planned times, in its own zone; none while it is paused or retired."""
+        found = await self._found(name)
+        return found.upcoming(count) if found.active else []
+
+    async def ticks(self, name: str, *, limit: int = 50, before: datetime | None = None) -> builtins.list[Tick]:
+        """What became of its planned times, the newest first; `before` is the `planned_at` at which the page before ended."""
+        if not 1 <= limit <= LARGEST_PAGE:
+            raise ConfigError(f"limit is {limit}, but must lie between 1 and {LARGEST_PAGE}")
+        rows = await self._door.session().fetch(store.list_ticks(name, limit=limit, before=before))
+        return [Tick.from_row(row) for row in rows]
+
+    create_sync = twin(create)
+    change_sync = twin(change)
+    pause_sync = twin(pause)
+    resume_sync = twin(resume)
+    run_now_sync = twin(run_now)
+    delete_sync = twin(delete)
+    find_sync = twin(find)
+    list_sync = twin(list)  # noqa: A003 - the method above
+    upcoming_sync = twin(upcoming)
+    ticks_sync = twin(ticks)
+
+    async def _found(self, name: str) -> ScheduleStatus:
+        found = await self.find(name)
+        if found is None:
+            raise ScheduleNotFound(name)
+        return found
+
+    async def _insist(self, query: Query) -> builtins.list[tuple[Any, ...]]:
+        """While PostgreSQL is away, as an enqueue does: the statement knows its own repetition."""
+        began, failures = time.monotonic(), 0
+        while True:
+            try:
+                return await self._door.session().fetch(query)
+            except StoreUnavailable:
+                failures += 1
+                if time.monotonic() - began > PATIENCE:
+                    raise
+                await asyncio.sleep(backoff(failures))
+
+    def _tell(self) -> None:
+        self._door.session().tell(store.CHANGED)
+
+    def _kind(self, job: Job[Any, Any, Any, Any] | str) -> Kind | str:
+        if isinstance(job, Job):
+            return job.kind
+        return self._door.kinds[job] if job in self._door.kinds else job  # noqa: SIM401 - `get` would tell of an unknown kind
+
+    def _changed(self, before: Schedule, wanted: dict[str, Any]) -> Schedule:
+        options = {field.name: getattr(before, field.name) for field in fields(before)}
+        if wanted.get("cron") is not None:
+            options["every"] = None
+        if wanted.get("every") is not None:
+            options |= {"cron": None, "timezone": None}
+        options |= wanted
+        return _made(self._kind(options.pop("kind")), options.pop("name"), options.pop("input"), options)
+
+
+def _made(kind: Kind | str, name: str, input: Any, options: dict[str, Any]) -> Schedule:  # noqa: A002
+    given = {option: value for option, value in options.items() if value is not None}
+    if isinstance(kind, Kind):
+        return schedule_of(kind, name=name, input=input, **given)
+    return schedule(name=name, kind=kind, input=input, **given)

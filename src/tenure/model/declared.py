@@ -1,0 +1,39 @@
+"""A schedule of a known kind: what is not said is as the kind's definition has it, and its input is checked by that."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tenure.model.errors import InvalidInput
+from tenure.model.kinds import Kind
+from tenure.model.payloads import plain_json
+from tenure.model.schedules import Schedule, schedule
+
+
+def schedule_of(kind: Kind, *, name: str | None = None, input: Any = None, **options: Any) -> Schedule:  # noqa: A002
+    """Raises `InvalidInput` if the job does not take that input; without any, if it needs some.
+
+    Its jobs carry no idempotency key: the planned time is what makes them one.
+    """
+    given = {option: value for option, value in options.items() if value is not None}
+    defaults = {
+        "queue": kind.queue,
+        "priority": kind.priority,
+        "capability": kind.capability,
+        "max_attempts": kind.retry.max_attempts,
+    }
+    return schedule(name=name or kind.name, kind=kind.name, input=checked_input(kind, input), **{**defaults, **given})
+
+
+def checked_input(kind: Kind, given: Any) -> Any:
+    """As it is kept."""
+    if given is None:
+        try:
+            return json.loads(kind.input.encode((), {}))
+        except InvalidInput as error:
+            raise InvalidInput(
+                kind.name, [f"{problem}; give the schedule an input={{...}}" for problem in error.problems]
+            ) from None
+    kind.input.decode(plain_json(given, what=f"the input of job {kind.name!r}"))
+    return given

@@ -1,0 +1,26 @@
+"""What a job is told of the planned time that it stands for: it travels in the job's `meta`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    schedule: str
+    at: datetime
+    late: bool
+    """Handed in more than a minute after it."""
+
+
+def planned_of(meta: Any) -> Planned | None:
+    """None for jobs of no schedule, whatever their own `meta` holds."""
+    match meta:
+        case {"schedule": {"name": str(name), "for": str(at), "late": bool(late)}}:
+            try:
+                return Planned(name, datetime.fromisoformat(at), late)
+            except ValueError:
+                return None
+    return None

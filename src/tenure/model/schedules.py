@@ -1,0 +1,183 @@
+"""A schedule: which job is handed in at which times, and what becomes of times that come too thick or were missed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
+from typing import Any, Literal, get_args
+
+from tenure.model.crontab import Crontab, find_zone
+from tenure.model.durations import Duration, format_duration, to_timedelta
+from tenure.model.errors import ConfigError
+from tenure.model.payloads import plain_json
+from tenure.model.priorities import to_priority
+
+Overlap = Literal["skip", "queue", "allow"]
+CatchUp = Literal["none", "one", "all"]
+
+GRACE = timedelta(seconds=60)
+"""A time that is recorded no later than this is on time: another leader took over, or the database was restarted."""
+
+SHORTEST = timedelta(seconds=1)
+LONGEST_NAME = 200
+DEFAULT_LIMIT = 100
+LARGEST_LIMIT = 1000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """When, what, and how. Made by `schedule(...)`, which checks it."""
+
+    name: str
+    kind: str
+    cron: str | None = None
+    every: timedelta | None = None
+    timezone: str = "UTC"
+    input: Any = None
+    """Plain JSON, as the job's input is kept."""
+    queue: str = "default"
+    priority: int = 50
+    capability: str | None = None
+    max_attempts: int = 3
+    timeout: float | None = None
+    overlap: Overlap = "skip"
+    catch_up: CatchUp = "one"
+    catch_up_limit: int = DEFAULT_LIMIT
+    jitter: timedelta = timedelta()
+
+    def planned(self, after: datetime) -> Iterator[datetime]:
+        """All planned times later than `after`, in order, in UTC: the same for whoever asks."""
+        return self._intervals(after) if self.every is not None else self._crontab.after(after)
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        return next(self.planned(moment), None)
+
+    def upcoming(self, moment: datetime, count: int) -> list[datetime]:
+        """In the schedule's own time zone."""
+        zone = find_zone(self.timezone)
+        return [planned.astimezone(zone) for planned in islice(self.planned(moment), count)]
+
+    def delay_of(self, planned: datetime) -> timedelta:
+        """Jitter: how long after its planned time the job starts, the same for whoever asks."""
+        if not self.jitter:
+            return timedelta()
+        digest = hashlib.sha256(f"{self.name}\0{planned.astimezone(UTC).isoformat()}".encode()).digest()
+        return self.jitter * (int.from_bytes(digest[:8]) / 2**64)
+
+    def in_words(self) -> str:
+        if self.every is not None:
+            return f"every {format_duration(self.every)}"
+        return f"{self._crontab.in_words()}, {self.timezone}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; spans are seconds."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    @staticmethod
+    def from_json(given: Mapping[str, Any]) -> Schedule:
+        """What `to_json` gave, and was checked then."""
+        every = given["every"]
+        spans = {"every": None if every is None else timedelta(seconds=every), "jitter": timedelta(seconds=given["jitter"])}
+        return Schedule(**{**given, **spans})
+
+    @cached_property
+    def _crontab(self) -> Crontab:
+        assert self.cron is not None
+        return Crontab(self.cron, self.timezone)
+
+    def _intervals(self, after: datetime) -> Iterator[datetime]:
+        """Counted from the epoch, so that no leader has to know when another began."""
+        assert self.every is not None
+        number = (after - _EPOCH) // self.every
+        while True:
+            number += 1
+            yield _EPOCH + number * self.every
+
+
+def schedule(
+    *,
+    name: str,
+    kind: str,
+    cron: str | None = None,
+    every: Duration | None = None,
+    timezone: str | None = None,
+    input: Any = None,  # noqa: A002 - the word for it
+    queue: str = "default",
+    priority: int | str = "normal",
+    capability: str | None = None,
+    max_attempts: int = 3,
+    timeout: float | None = None,
+    overlap: str = "skip",
+    catch_up: str = "one",
+    catch_up_limit: int = DEFAULT_LIMIT,
+    jitter: Duration = 0,
+) -> Schedule:
+    """Checked: every fault is a `ConfigError` that names the schedule."""
+    try:
+        made = Schedule(
+            name=_name(name, "a schedule"),
+            kind=_name(kind, "its kind"),
+            cron=cron,
+            every=None if every is None else to_timedelta(every, what="every"),
+            timezone="UTC" if timezone is None else timezone,
+            input={} if input is None else json.loads(plain_json(input, what="its input")),
+            queue=_name(queue, "its queue"),
+            priority=to_priority(priority),
+            capability=capability,
+            max_attempts=_between(max_attempts, 1, 32_767, "max_attempts"),
+            timeout=timeout,
+            overlap=_one_of(overlap, Overlap, "overlap"),
+            catch_up=_one_of(catch_up, CatchUp, "catch_up"),
+            catch_up_limit=_between(catch_up_limit, 1, LARGEST_LIMIT, "catch_up_limit"),
+            jitter=to_timedelta(jitter, what="jitter"),
+        )
+        _check_times(made, timezone)
+    except ConfigError as error:
+        raise ConfigError(f"schedule {name!r}: {error}") from None
+    return made
+
+
+def _check_times(made: Schedule, timezone: str | None) -> None:
+    if (made.cron is None) == (made.every is None):
+        raise ConfigError("give either a cron expression such as '0 9 * * *', or every='10s'")
+    if made.every is None:
+        made._crontab  # noqa: B018, SLF001 - read here, so that what is wrong with it is told now
+        return
+    if made.every < SHORTEST:
+        raise ConfigError(f"every is {format_duration(made.every)}, but must be at least 1s")
+    if timezone not in (None, "UTC"):
+        raise ConfigError("an interval has no time zone: leave timezone out, or give a cron expression")
+    if made.jitter >= made.every:
+        raise ConfigError(f"jitter is {format_duration(made.jitter)}, but must be shorter than every")
+
+
+def _name(given: Any, what: str) -> str:
+    if not isinstance(given, str) or not given.strip() or "\0" in given or len(given) > LONGEST_NAME:
+        raise ConfigError(f"{what} needs a name of at most {LONGEST_NAME} characters, not {given!r}")
+    return given
+
+
+def _between(given: Any, low: int, high: int, what: str) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not low <= given <= high:
+        raise ConfigError(f"{what} is {given!r}, but must be a whole number from {low} to {high}")
+    return given
+
+
+def _one_of(given: Any, choice: Any, what: str) -> Any:
+    known = get_args(choice)
+    if given not in known:
+        near = get_close_matches(str(given), known, n=1)
+        raise ConfigError(f"{what} is {given!r}; " + (f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"))
+    return given
+
+
+def _plain(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else value

@@ -1,0 +1,73 @@
+"""What becomes of the planned times that have come since a schedule was last looked at. A pure decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+from typing import Any
+
+from tenure.model.ids import uuid7
+from tenure.model.schedules import GRACE, Schedule
+
+MOST_TIMES = 1000
+"""Planned times that one decision looks at, beside those it may still run: a month without a leader is gone through in
+steps, none of which holds up the loop."""
+
+NEVER = timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Times that came and went: written down together."""
+
+    first: datetime
+    last: datetime
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    missed: Missed | None
+    run: list[datetime]
+    """Each is to have a job, as far as the schedule's own jobs leave room for it (`overlap`)."""
+    since: datetime
+    """All planned times up to here are decided."""
+    next_at: datetime
+    """When to look again: at the next planned time."""
+
+
+def decide(schedule: Schedule, since: datetime, now: datetime) -> Decision:
+    """By the schedule's `catch_up`, for its planned times in (since, now]."""
+    most = MOST_TIMES + schedule.catch_up_limit
+    times = list(takewhile(lambda planned: planned <= now, islice(schedule.planned(since), most + 1)))
+    if len(times) > most:
+        # Enough newer ones are left, whatever the policy may want of them.
+        old = times[:MOST_TIMES]
+        return Decision(Missed(old[0], old[-1], len(old)), [], old[-1], times[MOST_TIMES])
+    run = _to_run(schedule, times, now)
+    old = times[: len(times) - len(run)]
+    missed = Missed(old[0], old[-1], len(old)) if old else None
+    since = times[-1] if times else since
+    return Decision(missed, run, since, schedule.next_after(max(since, now)) or now + NEVER)
+
+
+def _to_run(schedule: Schedule, times: list[datetime], now: datetime) -> list[datetime]:
+    if schedule.catch_up == "all":
+        return times[-schedule.catch_up_limit :]
+    if schedule.catch_up == "none":
+        return [planned for planned in times[-1:] if now - planned <= GRACE]
+    return times[-1:]
+
+
+def to_json(schedule: Schedule, decision: Decision) -> dict[str, Any]:
+    """As the statement takes it."""
+    ticks: list[dict[str, Any]] = []
+    if decision.missed is not None:
+        first, last = decision.missed.first.isoformat(), decision.missed.last.isoformat()
+        ticks.append({"planned_at": first, "until": last, "times": decision.missed.times, "missed": True})
+    for planned in decision.run:
+        delay = schedule.delay_of(planned)
+        run_at = (planned + delay).isoformat() if delay else None
+        ticks.append({"planned_at": planned.isoformat(), "times": 1, "missed": False, "job_id": str(uuid7()), "run_at": run_at})
+    return {"since": decision.since.isoformat(), "next_at": decision.next_at.isoformat(), "ticks": ticks}

@@ -1,0 +1,32 @@
+-- find_due: the schedules whose time has come, and those of which it is not known yet when it comes, at most :limit of each.
+-- Looks only, for the holder of the term.
+-- Returns one row: whether the term holds, the clock, in how many seconds the next one is due, whether there are queued ticks to
+-- be looked after (see release_ticks), and the schedules as JSON.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for share),
+clock as materialized (
+    select coalesce(:now::timestamptz, clock_timestamp()) as now),
+due as materialized (
+    (select s.name, s.version, s.since, s.kind, s.cron, s.every, s.timezone, s.overlap, s.catch_up, s.catch_up_limit, s.jitter
+       from tenure.schedules s
+      where s.paused_at is null and s.retired_at is null and s.next_at is null and exists (select from leader)
+      limit :limit::integer)
+    union all
+    (select s.name, s.version, s.since, s.kind, s.cron, s.every, s.timezone, s.overlap, s.catch_up, s.catch_up_limit, s.jitter
+       from tenure.schedules s
+      where s.paused_at is null and s.retired_at is null and s.next_at <= (select c.now from clock c) and exists (select from leader)
+      order by s.next_at
+      limit :limit::integer))
+select exists (select from leader),
+       (select c.now from clock c),
+       (select extract(epoch from s.next_at - (select c.now from clock c))::float8
+          from tenure.schedules s
+         where s.paused_at is null and s.retired_at is null and s.next_at > (select c.now from clock c)
+         order by s.next_at limit 1),
+       exists (select from tenure.ticks t
+                 left join tenure.schedules s on s.name = t.schedule
+                where t.outcome = 'queued' and (s.name is null or s.paused_at is null)
+                  and (s.retired_at is null or s.retired_at < (select c.now from clock c) - make_interval(secs => :patience::float8))),
+       coalesce((select json_agg(d)::text from due d), '[]')

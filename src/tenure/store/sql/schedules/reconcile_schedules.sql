@@ -1,0 +1,62 @@
+-- reconcile_schedules: what the code of :owner declares is what there is of it. New ones begin now; changed ones keep their pause and,
+-- unless their times changed, their next time; what the code does not declare any more is retired; what was retired comes back,
+-- and if that was no more than :patience seconds ago (old code started among new) as if it had never gone.
+-- Whoever declares a name owns it from then on. All at once, so that two who start together come to the same.
+-- With other times a schedule is looked at anew: of the planned times that have passed, only those of the last :grace seconds still count.
+-- Returns the names with what was done: created, changed, back, retired, and taken with the owner before.
+with given as materialized (
+    select g.*
+      from jsonb_to_recordset(:declared::jsonb) as g(name text, kind text, cron text, every float8, timezone text, input jsonb, queue text,
+           priority smallint, capability text, max_attempts integer, timeout float8, overlap text, catch_up text,
+           catch_up_limit integer, jitter float8)),
+-- In the order of their names for everybody, so that nobody waits in a circle.
+met as materialized (
+    select s.name, s.owner, s.retired_at
+      from tenure.schedules s
+     where s.name in (select g.name from given g) or (s.owner = :owner::text and s.retired_at is null)
+     order by s.name
+       for update),
+kept as (
+    insert into tenure.schedules as s (name, owner, kind, cron, every, timezone, input, queue, priority, capability, max_attempts,
+           timeout, overlap, catch_up, catch_up_limit, jitter, changed_by)
+    select g.name, :owner::text, g.kind, g.cron, g.every, g.timezone, g.input, g.queue, g.priority, g.capability, g.max_attempts,
+           g.timeout, g.overlap, g.catch_up, g.catch_up_limit, g.jitter, :owner::text
+      from given g
+     where (select count(*) from met) >= 0  -- all are locked, and seen as they were, before any is written
+     order by g.name
+    on conflict (name) do update
+       set owner = excluded.owner, kind = excluded.kind, cron = excluded.cron, every = excluded.every, timezone = excluded.timezone,
+           input = excluded.input, queue = excluded.queue, priority = excluded.priority, capability = excluded.capability,
+           max_attempts = excluded.max_attempts, timeout = excluded.timeout, overlap = excluded.overlap,
+           catch_up = excluded.catch_up, catch_up_limit = excluded.catch_up_limit, jitter = excluded.jitter,
+           changed_at = clock_timestamp(), changed_by = excluded.changed_by, retired_at = null, version = gen_random_uuid(),
+           since = case when s.retired_at < clock_timestamp() - make_interval(secs => :patience::float8) then clock_timestamp()
+                        when (s.cron, s.every, s.timezone) is not distinct from (excluded.cron, excluded.every, excluded.timezone) then s.since
+                        else greatest(s.since, clock_timestamp() - make_interval(secs => :grace::float8)) end,
+           next_at = case when s.retired_at is null
+                           and (s.cron, s.every, s.timezone) is not distinct from (excluded.cron, excluded.every, excluded.timezone)
+                          then s.next_at end
+     where s.retired_at is not null
+        or (s.owner, s.kind, s.cron, s.every, s.timezone, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout,
+            s.overlap, s.catch_up, s.catch_up_limit, s.jitter)
+           is distinct from
+           (excluded.owner, excluded.kind, excluded.cron, excluded.every, excluded.timezone, excluded.input, excluded.queue,
+            excluded.priority, excluded.capability, excluded.max_attempts, excluded.timeout,
+            excluded.overlap, excluded.catch_up, excluded.catch_up_limit, excluded.jitter)
+    returning s.name),
+gone as (
+    update tenure.schedules s
+       set retired_at = clock_timestamp(), next_at = null, version = gen_random_uuid()
+      from met m
+     where s.name = m.name and m.owner = :owner::text and m.retired_at is null and m.name not in (select g.name from given g)
+    returning s.name)
+select k.name,
+       case when m.name is null then 'created'
+            when m.retired_at is not null then 'back'
+            when m.owner is distinct from :owner::text then 'taken'
+            else 'changed' end,
+       m.owner
+  from kept k
+  left join met m on m.name = k.name
+union all
+select g.name, 'retired', :owner::text from gone g

@@ -1,0 +1,77 @@
+-- record_ticks: writes down what was decided of planned times, and hands in their jobs, in one go. A duty's write: holder and
+-- term are checked by the statement itself.
+--   :moves  a JSON array: name; version, which must still be the schedule's; since and next_at, which it gets; and ticks, each
+--           with planned_at, missed, times, until, and job_id and run_at of the job if it comes to one
+-- A time that has a row already gets no other one, and no job. While an earlier job of a schedule is live, it depends on overlap:
+-- skip writes the time down and leaves it at that, queue keeps it for later (at most catch_up_limit of them), allow asks for none.
+-- A dead letter is not live: it would stop its schedule for good.
+-- Returns whether the term holds, how many schedules were moved and how many jobs handed in, and how many were told.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for share),
+held as materialized (
+    select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, s.overlap, s.catch_up_limit,
+           m.since, m.next_at, m.ticks
+      from jsonb_to_recordset(:moves::jsonb) as m(name text, version uuid, since timestamptz, next_at timestamptz, ticks jsonb)
+      join tenure.schedules s on s.name = m.name
+     where s.version = m.version and s.paused_at is null and s.retired_at is null and exists (select from leader)
+     order by s.name
+       for update of s),
+-- Whatever happens to a schedule gives it another version: what is seen below is what its row was read with.
+busy as materialized (
+    select h.name,
+           exists (select from (select t.job_id from tenure.ticks t
+                                 where t.schedule = h.name and t.job_id is not null
+                                 order by t.planned_at desc limit 100) t
+                    where (select j.state from tenure.jobs j where j.id = t.job_id limit 1) <> 'dead_letter') as live,
+           (select count(*) from tenure.ticks t where t.schedule = h.name and t.outcome = 'queued') as queued
+      from held h),
+wanted as materialized (
+    select h.name, h.overlap, h.catch_up_limit, b.live, b.queued, t.planned_at, t.until, t.times, t.missed, t.job_id, t.run_at,
+           row_number() over (partition by h.name, t.missed order by t.planned_at) as place
+      from held h
+      join busy b on b.name = h.name
+     cross join lateral jsonb_to_recordset(h.ticks)
+        as t(planned_at timestamptz, until timestamptz, times integer, missed boolean, job_id uuid, run_at timestamptz)),
+decided as materialized (
+    select w.name, w.planned_at, w.until, w.times, w.job_id, w.run_at,
+           case when w.missed then 'missed'
+                when w.overlap = 'allow' or (w.place = 1 and not w.live and w.queued = 0) then 'enqueued'
+                when w.overlap = 'queue' and w.queued + w.place - (not w.live and w.queued = 0)::integer <= w.catch_up_limit then 'queued'
+                else 'skipped' end as outcome
+      from wanted w),
+written as (
+    insert into tenure.ticks (schedule, planned_at, until, times, outcome, job_id, recorded_at)
+    select d.name, d.planned_at, d.until, d.times, d.outcome, case when d.outcome = 'enqueued' then d.job_id end,
+           coalesce(:now::timestamptz, clock_timestamp())
+      from decided d
+    on conflict (schedule, planned_at) do nothing
+    returning schedule, planned_at, outcome, job_id),
+asked as materialized (
+    select h.queue, d.run_at, w.planned_at,
+           jsonb_build_object(
+               'id', w.job_id, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
+               'max_attempts', h.max_attempts, 'timeout', h.timeout, 'run_at', d.run_at, 'input', h.input,
+               'by', 'schedule ' || h.name,
+               'meta', jsonb_build_object('schedule', jsonb_build_object(
+                   'name', h.name, 'for', w.planned_at,
+                   'late', coalesce(:now::timestamptz, clock_timestamp()) - w.planned_at > make_interval(secs => :grace::float8)))) as job
+      from written w
+      join held h on h.name = w.schedule
+      join decided d on d.name = w.schedule and d.planned_at = w.planned_at
+     where w.outcome = 'enqueued'),
+handed_in as materialized (
+    select e.id from tenure.enqueue((select coalesce(jsonb_agg(a.job order by a.planned_at), '[]')::text from asked a)) e),
+moved as (
+    update tenure.schedules s
+       set since = h.since, next_at = h.next_at, version = gen_random_uuid(),
+           last_at = coalesce((select max(d.planned_at) from decided d where d.name = h.name and d.outcome <> 'missed'), s.last_at)
+      from held h
+     where s.name = h.name
+    returning s.name)
+select exists (select from leader),
+       (select count(*) from moved),
+       (select count(*) from handed_in),
+       (select count(pg_notify(:channel, w.word))
+          from (select distinct case when a.run_at > clock_timestamp() then 'due' else 'jobs ' || a.queue end as word from asked a) w)

@@ -1,0 +1,60 @@
+-- release_ticks: queued -> enqueued, the oldest of each schedule that has no live job any more, at most :limit schedules. A duty's
+-- write: holder and term are checked by the statement itself.
+-- A paused schedule keeps what is queued; of one that is deleted, or retired for more than :patience seconds, it is skipped.
+-- Returns whether the term holds, how many jobs were handed in, and how many queues were told.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for share),
+waiting as materialized (
+    select distinct on (t.schedule) t.schedule, t.planned_at, s.version,
+           s.name is null or s.retired_at < coalesce(:now::timestamptz, now()) - make_interval(secs => :patience::float8) as over
+      from tenure.ticks t
+      left join tenure.schedules s on s.name = t.schedule
+     where t.outcome = 'queued' and exists (select from leader)
+     order by t.schedule, t.planned_at),
+-- By its version: if something happened to the schedule while its row was waited for, what was seen of its jobs is out of date.
+held as materialized (
+    select s.name, w.planned_at, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, tenure.uuid7() as job_id
+      from waiting w
+      join tenure.schedules s on s.name = w.schedule
+     where s.version = w.version and s.paused_at is null and s.retired_at is null
+       and not exists (select from (select t.job_id from tenure.ticks t
+                                     where t.schedule = s.name and t.job_id is not null
+                                     order by t.planned_at desc limit 100) t
+                        where (select j.state from tenure.jobs j where j.id = t.job_id limit 1) <> 'dead_letter')
+     order by s.name
+     limit :limit::integer
+       for update of s),
+dropped as (
+    update tenure.ticks t
+       set outcome = 'skipped'
+      from waiting w
+     where t.schedule = w.schedule and t.outcome = 'queued' and w.over
+    returning t.schedule),
+written as (
+    update tenure.ticks t
+       set outcome = 'enqueued', job_id = h.job_id
+      from held h
+     where t.schedule = h.name and t.planned_at = h.planned_at and t.outcome = 'queued'
+    returning t.schedule, t.planned_at),
+asked as materialized (
+    select h.queue, h.planned_at,
+           jsonb_build_object(
+               'id', h.job_id, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
+               'max_attempts', h.max_attempts, 'timeout', h.timeout, 'input', h.input,
+               'by', 'schedule ' || h.name,
+               'meta', jsonb_build_object('schedule', jsonb_build_object(
+                   'name', h.name, 'for', h.planned_at,
+                   'late', coalesce(:now::timestamptz, clock_timestamp()) - h.planned_at > make_interval(secs => :grace::float8)))) as job
+      from written w
+      join held h on h.name = w.schedule),
+handed_in as materialized (
+    select e.id from tenure.enqueue((select coalesce(jsonb_agg(a.job order by a.planned_at), '[]')::text from asked a)) e),
+moved as (
+    update tenure.schedules s set version = gen_random_uuid() from held h where s.name = h.name returning s.name)
+select exists (select from leader),
+       (select count(*) from handed_in),
+       (select count(pg_notify(:channel, 'jobs ' || q.queue)) from (select distinct a.queue from asked a) q),
+       (select count(*) from dropped),
+       (select count(*) from moved)

@@ -1,0 +1,36 @@
+-- run_schedule: a job of the schedule now, whatever is planned and whether it is paused. The same :job_id again, because the answer to
+-- the first call was lost, hands in no second one.
+-- Returns the kind and queue of the job; nothing if there is no such schedule, or it is retired.
+with held as materialized (
+    select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, clock_timestamp() as planned_at
+      from tenure.schedules s
+     where s.name = :name::text and s.retired_at is null
+       for update),
+known as materialized (
+    select t.job_id
+      from held h
+     cross join lateral (
+        select t.job_id
+          from tenure.ticks t
+         where t.schedule = h.name and t.job_id is not null and t.planned_at > h.planned_at - interval '10 minutes') t
+     where t.job_id = :job_id::uuid),
+written as (
+    insert into tenure.ticks (schedule, planned_at, outcome, job_id, by)
+    select h.name, h.planned_at, 'enqueued', :job_id::uuid, coalesce(:by::text, session_user::text)
+      from held h
+     where not exists (select from known)
+    returning schedule, planned_at),
+moved as (
+    update tenure.schedules s set version = gen_random_uuid() from written w where s.name = w.schedule returning s.name),
+handed_in as materialized (
+    select e.id
+      from (select coalesce(jsonb_agg(jsonb_build_object(
+               'id', :job_id::uuid, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
+               'max_attempts', h.max_attempts, 'timeout', h.timeout, 'input', coalesce(:input::jsonb, h.input),
+               'by', coalesce(:by::text, 'schedule ' || h.name),
+               'meta', jsonb_build_object('schedule', jsonb_build_object('name', h.name, 'for', w.planned_at, 'late', false)))),
+               '[]')::text as jobs
+              from written w
+              join held h on h.name = w.schedule) a
+     cross join lateral tenure.enqueue(a.jobs) e)
+select h.kind, h.queue, (select count(*) from handed_in), (select count(*) from moved) from held h

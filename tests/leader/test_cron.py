@@ -1,0 +1,462 @@
+"""What the leader makes of planned times: by the policies, and at most once whatever happens to the leader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+
+from tenure.leader.duties.cron import Cron
+from tenure.leader.leader import Leader
+from tenure.model.errors import StoreUnavailable
+from tenure.model.ids import uuid7
+from tenure.store import schedules
+from tenure.store.link import Link
+from tenure.store.place import Place
+from tests.leader.plans import T0, DyingLink, LossyLink, SleepyLink, at, finish, jobs, plan, ticks
+from tests.store.desk import Desk
+from tests.store.locks import meanwhile, waits_for_a_lock
+from tests.waiting import until
+
+RETENTION = 7 * 86400.0
+
+
+@pytest.fixture
+async def link(place: Place) -> AsyncIterator[Link]:
+    link = Link(place, "leader", hot=True)
+    yield link
+    await link.close()
+
+
+class Round:
+    """A leader that looks when it is told to."""
+
+    def __init__(self, desk: Desk, link: Link) -> None:
+        self.desk, self.link, self.cron = desk, link, Cron(RETENTION)
+        self.term = desk.term("cron")
+
+    async def look(self, seconds: float) -> None:
+        """Until there is nothing more to do at that time."""
+        for _ in range(100):
+            report = await self.cron.run_once(self.link, self.term, now=at(seconds))
+            assert report.holds
+            if report.rest > 0:
+                return
+        raise AssertionError("it never rests")
+
+
+@pytest.fixture
+def leader(desk: Desk, link: Link) -> Round:
+    return Round(desk, link)
+
+
+async def test_a_planned_time_becomes_a_job_when_it_has_come(leader, desk):
+    plan(desk, queue="mail", priority="high", max_attempts=7, timeout=12.0, capability="gpu", input={"to": "ann"})
+    await leader.look(59.9)
+    assert (ticks(desk), jobs(desk)) == ([], [])
+    await leader.look(60)
+    assert (ticks(desk), jobs(desk)) == ([(60, "enqueued", 1)], [(60, False)])
+    [row] = desk.sql(
+        "select kind, queue, priority, max_attempts, timeout, capability, input, enqueued_by, state, key from tenure.jobs"
+    )
+    assert row == ("work", "mail", 75, 7, 12.0, "gpu", {"to": "ann"}, "schedule s", "pending", None)
+    await leader.look(119)
+    assert len(jobs(desk)) == 1
+
+
+async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, desk):
+    plan(desk)
+    await leader.look(1)
+    report = await leader.cron.run_once(leader.link, leader.term, now=at(58))
+    assert report.rest == 2.0
+    report = await leader.cron.run_once(leader.link, leader.term, now=at(1))
+    assert report.rest == Cron.longest_rest
+
+
+async def test_queues_are_told(leader, desk, other):
+    other.sql("listen tenure")
+    plan(desk, "a", queue="mail")
+    plan(desk, "b", queue="mail")
+    plan(desk, "c", queue="post")
+    await leader.look(60)
+    notes = other.connection.notifies(timeout=5, stop_after=2)
+    assert {note.payload for note in notes} == {"jobs mail", "jobs post"}
+
+
+# Overlap
+
+
+async def test_skip_leaves_out_what_comes_while_an_earlier_job_is_live(leader, desk):
+    plan(desk)
+    await leader.look(60)
+    await leader.look(120)
+    assert ticks(desk) == [(60, "enqueued", 1), (120, "skipped", 1)]
+    finish(desk)
+    await leader.look(180)
+    assert ticks(desk)[-1] == (180, "enqueued", 1)
+    assert jobs(desk) == [(180, False)]
+
+
+async def test_a_dead_letter_does_not_stop_its_schedule(leader, desk):
+    plan(desk)
+    await leader.look(60)
+    desk.sql("update tenure.jobs set state = 'dead_letter'")
+    await leader.look(120)
+    assert [outcome for _, outcome, _ in ticks(desk)] == ["enqueued", "enqueued"]
+
+
+async def test_allow_asks_for_no_earlier_job(leader, desk):
+    plan(desk, overlap="allow")
+    for seconds in (60, 120, 180):
+        await leader.look(seconds)
+    assert [planned for planned, _ in jobs(desk)] == [60, 120, 180]
+
+
+async def test_queue_hands_in_one_after_the_other_in_order_and_loses_none(leader, desk):
+    plan(desk, overlap="queue")
+    for seconds in (60, 120, 180):
+        await leader.look(seconds)
+    assert ticks(desk) == [(60, "enqueued", 1), (120, "queued", 1), (180, "queued", 1)]
+    done = []
+    for seconds in (190, 191, 192):
+        [(planned, _)] = jobs(desk)
+        done.append(planned)
+        finish(desk)
+        await leader.look(seconds)
+    assert done == [60, 120, 180]
+    assert jobs(desk) == []
+    assert {outcome for _, outcome, _ in ticks(desk)} == {"enqueued"}
+
+
+async def test_what_waited_long_is_late(leader, desk):
+    plan(desk, overlap="queue")
+    await leader.look(60)
+    await leader.look(120)
+    finish(desk)
+    await leader.look(179)
+    await leader.look(181)
+    assert jobs(desk) == [(120, False)]
+    finish(desk)
+    await leader.look(240)
+    assert jobs(desk) == [(180, False)]
+    finish(desk)
+    desk.sql("update tenure.schedules set next_at = %s", at(1000))
+    await leader.look(500)
+    assert jobs(desk) == [(240, True)]
+
+
+async def test_the_line_has_an_end(leader, desk):
+    plan(desk, overlap="queue", catch_up_limit=2)
+    for number in range(1, 6):
+        await leader.look(60 * number)
+    assert [outcome for _, outcome, _ in ticks(desk)] == ["enqueued", "queued", "queued", "skipped", "skipped"]
+
+
+async def test_a_paused_schedule_keeps_its_line_and_a_deleted_one_loses_it(leader, desk):
+    for name in ("paused", "deleted"):
+        plan(desk, name, overlap="queue")
+    await leader.look(60)
+    await leader.look(120)
+    desk.run(schedules.pause("paused", reason=None, by=None))
+    desk.run(schedules.delete("deleted"))
+    finish(desk)
+    await leader.look(130)
+    assert jobs(desk, "paused") == jobs(desk, "deleted") == []
+    assert ticks(desk, "paused")[-1] == (120, "queued", 1)
+    assert ticks(desk, "deleted")[-1] == (120, "skipped", 1)
+
+
+# Times that nobody was there for
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "wanted"),
+    [
+        ("none", [(600, "missed", 10)]),
+        ("one", [(600, "missed", 9), (6000, "enqueued", 1)]),
+        ("all", [(600 * n, "enqueued", 1) for n in range(1, 11)]),
+    ],
+)
+async def test_after_downtime_as_the_policy_has_it(leader, desk, catch_up, wanted):
+    plan(desk, every="600s", catch_up=catch_up, overlap="allow")
+    await leader.look(6100)
+    assert ticks(desk) == wanted
+    await leader.look(6600)
+    assert ticks(desk) == [*wanted, (6600, "enqueued", 1)]
+
+
+async def test_what_is_caught_up_is_told_that_it_is_late(leader, desk):
+    plan(desk, every="600s", catch_up="all", overlap="allow")
+    await leader.look(1250)
+    assert jobs(desk) == [(600, True), (1200, False)]
+
+
+async def test_all_with_skip_comes_to_one_job(leader, desk):
+    plan(desk, catch_up="all")
+    await leader.look(180)
+    assert ticks(desk) == [(60, "enqueued", 1), (120, "skipped", 1), (180, "skipped", 1)]
+
+
+async def test_all_has_a_limit(leader, desk):
+    plan(desk, catch_up="all", overlap="allow", catch_up_limit=2)
+    await leader.look(300)
+    assert ticks(desk) == [(60, "missed", 3), (240, "enqueued", 1), (300, "enqueued", 1)]
+
+
+async def test_a_month_without_a_leader_is_gone_through_and_counted(leader, desk):
+    plan(desk, every="60s")
+    month = 30 * 86400
+    await leader.look(month)
+    found = ticks(desk)
+    assert sum(times for *_, times in found) == month // 60
+    assert found[-1] == (month, "enqueued", 1)
+    assert len(found) <= month // 60 // 1000 + 2
+
+
+async def test_jitter_starts_the_job_later_and_the_planned_time_stays(leader, desk):
+    plan(desk, jitter="30s", overlap="allow")
+    for number in range(1, 11):
+        await leader.look(60 * number)
+    rows = desk.sql("select state, extract(epoch from run_at - (meta -> 'schedule' ->> 'for')::timestamptz) from tenure.jobs")
+    assert {state for state, _ in rows} == {"scheduled"}  # its day is years from now
+    assert all(0 < delay < 30 for _, delay in rows)
+    assert len({delay for _, delay in rows}) == 10
+    assert [planned for planned, _ in jobs(desk)] == [60.0 * n for n in range(1, 11)]
+
+
+# Decided by people meanwhile
+
+
+async def test_a_paused_schedule_is_not_planned_and_goes_on_from_when_it_is_resumed(leader, desk):
+    plan(desk)
+    await leader.look(1)
+    desk.run(schedules.pause("s", reason="the printer", by="ann"))
+    await leader.look(200)
+    assert ticks(desk) == []
+    desk.run(schedules.resume("s"))
+    desk.sql("update tenure.schedules set since = %s", at(200))  # by the clock of this test
+    await leader.look(300)
+    assert ticks(desk) == [(240, "missed", 1), (300, "enqueued", 1)]
+
+
+@pytest.mark.parametrize("meanwhile", ["pause", "delete", "retire", "change"])
+async def test_what_is_decided_between_a_look_and_its_record_counts(place, desk, meanwhile):
+    plan(desk)
+    link = SleepyLink(place, "leader", hot=True)
+    looking = asyncio.create_task(Cron(RETENTION).run_once(link, desk.term("cron"), now=at(60)))
+    await link.asleep.wait()
+    match meanwhile:
+        case "pause":
+            desk.run(schedules.pause("s", reason=None, by=None))
+        case "delete":
+            desk.run(schedules.delete("s"))
+            plan(desk, every="45s")  # another one of that name
+        case "retire":
+            desk.sql("update tenure.schedules set owner = 'shop:app'")
+            desk.run(schedules.reconcile("shop:app", []))
+        case "change":
+            desk.sql("update tenure.schedules set every = 45, version = gen_random_uuid()")
+    link.awake.set()
+    assert (await looking).holds
+    await link.close()
+    assert (ticks(desk), jobs(desk)) == ([], [])
+
+
+async def test_a_run_that_is_asked_for_between_a_look_and_its_record_is_an_earlier_job(place, desk):
+    plan(desk)
+    link, term = SleepyLink(place, "leader", hot=True), desk.term("cron")
+    looking = asyncio.create_task(Cron(RETENTION).run_once(link, term, now=at(60)))
+    await link.asleep.wait()
+    assert desk.run(schedules.run("s", uuid7(), input=None, by="ann"))
+    link.awake.set()
+    assert (await looking).touched == 0
+    assert (await Cron(RETENTION).run_once(link, term, now=at(60))).touched == 0
+    await link.close()
+    assert [outcome for _, outcome, _ in ticks(desk)] == ["enqueued", "skipped"]
+
+
+async def test_a_line_is_not_moved_on_while_a_run_is_asked_for(dsn, desk, other, leader):
+    """The release waits for the schedule's row, and what it saw of its jobs before is out of date."""
+    plan(desk, overlap="queue")
+    await leader.look(60)
+    await leader.look(120)
+    finish(desk)
+    with Desk(dsn) as third:
+        with other.connection.transaction():
+            other.run(schedules.run("s", uuid7(), input=None, by="ann"))
+            query = schedules.release_ticks(leader.term, limit=10, channel="tenure", now=at(130))
+            released = meanwhile(lambda: third.run(query))
+            await waits_for_a_lock(desk)
+        assert released()[0][:2] == (True, 0)
+        assert third.run(query)[0][:2] == (True, 0)
+    assert len(jobs(desk)) == 1
+
+
+async def test_a_schedule_that_cannot_be_worked_out_holds_up_no_other(leader, desk, caplog):
+    plan(desk, "good")
+    plan(desk, "bad", cron="0 9 * * *")
+    desk.sql("update tenure.schedules set timezone = 'Atlantis/Capital' where name = 'bad'")
+    for seconds in (60, 120):
+        await leader.look(seconds)
+    assert len(ticks(desk, "good")) == 2
+    complaints = [record for record in caplog.records if "'bad' cannot be carried out" in record.getMessage()]
+    assert len(complaints) == 1
+
+
+async def test_what_postgresql_refuses_holds_up_no_other(leader, desk, caplog):
+    plan(desk, "good")
+    plan(desk, "bad")
+    desk.sql("create function tenure.refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$")
+    desk.sql(
+        "create trigger refuse before insert on tenure.ticks "
+        "for each row when (new.schedule = 'bad') execute function tenure.refuse()"
+    )
+    try:
+        await leader.look(60)
+    finally:
+        desk.sql("drop function tenure.refuse() cascade")
+    assert (ticks(desk, "good"), ticks(desk, "bad")) == ([(60, "enqueued", 1)], [])
+    assert "'bad' cannot be carried out" in caplog.text
+
+
+async def test_old_ticks_go_but_not_those_of_live_jobs_or_in_line(leader, desk):
+    plan(desk, overlap="queue")
+    plan(desk, "other", overlap="allow")
+    await leader.look(60)
+    await leader.look(120)
+    desk.sql("delete from tenure.jobs where meta -> 'schedule' ->> 'name' = 'other'")
+    desk.run(schedules.clean_ticks(leader.term, limit=100, keep=RETENTION, now=at(100 + RETENTION)))
+    assert (len(ticks(desk)), ticks(desk, "other")) == (2, [(120, "enqueued", 1)])
+    desk.run(schedules.clean_ticks(leader.term, limit=100, keep=RETENTION, now=at(200 + RETENTION)))
+    assert (len(ticks(desk)), ticks(desk, "other")) == (2, [])
+
+
+# Leaders that die, sleep, or hear no answer
+
+
+async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(place, desk):
+    """Every leader ends badly: killed before it writes, cut off after it wrote, or asleep while the next one leads."""
+    names = [f"s{n:02d}" for n in range(20)]
+    for name in names:
+        plan(desk, name, every="1s", overlap="allow", catch_up="all", catch_up_limit=1000)
+    sleepers: list[tuple[SleepyLink, asyncio.Task[object]]] = []
+    for number in range(20):
+        desk.end_term("cron")
+        now = 5 * (number + 1)
+        match number % 4:
+            case 0:
+                await killed(place, desk, now)
+            case 1:
+                await cut_off(place, desk, now)
+            case 2:
+                sleepers.append(await asleep(place, desk, now))
+            case 3:
+                await in_order(place, desk, now)
+    for link, looking in sleepers:
+        link.awake.set()
+        assert not (await looking).holds
+        await link.close()
+    for name in names:
+        assert [planned for planned, *_ in ticks(desk, name)] == [float(n) for n in range(1, 101)]
+        assert [planned for planned, _ in jobs(desk, name)] == [float(n) for n in range(1, 101)]
+    assert desk.sql("select count(*), count(distinct job_id) from tenure.ticks where outcome = 'enqueued'") == [(2000, 2000)]
+    assert desk.sql("select count(*) from tenure.jobs j join tenure.ticks t on t.job_id = j.id") == [(2000,)]
+
+
+async def killed(place: Place, desk: Desk, now: float) -> None:
+    link = DyingLink(place, "leader", hot=True)
+    with suppress(asyncio.CancelledError):
+        await Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now))
+    await link.close()
+
+
+async def cut_off(place: Place, desk: Desk, now: float) -> None:
+    """And then repeats what it has done already."""
+    link = LossyLink(place, "leader", hot=True)
+    link.lose = "schedules/record_ticks"
+    cron, term = Cron(RETENTION), desk.term("cron")
+    with pytest.raises(StoreUnavailable):
+        await cron.run_once(link, term, now=at(now))
+    assert (await cron.run_once(link, term, now=at(now))).touched == 0
+    await link.close()
+
+
+async def asleep(place: Place, desk: Desk, now: float) -> tuple[SleepyLink, asyncio.Task[object]]:
+    link = SleepyLink(place, "leader", hot=True)
+    looking = asyncio.create_task(Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now)))
+    await link.asleep.wait()
+    return link, looking
+
+
+async def in_order(place: Place, desk: Desk, now: float) -> None:
+    link = Link(place, "leader", hot=True)
+    await Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now))
+    await link.close()
+
+
+async def test_two_who_lead_at_the_same_time_record_nothing_twice(place, desk):
+    """As if the lease did not exist: the schedule's version alone makes it once."""
+    plan(desk, every="1s", overlap="allow", catch_up="all")
+    term = desk.term("cron")
+    links = [SleepyLink(place, "leader", hot=True) for _ in range(5)]
+    looking = [asyncio.create_task(Cron(RETENTION).run_once(link, term, now=at(50))) for link in links]
+    for link in links:
+        await link.asleep.wait()
+    for link in links:
+        link.awake.set()
+    reports = await asyncio.gather(*looking)
+    for link in links:
+        await link.close()
+    assert sorted(report.touched for report in reports) == [0, 0, 0, 0, 50]
+    assert [planned for planned, _ in jobs(desk)] == [float(n) for n in range(1, 51)]
+
+
+async def test_a_leader_that_was_asleep_while_another_was_elected_records_nothing(place, desk):
+    """Although nobody has touched the schedule since it looked."""
+    plan(desk)
+    link, looking = await asleep(place, desk, 60)
+    desk.end_term("cron")
+    desk.term("cron")
+    before = desk.sql("select * from tenure.schedules")
+    link.awake.set()
+    assert not (await looking).holds
+    await link.close()
+    assert (ticks(desk), jobs(desk), desk.sql("select * from tenure.schedules")) == ([], [], before)
+
+
+async def test_a_clock_that_goes_back_brings_no_time_again(leader, desk):
+    plan(desk, overlap="allow", catch_up="all")
+    await leader.look(300)
+    desk.sql("update tenure.schedules set since = %s, next_at = null, version = gen_random_uuid()", T0)
+    await leader.look(240)
+    await leader.look(360)
+    assert [planned for planned, _ in jobs(desk)] == [60, 120, 180, 240, 300, 360]
+
+
+async def test_a_stale_leader_releases_and_cleans_nothing(leader, desk):
+    plan(desk, overlap="queue")
+    await leader.look(60)
+    await leader.look(120)
+    finish(desk)
+    desk.end_term("cron")
+    desk.term("cron")
+    assert not (await leader.cron.run_once(leader.link, leader.term, now=at(130))).holds
+    [(holds, released, *_)] = desk.run(schedules.release_ticks(leader.term, limit=10, channel="tenure", now=at(130)))
+    [(still_holds, removed)] = desk.run(schedules.clean_ticks(leader.term, limit=10, keep=0, now=at(10**6)))
+    assert (holds, released, still_holds, removed) == (False, 0, False, 0)
+    assert ticks(desk) == [(60, "enqueued", 1), (120, "queued", 1)]
+
+
+# In a leader that lives
+
+
+async def test_a_leader_that_hears_of_a_new_schedule_plans_it_at_once(place, desk):
+    leader = Leader(place)
+    leader.start()
+    await until(lambda: "cron" in leader.duties_held)
+    plan(desk, every="3600s", since=T0)
+    leader.hear("schedules")
+    await until(lambda: desk.sql("select next_at is not null from tenure.schedules"), is_=[(True,)], within=Cron.longest_rest)
+    await leader.stop()
