@@ -26,7 +26,19 @@ SETTINGS = {
     "jit": "off",
 }
 
-TABLES = (*picture.TABLES, "logs", "incidents", "watches", "tallies", "counters", "minutes", "latencies", "retentions", "schedules", "ticks")
+TABLES = (
+    *picture.TABLES,
+    "logs",
+    "incidents",
+    "watches",
+    "tallies",
+    "counters",
+    "minutes",
+    "latencies",
+    "retentions",
+    "schedules",
+    "ticks",
+)
 # Deleted, not truncated: that would cost every prepared statement its plan.
 EMPTY = "".join(f"delete from tenure.{table};" for table in TABLES) + "select setval('tenure.job_position', 1, false)"
 
