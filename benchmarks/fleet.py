@@ -36,6 +36,9 @@ DIRECT = 250
 OWN = ("workers/renew_workers", "jobs/claim_jobs")
 """What each worker does for itself: its renewal and its poll."""
 
+TRANSACTIONS = "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+OUR_LOOKS = 2
+
 asked: Counter[str] = Counter()
 
 
@@ -49,13 +52,15 @@ class Measured:
     """Per second, of the whole fleet, with nothing to do."""
     polls: float
     background: float
-    """All other statements per second: elections, duties, surveys."""
+    """All other transactions per second, as PostgreSQL counts them: duties, surveys, looks whether a line still stands."""
     wait_p50: float
     """Milliseconds from enqueue to start, ten jobs a second."""
     wait_p99: float
     claims_per_job: float
     server_cpu: float
     """Cores that PostgreSQL uses while idle."""
+    others: dict[str, float]
+    """The background by statement, per second."""
 
 
 def main() -> None:
@@ -112,8 +117,9 @@ async def _measure(size: int, seconds: float, *, pooled: bool) -> Measured:
 
         async with _fleet(app, size):
             await _settled(direct, size)
-            cpu = _cpu(server)
+            cpu, before = _cpu(server), _one(direct, TRANSACTIONS)
             idle, took = await _counted(seconds)
+            transactions = _one(direct, TRANSACTIONS) - before - OUR_LOOKS
             idle_cores = (_cpu(server) - cpu) / took
             connections = _one(direct, "select count(*) from pg_stat_activity where backend_type = 'client backend'") - 1
             waits, claims = await _trickle(mark, started, seconds)
@@ -125,11 +131,12 @@ async def _measure(size: int, seconds: float, *, pooled: bool) -> Measured:
         connections=connections,
         renewals=idle["workers/renew_workers"] / took,
         polls=idle["jobs/claim_jobs"] / took,
-        background=(idle.total() - own) / took,
+        background=(transactions - own) / took,
         wait_p50=1000 * statistics.median(waits),
         wait_p99=1000 * sorted(waits)[max(0, round(0.99 * len(waits)) - 1)],
         claims_per_job=claims / len(waits),
         server_cpu=idle_cores,
+        others={name: round(count / took, 2) for name, count in idle.most_common() if name not in OWN},
     )
 
 

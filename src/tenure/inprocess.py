@@ -7,6 +7,7 @@ Simple to start and to stop, at one price: a handler that blocks the loop also h
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Sequence
@@ -35,6 +36,10 @@ from tenure.worker.engine import Engine, EngineSettings
 log = logging.getLogger("tenure")
 
 
+COUNT_EVERY = 3
+"""Renewals between two looks at how many workers serve the same."""
+
+
 class InProcessWorker:
     """`start()` returns when jobs are being claimed; `stop()` when nothing of it runs any more. Both may be repeated."""
 
@@ -60,6 +65,7 @@ class InProcessWorker:
         self._supervisor_id = str(uuid7())
         self._engine: Engine | None = None
         self._leaving = False
+        self._renewals = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._stopped = asyncio.Event()
 
@@ -150,8 +156,12 @@ class InProcessWorker:
     async def _renew(self) -> float:
         engine = self._engine
         if engine is not None:
-            query = workers.renew([engine.worker_id], self._scope.queues, self._settings.workers.lease_timeout_seconds)
-            [(renewed, _suspects, free_in)] = await self._link.fetch(query)
+            lease = self._settings.workers.lease_timeout_seconds
+            self._renewals += 1
+            counting = self._renewals % COUNT_EVERY == 1
+            query = workers.renew([engine.worker_id], self._scope.queues, lease, counting=counting)
+            [(renewed, _suspects, free_in, alike)] = await self._link.fetch(query)
+            engine.crowd = json.loads(alike or "{}").get(engine.worker_id, engine.crowd)
             self._leader.contact.touch()
             self._leader.hint(free_in)
             if engine.worker_id not in renewed:

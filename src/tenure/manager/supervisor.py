@@ -257,7 +257,7 @@ class Supervisor:
         assert self._hello is not None
         serving = {child.worker_id: child for child in self._children if child.serving}
         query = workers.renew(serving, self._hello.queues, self._hello.lease)
-        [(renewed, suspects, free_in)] = await self._link.fetch(query)
+        [(renewed, suspects, free_in, _)] = await self._link.fetch(query)
         self._leader.contact.touch()
         self._leader.hint(free_in)
         for worker_id in serving.keys() - set(renewed):

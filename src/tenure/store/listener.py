@@ -18,7 +18,7 @@ from tenure.store.statements import quoted
 
 log = logging.getLogger("tenure")
 
-SILENCE = 15.0  # after so many quiet seconds the line is asked whether it still stands
+SILENCE = 60.0  # after so many quiet seconds the line is asked whether it still stands; TCP finds out sooner, where it can
 ANSWER = 5.0
 ECHO = 2.0  # how long the self-test waits for its own words
 

@@ -48,8 +48,15 @@ def register(worker: Registration, ttl: float, *, now: datetime | None = None) -
     return Query("workers/register_worker", values)
 
 
-def renew(ids: Iterable[str], queues: Iterable[str], ttl: float, *, now: datetime | None = None) -> Query:
-    values = {"ids": array_literal(list(ids)), "queues": array_literal(list(queues)), "ttl": ttl, "now": now}
+def renew(ids: Iterable[str], queues: Iterable[str], ttl: float, *, counting: bool = False, now: datetime | None = None) -> Query:
+    """Gives (ids renewed, whether suspects wait, seconds until a duty may be free, JSON of how many serve the same as each)."""
+    values = {
+        "ids": array_literal(list(ids)),
+        "queues": array_literal(list(queues)),
+        "ttl": ttl,
+        "counting": counting,
+        "now": now,
+    }
     return Query("workers/renew_workers", values)
 
 

@@ -12,14 +12,18 @@ from uuid import uuid4
 
 from tenure.model.errors import StoreUnavailable
 from tenure.model.kinds import Registry
+from tenure.pacing import jittered
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.query import array_literal
-from tenure.worker.cursors import FULL_SWEEP_EVERY, Cursors, Signals
+from tenure.worker.cursors import Cursors, Signals
 from tenure.worker.runs import Run
 
 log = logging.getLogger("tenure")
 
+
+SURVEY_EVERY = 60.0
+"""Seconds. Whatever it does not know is found by the claim all the same, between the priorities it does know."""
 
 Which = Literal["all", "healthy", "suspects"]
 
@@ -129,7 +133,7 @@ class Claimer:
 
     async def _survey(self) -> None:
         """Meets the priorities that wait, and names once each kind that nobody here can run."""
-        self._next_survey = time.monotonic() + FULL_SWEEP_EVERY
+        self._next_survey = time.monotonic() + jittered(SURVEY_EVERY)
         kinds = array_literal(list(self._kinds))
         for queue, priority, unknown in await self._link.fetch(jobs.survey(json.dumps(list(self._scope.queues)), kinds)):
             self._cursors.meet(queue, priority)

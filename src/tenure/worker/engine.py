@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tenure.model.events import Events
@@ -13,6 +14,7 @@ from tenure.model.kinds import Registry
 from tenure.pacing import FOREVER, Beat, jittered
 from tenure.store.link import Link
 from tenure.store.place import Place
+from tenure.store.wakeups import jobs_in
 from tenure.worker.calling import ABORT_PATIENCE
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Claimer, Scope, WorkerCondemned
@@ -22,8 +24,14 @@ from tenure.worker.watch import Watch
 
 log = logging.getLogger("tenure")
 
+CALL_EVERY = 0.5
 CONDEMNED_REST = 0.5
 """Seconds before a worker whose lease has run out asks again: it may have been renewed, or we are about to be told to go."""
+
+
+WAKERS = 8
+"""Of many workers that serve the same, about so many look when a job is announced. If all did, each job would cost a claim
+of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +92,10 @@ class Engine:
         )
         self._watch = Watch(self._slots, self._settle_link, settings.check_every, events)
         self._claims = Beat("claimer", self._claim_turn)
+        self.crowd = 1
+        """How many workers serve the same, this one included."""
+        self._tell = tell
+        self._next_call = 0.0
         self._hungry = False
         self._stopping = False
         self._last_found = 0.0
@@ -101,9 +113,12 @@ class Engine:
         """A word from the wake-ups: new work in a queue, a job that is gone, or (empty) something may have been missed."""
         if word.startswith("gone"):
             self._watch.doubt([word[5:]] if len(word) > 5 else self._slots.runs)
-        elif not word or (word.startswith("jobs ") and word[5:] in self._scope.queues):
+        elif not word or (word.startswith("jobs ") and word[5:] in self._scope.queues and self._is_called()):
             self._last_found = time.monotonic()
             self._claims.wake()
+
+    def _is_called(self) -> bool:
+        return random.random() * self.crowd < WAKERS  # noqa: S311
 
     def lose(self, reason: AbortReason) -> None:
         """Nothing that runs here is ours any more."""
@@ -143,11 +158,20 @@ class Engine:
         for run in runs:
             self._slots.start(run)
         self._hungry = len(runs) == free
+        if self._hungry and self.crowd > WAKERS:
+            self._call_others({run.queue for run in runs})
         if runs:
             self._last_found = time.monotonic()
         if self._hungry or self._claimer.look_again:
             return self._settings.next_job_delay
         return self._settings.poll_busy if runs else self._idle_rest()
+
+    def _call_others(self, queues: Iterable[str]) -> None:
+        """There is more than we can take: those who did not look may do so, too."""
+        if time.monotonic() >= self._next_call:
+            self._next_call = time.monotonic() + CALL_EVERY
+            for queue in queues:
+                self._tell(jobs_in(queue))
 
     def _free_slots(self) -> int:
         if self._scope.jobs == "suspects" and (self._slots.count or self._slots.settler.backlog):

@@ -22,7 +22,7 @@ class TimeRules(RunningRules):
     def renew(self) -> None:
         """As supervisors do, for all of the crew; who was condemned is replaced."""
         ids = [seat.id for seat in self.crew]
-        [(renewed, suspects, _)] = self.run(workers.renew(ids, ["mail"], WORKER_TTL))
+        [(renewed, suspects, *_)] = self.run(workers.renew(ids, ["mail"], WORKER_TTL))
         self.agree((sorted(renewed), suspects), self.model.renew(ids, ["mail"], WORKER_TTL), "renewed")
         for number, seat in enumerate(self.crew):
             if seat.id not in renewed:

@@ -1,13 +1,20 @@
 -- renew_workers: the supervisor keeps the leases of its living processes, in one statement.
 -- Returns the ids renewed: a missing one was condemned, and what it runs is no longer its own.
 -- Also tells whether jobs wait that must run alone (they were in two crashes), and in how many seconds the first duty may
--- become free: so candidates need not ask for themselves.
+-- become free: so candidates need not ask for themselves. With :counting, also how many living workers serve the same as each.
 with renewed as (
     update tenure.workers w
        set heartbeat_at = coalesce(:now::timestamptz, clock_timestamp()),
            expires_at = coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => :ttl::float8)
      where w.id = any (:ids::uuid[]) and w.died_at is null
-    returning w.id)
+    returning w.id, w.queues, w.kinds, w.capabilities)
 select coalesce((select array_agg(r.id::text) from renewed r), '{}'),
        exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.queue = any (:queues::text[])),
-       (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8 from tenure.leases l)
+       (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8 from tenure.leases l),
+       (select json_object_agg(r.id, c.alike)::text
+          from renewed r
+         cross join lateral (
+            select count(*) as alike
+              from tenure.workers w
+             where w.died_at is null and w.queues = r.queues and w.kinds = r.kinds and w.capabilities = r.capabilities) c
+         where :counting::boolean)
