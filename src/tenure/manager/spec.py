@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.inprocess import engine_settings, scope_of
 from tenure.model.kinds import Registry
-from tenure.settings import Settings
+from tenure.settings import DEFAULT_POOL, Settings
 from tenure.store.place import Place
 from tenure.worker.claimer import Which
 
@@ -26,6 +26,10 @@ class ChildSpec:
     queues: Sequence[str] | None = None
     capabilities: Sequence[str] = ()
     concurrency: int | None = None
+    pool: str = DEFAULT_POOL
+    """Whose settings count: `[workers.NAME]`."""
+    without: Sequence[str] = ()
+    """Queues that other pools serve, for a process that is told none."""
     jobs: Which = "healthy"
 
     def to_message(self) -> dict[str, Any]:
@@ -51,6 +55,10 @@ class Hello:
     lease: float
     grace: float
     stall_limit: float
+    drain: float
+    recycle_after_jobs: int
+    recycle_after: float
+    recycle_above_mb: int
     retention: float
 
     @property
@@ -59,8 +67,9 @@ class Hello:
 
     @staticmethod
     def of(kinds: Registry, settings: Settings, spec: ChildSpec) -> Hello:
-        place = settings.place
-        scope = scope_of(kinds, spec.queues, spec.capabilities, spec.jobs)
+        """`settings` as the pool sees them."""
+        place, workers = settings.place, settings.workers
+        scope = scope_of(kinds, spec.queues or workers.queues, spec.capabilities or workers.capabilities, spec.jobs, spec.without)
         return Hello(
             dsn=place.dsn,
             schema=place.schema,
@@ -70,9 +79,13 @@ class Hello:
             capabilities=list(scope.capabilities),
             kinds=list(kinds),
             concurrency=engine_settings(settings, spec.concurrency).concurrency,
-            lease=settings.workers.lease_timeout_seconds,
-            grace=settings.workers.grace_seconds,
-            stall_limit=settings.workers.stall_limit_seconds,
+            lease=workers.lease_timeout_seconds,
+            grace=workers.grace_seconds,
+            stall_limit=workers.stall_limit_seconds,
+            drain=workers.drain_seconds,
+            recycle_after_jobs=workers.recycle_after_jobs,
+            recycle_after=workers.recycle_after_seconds,
+            recycle_above_mb=workers.recycle_above_mb,
             retention=settings.retention_seconds,
         )
 
