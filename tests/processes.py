@@ -17,11 +17,21 @@ from tenure.chaos.fleet import children_of
 class WorkerProcess:
     """`tenure worker` as a user starts it, in a session of its own so that a test can stop or kill all of it."""
 
-    def __init__(self, folder: Path, dsn: str, *options: str, app: str = "jobs:app", env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        dsn: str,
+        *options: str,
+        app: str = "jobs:app",
+        env: dict[str, str] | None = None,
+        command: str = "worker",
+    ) -> None:
+        """One worker process, unless the options say otherwise; `tenure up` is left to its settings."""
+        count = ["--processes", "1"] if command == "worker" else []
         self.log = folder / f"worker-{time.monotonic_ns()}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tenure", "worker", "--app", app, "--dsn", dsn, *options],
+                [sys.executable, "-m", "tenure", command, "--app", app, "--dsn", dsn, *count, *options],
                 cwd=folder,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -59,7 +59,8 @@ class InProcessWorker:
         self._settings = settings
         self._events = events
         self._owner = owner
-        self._scope = scope_of(kinds, queues, capabilities)
+        told = settings.workers
+        self._scope = scope_of(kinds, queues or told.queues, capabilities or told.capabilities)
         self._engine_settings = engine_settings(settings, concurrency)
         self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
         self._supervisor_id = str(uuid7())
@@ -185,9 +186,17 @@ class InProcessWorker:
         self._leader.hear(word)
 
 
-def scope_of(kinds: Registry, queues: Sequence[str] | None, capabilities: Sequence[str], which: Which = "all") -> Scope:
-    """Without queues named: those of the known kinds, and `default`."""
-    served = list(dict.fromkeys(queues)) if queues else sorted({kind.queue for kind in kinds.values()} | {"default"})
+def scope_of(
+    kinds: Registry,
+    queues: Sequence[str] | None,
+    capabilities: Sequence[str],
+    which: Which = "all",
+    without: Sequence[str] = (),
+) -> Scope:
+    """Without queues named: those of the known kinds, and `default`, but for those `without`."""
+    served = (
+        list(dict.fromkeys(queues)) if queues else sorted(({kind.queue for kind in kinds.values()} | {"default"}) - {*without})
+    )
     return Scope(queues=served, capabilities=list(capabilities), jobs=which)
 
 

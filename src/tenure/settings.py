@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
@@ -25,16 +25,31 @@ NO_DSN = """no database is set. Say which PostgreSQL to use in one of these ways
   Tenure("postgresql://user@host/database")      in your code
 or let `tenure dev`, `tenure up` or `tenure demo` start one for you."""
 
+DEFAULT_POOL = "default"
+"""The pool that `[workers]` itself describes."""
+
+SHARED = ("lease_timeout_seconds", "scale_interval_ms", "health_file")
+"""Settings of `[workers]` that a supervisor has once, for all of its pools."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings:
     """The block `[workers]`."""
 
-    default_count: int = 1
-    """How many processes run handlers."""
+    default_count: int = 2
+    """How many processes run handlers; `tenure up` never has fewer."""
+
+    max_count: int = 8
+    """As many as `tenure up` starts when jobs wait: what this machine can bear. No less than `default_count`."""
 
     concurrency: int = 10
     """How many jobs run at a time in one process."""
+
+    queues: tuple[str, ...] = ()
+    """Queues to serve. None: those of the app's jobs, but for those that other pools name."""
+
+    capabilities: tuple[str, ...] = ()
+    """What this machine can do. Jobs that need more are left to others."""
 
     lease_timeout_seconds: float = 15.0
     """How long a worker's jobs stay its own without a sign of life. Less: a dead machine's jobs come back sooner. More:
@@ -59,6 +74,35 @@ class WorkerSettings:
     process_memory_mb: int = 0
     """A process of `run_in="process"` that holds more is killed, and its job has crashed. 0: no limit."""
 
+    scale_interval_ms: int = 1000
+    """How often `tenure up` looks whether there are enough processes."""
+
+    scale_wait_seconds: float = 5.0
+    """When a job has waited longer, there is one more process at the next look, up to `max_count`."""
+
+    scale_down_seconds: float = 30.0
+    """How long fewer processes must have been enough before there is one less. Less: they come and go."""
+
+    drain_seconds: float = 3600.0
+    """How long a process that is replaced, or one too many, may go on with what it runs before that is handed back. It claims
+    nothing meanwhile, so there is no hurry; that of a shutdown is `grace_seconds`."""
+
+    recycle_after_jobs: int = 0
+    """A process that has run so many jobs is replaced: whatever leaks, leaks for so long only. 0: never."""
+
+    recycle_after_seconds: float = 0.0
+    """A process that is so old is replaced. 0: never."""
+
+    recycle_above_mb: int = 0
+    """A process that holds more memory is replaced, in order. 0: never."""
+
+    restart_limit: int = 20
+    """When so many processes of a pool in a row died within 10 s of their start, and no older one is left, the supervisor
+    gives up with exit code 9. 0: never."""
+
+    health_file: str | None = None
+    """A file that is touched while the leases are renewed, for `tenure health`."""
+
     @property
     def renew_every(self) -> float:
         return self.lease_timeout_seconds / 3  # two renewals may fail before the lease is lost
@@ -79,6 +123,16 @@ class Settings:
     leader_rotate_seconds: float = 60.0
     """After how long a duty is handed to another process, if there is one. 0: never."""
     workers: WorkerSettings = WorkerSettings()
+    pools: Mapping[str, WorkerSettings] = field(default_factory=dict)
+    """`[workers.NAME]`, each with what it inherits from `[workers]`."""
+
+    def in_pool(self, name: str) -> Settings:
+        """As a process of this pool sees them."""
+        if name == DEFAULT_POOL:
+            return self
+        if name not in self.pools:
+            raise ConfigError(f"there is no pool {name!r}: write [workers.{name}] into tenure.toml, or leave it out")
+        return replace(self, workers=self.pools[name])
 
     @property
     def leader(self) -> LeaderSettings:
@@ -109,7 +163,8 @@ class Settings:
         given.update(_from_environment(os.environ if environ is None else environ, have_dsn="dsn" in given))
         for source, values in flags:
             given.update({name: (value, source) for name, value in values.items() if value is not None})
-        return _built(given), {name: given[name][1] if name in given else "default" for name in _readers()}
+        sources = {name: given[name][1] if name in given else "default" for name in _readers()}
+        return _built(given), {**sources, **{name: source for name, (_, source) in given.items() if name.startswith("workers.")}}
 
 
 def _from_files(folder: Path) -> dict[str, tuple[Any, str]]:
@@ -134,9 +189,19 @@ def _flat(table: Mapping[str, Any], source: str) -> dict[str, tuple[Any, str]]:
     flat: dict[str, tuple[Any, str]] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            flat.update({f"{key}_{inner}": (item, source) for inner, item in value.items()})
+            flat.update(_flat_table(key, value, source))
         else:
             flat[key] = (value, source)
+    return flat
+
+
+def _flat_table(key: str, table: Mapping[str, Any], source: str) -> dict[str, tuple[Any, str]]:
+    flat: dict[str, tuple[Any, str]] = {}
+    for inner, item in table.items():
+        if key == "workers" and isinstance(item, Mapping):
+            flat.update({f"workers.{inner}.{name}": (value, source) for name, value in item.items()})
+        else:
+            flat[f"{key}_{inner}"] = item, source
     return flat
 
 
@@ -155,54 +220,100 @@ def _from_environment(environ: Mapping[str, str], *, have_dsn: bool) -> dict[str
 
 
 def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
-    readers = _readers()
+    readers, own_readers = _readers(), _pool_readers()
     values: dict[str, Any] = {}
+    pools: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
     for name, (value, source) in given.items():
-        if name not in readers:
-            near = get_close_matches(name, readers, n=1)
-            problems.append(f"{source}: unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        _, pool, inner = name.split(".", 2) if name.startswith("workers.") else ("", "", name)
+        known = own_readers if pool else readers
+        into = pools.setdefault(pool, {}) if pool else values
+        if inner not in known:
+            problems.append(f"{source}: {_unknown(inner, pool, known)}")
             continue
         try:
-            values[name] = readers[name](value)
+            into[inner] = known[inner](value)
         except (ValueError, ConfigError) as error:
             problems.append(f"{source}: {name}: {error}")
-    problems += _contradictions(values)
-    if problems:
-        raise ConfigError("the settings are wrong: " + "; ".join(problems))
     workers = {name.removeprefix("workers_"): value for name, value in values.items() if name.startswith("workers_")}
     others = {name: value for name, value in values.items() if not name.startswith("workers_")}
-    return Settings(**others, workers=WorkerSettings(**workers))
+    if others.get("leader_strategy", "lease") not in STRATEGIES:
+        problems.append(f"leader.strategy must be one of {', '.join(STRATEGIES)}")
+    problems += _contradictions("workers", workers)
+    for pool, own in pools.items():
+        problems += _misnamed(pool) + _contradictions(f"workers.{pool}", own, workers)
+    if problems:
+        raise ConfigError("the settings are wrong: " + "; ".join(problems))
+    base = _worker_settings(workers)
+    return Settings(**others, workers=base, pools={name: _worker_settings(own, workers) for name, own in pools.items()})
 
 
-def _contradictions(values: Mapping[str, Any]) -> list[str]:
+def _worker_settings(own: Mapping[str, Any], inherited: Mapping[str, Any] | None = None) -> WorkerSettings:
+    values = {**(inherited or {}), **own}
+    if inherited is not None and "queues" not in own:
+        values.pop("queues", None)
+    if "default_count" in values:
+        values.setdefault("max_count", max(WorkerSettings.max_count, values["default_count"]))
+    return WorkerSettings(**values)
+
+
+def _unknown(name: str, pool: str, known: Mapping[str, Any]) -> str:
+    if pool and name in SHARED:
+        return f"{name!r} is the same for all pools: it belongs into [workers], not into [workers.{pool}]"
+    near = get_close_matches(name, known, n=1)
+    where = f" in [workers.{pool}]" if pool else ""
+    return f"unknown setting {name!r}{where}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def _misnamed(pool: str) -> list[str]:
+    if pool == DEFAULT_POOL:
+        return [f"[workers.{pool}]: what [workers] describes is called {pool!r} already; give this pool another name"]
+    if pool in _pool_readers() or pool in SHARED:
+        return [f"[workers.{pool}]: {pool!r} is a setting; give this pool another name"]
+    return []
+
+
+AT_LEAST_ONE = ("concurrency", "default_count", "max_count", "process_max_tasks", "poll_interval_ms")
+AT_LEAST_NONE = (
+    "process_memory_mb",
+    "next_job_delay_ms",
+    "recycle_after_jobs",
+    "recycle_above_mb",
+    "restart_limit",
+)
+
+
+def _contradictions(block: str, own: Mapping[str, Any], inherited: Mapping[str, Any] | None = None) -> list[str]:
     found = []
-    if values.get("leader_strategy", "lease") not in STRATEGIES:
-        found.append(f"leader.strategy must be one of {', '.join(STRATEGIES)}")
-    if values.get("workers_lease_timeout_seconds", 15) < 3:
-        found.append("workers.lease_timeout_seconds must be at least 3: a shorter lease is lost to any hiccup")
-    found += [
-        f"{name} must be at least 1"
-        for name in ("workers_concurrency", "workers_default_count", "workers_process_max_tasks")
-        if values.get(name, 1) < 1
-    ]
-    if values.get("workers_process_memory_mb", 0) < 0:
-        found.append("workers.process_memory_mb must be 0 (no limit) or more")
+    if own.get("lease_timeout_seconds", 15) < 3:
+        found.append(f"{block}.lease_timeout_seconds must be at least 3: a shorter lease is lost to any hiccup")
+    if own.get("scale_interval_ms", 1000) < 100:
+        found.append(f"{block}.scale_interval_ms must be at least 100: every look asks PostgreSQL")
+    found += [f"{block}.{name} must be at least 1" for name in AT_LEAST_ONE if own.get(name, 1) < 1]
+    found += [f"{block}.{name} must be 0 (no limit) or more" for name in AT_LEAST_NONE if own.get(name, 0) < 0]
+    values = {**(inherited or {}), **own}
+    least, most = values.get("default_count", WorkerSettings.default_count), values.get("max_count")
+    if most is not None and most < least and {"default_count", "max_count"} & own.keys():
+        found.append(f"{block}.max_count is {most}, but default_count is {least}: raise the one or lower the other")
     return found
 
 
 def _readers() -> dict[str, Callable[[Any], Any]]:
     readers: dict[str, Callable[[Any], Any]] = {
-        f.name: _reader(f.name, str(f.type)) for f in fields(Settings) if f.name != "workers"
+        f.name: _reader(f.name, str(f.type)) for f in fields(Settings) if f.name not in ("workers", "pools")
     }
     readers.update({f"workers_{f.name}": _reader(f.name, str(f.type)) for f in fields(WorkerSettings)})
     return readers
 
 
+def _pool_readers() -> dict[str, Callable[[Any], Any]]:
+    return {f.name: _reader(f.name, str(f.type)) for f in fields(WorkerSettings) if f.name not in SHARED}
+
+
 def _reader(name: str, annotation: str) -> Callable[[Any], Any]:
     if name.endswith("_seconds"):
         return lambda value: to_seconds(float(value) if _is_number(value) else value, what=name)
-    readers: dict[str, Callable[[Any], Any]] = {"int": _int, "bool | None": _bool}
+    readers: dict[str, Callable[[Any], Any]] = {"int": _int, "bool | None": _bool, "tuple[str, ...]": _names}
     return readers.get(annotation, str)
 
 
@@ -224,3 +335,11 @@ def _bool(value: Any) -> bool:
     if str(value).lower() in ("0", "false", "no", "off"):
         return False
     raise ValueError(f"{value!r} is neither true nor false")
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """A list, or text with commas, as variables have it."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{value!r} is no list of names")
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))

@@ -33,7 +33,7 @@ def test_help_names_every_command():
 def test_migrate_tells_what_it_did_and_then_that_there_is_nothing_to_do(fresh_dsn):
     first = tenure("migrate", "--dsn", fresh_dsn, "--schema", "elsewhere", "--json")
     told = json.loads(first.stdout)
-    assert told["version"] == 3
+    assert told["version"] == 6
     assert told["ran"] == [
         "0001_pre_core",
         "0001_post_core",
@@ -41,6 +41,12 @@ def test_migrate_tells_what_it_did_and_then_that_there_is_nothing_to_do(fresh_ds
         "0002_post_handlers",
         "0003_pre_lists",
         "0003_post_lists",
+        "0004_pre_coordination",
+        "0004_post_coordination",
+        "0005_pre_schedules",
+        "0005_post_schedules",
+        "0006_pre_backlog",
+        "0006_post_backlog",
     ]
     assert "nothing to do" in tenure("migrate", "--dsn", fresh_dsn, "--schema", "elsewhere").stdout
 

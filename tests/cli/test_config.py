@@ -51,7 +51,7 @@ def test_wrong_settings_are_told_all_at_once(line, folder):
     refused = line("config")
     assert refused.exit_code == 3
     assert "did you mean 'schema'?" in refused.stderr
-    assert "workers_concurrency" in refused.stderr
+    assert "workers.concurrency" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,11 @@ def test_the_table_hides_it_too(line):
     shown = line("config", "--dsn", "postgresql://me:secret@host/db")
     assert "me:***@host" in shown.stdout
     assert "secret" not in shown.output
+
+
+def test_what_pools_say_themselves_is_shown_with_where_it_came_from(line, folder):
+    (folder / "tenure.toml").write_text("[workers.media]\nqueues = ['a', 'b']\nmax_count = 3\n")
+    found = told(line)
+    assert found["workers.media.queues"] == ("a, b", "tenure.toml")
+    assert found["workers.media.max_count"] == (3, "tenure.toml")
+    assert found["workers.queues"] == (None, "default")

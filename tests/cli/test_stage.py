@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from tenure.cli import stage
-from tenure.cli.counts import Pace, outcomes, rows, tally
+from tenure.cli.counts import outcomes, rows, tally
+from tenure.cli.pace import Pace
 from tenure.cli.stage import LiveStage, PlainStage, Row, Scene, Track, bar, draw
 from tenure.client.overview import FinishedCount, LiveCount, Stats
 from tenure.model.states import State
@@ -105,6 +106,6 @@ def test_counts_become_rows():
 
 def test_a_pace_is_what_was_added_of_late(monkeypatch):
     clock = iter([0.0, 1.0, 2.0, 4.0])
-    monkeypatch.setattr("tenure.cli.counts.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("tenure.cli.pace.time.monotonic", lambda: next(clock))
     pace = Pace()
     assert [pace.mark(count) for count in (0, 10, 40, 100)] == [0.0, 10.0, 20.0, 30.0]

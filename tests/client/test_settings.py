@@ -62,7 +62,7 @@ def test_all_faults_are_told_at_once_with_where_they_stand(tmp_path):
         load(tmp_path, {"TENURE_WORKERS_POLL_INTERVAL_MS": "fast"})
     told = str(caught.value)
     assert "unknown setting 'shema'; did you mean 'schema'?" in told
-    assert "workers_concurrency must be at least 1" in told
+    assert "workers.concurrency must be at least 1" in told
     assert "lease_timeout_seconds" in told
     assert "TENURE_WORKERS_POLL_INTERVAL_MS" in told
     assert told.count("tenure.toml") >= 2

@@ -139,7 +139,7 @@ def test_the_tree_of_errors_is_that_of_the_code():
 def test_the_settings_and_their_defaults():
     common, leader, workers = tables("Settings")
     common |= {f"leader_{name}": shown for name, shown in leader.items()}
-    assert set(common) == {field.name for field in dataclasses.fields(Settings)} - {"workers"}
+    assert set(common) == {field.name for field in dataclasses.fields(Settings)} - {"workers", "pools"}
     assert set(workers) == {field.name for field in dataclasses.fields(WorkerSettings)}
     for row in re.findall(r"^\| `(\w+)` \| (\d+) \|", section("Settings"), re.MULTILINE):
         name, shown = row

@@ -192,3 +192,20 @@ async def needs_gpu(ctx: Context) -> str:
 async def elsewhere(ctx: Context) -> str:
     note(ctx, "start")
     return "done"
+
+
+@app.job
+async def short(ctx: Context) -> str:
+    note(ctx, "start")
+    await asyncio.sleep(0.05)
+    return "done"
+
+
+HOARD: list[bytes] = []
+
+
+@app.job
+async def hoards(ctx: Context, megabytes: int) -> None:
+    """Never gives it back."""
+    note(ctx, "start")
+    HOARD.append(os.urandom(1 << 20) * megabytes)

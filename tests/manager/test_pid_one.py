@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not may_unshare(), reason="unshare --pid is not 
 @pytest.fixture
 def container(project, dsn, ledger):
     """The worker in a PID namespace of its own; gives the `unshare` that waits for it."""
-    command = [*UNSHARE, sys.executable, "-m", "tenure", "worker", "--app", "jobs:app", "--dsn", dsn]
+    command = [*UNSHARE, sys.executable, "-m", "tenure", "worker", "--app", "jobs:app", "--dsn", dsn, "-p", "1"]
     with (project / "container.log").open("wb") as log:
         outer = subprocess.Popen(command, cwd=project, stdout=log, stderr=log, start_new_session=True)
     try:

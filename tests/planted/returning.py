@@ -6,7 +6,7 @@ from tests.planted.bug import ORDERS, PROPERTIES, Bug, Edit, Promise
 
 RETURN = "store/sql/jobs/return_jobs.sql"
 CONDEMN = "store/sql/workers/condemn_workers.sql"
-SUPERVISOR = "manager/supervisor.py"
+SUPERVISOR, LIFE = "manager/supervisor.py", "manager/life.py"
 EXPIRE = "store/sql/jobs/expire_jobs.sql"
 ORPHANS, LEASES = "tests/store/test_orphans.py", "tests/manager/test_leases.py"
 
@@ -117,8 +117,8 @@ BUGS = (
         edits=(
             Edit(
                 SUPERVISOR,
-                "serving = {child.worker_id: child for child in self._children if child.serving}",
-                "serving = {child.worker_id: child for child in self._children if child.serving and child.silent_for < 1.5}",
+                "serving = {child.worker_id: child for child in self.children if child.serving}",
+                "serving = {child.worker_id: child for child in self.children if child.serving and child.silent_for < 1.5}",
             ),
         ),
         caught_by=(f"{LEASES}::test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_same",),
@@ -131,10 +131,37 @@ BUGS = (
         caught_by=(f"{LEASES}::test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come_back",),
     ),
     Bug(
+        name="scaled_down_in_a_hurry",
+        breaks="jobs are cut short because there is one process too many",
+        promise=Promise.BACK,
+        edits=(Edit(LIFE, "self.child.stop(self.child.hello.drain if self.child.hello else 0.0)", "self.child.stop(0.0)"),),
+        caught_by=("tests/manager/test_scaling.py::test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdown",),
+    ),
+    Bug(
+        name="replaced_by_nobody",
+        breaks="a restart with code that cannot be loaded takes the old processes away",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                "manager/pool.py",
+                "            fresh = self._begin(spare=True)\n",
+                "            life.drain()\n            fresh = self._begin(spare=True)\n",
+            ),
+        ),
+        caught_by=("tests/manager/test_rolling.py::test_code_that_cannot_be_loaded_is_told_and_the_old_processes_go_on",),
+    ),
+    Bug(
+        name="drain_outlasts_shutdown",
+        breaks="a process that drains does not hear that the time is up, and its jobs are not told",
+        promise=Promise.BACK,
+        edits=(Edit("manager/child.py", "                self._engine.hurry(grace)\n", "                pass\n"),),
+        caught_by=("tests/manager/test_rolling.py::test_a_shutdown_ends_a_drain_after_the_grace_period",),
+    ),
+    Bug(
         name="clean_exit_is_no_crash",
         breaks="a handler that ends its process with exit code 0 is given the next one for ever",
         promise=Promise.BACK,
-        edits=(Edit(SUPERVISOR, '"stopped" if child.said_bye or', '"stopped" if child.exit_code == 0 or'),),
+        edits=(Edit(LIFE, '"stopped" if child.said_bye or', '"stopped" if child.exit_code == 0 or'),),
         caught_by=(
             "tests/manager/test_poison_pills.py::test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not[exits-input_1]",
         ),

@@ -14,7 +14,8 @@ from psycopg.conninfo import make_conninfo
 from tenure.leader.duties.reaper import Contact, Reaper, give_back
 from tenure.leader.duties.stager import Stager
 from tenure.leader.leader import Leader
-from tenure.store import jobs, leases, workers
+from tenure.store import demand, jobs, leases, workers
+from tenure.store.demand import Wants
 from tenure.store.leases import Term
 from tenure.store.place import Place
 from tenure.store.query import Query
@@ -33,6 +34,8 @@ LANES = [
     {"queue": "default", "high": 49, "low": 0, "start": 0},
 ]
 
+POOLS = [Wants(pool="a", queues=["default", "mail"], kinds=["work"]), Wants(pool="b", queues=["mail"], kinds=["work"])]
+
 # Statement, and the index it must go by.
 HOT: dict[str, tuple[Query, str]] = {
     "claim": (claim_query(A, B, lanes=LANES), "jobs_pending"),
@@ -47,6 +50,7 @@ HOT: dict[str, tuple[Query, str]] = {
     "expire": (leases.expire_jobs(TERM, limit=500, max_crashes=3, channel="tenure"), "jobs_leased"),
     "condemn": (leases.condemn_expired(TERM, reap=True), "jobs_leased"),
     "find": (jobs.find(A), "jobs_pkey"),
+    "demand": (demand.measure(POOLS, look=1080), "jobs_pending"),
 }
 
 
@@ -92,7 +96,7 @@ def test_on_our_own_connections_every_hot_statement_goes_by_its_index(stage, con
 def test_behind_a_pooler_the_statements_of_workers_go_by_their_index_as_well(stage, condition):
     """Without any setting of ours. Those of the reaper are another matter: see the test of its own connection below."""
     with Desk(stage(condition), **MODES["pooled"]) as desk:
-        assert faults(desk, ("claim", "finish", "move", "check", "survey", "renew", "promote", "find")) == []
+        assert faults(desk, ("claim", "finish", "move", "check", "survey", "renew", "promote", "find", "demand")) == []
 
 
 @pytest.mark.parametrize("which", ["healthy", "suspects", "all"])

@@ -9,7 +9,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import control, jobs, leases, reports, workers
+from tenure.store import control, demand, jobs, leases, reports, workers
+from tenure.store.demand import Wants
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
 from tests.store.desk import Desk, claim_query, everything
@@ -62,6 +63,7 @@ def test_who_may_only_look_sees_all_and_writes_nothing(owner):
     owner.enqueue({})
     become(owner, "read")
     assert owner.sql("select count(*) from tenure.all_jobs") == [(1,)]
+    assert owner.sql("select tenure.backlog()") == [(1,)]
     for table in TABLES:
         owner.sql(f"select * from tenure.{table}")
         for statement in (f"delete from tenure.{table}", f"truncate tenure.{table}"):
@@ -88,6 +90,7 @@ def statements(worker: str, holder: str) -> list[Query]:
         jobs.check_claims(outcomes),
         jobs.find(worker),
         jobs.survey('["default"]', "{work}"),
+        demand.measure([Wants(pool="p", queues=["default"], kinds=["work"])], look=10),
         workers.renew([worker], ["default"], 10.0),
         workers.condemn(worker, holder, "crashed"),
         workers.return_jobs(worker, channel="tenure"),

@@ -26,6 +26,7 @@ JOB_FAILED: Final = 5
 TIMED_OUT: Final = 6
 CANCELED: Final = 7
 NOT_FOUND: Final = 8
+CRASHING: Final = 9
 STOPPED: Final = 130  # by Ctrl-C, as shells have it
 
 MEANINGS = {
@@ -38,6 +39,7 @@ MEANINGS = {
     TIMED_OUT: "timed out",
     CANCELED: "the job was canceled",
     NOT_FOUND: "no such job or schedule",
+    CRASHING: "worker processes die again and again",
 }
 
 _BY_ERROR: dict[type[TenureError], int] = {

@@ -52,11 +52,18 @@ def _settings(app: str | None, flags: dict[str, Any]) -> list[Setting]:
 
 
 def _setting(name: str, used: Settings, source: str) -> Setting:
+    if name.startswith("workers."):
+        _, pool, inner = name.split(".", 2)
+        return Setting(name, _listed(getattr(used.pools[pool], inner)), source)
     if name.startswith("workers_"):
         inner = name.removeprefix("workers_")
-        return Setting(f"workers.{inner}", getattr(used.workers, inner), source)
+        return Setting(f"workers.{inner}", _listed(getattr(used.workers, inner)), source)
     value = getattr(used, name)
     return Setting(name, without_password(value) if name.endswith("dsn") and value else value, source)
+
+
+def _listed(value: Any) -> Any:
+    return (", ".join(value) or None) if isinstance(value, tuple) else value
 
 
 def without_password(dsn: str) -> str:

@@ -1,9 +1,8 @@
-"""From the client's counts to rows that can be drawn, and how fast they grow."""
+"""From the client's counts to rows that can be drawn."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from tenure.cli.stage import Row
@@ -14,7 +13,6 @@ Tally = Counter[tuple[str, str]]
 """How many jobs of which group are done, running or waiting."""
 
 PARTS = ("done", "running", "waiting")
-WINDOW = 2.0  # seconds over which a pace is taken
 
 
 def tally(stats: Stats, group: Callable[[str, str], str | None]) -> Tally:
@@ -49,18 +47,3 @@ def outcomes(stats: Stats, group: Callable[[str, str], str | None]) -> Counter[s
         if live.state is State.DEAD_LETTER and group(live.queue, live.kind):
             found[live.state] += live.jobs
     return found
-
-
-class Pace:
-    """How fast a count grows."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def mark(self, count: int) -> float:
-        now = time.monotonic()
-        self._seen.append((now, count))
-        while now - self._seen[0][0] > WINDOW:
-            self._seen.popleft()
-        began, first = self._seen[0]
-        return (count - first) / (now - began) if now > began else 0.0

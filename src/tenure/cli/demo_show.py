@@ -17,8 +17,9 @@ from uuid import UUID
 import click
 from rich.markup import escape
 
-from tenure.cli.counts import Pace, outcomes, rows, tally
+from tenure.cli.counts import outcomes, rows, tally
 from tenure.cli.crew import Crew
+from tenure.cli.pace import Pace
 from tenure.cli.stage import FRAMES, Scene, Stage, Track
 from tenure.client.client import Client
 from tenure.client.handle import Handle

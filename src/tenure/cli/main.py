@@ -13,9 +13,11 @@ from tenure.version import __version__
 COMMANDS = {
     "demo": ("tenure.cli.demo:demo", "See it at work: starts a PostgreSQL, workers and jobs, and kills one of them."),
     "simulate": ("tenure.cli.simulate:simulate", "Send jobs of many kinds, and check that each ends as foretold."),
-    "up": ("tenure.cli.up:up", "Run workers; without a database, start one in .tenure first."),
+    "up": ("tenure.cli.up:up", "Run workers, as many as the work needs; without a database, start one."),
     "dev": ("tenure.cli.up:dev", "Like up, and start anew whenever the code changes."),
     "worker": ("tenure.cli.worker:worker", "Run jobs: a supervisor and its worker processes."),
+    "health": ("tenure.cli.health:health", "Is the supervisor on this machine well? For probes."),
+    "top": ("tenure.cli.top:top", "Watch queues, workers and leaders, live."),
     "enqueue": ("tenure.cli.enqueue:enqueue", "Hand in a job, and wait for its result if you like."),
     "jobs": ("tenure.cli.jobs:jobs", "List, show, report, cancel, retry, replay and delete jobs."),
     "watch": ("tenure.cli.watch:watch", "Follow a job until it is over."),

@@ -44,10 +44,11 @@ def whoami() -> str:
 
 
 def serving(command: Command) -> Command:
-    """What a worker serves and how; `child_spec` takes all of it but the number of processes."""
+    """What a worker serves and how; `child_spec` takes all of it but the number of processes and the health file."""
     for option in (
         click.option("--concurrency", "-c", type=click.IntRange(1), help="Jobs at a time in each process (10)."),
-        click.option("--processes", "-p", type=click.IntRange(1), help="Worker processes (1)."),
+        click.option("--health-file", help="A file that is touched while all is well, for `tenure health`."),
+        click.option("--processes", "-p", type=click.IntRange(1), help="Worker processes (2)."),
         click.option("--capabilities", help="What this machine can do, by commas; jobs that need more are left to others."),
         click.option("--queues", "-q", help="Queues to serve, by commas; else those of the app's jobs."),
         click.option("--app", default="app:app", show_default=True, help="Your Tenure object, as module:attribute."),

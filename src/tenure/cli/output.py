@@ -93,6 +93,11 @@ def show_pairs(pairs: Iterable[tuple[str, object]]) -> None:
     _show(_console(), table)
 
 
+def show(what: object) -> None:
+    """Something that rich can draw."""
+    _show(_console(), what)
+
+
 def is_terminal() -> bool:
     return _console().is_terminal
 

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from tenure.cli.counts import Pace, Tally, outcomes, rows, tally
+from tenure.cli.counts import Tally, outcomes, rows, tally
+from tenure.cli.pace import Pace
 from tenure.cli.stage import Scene, Stage
 from tenure.client.client import Client
 from tenure.client.handle import OVER

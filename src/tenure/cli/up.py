@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +18,8 @@ from tenure.embedded import EmbeddedServer
 from tenure.logs import set_up_logging
 from tenure.manager.ask import dsn_in_code
 from tenure.manager.loops import run_loop
+from tenure.manager.plan import one_pool, pools_of
 from tenure.manager.reload import watch_files
-from tenure.manager.spec import ChildSpec
 from tenure.manager.supervisor import Supervisor
 from tenure.settings import Settings
 from tenure.store.migrator import migrate
@@ -40,34 +40,71 @@ def database_or_embedded(dsn: str | None, schema: str | None) -> Iterator[Settin
         yield Settings.load(dsn=server.dsn, schema=schema)
 
 
-@click.command()
-@options.database
-@options.serving
-def up(dsn: str | None, schema: str | None, processes: int | None, **serving: Any) -> None:
-    """Run workers; without a database, start one in .tenure first. The schema is brought up to date."""
-    sys.exit(_run(dsn, schema, processes, reload=False, **serving))
+def manages(command: options.Command) -> options.Command:
+    """Options of both."""
+    for option in (
+        click.option("--max-processes", type=click.IntRange(1), help="As many as there may be when jobs wait (8)."),
+        click.option("--pool", "pools", multiple=True, help="Only this pool of tenure.toml; may be given several times."),
+    ):
+        command = option(command)
+    return options.database(options.serving(command))
 
 
 @click.command()
-@options.database
-@options.serving
-def dev(dsn: str | None, schema: str | None, processes: int | None, **serving: Any) -> None:
-    """Like up, and start the worker processes anew whenever a Python file here changes."""
-    sys.exit(_run(dsn, schema, processes, reload=True, **serving))
+@manages
+def up(**given: Any) -> None:
+    """Run workers, as many as the work needs; without a database, start one in .tenure first.
+
+    Pools and their sizes are those of [workers] and [workers.NAME] in tenure.toml. --queues, --capabilities, --concurrency,
+    --processes and --max-processes make one pool instead. The schema is brought up to date.
+    """
+    sys.exit(_run(reload=False, **given))
 
 
-def _run(dsn: str | None, schema: str | None, processes: int | None, *, reload: bool, **serving: Any) -> int:
+@click.command()
+@manages
+def dev(**given: Any) -> None:
+    """Like up, and replace the worker processes whenever a Python file here changes."""
+    sys.exit(_run(reload=True, **given))
+
+
+def _run(
+    *,
+    reload: bool,
+    dsn: str | None,
+    schema: str | None,
+    processes: int | None,
+    max_processes: int | None,
+    pools: tuple[str, ...],
+    health_file: str | None,
+    **serving: Any,
+) -> int:
+    flagged = processes or max_processes or any(serving[name] for name in ("queues", "capabilities", "concurrency"))
+    if flagged and pools:
+        raise click.UsageError("--pool takes a pool as tenure.toml has it: leave out the options that describe one")
     set_up_logging()
     spec = options.child_spec({"schema": schema}, **serving)
     with database_or_embedded(dsn or dsn_in_code(spec.app, spec.folder), schema) as settings:
         asyncio.run(migrate(settings.place))
         spec = replace(spec, flags={**spec.flags, "dsn": settings.dsn})
-        return run_loop(_supervise(spec, processes or settings.workers.default_count, reload=reload))
+        plans = one_pool(spec, settings, processes, max_processes) if flagged else pools_of(settings, spec, pools)
+        block = settings.workers
+        return run_loop(
+            _supervise(
+                lambda: Supervisor(
+                    plans,
+                    scale_interval=block.scale_interval_ms / 1000,
+                    health_file=health_file or block.health_file,
+                    ready=tell_ready,
+                ),
+                Path(spec.folder) if reload else None,
+            )
+        )
 
 
-async def _supervise(spec: ChildSpec, count: int, *, reload: bool) -> int:
-    supervisor = Supervisor(spec, count, ready=tell_ready)
-    watching = asyncio.create_task(watch_files(Path(spec.folder), supervisor.restart)) if reload else None
+async def _supervise(make: Callable[[], Supervisor], watched: Path | None) -> int:
+    supervisor = make()
+    watching = asyncio.create_task(watch_files(watched, supervisor.roll)) if watched else None
     try:
         return await supervisor.run()
     finally:

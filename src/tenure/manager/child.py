@@ -17,6 +17,7 @@ from tenure.lifeline import die_with
 from tenure.logs import set_up_logging
 from tenure.manager.loading import load_app
 from tenure.manager.loops import run_loop
+from tenure.manager.memory import memory_mb
 from tenure.manager.spec import ChildSpec, Hello
 from tenure.manager.telling import told_event
 from tenure.model.errors import TenureError
@@ -38,8 +39,9 @@ UNUSABLE = 3  # exit code: the app cannot be loaded
 def main() -> None:
     end = socket.socket(fileno=int(sys.argv[1]))
     die_with(int(sys.argv[2]))
-    # Ctrl-C reaches the whole process group; only the supervisor decides what it means.
+    # Ctrl-C reaches the whole process group, and so may a hang-up; only the supervisor decides what they mean.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     set_up_logging()
     code = run_loop(Child(end).run())
     sys.stdout.flush()
@@ -62,7 +64,7 @@ class Child:
         try:
             app = load_app(spec.app, spec.folder)
             app.configure(**spec.flags)
-            settings = app.settings
+            settings = app.settings.in_pool(spec.pool)
             hello = Hello.of(app.kinds, settings, spec)
         except TenureError as error:
             return self._unusable(str(error))
@@ -122,6 +124,8 @@ class Child:
                     self._leave(grace)
                 case {"event": name, "fields": fields}:
                     self._events.emit(told_event(name, fields))
+                case {"crowd": crowd}:
+                    engine.crowd = crowd
                 case {"lose": reason}:
                     self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id)))
                     engine.lose(reason)
@@ -129,17 +133,18 @@ class Child:
         os._exit(0)  # the supervisor is gone, and our lease with it
 
     def _leave(self, grace: float) -> None:
-        """The same wish may come twice, by a signal to the whole group and from the supervisor; only none at all hurries."""
+        """The same wish may come twice, by a signal to the whole group and from the supervisor; a shorter one counts."""
         if self._stop.is_set():
-            if grace == 0.0 and self._engine is not None:
-                self._engine.hurry()
+            self._grace = min(self._grace, grace)
+            if self._engine is not None:
+                self._engine.hurry(grace)
             return
         self._grace = grace
         self._stop.set()
 
     async def _beat(self, engine: Engine) -> None:
         while True:
-            self._wire.send(beat=engine.running)
+            self._wire.send(beat=engine.running, done=engine.finished, memory=memory_mb())
             await asyncio.sleep(BEAT)
 
 

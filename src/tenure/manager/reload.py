@@ -15,7 +15,7 @@ SKIPPED = {"__pycache__", "node_modules", "site-packages"}
 
 
 async def watch_files(folder: Path, changed: Callable[[], None]) -> None:
-    """Looks at the times of all Python files below; hidden folders and environments are left out."""
+    """Looks at the times of all Python files, and of `tenure.toml`, below; hidden folders and environments are left out."""
     known = dict(_times(folder))
     while True:
         await asyncio.sleep(LOOK_EVERY)
@@ -34,7 +34,7 @@ def _times(folder: Path) -> Iterator[tuple[str, int]]:
             folders.clear()
             continue
         for name in names:
-            if name.endswith(".py"):
+            if name.endswith(".py") or name == "tenure.toml":
                 path = f"{where}/{name}"
                 try:
                     yield path, os.stat(path).st_mtime_ns  # noqa: PTH116 - thousands of files, twice a second

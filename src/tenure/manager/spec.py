@@ -9,7 +9,7 @@ from typing import Any
 from tenure.inprocess import engine_settings, scope_of
 from tenure.leader.declaring import Declarations
 from tenure.model.kinds import Registry
-from tenure.settings import Settings
+from tenure.settings import DEFAULT_POOL, Settings
 from tenure.store.place import Place
 from tenure.worker.claimer import Which
 
@@ -27,6 +27,10 @@ class ChildSpec:
     queues: Sequence[str] | None = None
     capabilities: Sequence[str] = ()
     concurrency: int | None = None
+    pool: str = DEFAULT_POOL
+    """Whose settings count: `[workers.NAME]`."""
+    without: Sequence[str] = ()
+    """Queues that other pools serve, for a process that is told none."""
     jobs: Which = "healthy"
 
     def to_message(self) -> dict[str, Any]:
@@ -52,6 +56,10 @@ class Hello:
     lease: float
     grace: float
     stall_limit: float
+    drain: float
+    recycle_after_jobs: int
+    recycle_after: float
+    recycle_above_mb: int
     leader: dict[str, Any]
     """LeaderSettings."""
     declared: dict[str, Any]
@@ -63,8 +71,9 @@ class Hello:
 
     @staticmethod
     def of(kinds: Registry, settings: Settings, spec: ChildSpec) -> Hello:
-        place = settings.place
-        scope = scope_of(kinds, spec.queues, spec.capabilities, spec.jobs)
+        """`settings` as the pool sees them."""
+        place, workers = settings.place, settings.workers
+        scope = scope_of(kinds, spec.queues or workers.queues, spec.capabilities or workers.capabilities, spec.jobs, spec.without)
         return Hello(
             dsn=place.dsn,
             schema=place.schema,
@@ -74,9 +83,13 @@ class Hello:
             capabilities=list(scope.capabilities),
             kinds=list(kinds),
             concurrency=engine_settings(settings, spec.concurrency).concurrency,
-            lease=settings.workers.lease_timeout_seconds,
-            grace=settings.workers.grace_seconds,
-            stall_limit=settings.workers.stall_limit_seconds,
+            lease=workers.lease_timeout_seconds,
+            grace=workers.grace_seconds,
+            stall_limit=workers.stall_limit_seconds,
+            drain=workers.drain_seconds,
+            recycle_after_jobs=workers.recycle_after_jobs,
+            recycle_after=workers.recycle_after_seconds,
+            recycle_above_mb=workers.recycle_above_mb,
             leader=asdict(settings.leader),
             declared=asdict(Declarations.of(kinds, settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app"))),
         )

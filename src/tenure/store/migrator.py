@@ -154,6 +154,7 @@ def roles_sql(schema: str, roles: Iterable[str] = ("worker", "enqueue", "read"))
         f"grant execute on all functions in schema {name} to {worker};\n"
         f"grant execute on function {name}.enqueue(text, boolean, boolean) to {enqueue};\n"
         f"grant select on all tables in schema {name} to {read};\n"
+        f"grant execute on function {name}.backlog(text, boolean) to {read};\n"
         f"alter default privileges in schema {name} grant select, insert, update, delete on tables to {worker};\n"
         f"alter default privileges in schema {name} grant select on tables to {read};\n"
     )

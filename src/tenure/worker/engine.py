@@ -105,6 +105,11 @@ class Engine:
     def running(self) -> int:
         return self._slots.count
 
+    @property
+    def finished(self) -> int:
+        """Runs that are over, however they ended."""
+        return self._slots.finished
+
     def start(self) -> None:
         beats = (self._claims, self._slots.settler.beat, self._slots.notes.beat, self._watch.beat)
         self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
@@ -139,9 +144,9 @@ class Engine:
         await self._claim_link.close()
         await self._settle_link.close()
 
-    def hurry(self) -> None:
-        """Ends the grace period of a stop that is under way."""
-        self._slots.hurry()
+    def hurry(self, grace: float = 0.0) -> None:
+        """A stop that is under way has so many seconds left, at most."""
+        self._slots.hurry(grace)
 
     # Claiming
 

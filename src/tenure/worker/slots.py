@@ -73,6 +73,7 @@ class Slots:
         self._caller = Caller(kinds, self._threads, self.cells)
         self.runs: dict[str, Run] = {}
         """By job, the newest run of each."""
+        self.finished = 0
         self._stale: set[Run] = set()
         self._abandoned: set[Run] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -97,10 +98,11 @@ class Slots:
                     await self._emptied.wait()
         self._patience = None
 
-    def hurry(self) -> None:
-        """Ends a waiting that is under way."""
-        if self._patience is not None:
-            self._patience.reschedule(asyncio.get_running_loop().time())
+    def hurry(self, seconds: float = 0.0) -> None:
+        """A waiting that is under way ends after so many seconds, if not sooner."""
+        if self._patience is not None and self._patience.when() is not None:
+            end = asyncio.get_running_loop().time() + seconds
+            self._patience.reschedule(min(end, self._patience.when() or end))
 
     def abort_all(self, reason: AbortReason) -> None:
         for run in self.all():
@@ -202,6 +204,7 @@ class Slots:
             del self.runs[run.job_id]
         else:
             return
+        self.finished += 1
         if run.thread is not None and not run.thread.done():
             self._abandon_thread(run, run.thread)
         if not self.count:

@@ -1,0 +1,53 @@
+"""Replaces processes that have run for long enough, or hold too much: whatever leaks, leaks for so long only."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from tenure.manager.pool import Pool
+from tenure.manager.process import ChildProcess
+
+log = logging.getLogger("tenure")
+
+LOOK_EVERY = 1.0
+AFTER_FAILURE = 30.0
+"""Seconds before a replacement that could not start is tried again."""
+
+
+def wear_of(child: ChildProcess) -> str | None:
+    """Why it should be replaced, if it should."""
+    hello = child.hello
+    if hello is None:
+        return None
+    if 0 < hello.recycle_after_jobs <= child.done:
+        return f"it has run {child.done} jobs"
+    if 0 < hello.recycle_after <= child.age:
+        return f"it is {child.age:.0f} s old"
+    if 0 < hello.recycle_above_mb < child.memory:
+        return f"it holds {child.memory:.0f} MB"
+    return None
+
+
+class Recycling:
+    """One process of a pool at a time. The new one works before the old one drains."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = pools
+        self._not_before: dict[str, float] = {}
+
+    async def turn(self) -> float:
+        for pool in self._pools:
+            if time.monotonic() >= self._not_before.get(pool.name, 0.0):
+                await self._replace_one(pool)
+        return LOOK_EVERY
+
+    async def _replace_one(self, pool: Pool) -> None:
+        for life in pool.lives:
+            why = wear_of(life.child) if life.is_ready else None
+            if why is not None:
+                log.info("worker process %d is replaced: %s", life.child.pid, why)
+                if not await pool.replace(life):
+                    self._not_before[pool.name] = time.monotonic() + AFTER_FAILURE
+                return

@@ -1,0 +1,83 @@
+"""Looks how much work waits, and tells each pool how many processes it should have."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from tenure.manager.policy import Demand, Scaler
+from tenure.manager.pool import Pool
+from tenure.store import demand
+from tenure.store.demand import Wants
+from tenure.store.link import Link
+from tenure.store.place import Place
+
+log = logging.getLogger("tenure")
+
+STRANGERS = 1000
+"""So many jobs that the pool cannot run are looked past, in each queue and priority."""
+
+LARGEST_SHARE = 0.05
+"""Of the time is spent on looking: an answer that takes long, because an old snapshot keeps dead rows from being removed,
+makes the interval longer instead of the database busier."""
+
+
+class Scaling:
+    def __init__(self, place: Place, pools: Sequence[Pool], interval: float) -> None:
+        # A connection of its own: a look that takes long must not hold up the renewal.
+        self._link = Link(place, "scale", hot=True)
+        self._pools = [pool for pool in pools if pool.plan.max_count > pool.plan.default_count]
+        self._interval = interval
+        self._scalers: dict[str, Scaler] = {}
+        self.looks = 0
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self._pools)
+
+    async def turn(self) -> float:
+        """One look, one decision for each pool. Gives the seconds to the next look."""
+        asked = [pool for pool in self._pools if pool.hello is not None]
+        if not asked:
+            return self._interval
+        began = time.monotonic()
+        scalers = {pool.name: self._scaler(pool) for pool in asked}
+        look = STRANGERS + max(scaler.bounds.most_jobs for scaler in scalers.values())
+        rows = await self._link.fetch(demand.measure(map(_wants, asked), look=look))
+        self.looks += 1
+        waiting = {name: (jobs, age) for name, jobs, age in rows}
+        for pool in asked:
+            jobs, age = waiting.get(pool.name, (0, 0.0))
+            self._decide(pool, scalers[pool.name], Demand(pending=jobs, oldest_age=age, running=pool.running))
+        return max(self._interval, (time.monotonic() - began) / LARGEST_SHARE)
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    def _scaler(self, pool: Pool) -> Scaler:
+        """The concurrency is known once a process has said it, and may be another after a restart."""
+        assert pool.hello is not None
+        bounds = pool.plan.bounds(pool.hello.concurrency)
+        before = self._scalers.get(pool.name) or Scaler.of(bounds)
+        return before if before.bounds == bounds else Scaler(bounds, before.count, before.calm)
+
+    def _decide(self, pool: Pool, scaler: Scaler, seen: Demand) -> None:
+        after = self._scalers[pool.name] = scaler.decide(seen)
+        log.log(
+            logging.DEBUG if after.count == scaler.count else logging.INFO,
+            "pool %s, look %d: %d jobs wait (the oldest for %.1f s), %d run; %d -> %d processes",
+            pool.name,
+            self.looks,
+            seen.pending,
+            seen.oldest_age,
+            seen.running,
+            scaler.count,
+            after.count,
+        )
+        pool.resize(after.count)
+
+
+def _wants(pool: Pool) -> Wants:
+    assert pool.hello is not None
+    return Wants(pool=pool.name, queues=pool.hello.queues, kinds=pool.hello.kinds, capabilities=pool.hello.capabilities)

@@ -1,0 +1,2 @@
+-- Nothing to take away.
+select 1;

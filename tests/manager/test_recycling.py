@@ -1,0 +1,72 @@
+"""Processes that have run for long enough, or hold too much, are replaced in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tenure.manager.process import ChildProcess
+from tenure.manager.recycling import wear_of
+from tenure.manager.spec import ChildSpec, Hello
+from tests.manager.workshop import serving
+from tests.waiting import until
+
+
+async def test_after_so_many_jobs_a_process_is_replaced_and_every_job_runs_once(start, ledger, queue):
+    worker = start("--concurrency", "5", env={"TENURE_WORKERS_RECYCLE_AFTER_JOBS": "50"})
+    await serving(worker)
+    ids = queue.add("short", 400)
+
+    await queue.completed(*ids, within=60)
+
+    assert "is replaced: it has run" in worker.said
+    assert len({entry["pid"] for entry in ledger.entries()}) > 1
+    assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
+    assert set(queue.sql("select attempt, crashes, fence from tenure.history")) == {(1, 0, 1)}
+
+
+async def test_one_that_holds_too_much_goes_on_until_the_next_is_ready(start, ledger, queue):
+    worker = start(env={"TENURE_WORKERS_RECYCLE_ABOVE_MB": "300"})
+    [old] = await serving(worker)
+    [long] = queue.add("gated")
+    await queue.completed(*queue.add("hoards", megabytes=400))
+
+    await until(lambda: "is replaced: it holds" in worker.said, within=20)
+    await until(lambda: worker.said.count("ready: "), is_=2, within=20)
+    ledger.open_gate()
+
+    await queue.completed(long)
+    await until(lambda: old not in worker.children() and len(worker.children()) == 1)
+    assert ledger.runs(long) == [1]
+
+
+async def test_one_that_is_old_is_replaced(start):
+    worker = start(env={"TENURE_WORKERS_RECYCLE_AFTER_SECONDS": "2"})
+    [old] = await serving(worker)
+    await until(lambda: "s old" in worker.said, within=20)
+    await until(lambda: worker.children() and old not in worker.children(), within=20)
+
+
+HELLO = dict.fromkeys(Hello.__dataclass_fields__, 0) | {"queues": [], "kinds": [], "capabilities": []}
+
+
+@pytest.mark.parametrize(
+    ("limits", "seen", "worn"),
+    [
+        ({}, {"done": 10**6, "memory": 10**6}, False),
+        ({"recycle_after_jobs": 10}, {"done": 9}, False),
+        ({"recycle_after_jobs": 10}, {"done": 10}, True),
+        ({"recycle_above_mb": 100}, {"memory": 100.0}, False),
+        ({"recycle_above_mb": 100}, {"memory": 100.1}, True),
+        ({"recycle_after": 5.0}, {"started": 0.0}, True),
+        ({"recycle_after": 1e12}, {"started": 0.0}, False),
+    ],
+)
+def test_what_wears_a_process_out(limits, seen, worn):
+    child = ChildProcess(ChildSpec(app="", folder="", flags={}))
+    assert wear_of(child) is None
+    child.hello = Hello(**{**HELLO, **limits})
+    for name, value in seen.items():
+        setattr(child, name, value)
+    assert (wear_of(child) is not None) == worn

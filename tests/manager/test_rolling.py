@@ -1,0 +1,171 @@
+"""SIGHUP: every process is replaced by one with the code of now, one at a time, and no job is lost, doubled or tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+
+import pytest
+
+from tests.manager.workshop import serving
+from tests.waiting import until
+
+DONE, ENDED = "rolling restart: done", "rolling restart: ended"
+
+
+async def test_under_load_no_job_is_lost_doubled_or_charged_an_attempt(start, ledger, queue):
+    worker = start("--processes", "2", "--concurrency", "5")
+    old = await serving(worker, 2)
+    ids: list[str] = []
+
+    async def load() -> None:
+        while DONE not in worker.said:
+            ids.extend(queue.add("short", 20))
+            await asyncio.sleep(0.1)
+
+    loading = asyncio.create_task(load())
+    await until(lambda: {entry["pid"] for entry in ledger.entries()} == set(old))
+    os.kill(worker.pid, signal.SIGHUP)
+    await asyncio.wait_for(loading, 60)
+    ids += queue.add("short", 20)
+
+    await queue.completed(*ids, within=30)
+    assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
+    assert set(queue.sql("select attempt, crashes, fence from tenure.history")) == {(1, 0, 1)}
+    await until(lambda: len(worker.children()), is_=2)
+    assert set(worker.children()).isdisjoint(old)
+    assert "died" not in worker.said
+
+
+async def test_the_new_processes_have_the_new_code(start, ledger, queue, project):
+    worker = start()
+    await serving(worker)
+    code = (project / "jobs.py").read_text()
+    (project / "jobs.py").write_text(
+        code + "\n@app.job(name='brand_new')\nasync def later(ctx: Context) -> int:\n    return 42\n"
+    )
+    [job] = queue.add("brand_new")
+    await queue.completed(*queue.add("quick"))
+    assert queue.of(job, "state") == ("pending",)  # nobody knows it yet
+
+    os.kill(worker.pid, signal.SIGHUP)
+
+    await queue.completed(job, within=20)
+
+
+async def test_code_that_cannot_be_loaded_is_told_and_the_old_processes_go_on(start, ledger, queue, project):
+    worker = start("--processes", "2")
+    old = await serving(worker, 2)
+    good = (project / "jobs.py").read_text()
+    (project / "jobs.py").write_text("def broken(:\n")
+
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: ENDED in worker.said, within=20)
+
+    assert "SyntaxError" in worker.said
+    assert worker.children() == old
+    await queue.completed(*queue.add("quick", 5))
+    (project / "jobs.py").write_text(good)
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: DONE in worker.said, within=20)
+    await until(lambda: set(worker.children()).isdisjoint(old))
+
+
+async def test_a_new_process_that_dies_at_its_start_ends_it_as_well(start, ledger, queue, project):
+    worker = start()
+    old = await serving(worker)
+    (project / "jobs.py").write_text("import os\nos._exit(7)\n")
+
+    os.kill(worker.pid, signal.SIGHUP)
+
+    await until(lambda: ENDED in worker.said, within=20)
+    assert worker.children() == old
+
+
+async def test_a_long_job_is_not_cut_short_and_holds_up_nobody(start, ledger, queue):
+    worker = start(env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
+    [old] = await serving(worker)
+    [long] = queue.add("gated")
+    await until(lambda: ledger.runs(long), is_=[1])
+
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: DONE in worker.said, within=20)
+
+    assert old in worker.children()
+    await queue.completed(*queue.add("quick", 3))
+    assert {entry["pid"] for entry in ledger.entries(kind="quick")}.isdisjoint({old})
+    ledger.open_gate()
+    await queue.completed(long)
+    assert (ledger.runs(long), queue.of(long, "fence", "crashes")) == ([1], (1, 0))
+    await until(lambda: old not in worker.children())
+
+
+async def test_a_shutdown_ends_a_drain_after_the_grace_period(start, ledger, queue):
+    worker = start(env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
+    await serving(worker)
+    [long] = queue.add("gated")
+    await until(lambda: ledger.runs(long), is_=[1])
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: DONE in worker.said, within=20)
+
+    worker.terminate()
+
+    await until(worker.process.poll, is_=0, within=11)
+    assert [entry["reason"] for entry in ledger.entries("aborted")] == ["shutdown"]
+    assert queue.of(long, "state", "attempt", "crashes") == ("pending", 0, 0)
+
+
+async def test_a_hang_up_to_the_whole_group_ends_nobody(start, ledger, queue):
+    worker = start()
+    old = await serving(worker)
+    os.killpg(worker.pid, signal.SIGHUP)
+    await until(lambda: DONE in worker.said, within=20)
+    await until(lambda: set(worker.children()).isdisjoint(old))
+    assert "died" not in worker.said
+
+
+async def test_asked_twice_it_ends_with_processes_younger_than_both_wishes(start, ledger, queue):
+    worker = start("--processes", "2")
+    await serving(worker, 2)
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: worker.said.count("ready: ") == 3, within=20)
+    half_way = worker.children()
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: worker.said.count(DONE) == 2, within=40)
+    await until(lambda: len(worker.children()), is_=2)
+    assert set(worker.children()).isdisjoint(half_way)
+
+
+@pytest.mark.slow
+async def test_one_that_does_not_end_when_its_drain_is_over_is_killed_and_its_job_is_not_blamed(start, ledger, queue):
+    worker = start(env={"TENURE_WORKERS_DRAIN_SECONDS": "1", "TENURE_WORKERS_GRACE_SECONDS": "1"})
+    [old] = await serving(worker)
+    [job] = queue.add("blocks_loop_for_long")
+    await until(lambda: ledger.runs(job), is_=[1])
+
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: DONE in worker.said, within=20)
+    await until(lambda: "was told to end, did not, and is killed" in worker.said, within=20)
+
+    await until(lambda: ledger.runs(job), is_=[2])
+    ledger.open_gate()
+    await queue.completed(job)
+    assert (queue.of(job, "crashes", "attempt"), old in worker.children()) == ((0, 1), False)
+
+
+async def test_a_crash_during_a_drain_is_a_crash(start, ledger, queue):
+    worker = start(env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
+    [old] = await serving(worker)
+    [job] = queue.add("gated")
+    await until(lambda: ledger.runs(job), is_=[1])
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: DONE in worker.said, within=20)
+
+    os.kill(old, signal.SIGKILL)
+
+    await until(lambda: ledger.runs(job), is_=[2])
+    ledger.open_gate()
+    await queue.completed(job)
+    assert queue.of(job, "crashes", "attempt") == (1, 1)

@@ -1,0 +1,183 @@
+"""`tenure up`: more processes when jobs wait, fewer when they do not, and no job notices."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from tenure.manager.plan import Plan
+from tenure.manager.pool import Pool
+from tenure.manager.scaling import Scaling
+from tenure.manager.spec import ChildSpec, Hello
+from tests.manager.workshop import serving
+from tests.waiting import until
+
+QUICKLY = {
+    "TENURE_LOG": "DEBUG",
+    "TENURE_WORKERS_DEFAULT_COUNT": "1",
+    "TENURE_WORKERS_MAX_COUNT": "4",
+    "TENURE_WORKERS_CONCURRENCY": "5",
+    "TENURE_WORKERS_SCALE_INTERVAL_MS": "500",
+    "TENURE_WORKERS_SCALE_DOWN_SECONDS": "2",
+}
+LOOK = re.compile(r"pool (\w+), look (\d+): (\d+) jobs wait \(.*\), \d+ run; (\d+) -> (\d+) processes")
+
+
+def looks(worker, pool="default") -> list[tuple[int, int, int, int]]:
+    """Number, jobs that waited, processes before and after."""
+    return [tuple(map(int, found)) for name, *found in LOOK.findall(worker.said) if name == pool]
+
+
+async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(start, ledger, queue):
+    up = start(command="up", env=QUICKLY)
+    await serving(up)
+    assert len(up.children()) == 1
+
+    ids = queue.add("short", 1000)
+    await queue.completed(*ids, within=60)
+
+    burst = next(number for number, waiting, _, _ in looks(up) if waiting > 20)
+    most = next(number for number, _, _, after in looks(up) if after == 4)
+    assert most - burst <= 1
+    assert len({entry["pid"] for entry in ledger.entries()}) > 1, "the new processes ran nothing"
+    await until(lambda: len(up.children()), is_=1, within=20)
+    assert [after - before for _, _, before, after in looks(up) if after < before] == [-1] * 3
+    assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
+    assert set(queue.sql("select attempt, crashes, fence from tenure.history")) == {(1, 0, 1)}
+    assert "died" not in up.said
+
+
+async def test_those_with_the_least_to_do_go_first_and_the_others_run_on(start, ledger, queue):
+    up = start(command="up", env={**QUICKLY, "TENURE_WORKERS_CONCURRENCY": "1"})
+    await serving(up)
+    ids = [*queue.add("patient"), *queue.add("gated", 2)]
+    await until(lambda: ledger.runs(*ids), is_=[1, 1, 1], within=20)
+    [kept] = {entry["pid"] for entry in ledger.entries(kind="patient")}
+
+    ledger.open_gate()
+
+    await until(up.children, is_=[kept], within=20)
+    ledger.open_gate("second_gate")
+    await queue.completed(*ids)
+    assert (ledger.runs(*ids), queue.of(ids[0], "fence", "crashes")) == ([1, 1, 1], (1, 0))
+
+
+async def test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdown(start, ledger, queue):
+    """Two processes, each with one job left: one would do, so the other claims nothing more, and finishes what it runs."""
+    env = {**QUICKLY, "TENURE_WORKERS_GRACE_SECONDS": "1", "TENURE_WORKERS_SCALE_DOWN_SECONDS": "1"}
+    up = start(command="up", env=env)
+    await serving(up)
+    patient: list[str] = []
+    for started in (5, 10):
+        queue.add("gated", 4)
+        patient += queue.add("patient")
+        await until(lambda started=started: len(ledger.entries()), is_=started, within=20)
+    assert len({entry["pid"] for entry in ledger.entries(kind="patient")}) == 2
+
+    ledger.open_gate()
+    await until(lambda: looks(up)[-1][3] == 1, within=20)
+    looked = looks(up)[-1][0]
+    await until(lambda: looks(up)[-1][0] >= looked + 6, within=20)  # three seconds
+    assert len(up.children()) == 2
+    ledger.open_gate("second_gate")
+
+    await queue.completed(*patient)
+    assert ledger.runs(*patient) == [1, 1]
+    await until(lambda: len(up.children()), is_=1, within=20)
+    assert "killed" not in up.said
+
+
+async def test_a_fixed_number_is_neither_scaled_nor_asked_about(start, ledger, queue):
+    up = start("--processes", "1", command="up", env={**QUICKLY})
+    await serving(up)
+    await queue.completed(*queue.add("short", 100), within=20)
+    assert (len(up.children()), looks(up)) == (1, [])
+    [(asked,)] = queue.sql("select count(*) from pg_stat_activity where application_name = 'tenure scale'")
+    assert asked == 0
+
+
+POOLS = """
+[workers]
+default_count = 1
+max_count = 1
+
+[workers.others]
+queues = ["other"]
+concurrency = 2
+"""
+
+
+async def test_pools_have_their_own_queues_and_the_rest_is_left_to_the_first(start, ledger, queue, project):
+    (project / "tenure.toml").write_text(POOLS)
+    up = start(command="up")
+    await serving(up, 2)
+
+    here, there = queue.add("quick", 20), queue.add("elsewhere", 20, queue="other")
+    await queue.completed(*here, *there)
+
+    pids = {kind: {entry["pid"] for entry in ledger.entries(kind=kind)} for kind in ("quick", "elsewhere")}
+    assert (len(pids["quick"]), len(pids["elsewhere"])) == (1, 1)
+    assert pids["quick"] != pids["elsewhere"]
+    served = queue.sql("select queues::text, concurrency from tenure.workers order by 2")
+    assert served == [('["other"]', 2), ('["default"]', 10)]
+
+
+async def test_a_single_pool_can_be_started_on_a_machine_of_its_own(start, queue, project):
+    (project / "tenure.toml").write_text(POOLS)
+    up = start("--pool", "others", command="up")
+    await serving(up)
+    [elsewhere], [here] = queue.add("elsewhere", queue="other"), queue.add("quick")
+    await queue.completed(elsewhere)
+    assert (queue.of(here, "state"), len(up.children())) == (("pending",), 1)
+
+
+async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue, project, ledger):
+    (project / "tenure.toml").write_text('[workers]\ndefault_count = 1\n[workers.all]\nqueues = ["default", "other"]\n')
+    up = start(command="up")
+    await until(lambda: "pool default has nothing to do" in up.said, within=20)
+    await until(lambda: len(up.children()), is_=1)
+    await queue.completed(*queue.add("quick"), *queue.add("elsewhere", queue="other"))
+
+
+@pytest.fixture
+def pool(dsn) -> Pool:
+    """Of which no process is ever started: only its number is looked at."""
+    spec = ChildSpec(app="", folder="", flags={})
+    pool = Pool(Plan(spec=spec, default_count=2, max_count=8, patience=3), house=None)
+    pool.hello = Hello(
+        **dict.fromkeys(Hello.__dataclass_fields__, 0)
+        | {"dsn": dsn, "queues": ["default"], "kinds": ["quick"], "capabilities": [], "concurrency": 10}
+    )
+    return pool
+
+
+async def test_a_look_during_an_outage_changes_nothing(pool, queue, place):
+    scaling = Scaling(place, [pool], 1.0)
+    try:
+        queue.add("quick", 60)
+        await scaling.turn()
+        assert pool.wanted == 6
+        queue.sql("delete from tenure.jobs")
+        await scaling.turn()
+        queue.sql("alter table tenure.jobs rename to gone")
+        with pytest.raises(Exception, match="jobs"):
+            await scaling.turn()
+        queue.sql("alter table tenure.gone rename to jobs")
+        for expected in (6, 5, 4, 3, 2, 2):
+            await scaling.turn()
+            assert pool.wanted == expected
+    finally:
+        await scaling.close()
+
+
+async def test_a_paused_queue_brings_no_process(pool, queue, place):
+    scaling = Scaling(place, [pool], 1.0)
+    try:
+        queue.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
+        queue.add("quick", 60)
+        assert await scaling.turn() >= 1.0
+        assert (pool.wanted, scaling.looks) == (2, 1)
+    finally:
+        await scaling.close()

@@ -1,0 +1,203 @@
+"""How the supervisor tells others that it is well: a file, and systemd. And that it stops telling when it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from tenure.manager import vitals
+from tenure.manager.supervisor import Supervisor
+from tenure.manager.systemd import Systemd
+from tenure.manager.vitals import Vitals, health_of
+from tests.manager.workshop import SHORT_LEASE
+from tests.waiting import until
+
+
+def health(*options: str, cwd=None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tenure", "health", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, cwd=cwd)
+
+
+@contextmanager
+def database_away(dsn: str, server_dsn: str):
+    """For everyone who does not hold a connection yet, and those who do lose theirs."""
+    name = conninfo_to_dict(dsn)["dbname"]
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(f"alter database {name} allow_connections false")
+        admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+        yield
+        admin.execute(f"alter database {name} allow_connections true")
+
+
+async def test_the_file_is_there_while_leases_are_renewed_and_gone_at_the_end(start, project, ledger):
+    file = project / "health"
+    worker = start("--health-file", str(file), env=SHORT_LEASE)
+    await until(file.exists, within=20)
+    assert json.loads(file.read_text())["pid"] == worker.pid
+
+    well = health("--file", str(file), "--json")
+    assert (well.returncode, json.loads(well.stdout)["well"]) == (0, True)
+    before = file.stat().st_mtime
+    await until(lambda: file.stat().st_mtime > before)
+    worker.terminate()
+    await until(worker.process.poll, is_=0, within=12)
+
+    assert not file.exists()
+    gone = health("--file", str(file))
+    assert gone.returncode == 1
+    assert "no supervisor is up" in gone.stderr
+
+
+async def test_the_file_grows_old_while_postgresql_is_away_and_young_again_after(start, dsn, server_dsn, project, ledger):
+    file = project / "health"
+    start("--health-file", str(file), env=SHORT_LEASE)
+    await until(file.exists, within=20)
+
+    with database_away(dsn, server_dsn):
+        await until(lambda: not health_of(file, 5.0)[0], within=20)
+        aged = health("--file", str(file), "--max-age", "5s")
+        assert (aged.returncode, "leases are not renewed" in aged.stderr) == (1, True)
+
+    await until(lambda: health_of(file, 5.0)[0], within=20)
+
+
+async def test_the_file_grows_old_when_the_supervisor_is_frozen(start, project, ledger):
+    file = project / "health"
+    worker = start("--health-file", str(file), env=SHORT_LEASE)
+    await until(file.exists, within=20)
+    os.kill(worker.pid, signal.SIGSTOP)
+    await until(lambda: not health_of(file, 3.0)[0], within=20)
+
+
+def test_without_a_file_it_says_how_to_name_one(tmp_path):
+    refused = health(cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "health_file in [workers]" in refused.stderr
+    (tmp_path / "tenure.toml").write_text("[workers]\nhealth_file = 'beat'\n")
+    assert health(cwd=tmp_path).returncode == 1
+    (tmp_path / "beat").touch()
+    assert health(cwd=tmp_path).returncode == 0
+
+
+def test_a_file_that_cannot_be_written_is_told_and_stops_nothing(tmp_path, caplog):
+    Vitals(str(tmp_path / "nowhere" / "file")).renewed()
+    assert "health file cannot be written" in caplog.text
+
+
+class Line:
+    """The socket that systemd would listen on."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(path)
+        self._socket.setblocking(False)
+        self.heard: list[str] = []
+
+    def hear(self, word: str) -> bool:
+        while True:
+            try:
+                self.heard += self._socket.recv(4096).decode().splitlines()
+            except BlockingIOError:
+                return any(heard.startswith(word) for heard in self.heard)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def line(tmp_path):
+    line = Line(str(tmp_path / "notify"))
+    yield line
+    line.close()
+
+
+async def test_systemd_is_told_of_every_turn_of_our_life(start, ledger, tmp_path, line):
+    worker = start(env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "600000"})
+    await until(lambda: line.hear("READY=1"), within=20)
+    assert "ready: " in worker.said
+    await until(lambda: line.hear("WATCHDOG=1"))
+    await until(lambda: line.hear("STATUS=1 worker processes, 0 jobs running"))
+
+    line.heard.clear()
+    os.kill(worker.pid, signal.SIGHUP)
+    await until(lambda: line.hear("RELOADING=1"))
+    assert line.hear("MONOTONIC_USEC=")
+    await until(lambda: line.hear("READY=1"), within=20)
+
+    worker.terminate()
+    await until(lambda: line.hear("STOPPING=1"))
+    await until(worker.process.poll, is_=0, within=12)
+
+
+async def test_the_watchdog_is_not_fed_when_leases_have_not_been_renewed_for_long(monkeypatch, tmp_path, line):
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    monkeypatch.setenv("WATCHDOG_USEC", "30000")
+    supervisor = Supervisor([])
+    assert "NOTIFY_SOCKET" not in os.environ, "the children would think it is for them"
+    await supervisor._feed_watchdog()
+    assert line.hear("WATCHDOG=1")
+    line.heard.clear()
+    monkeypatch.setattr(vitals, "UNWELL_AFTER", 0.0)
+    await supervisor._feed_watchdog()
+    assert not line.hear("WATCHDOG=1")
+    monkeypatch.setattr(vitals, "UNWELL_AFTER", 60.0)
+    supervisor._vitals.renewed()
+    await supervisor._feed_watchdog()
+    assert line.hear("WATCHDOG=1")
+
+
+def test_without_systemd_nothing_is_told_and_nothing_fails():
+    systemd = Systemd({})
+    systemd.ready()
+    assert systemd.watchdog_every is None
+    Systemd({"NOTIFY_SOCKET": "/nowhere/at/all"}).ready()
+    assert Systemd({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "1"}).watchdog_every is None
+    assert Systemd({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "3000000"}).watchdog_every == 1.0
+
+
+def test_the_abstract_socket_of_linux_is_reached():
+    name = f"tenure-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.bind(f"\0{name}")
+        other.settimeout(5)
+        Systemd({"NOTIFY_SOCKET": f"@{name}"}).stopping()
+        assert other.recv(100) == b"STOPPING=1"
+
+
+AT_A_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "tenure", "worker", "--app", "jobs:app", "--dsn", sys.argv[1], "-p", "1"])
+"""
+
+
+@pytest.fixture
+def at_a_terminal(dsn, project, ledger):
+    """A worker with a terminal of its own: gives its log and its process, and takes a function that closes the terminal."""
+    ours, theirs = os.openpty()
+    with (project / "at-a-terminal.log").open("wb") as said:
+        command = [sys.executable, "-c", AT_A_TERMINAL, dsn]
+        worker = subprocess.Popen(command, cwd=project, stdin=theirs, stdout=said, stderr=said, start_new_session=True)
+    os.close(theirs)
+    yield worker, lambda: os.close(ours)
+    worker.kill()
+    worker.wait()
+
+
+async def test_when_its_terminal_is_closed_it_ends_and_does_not_reload(at_a_terminal, project, queue):
+    worker, close = at_a_terminal
+    log = project / "at-a-terminal.log"
+    await until(lambda: "ready: " in log.read_text(), within=20)
+    close()
+    await until(worker.poll, is_=0, within=12)
+    assert "rolling restart" not in log.read_text()
+    assert queue.sql("select id from tenure.workers") == []
