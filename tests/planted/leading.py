@@ -88,7 +88,7 @@ BUGS = (
             Edit(
                 PROMOTE,
                 "j.run_at <= coalesce(:now::timestamptz, now()) and exists",
-                "j.run_at <= coalesce(:now::timestamptz, now()) + interval '2.5 s' and exists",
+                "j.run_at <= coalesce(:now::timestamptz, now()) + interval '3 s' and exists",
             ),
         ),
         caught_by=(f"{DUTIES}::test_a_job_is_promoted_when_it_is_due_and_not_before",),

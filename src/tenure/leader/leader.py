@@ -24,7 +24,7 @@ from tenure.leader.settings import LeaderSettings
 from tenure.leader.terms import Held, boottime
 from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, LeaderDeposed, LeaderElected
-from tenure.pacing import FOREVER, Beat, jittered
+from tenure.pacing import FOREVER, Beat
 from tenure.store import leases
 from tenure.store.leases import Term
 from tenure.store.link import Link
@@ -197,7 +197,7 @@ class Leader:
             else:
                 self._lose(held, "another may have it")
         await self._rotate()
-        return jittered(HEARTBEAT)
+        return HEARTBEAT
 
     async def _rotate(self) -> None:
         """Hands over what was held for long and is not being done just now, if there is somebody else."""

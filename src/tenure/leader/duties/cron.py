@@ -36,7 +36,8 @@ class Cron:
     hears = (schedules.CHANGED,)
     divisible = False
     batch = 200
-    longest_rest = 5.0
+    longest_rest = 15.0
+    """Who changes a schedule says so."""
     queued_rest = 1.0
     """While ticks wait for an earlier job to end, which nobody tells."""
     clean_every = 600.0

@@ -14,7 +14,7 @@ class Stager:
     hears = (DUE,)
     divisible = True
     batch = 1000
-    longest_rest = 2.5
+    longest_rest = 3.0
     """Seconds. Who schedules a job says so; a word that was lost is made good by then."""
 
     async def run_once(self, link: Link, term: Term) -> Report:
