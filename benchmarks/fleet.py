@@ -104,6 +104,12 @@ def _count_statements() -> None:
     Link._run = counted  # type: ignore[method-assign]  # noqa: SLF001
 
 
+def watch(size: int, seconds: float) -> Measured:
+    """Without a pooler."""
+    _count_statements()
+    return asyncio.run(_measure(size, seconds, pooled=False))
+
+
 async def _measure(size: int, seconds: float, *, pooled: bool) -> Measured:
     with _server(size, pooled=pooled) as (server, dsn):
         direct = server.dsn

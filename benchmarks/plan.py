@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from benchmarks import burdens, ceiling, drain, enqueue, idle, listing, results, stock, telling, typed, wakeup
+from benchmarks import burdens, ceiling, drain, due, enqueue, fleet, idle, listing, results, stock, telling, typed, wakeup
 from benchmarks.figures import Figures
 from benchmarks.noise import Noise
 from benchmarks.progress import Steps
@@ -63,6 +64,10 @@ class Bench:
             yield "(h) an idle worker", self._idle
         if "j" in self.letters:
             yield "(j) progress", self._telling
+        if "n" in self.letters:
+            yield "(n) delayed jobs", self._due
+        if "o" in self.letters:
+            yield "(o) fifty idle workers", self._crew
 
     def _round(self) -> Iterator[Step]:
         steps: list[tuple[str, str, Callable[[], None]]] = [
@@ -143,6 +148,19 @@ class Bench:
     def _idle(self) -> None:
         self.figures.add("idle", idle.measure(self.server, self.sizes.idle_warmup, self.sizes.idle))
 
+    def _due(self) -> None:
+        found = due.measure(self.server, self.sizes.delayed, self.sizes.flood)
+        self.figures.add("due_p50", _cut(found.late, 0.5))
+        self.figures.add("due_p99", _cut(found.late, 0.99))
+        self.figures.add("due_flood", found.promoted)
+        self.figures.add("due_urgent", _cut(found.urgent, 0.99))
+
+    def _crew(self) -> None:
+        found = fleet.watch(self.sizes.crew, self.sizes.idle)
+        self.figures.add("crew", found.background)
+        self.figures.add("crew_renewals", found.renewals)
+        self.figures.add("crew_polls", found.polls)
+
     def _typed(self) -> None:
         drained = typed.measure(self.server, self.sizes.jobs, self.sizes.concurrency)
         self.figures.add("typed", drained.rate)
@@ -164,3 +182,8 @@ class Bench:
         self.figures.add("list", max(found.values()))
         for name, took in found.items():
             self.figures.add(f"list {name}", took)
+
+
+def _cut(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

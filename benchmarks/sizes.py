@@ -40,6 +40,14 @@ class Sizes:
     telling: float = 10.0
     """Seconds for which jobs tell their progress."""
 
+    delayed: int = 500
+    """Jobs with a delay, of which each is timed."""
+
+    flood: int = 100_000
+    """Jobs that are due in the same moment."""
+
+    crew: int = 50
+
     concurrency: int = 400
     """Jobs at a time in each process of a draining worker."""
 
@@ -59,4 +67,7 @@ QUICK = Sizes(
     idle_warmup=3.0,
     idle=6.0,
     telling=5.0,
+    delayed=100,
+    flood=5_000,
+    crew=10,
 )
