@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tenure.client.facts import Reason
     from tenure.client.handle import Handle
     from tenure.client.job import Call, Job
+    from tenure.client.limits import LimitStatus
     from tenure.client.overview import LeaderStatus, QueueStatus, Stats, WorkerStatus
     from tenure.client.pages import Page
     from tenure.client.report.life import Report
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         WorkerStarted,
         WorkerStopped,
     )
+    from tenure.model.limits import Limit, Rate
     from tenure.model.outcomes import Cancel, Fail, Snooze
     from tenure.model.priorities import Priority
     from tenure.model.retries import Retry
@@ -92,12 +94,15 @@ __all__ = [
     "LeaderElected",
     "LeaderStatus",
     "LeaseLost",
+    "Limit",
+    "LimitStatus",
     "NotEnqueued",
     "NotPossible",
     "Page",
     "Priority",
     "Progress",
     "QueueStatus",
+    "Rate",
     "Reason",
     "Report",
     "ResultTimeout",
@@ -128,6 +133,7 @@ _HOMES = {
     "tenure.client.facts": "Reason",
     "tenure.client.handle": "Handle",
     "tenure.client.job": "Call Job",
+    "tenure.client.limits": "LimitStatus",
     "tenure.client.overview": "LeaderStatus QueueStatus Stats WorkerStatus",
     "tenure.client.pages": "Page",
     "tenure.client.report.life": "Report",
@@ -141,6 +147,7 @@ _HOMES = {
         "Event JobEnqueued JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned RunLost WorkerDied "
         "WorkerLeaseLost WorkerStarted WorkerStopped"
     ),
+    "tenure.model.limits": "Limit Rate",
     "tenure.model.outcomes": "Cancel Fail Snooze",
     "tenure.model.priorities": "Priority",
     "tenure.model.retries": "Retry",

@@ -21,6 +21,7 @@ COMMANDS = {
     "watch": ("tenure.cli.watch:watch", "Follow a job until it is over."),
     "explain": ("tenure.cli.explain:explain", "Why is this job not running?"),
     "queues": ("tenure.cli.queues:queues", "List, pause and resume queues."),
+    "limits": ("tenure.cli.limits:limits", "List, set and reset limits: how many at a time, how many in a while."),
     "workers": ("tenure.cli.fleet:workers", "Who runs jobs, and how many."),
     "leaders": ("tenure.cli.fleet:leaders", "Who does the duties that the fleet does once."),
     "stats": ("tenure.cli.stats:stats", "How many jobs there are, and what became of the others."),

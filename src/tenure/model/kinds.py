@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
 from tenure.model.codec import InputCodec, OutputCodec
 from tenure.model.errors import ConfigError, UnknownKind
+from tenure.model.limits import kind_limit, queue_limit
 from tenure.model.retries import Retry
 from tenure.model.signatures import Signature
 
@@ -41,6 +42,8 @@ class Kind:
     atomic: bool = False
     """The handler runs inside `ctx.transaction()`."""
     middleware: tuple[Middleware, ...] = ()
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Its rules; empty when it is not limited."""
 
 
 class Registry(Mapping[str, Kind]):
@@ -50,6 +53,14 @@ class Registry(Mapping[str, Kind]):
         self._kinds: dict[str, Kind] = {}
         self.middleware: list[Middleware] = []
         """For every kind, outermost first."""
+        self.queue_limits: dict[str, Mapping[str, Any]] = {}
+        """By queue: the rules that the code declares for it."""
+
+    @property
+    def limits(self) -> dict[str, Mapping[str, Any]]:
+        """All that the code declares, by the names of the limits."""
+        of_kinds = {kind_limit(name): kind.limits for name, kind in self._kinds.items() if kind.limits}
+        return of_kinds | {queue_limit(queue): rules for queue, rules in self.queue_limits.items()}
 
     def add(self, kind: Kind) -> None:
         known = self._kinds.get(kind.name)

@@ -8,4 +8,5 @@ with renewed as (
      where w.id = any (:ids::uuid[]) and w.died_at is null
     returning w.id)
 select coalesce((select array_agg(r.id::text) from renewed r), '{}'),
-       exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.queue = any (:queues::text[]))
+       exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is null and j.queue = any (:queues::text[]))
+           or exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is not null and j.queue = any (:queues::text[]))
