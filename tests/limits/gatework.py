@@ -18,14 +18,17 @@ from tests.store.desk import COLUMNS, Desk
 # So what it counts, in a snapshot that is younger than the lock, is what everybody would see if it committed now.
 OBSERVER = """
     create schema if not exists observer;
-    create table observer.seen (at timestamptz not null default clock_timestamp(), kind text, queue text, tenant text, jobs int);
+    create table observer.seen (look bigint not null, kind text, queue text, tenant text, jobs int);
+    create sequence observer.looks;
     create table observer.starts (job uuid, at timestamptz, kind text, tenant text, gate text, durable text);
     create function observer.look() returns trigger language plpgsql as $$
+    declare
+        this bigint := nextval('observer.looks');
     begin
         perform pg_advisory_xact_lock(4711);
-        insert into observer.seen (kind, queue, tenant, jobs)
-        select j.kind, j.queue, j.input ->> 'tenant_id', count(*)
-          from tenure.jobs j where j.worker_id is not null group by 1, 2, 3;
+        insert into observer.seen (look, kind, queue, tenant, jobs)
+        select this, j.kind, j.queue, j.input ->> 'tenant_id', count(*)
+          from tenure.jobs j where j.worker_id is not null group by 2, 3, 4;
         insert into observer.starts
         select n.id, n.started_at, n.kind, n.input ->> 'tenant_id', n.gate, current_setting('synchronous_commit')
           from later n join earlier o on o.id = n.id
@@ -140,6 +143,6 @@ class GateDesk(Desk):
         return dict(
             self.sql(
                 f"""select name, max(jobs)::integer
-                      from (select {by} as name, at, sum(jobs) as jobs from observer.seen group by 1, 2) s group by 1"""
+                      from (select {by} as name, look, sum(jobs) as jobs from observer.seen group by 1, 2) s group by 1"""
             )
         )
