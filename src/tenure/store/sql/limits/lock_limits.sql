@@ -21,9 +21,12 @@ with wanted as materialized (
          where k.of_kind or r.name = 'queue:' || q.name)
        and (r.concurrency is null or r.concurrency > (
         select count(*)
-          from tenure.jobs j
-         where j.gate is not null and j.worker_id is not null and j.gate >= g.first and j.gate < g.beyond
-           and r.name = case when k.of_kind then 'kind:' || j.kind else 'queue:' || j.queue end))),
+          from (select
+                  from tenure.jobs j
+                 where j.gate is not null and j.worker_id is not null and j.gate >= g.first and j.gate < g.beyond
+                   and r.name = case when k.of_kind then 'kind:' || j.kind else 'queue:' || j.queue end
+                 order by j.gate
+                 limit r.concurrency) h))),
 locked as materialized (
     select l.name
       from tenure.limits l
