@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tenure.model.errors import ConfigError
 from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
 from tenure.store import limits
-from tenure.store.wakeups import LIMITS
+from tenure.store.limits import LIMITS
 
 if TYPE_CHECKING:
     from tenure.client.session import Session
@@ -64,8 +64,8 @@ class LimitStatus:
 
 
 async def set_limit(session: Session, name: str, words: Rules, by: str | None) -> Rules:
-    rows = await session.fetch_all(limits.find())
-    now = next((LimitStatus.from_row(row).rules for row in rows if row[0] == _checked(name)), {})
+    _check(name)
+    now = next((LimitStatus.from_row(row).rules for row in await session.fetch_all(limits.find()) if row[0] == name), {})
     [(rules,)] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
     session.tell(LIMITS)
     held: Rules = json.loads(rules)
@@ -73,7 +73,8 @@ async def set_limit(session: Session, name: str, words: Rules, by: str | None) -
 
 
 async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules | None:
-    rows = await session.fetch(limits.reset(_checked(name), declared=declared))
+    _check(name)
+    rows = await session.fetch(limits.reset(name, declared=declared))
     if not rows:
         return None
     session.tell(LIMITS)
@@ -113,8 +114,7 @@ def _of_another_key(name: str, words: Rules, now: Rules) -> Rules:
     return {"otherwise": None}  # it went with the other path
 
 
-def _checked(name: str) -> str:
+def _check(name: str) -> None:
     of, colon, what = name.partition(":") if isinstance(name, str) else ("", "", "")
     if of not in ("kind", "queue") or not colon or not what or any(c in name for c in "\n\0"):
         raise ConfigError(f"{name!r} is no name of a limit: give kind:send_email or queue:mail")
-    return name

@@ -9,6 +9,9 @@ from typing import Any
 
 from tenure.store.query import Query, array_literal
 
+LIMITS = "limits"
+"""The word that a limit was changed: workers learn them anew."""
+
 
 def learn(queues: Iterable[str]) -> Query:
     """Gives (version, what is declared by name, the names that hold, whether jobs stand at gates)."""

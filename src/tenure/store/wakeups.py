@@ -14,9 +14,6 @@ from tenure.store.place import Place
 DUE = "due"
 """The word that a job was scheduled: the stager looks when the next one is due."""
 
-LIMITS = "limits"
-"""The word that a limit was changed: workers learn them anew."""
-
 
 def jobs_in(queue: str) -> str:
     """The word that a queue has new work."""

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.pacing import FOREVER, Beat, jittered
+from tenure.store.limits import LIMITS
 from tenure.store.link import Link
 from tenure.store.place import Place
-from tenure.store.wakeups import LIMITS, jobs_in
+from tenure.store.wakeups import jobs_in
 from tenure.worker.calling import ABORT_PATIENCE
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, WorkerCondemned

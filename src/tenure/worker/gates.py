@@ -20,8 +20,8 @@ from collections.abc import Callable
 from tenure.model.kinds import Registry
 from tenure.model.limits import kind_limit, queue_limit
 from tenure.store import limits
+from tenure.store.limits import LIMITS
 from tenure.store.link import Link
-from tenure.store.wakeups import LIMITS
 from tenure.worker.cursors import Cursors, Signals
 
 log = logging.getLogger("tenure")
