@@ -104,3 +104,12 @@ def test_a_changed_rate_counts_what_was_started_before(desk, worker):
     desk.take(worker, now=at(0))
     desk.limit("kind:work", rate=[3, 60])
     assert len(desk.take(worker, now=at(1)).ids) == 1
+
+
+def test_many_starts_are_kept_together_and_count_until_the_last_of_them_is_over(desk, worker):
+    """Of a rate of 200 in 10 s, those of a tenth of a second: the window is over a little too late, never too early."""
+    desk.limit("kind:work", rate=[200, 10])
+    desk.many(400)
+    assert len(desk.take(worker, limit=400, now=at(0.09)).ids) == 200
+    assert desk.take(worker, limit=400, now=at(10.05)).ids == []
+    assert len(desk.take(worker, limit=400, now=at(10.1)).ids) == 200

@@ -127,7 +127,7 @@ async def test_one_tenant_does_not_keep_others_waiting(app, crowd, fleet):
 
     await app.enqueue_many([work.call("a") for _ in range(500)])
     await work.enqueue("b")
-    await fleet(1, concurrency=2)
+    await fleet(1, concurrency=1)
     await until(lambda: "b" in crowd.order)
     assert crowd.order.index("b") < 10
 
@@ -232,14 +232,17 @@ async def test_when_a_limit_goes_what_waits_is_free(app, crowd, fleet):
 async def test_jobs_that_came_past_the_door_do_not_slip_past_the_limit(app, crowd, desk, fleet):
     @app.job(concurrency=Limit(1))
     async def work() -> None:
-        await crowd.visit()
+        await crowd.visit(seconds=0.05)
 
     await fleet(2)
     await until(desk.rules, is_={"kind:work": {"concurrency": 1}})
-    desk.sql(
-        """insert into tenure.jobs (id, kind, state, position)
-           select gen_random_uuid(), 'work', 'pending', nextval('tenure.job_position') from generate_series(1, 20)"""
-    )
+    for _ in range(10):
+        desk.sql(
+            """insert into tenure.jobs (id, kind, state, position)
+               select gen_random_uuid(), 'work', 'pending', nextval('tenure.job_position') from generate_series(1, 2)"""
+        )
+        desk.sql("select pg_notify('tenure', 'jobs default')")
+        await asyncio.sleep(0.02)  # each is looked for anew
     await until(lambda: crowd.came, is_=20, within=15)
     assert crowd.most == 1
 
