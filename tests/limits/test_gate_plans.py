@@ -96,6 +96,14 @@ def test_on_our_own_connections_every_statement_goes_by_its_index(stage, conditi
         assert faults(desk) == []
 
 
+@pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
+def test_behind_a_pooler_claims_go_by_their_index_as_well(stage, condition):
+    """Without any setting of ours."""
+    with Desk(stage(condition), **MODES["pooled"]) as desk:
+        for name in ("lock", "claim"):
+            assert walked(desk, plan(desk, HOT[name][0])) == [], name
+
+
 @pytest.mark.parametrize("condition", ["never analysed, filled", "analysed when every job was a dead letter, then filled"])
 def test_a_claim_among_many_is_over_in_no_time(stage, condition):
     """50 gates with a thousand jobs each, and 20 000 starts."""

@@ -349,6 +349,25 @@ async def test_declared_limits_of_two_apps_do_not_undo_each_other(app, dsn, desk
     await stub.close()
 
 
+async def test_two_versions_of_the_code_do_not_answer_each_other(app, dsn, desk, fleet):
+    @app.job(concurrency=Limit(2))
+    async def work() -> None: ...
+
+    newer = Tenure(dsn)
+
+    @newer.job(name="work", concurrency=Limit(3))
+    async def work_of_now() -> None: ...
+
+    await fleet(2)
+    async with serving(newer), serving(newer):
+        await until(desk.rules, is_={"kind:work": {"concurrency": 3}})
+        for _ in range(20):
+            await (await work_of_now.enqueue()).result("10s")
+    assert desk.rules() == {"kind:work": {"concurrency": 3}}
+    assert desk.sql("select version from tenure.limit_changes") == [(2,)]
+    await newer.close()
+
+
 async def test_limits_that_changed_while_nobody_could_say_so_are_learnt(app, crowd, desk, fleet):
     """No word was heard: the next claim finds that it knows an older version."""
 

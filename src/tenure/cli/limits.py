@@ -108,7 +108,7 @@ def _told(rate: list[Any] | None) -> str | None:
 @click.option("--rate", type=RATE, help="Starts in a span: 100:1m, 10:1s/tenant_id (of each key), both by a comma, none.")
 @click.option("--fair-by", help="A key whose jobs take turns: tenant_id; or none.")
 @options.by
-async def set_(ask: Asker, name: str, by: str, **given: Any) -> None:
+async def set_(ask: Asker, /, name: str, by: str, **given: Any) -> None:
     """Changes a limit, kind:NAME or queue:NAME, for the whole fleet, until it is reset. What is left out stays as it is."""
     said = {what: KEPT if value is None else None if value == NONE else value for what, value in given.items()}
     rules = await ask.client.set_limit(name, by=by, **said)

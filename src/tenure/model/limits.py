@@ -78,7 +78,8 @@ def to_rules(
         _set_once(rules, "rate" if one.per is None else "rate_per_key", [one.most, one.seconds], what)
     if fair_by is not None:
         rules["fair"] = True
-    paths = {path for path in (*(one.per for one in (*limits, *rates)), fair_by) if path is not None}
+    given = [*(limit.per for limit in limits), *(one.per for one in rates), fair_by]
+    paths = {path for path in given if path is not None}
     if len(paths) > 1:
         named = ", ".join(map(repr, sorted(paths)))
         raise ConfigError(
@@ -115,26 +116,29 @@ def _walk(value: Any, path: Iterable[str]) -> Any:
 
 
 def _limits(given: LimitGiven | None, what: str) -> list[Limit]:
-    if given is None:
-        return []
-    listed = [given] if isinstance(given, int | Limit) else list(given)
-    limits = [Limit(one) if isinstance(one, int) and not isinstance(one, bool) else one for one in listed]
-    for one in limits:
-        if not isinstance(one, Limit):
+    limits = []
+    for one in _listed(given):
+        if isinstance(one, int) and not isinstance(one, bool):
+            limits.append(Limit(one))
+        elif isinstance(one, Limit):
+            limits.append(one)
+        else:
             raise ConfigError(f'{what}: concurrency is {one!r}: give Limit(5), Limit(1, per="tenant_id"), or a list of both')
     return limits
 
 
 def _rates(given: RateGiven | None, what: str) -> list[Rate]:
-    if given is None:
-        return []
-    rates = [given] if isinstance(given, Rate) else list(given) if isinstance(given, list | tuple) else [given]
-    for one in rates:
+    rates = []
+    for one in _listed(given):
         if not isinstance(one, Rate):
-            raise ConfigError(
-                f'{what}: rate is {one!r}: give Rate(100, "1m"), Rate(10, "1s", per="tenant_id"), or a list of both'
-            )
+            way_out = 'give Rate(100, "1m"), Rate(10, "1s", per="tenant_id"), or a list of both'
+            raise ConfigError(f"{what}: rate is {one!r}: {way_out}")
+        rates.append(one)
     return rates
+
+
+def _listed(given: object) -> list[Any]:
+    return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
 
 
 def _set_once(rules: Rules, word: str, value: Any, what: str) -> None:

@@ -110,6 +110,7 @@ class Engine:
             self._claims.wake()
         elif not word or (word.startswith("jobs ") and word[5:] in self._scope.queues):
             self._last_found = time.monotonic()
+            self._claimer.nudge()
             self._claims.wake()
 
     def lose(self, reason: AbortReason) -> None:
@@ -176,6 +177,7 @@ class Engine:
 
     def _on_released(self, run: Run) -> None:
         """A limit has room again: the next one is ours to take, or, if we cannot, somebody else's."""
+        self._claimer.nudge()
         self._claims.wake()
         if self._stopping or self._free_slots() <= 0:
             self._tell(jobs_in(run.queue))

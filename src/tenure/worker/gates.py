@@ -29,6 +29,10 @@ log = logging.getLogger("tenure")
 LEARN_EVERY = 30.0
 """Seconds after which limits are read again, though nothing said that they changed."""
 
+DECLARE_EVERY = 60.0
+"""Seconds until what the code says is said again, where the table says otherwise. Two versions of the code, while one replaces the
+other, must not answer each other at once; and when the older one is gone, the newer one has the last word."""
+
 ADOPT_EVERY = 2.0
 """Seconds between two looks for strays."""
 
@@ -49,6 +53,7 @@ class Gates:
         self._strays = Cursors(queues)
         self._next_learning = 0.0
         self._next_adoption = 0.0
+        self._next_declaration = 0.0
         self._held_looks = 0
         self._misgated = False
         self.version = 0
@@ -77,13 +82,10 @@ class Gates:
 
     async def _learn(self) -> bool:
         version, declared, holding, standing = (await self._link.fetch(limits.learn(self._queues)))[0]
-        told = json.loads(declared)
-        if unsaid := {name: rules for name, rules in self._kinds.limits.items() if told.get(name) != rules}:
-            await self._link.fetch(limits.declare(unsaid))
-            self._tell(LIMITS)
+        if await self._declare(json.loads(declared)):
             version, _, holding, standing = (await self._link.fetch(limits.learn(self._queues)))[0]
         self._next_learning = time.monotonic() + LEARN_EVERY
-        changed = version != self.version
+        changed: bool = version != self.version
         self.version = version
         self._take(set(json.loads(holding)))
         if changed:
@@ -92,6 +94,18 @@ class Gates:
             self._strays.rewind_all()
         self._misgated |= standing and (changed or not self.names)
         return changed
+
+    async def _declare(self, told: dict[str, object]) -> bool:
+        """Says what the code says, where the table says otherwise; but not in answer to another who says otherwise."""
+        now = time.monotonic()
+        if now < self._next_declaration:
+            return False
+        self._next_declaration = now + DECLARE_EVERY
+        unsaid = {name: rules for name, rules in self._kinds.limits.items() if told.get(name) != rules}
+        if unsaid:
+            await self._link.fetch(limits.declare(unsaid))
+            self._tell(LIMITS)
+        return bool(unsaid)
 
     def _take(self, holding: set[str]) -> None:
         self.closed_kinds = frozenset(kind for kind in self._kinds if kind_limit(kind) in holding)
