@@ -30,8 +30,8 @@ LEARN_EVERY = 30.0
 """Seconds after which limits are read again, though nothing said that they changed."""
 
 DECLARE_EVERY = 60.0
-"""Seconds until what the code says is said again, where the table says otherwise. Two versions of the code, while one replaces the
-other, must not answer each other at once; and when the older one is gone, the newer one has the last word."""
+"""Seconds until what the code says is said again, where the table says otherwise. Two versions of the code, while one replaces
+the other, must not answer each other at once; and when the older one is gone, the newer one has the last word."""
 
 ADOPT_EVERY = 2.0
 """Seconds between two looks for strays."""

@@ -2,6 +2,7 @@
 -- to the next statement: this one's view of the jobs may be older than the lock, the next one's is not.
 -- Only limits for which jobs wait in these queues, and which are not full as far as can be seen from here: whoever finds a
 -- limit full writes nothing. Nobody waits for a lock.
+-- A claimer that falls asleep between the two statements loses its session after a second, and the locks with it.
 -- Returns the limits under which something may be claimed, and whether the lock was had.
 with wanted as materialized (
     select r.name
@@ -32,4 +33,6 @@ locked as materialized (
       from tenure.limits l
      where l.name = any (array(select w.name from wanted w))
        for no key update skip locked)
-select w.name, exists (select from locked l where l.name = w.name) from wanted w
+select w.name, exists (select from locked l where l.name = w.name)
+  from wanted w
+ cross join (select set_config('idle_in_transaction_session_timeout', '1000', true)) awake
