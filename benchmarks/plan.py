@@ -8,14 +8,29 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from benchmarks import burdens, ceiling, drain, due, enqueue, fleet, idle, listing, results, stock, telling, typed, wakeup
+from benchmarks import (
+    burdens,
+    ceiling,
+    drain,
+    due,
+    enqueue,
+    fleet,
+    idle,
+    limited,
+    listing,
+    results,
+    stock,
+    telling,
+    typed,
+    wakeup,
+)
 from benchmarks.figures import Figures
 from benchmarks.noise import Noise
 from benchmarks.progress import Steps
 from benchmarks.server import Server
 from benchmarks.sizes import Sizes
 
-NEEDS = {"c": "a", "e": "ac", "f": "ac", "g": "ac", "i": "ac"}
+NEEDS = {"c": "a", "e": "ac", "f": "ac", "g": "ac", "i": "ac", "m": "ac"}
 BURDENS = {
     "scheduled": ("scheduled jobs", burdens.SCHEDULED),
     "finished": ("finished jobs", burdens.FINISHED),
@@ -73,6 +88,7 @@ class Bench:
         steps: list[tuple[str, str, Callable[[], None]]] = [
             ("a", "ceiling", self._ceiling),
             ("c", "drain, one child", self._drain_1),
+            ("m", "drain, beside limited kinds", self._limited),
             ("i", "drain, models and a middleware", self._typed),
             ("c", "drain, two children", self._drain_2),
             ("e", "drain, snapshot held", self._snapshot),
@@ -165,6 +181,10 @@ class Bench:
         drained = typed.measure(self.server, self.sizes.jobs, self.sizes.concurrency)
         self.figures.add("typed", drained.rate)
         self.figures.add("typed_cpu", drained.worker_cpu / drained.jobs * 1e6)
+
+    def _limited(self) -> None:
+        for key, drained in limited.measure(self.server, self.sizes.jobs, self.sizes.concurrency).items():
+            self.figures.add(key, drained.rate)
 
     def _telling(self) -> None:
         statements, calls = telling.measure(self.server, self.sizes.telling)

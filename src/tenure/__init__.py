@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tenure.client.facts import Reason
     from tenure.client.handle import Handle
     from tenure.client.job import Call, Job
+    from tenure.client.limits import LimitStatus
     from tenure.client.overview import LeaderStatus, QueueStatus, Stats, WorkerStatus
     from tenure.client.pages import Page
     from tenure.client.rates import Latency, MinuteCount
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         WorkerStopped,
     )
     from tenure.model.health import Probe
+    from tenure.model.limits import Limit, Rate
     from tenure.model.outcomes import Cancel, Fail, Snooze
     from tenure.model.priorities import Priority
     from tenure.model.retries import Retry
@@ -99,6 +101,8 @@ __all__ = [
     "LeaderElected",
     "LeaderStatus",
     "LeaseLost",
+    "Limit",
+    "LimitStatus",
     "MinuteCount",
     "NotEnqueued",
     "NotPossible",
@@ -107,6 +111,7 @@ __all__ = [
     "Probe",
     "Progress",
     "QueueStatus",
+    "Rate",
     "Reason",
     "Report",
     "ResultTimeout",
@@ -142,6 +147,7 @@ _HOMES = {
     "tenure.client.facts": "Reason",
     "tenure.client.handle": "Handle",
     "tenure.client.job": "Call Job",
+    "tenure.client.limits": "LimitStatus",
     "tenure.client.overview": "LeaderStatus QueueStatus Stats WorkerStatus",
     "tenure.client.pages": "Page",
     "tenure.client.rates": "Latency MinuteCount",
@@ -159,6 +165,7 @@ _HOMES = {
         "WorkerLeaseLost WorkerStarted WorkerStopped"
     ),
     "tenure.model.health": "Probe",
+    "tenure.model.limits": "Limit Rate",
     "tenure.model.outcomes": "Cancel Fail Snooze",
     "tenure.model.priorities": "Priority",
     "tenure.model.retries": "Retry",

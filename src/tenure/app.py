@@ -22,6 +22,7 @@ from tenure.model.errors import ConfigError
 from tenure.model.events import Event, Events
 from tenure.model.keys import KeyGiven, key_maker, key_scope
 from tenure.model.kinds import Kind, Middleware, Registry, RunIn
+from tenure.model.limits import LimitGiven, RateGiven, of_kind, to_rules
 from tenure.model.outcomes import Cancel, Fail, Snooze
 from tenure.model.priorities import to_priority
 from tenure.model.retries import Retry
@@ -107,6 +108,9 @@ class Tenure:
         atomic: bool = False,
         retention: Duration | None = None,
         middleware: Sequence[Middleware] = (),
+        concurrency: LimitGiven | None = None,
+        rate: RateGiven | None = None,
+        fair_by: str | None = None,
     ) -> JobDecorator: ...
 
     def job(self, *given: Callable[..., Any], **options: Any) -> Any:
@@ -189,6 +193,22 @@ class Tenure:
 
         decorator: JobDecorator = declare
         return decorator
+
+    def limit(
+        self,
+        *,
+        queue: str,
+        concurrency: LimitGiven | None = None,
+        rate: RateGiven | None = None,
+        fair_by: str | None = None,
+    ) -> None:
+        """Limits a queue over the whole fleet: how many run at a time, how many start in a while, and who takes turns."""
+        rules = to_rules(concurrency, rate, fair_by, what=f"the limit of queue {queue!r}")
+        if not queue or "\n" in queue or not rules:
+            raise ConfigError(f"limit(queue={queue!r}): give a name, and concurrency=, rate= or fair_by=")
+        if self.kinds.queue_limits.get(queue, rules) != rules:
+            raise ConfigError(f"queue {queue!r} is limited twice: give all of it in one limit()")
+        self.kinds.queue_limits[queue] = rules
 
     def middleware(self, layer: M) -> M:
         """Puts `async def layer(ctx, call_next)` around every job of this app; the first one is the outermost."""
@@ -325,6 +345,9 @@ def _kind(
     atomic: bool = False,
     retention: Duration | None = None,
     middleware: Sequence[Middleware] = (),
+    concurrency: LimitGiven | None = None,
+    rate: RateGiven | None = None,
+    fair_by: str | None = None,
 ) -> Kind:
     if not queue:
         raise ConfigError(f"job {name or fn.__name__!r}: queue needs a name")
@@ -340,11 +363,15 @@ def _kind(
         )
     if run_in == "process" and "<locals>" in fn.__qualname__:
         raise ConfigError(f"job {kind!r} is defined inside a function, where no other process can find it: move it to its module")
+    rules = to_rules(concurrency, rate, fair_by, what=f"job {kind!r}")
+    if rules and "\n" in kind:
+        raise ConfigError(f"job {kind!r}: a limited job needs a name without line breaks")
+    codec = InputCodec(signature, kind=kind)
     return Kind(
         name=kind,
         fn=fn,
         signature=signature,
-        input=InputCodec(signature, kind=kind),
+        input=codec,
         output=OutputCodec.for_annotation(signature.returns, kind=kind, outcomes=(Snooze, Fail, Cancel)),
         queue=queue,
         priority=to_priority(priority),
@@ -358,4 +385,5 @@ def _kind(
         atomic=atomic,
         retention=None if retention is None else to_timedelta(retention, what="retention"),
         middleware=tuple(middleware),
+        limits=of_kind(rules, kind=kind, signature=signature, codec=codec),
     )

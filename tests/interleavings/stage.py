@@ -58,6 +58,8 @@ TABLES = (
     "tenure.retentions",
     "tenure.schedules",
     "tenure.ticks",
+    "tenure.limits",
+    "tenure.starts",
     "stage.effects",
 )
 

@@ -110,7 +110,7 @@ BUGS = (
         name="notify_only",
         breaks="without a notification nobody looks for work",
         promise=Promise.ORDER,
-        edits=(Edit(ENGINE, "return self._settings.poll_busy if runs else self._idle_rest()", "return FOREVER"),),
+        edits=(Edit(ENGINE, "rest = self._settings.poll_busy if runs else self._idle_rest()", "rest = FOREVER"),),
         caught_by=("tests/worker/test_polling.py::test_jobs_that_nobody_announced_are_found_by_looking",),
     ),
     Bug(

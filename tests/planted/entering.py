@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted.bug import Bug, Edit, Promise
 
 DOOR = "store/migrations/0002_pre_handlers.sql"
+GATED_DOOR = "store/migrations/0007_pre_gates.sql"  # where enqueue itself stands
 KEYS, RACES = "tests/client/test_keys.py", "tests/client/test_key_races.py"
 DURABILITY = "tests/outages/test_durability.py"
 LOST_ANSWERS = "tests/outages/test_lost_answers.py"
@@ -131,7 +132,7 @@ BUGS = (
         name="children_not_waited_for",
         breaks="a job is taken away between the look at its holder and the commit of its children",
         promise=Promise.STALE,
-        edits=(Edit(DOOR, "tenure.check_parents(given, not borrowed)", "tenure.check_parents(given, false)"),),
+        edits=(Edit(GATED_DOOR, "tenure.check_parents(given, not borrowed)", "tenure.check_parents(given, false)"),),
         caught_by=("tests/client/test_children.py::test_who_takes_a_job_away_waits_until_its_children_are_in",),
     ),
 )

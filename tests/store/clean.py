@@ -21,6 +21,9 @@ EMPTY = """
     delete from tenure.workers;
     delete from tenure.leases;
     delete from tenure.queues;
+    delete from tenure.limits;
+    update tenure.limit_changes set version = 0;
+    truncate tenure.starts;
     truncate tenure.keys, tenure.progress, tenure.logs, tenure.incidents, tenure.watches, tenure.tallies, tenure.counters;
     truncate tenure.minutes, tenure.latencies, tenure.retentions, tenure.schedules, tenure.ticks;
     alter table tenure.jobs reset (autovacuum_enabled);

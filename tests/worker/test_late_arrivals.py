@@ -15,7 +15,8 @@ from tenure import Tenure
 from tenure.store.link import Link
 from tenure.store.statements import statement
 from tenure.worker import cursors as rules
-from tenure.worker.claimer import Claimer, Scope
+from tenure.worker.claimer import Amends, Claimer, Scope
+from tenure.worker.gates import Gates
 from tests.store.desk import Desk, claim_query
 from tests.store.doorstep import doorstep
 from tests.store.locks import meanwhile, waits_for_a_lock
@@ -30,7 +31,9 @@ async def claimer(app: Tenure, place, desk: Desk) -> AsyncIterator[Claimer]:
     async def work(n: int = 0) -> None: ...
 
     link = Link(place, "claim", hot=True, durable=False)
-    yield Claimer(link, app.kinds, Scope(queues=["default"]), desk.worker())
+    worker = desk.worker()
+    gates = Gates(link, app.kinds, ["default"], worker, lambda _: None)
+    yield Claimer(link, app.kinds, Scope(queues=["default"]), worker, gates=gates, amends=Amends())
     await link.close()
 
 

@@ -57,6 +57,7 @@ BULK: Table = [
     (work.flaky, 2, times(1, 3)),
     (work.sleepy, 1, times(1, 2)),
     (work.atomic, 2, seconds(0, 0.05)),
+    (work.limited, 0.5, seconds(0, 0.02)),
 ]
 
 SLOW: Table = [
@@ -66,6 +67,7 @@ SLOW: Table = [
     (work.atomic, 6, leases(0.2, 1.5)),
     (work.threaded, 8, leases(0.2, 1.2)),
     (work.celled, 4, leases(0, 0.5)),
+    (work.limited, 4, leases(0.05, 0.5)),
     (work.doomed, 8, nothing),
     (work.given_up, 3, nothing),
     (work.called_off, 3, nothing),

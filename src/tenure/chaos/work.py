@@ -1,7 +1,7 @@
 """The jobs of a campaign. Each run notes its start and its end, and what it returns tells who made it.
 
-A kind's name tells the checker what to expect: `atomic` leaves one effect, `ordered` came with an order, and those that
-begin with `stubborn` may go on after they were given up.
+A kind's name tells the checker what to expect: `atomic` leaves one effect, `ordered` came with an order, those that
+begin with `stubborn` may go on after they were given up, and of `limited_3` no more than three are held at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
-from tenure import Cancel, Context, Fail, Retry, Snooze, Tenure
+from tenure import Cancel, Context, Fail, Limit, Retry, Snooze, Tenure
 from tenure.chaos.ledger import Run, as_line
 
 FOLDER, CLOCK = "TENURE_CHAOS_LEDGER", "TENURE_CHAOS_CLOCK"
@@ -105,6 +105,13 @@ async def atomic(ctx: Context, n: int, seconds: float) -> Made:
                 "insert into chaos.effects (relation, n, job, fence) values ('effects', %s, %s, %s)", [n, ctx.job_id, ctx.fence]
             )
             await asyncio.sleep(seconds)
+        return made
+
+
+@app.job(name="limited_3", concurrency=Limit(3), retry=SOON)
+async def limited(ctx: Context, n: int, seconds: float) -> Made:
+    with noted(ctx, n) as made:
+        await asyncio.sleep(seconds)
         return made
 
 

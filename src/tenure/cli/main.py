@@ -24,6 +24,7 @@ COMMANDS = {
     "explain": ("tenure.cli.explain:explain", "Why is this job not running?"),
     "queues": ("tenure.cli.queues:queues", "List, pause and resume queues."),
     "schedules": ("tenure.cli.schedules:schedules", "List, make, change, pause, resume, run and delete schedules."),
+    "limits": ("tenure.cli.limits:limits", "List, set and reset limits: how many at a time, how many in a while."),
     "workers": ("tenure.cli.fleet:workers", "Who runs jobs, and how many."),
     "leaders": ("tenure.cli.fleet:leaders", "Who does the duties that the fleet does once."),
     "stats": ("tenure.cli.stats:stats", "How many jobs there are, and what became of the others."),

@@ -13,6 +13,7 @@ from tenure.client.explain import Explanation, explained
 from tenure.client.facts import Facts
 from tenure.client.filters import Filters, FilterWords, to_id
 from tenure.client.handle import Handle
+from tenure.client.limits import KEPT, Kept, LimitStatus, reset_limit, said_of, set_limit
 from tenure.client.overview import FinishedCount, LeaderStatus, QueueStatus, Stats, WorkerStatus
 from tenure.client.pages import LARGEST_PAGE, Page, check_limit, list_page
 from tenure.client.portal import twin
@@ -22,9 +23,10 @@ from tenure.client.status import JobStatus
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, JobNotFound
 from tenure.model.health import Probe
+from tenure.model.limits import LimitGiven, RateGiven
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
-from tenure.store import control, jobs, reports
+from tenure.store import control, jobs, limits, reports
 
 if TYPE_CHECKING:
     from tenure.client.report.life import Report
@@ -171,6 +173,35 @@ class Client:
         session = self._door.session()
         return overview.queue_statuses(await session.fetch_all(control.find_queues()), await self.stats())
 
+    # Limits
+
+    async def limits(self) -> builtins.list[LimitStatus]:
+        """Every limit that the code declares or that was set at run time, by name."""
+        return [LimitStatus.from_row(row) for row in await self._door.session().fetch_all(limits.find())]
+
+    async def set_limit(
+        self,
+        name: str,
+        *,
+        concurrency: LimitGiven | Kept | None = KEPT,
+        rate: RateGiven | Kept | None = KEPT,
+        fair_by: str | Kept | None = KEPT,
+        by: str | None = None,
+    ) -> dict[str, Any]:
+        """Changes a limit (`kind:send_email`, `queue:mail`) for the whole fleet, at once, and until it is reset.
+
+        What is left out stays as it is, None takes it away. Gives the rules that hold now.
+        """
+        words = said_of(name, concurrency, rate, fair_by)
+        return await set_limit(self._door.session(), name, words, endings.cleaned(by))
+
+    async def reset_limit(self, name: str, *, declared: bool = False) -> dict[str, Any] | None:
+        """Takes back what was set at run time: the code's word counts again. With `declared`, that is taken back as well.
+
+        Gives the rules that hold now; None: there was nothing to take back.
+        """
+        return await reset_limit(self._door.session(), name, declared=declared)
+
     # The fleet
 
     async def workers(self) -> builtins.list[WorkerStatus]:
@@ -218,6 +249,9 @@ class Client:
     pause_sync = twin(pause)
     resume_sync = twin(resume)
     queues_sync = twin(queues)
+    limits_sync = twin(limits)
+    set_limit_sync = twin(set_limit)
+    reset_limit_sync = twin(reset_limit)
     workers_sync = twin(workers)
     leaders_sync = twin(leaders)
     stats_sync = twin(stats)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from tenure.client.facts import Facts, Reason
+from tenure.client.facts import Facts, Gate, Reason
 from tenure.client.status import JobStatus
 from tenure.model.durations import format_duration
 from tenure.model.states import HELD, State
@@ -139,6 +140,7 @@ def _turn(facts: Facts) -> list[Reason]:
     job, found = facts.job, []
     if facts.paused_at is not None or facts.for_capability == 0:
         return []
+    found += [reason for gate in facts.gates for reason in _gate(gate)]
     if facts.held >= facts.slots:
         told = f"all slots of the workers that could run it are taken ({facts.held} of {facts.slots})"
         found.append(Reason("busy", f"{told}; wait, or start more workers"))
@@ -150,6 +152,21 @@ def _turn(facts: Facts) -> list[Reason]:
         told = f"it was in {job.crashes} crashes, so it waits for a process of its own"
         found.append(Reason("suspect", f"{told}, which `tenure worker` starts by itself as soon as none is busy with another"))
     return found
+
+
+def _gate(gate: Gate) -> Iterator[Reason]:
+    """What of a limit is used up."""
+    for what, running, most in ((gate.name, gate.running, gate.most), (gate.line, gate.running_of_key, gate.most_of_key)):
+        if most is not None and running >= most:
+            way_out = f"wait, or change it: tenure limits set {gate.name} --concurrency ..."
+            yield Reason("limit_full", f"limit {what} is full: {running} of {most} running; {way_out}")
+    for what, rate, seconds, wait in (
+        (gate.name, gate.rate, gate.seconds, gate.wait),
+        (gate.line, gate.rate_of_key, gate.seconds_of_key, gate.wait_of_key),
+    ):
+        if wait is not None and seconds is not None:
+            told = f"{rate} starts in {format_duration(timedelta(seconds=seconds))}"
+            yield Reason("rate", f"the rate of {what} is used up ({told}): next start in {_span(timedelta(seconds=wait))}")
 
 
 def _soon(facts: Facts) -> Reason:

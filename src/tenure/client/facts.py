@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import json
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,25 @@ from tenure.client.status import JobStatus
 class Reason:
     code: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A limit that the job is under, and its own group there."""
+
+    name: str
+    line: str
+    running: int
+    most: int | None
+    running_of_key: int
+    most_of_key: int | None
+    rate: int | None
+    seconds: float | None
+    wait: float | None
+    """Seconds until the next start; None: one may start now."""
+    rate_of_key: int | None
+    seconds_of_key: float | None
+    wait_of_key: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +56,14 @@ class Facts:
     """How many jobs the last may run at a time, and how many they hold."""
     held: int = 0
     ahead: int = 0
+    gates: list[Gate] = field(default_factory=list)
 
     @staticmethod
     def from_row(row: tuple[Any, ...]) -> Facts:
         """`row` has the columns of explain_job."""
         job = JobStatus.from_row(row[:_JOB])
-        return Facts(job=job, **dict(zip([f.name for f in fields(Facts)][1:], row[_JOB:], strict=True)))
+        values = dict(zip([f.name for f in fields(Facts)][1:], row[_JOB:], strict=True))
+        return Facts(job=job, **values | {"gates": [Gate(**told) for told in json.loads(values["gates"] or "[]")]})
 
 
 _JOB = len(fields(JobStatus))

@@ -41,6 +41,8 @@ class JobStatus:
     enqueued_by: str | None
     auth: Any
     meta: Any
+    gate: str | None = None
+    """The groups of the limits it is under, a line each; None when it is not limited, or over."""
 
     @staticmethod
     def from_row(row: tuple[Any, ...]) -> JobStatus:

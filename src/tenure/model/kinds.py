@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
 from tenure.model.codec import InputCodec, OutputCodec
 from tenure.model.errors import ConfigError, UnknownKind
+from tenure.model.limits import kind_limit, queue_limit
 from tenure.model.retries import Retry
 from tenure.model.schedules import Schedule
 from tenure.model.signatures import Signature
@@ -40,10 +41,12 @@ class Kind:
     """The idempotency key of a call, from its arguments by name."""
     key_for: KeyScope = 86400.0
     atomic: bool = False
+    """The handler runs inside `ctx.transaction()`."""
     retention: timedelta | None = None
     """For how long its finished jobs are kept; None: as all others."""
-    """The handler runs inside `ctx.transaction()`."""
     middleware: tuple[Middleware, ...] = ()
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Its rules; empty when it is not limited."""
 
 
 class Registry(Mapping[str, Kind]):
@@ -55,12 +58,20 @@ class Registry(Mapping[str, Kind]):
         """For every kind, outermost first."""
         self.schedules: dict[str, Schedule] = {}
         """What the code declares, by name."""
+        self.queue_limits: dict[str, Mapping[str, Any]] = {}
+        """By queue: the rules that the code declares for it."""
 
     def declare(self, schedule: Schedule) -> None:
         known = self.schedules.get(schedule.name)
         if known is not None and known != schedule:
             raise ConfigError(f"schedule {schedule.name!r} is declared twice: give one of them another name=")
         self.schedules[schedule.name] = schedule
+
+    @property
+    def limits(self) -> dict[str, Mapping[str, Any]]:
+        """All that the code declares, by the names of the limits."""
+        of_kinds = {kind_limit(name): kind.limits for name, kind in self._kinds.items() if kind.limits}
+        return of_kinds | {queue_limit(queue): rules for queue, rules in self.queue_limits.items()}
 
     def add(self, kind: Kind) -> None:
         known = self._kinds.get(kind.name)

@@ -11,7 +11,8 @@ from tenure.model.errors import SchemaMismatch, TenureError
 _OUTAGE_CLASSES = ("08", "57P", "53")
 # Data, constraints, views' checks, limits, and whatever a function or trigger of the user's raises.
 _REFUSAL_CLASSES = ("22", "23", "38", "39", "44", "54", "P0")
-_OUTAGE_CODES = {"40001", "40P01", "55P03", "25006", "57014"}
+# 25P03: we were asleep in the middle of a transaction, and our session was ended for it.
+_OUTAGE_CODES = {"40001", "40P01", "55P03", "25006", "25P03", "57014"}
 
 
 class Refused(TenureError):  # noqa: N818 - reads as the fact it states

@@ -22,8 +22,10 @@ def claim(
     capabilities: str,
     leases: str,
     which: str,
+    limits: int = 0,
     now: datetime | None = None,
 ) -> Query:
+    """`limits` is the version of the limits that the worker knows."""
     values = {
         "worker_id": worker_id,
         "claim_id": claim_id,
@@ -33,6 +35,7 @@ def claim(
         "capabilities": capabilities,
         "leases": leases,
         "which": which,
+        "limits": limits,
         "now": now,
     }
     return Query("jobs/claim_jobs", values)

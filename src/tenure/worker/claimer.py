@@ -17,6 +17,7 @@ from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.query import array_literal
 from tenure.worker.cursors import Cursors, Signals
+from tenure.worker.gates import Gates
 from tenure.worker.runs import Run
 
 log = logging.getLogger("tenure")
@@ -67,21 +68,34 @@ class Amends:
             self.owed.clear()
 
 
+def leases_of(kinds: Registry) -> str:
+    """By kind, in seconds: of those that have a lease of their own."""
+    return json.dumps({name: kind.lease.total_seconds() for name, kind in kinds.items() if kind.lease})
+
+
 class Claimer:
-    def __init__(self, link: Link, kinds: Registry, scope: Scope, worker_id: str) -> None:
+    """Jobs that stand at no gate."""
+
+    def __init__(self, link: Link, kinds: Registry, scope: Scope, worker_id: str, *, gates: Gates, amends: Amends) -> None:
         self._link = link
         self._kinds = kinds
         self._scope = scope
         self._worker_id = worker_id
+        self._gates = gates
         self._cursors = Cursors(scope.queues)
-        self._amends = Amends()
+        self._amends = amends
         self._reported: set[str] = set()
         self._next_survey = 0.0
+        self._outdated = False
 
     @property
     def look_again(self) -> bool:
-        """Jobs have come back that the last claim did not look for yet."""
-        return self._cursors.returned
+        """Jobs have come back that the last claim did not look for yet, or it did not look because limits have changed."""
+        return self._cursors.returned or self._outdated
+
+    def look_everywhere(self) -> None:
+        """Other kinds and queues are ours than before."""
+        self._cursors.rewind_all()
 
     async def claim(self, limit: int) -> list[Run]:
         """At most `limit` jobs, highest priority first, FIFO inside."""
@@ -90,17 +104,18 @@ class Claimer:
         if self._amends.due():
             await self._make_amends()
         claim_id = str(uuid4())
-        plan = self._cursors.plan(time.monotonic())
+        plan = self._cursors.plan(time.monotonic()).without(self._gates.closed_queues)
         began = time.monotonic()
         query = jobs.claim(
             worker_id=self._worker_id,
             claim_id=claim_id,
             lanes=plan.to_json(),
             limit=limit,
-            kinds=array_literal(list(self._kinds)),
+            kinds=array_literal([kind for kind in self._kinds if kind not in self._gates.closed_kinds]),
             capabilities=array_literal(list(self._scope.capabilities)),
-            leases=self._leases(),
+            leases=leases_of(self._kinds),
             which=self._scope.jobs,
+            limits=self._gates.version,
         )
         try:
             rows = await self._link.fetch(query)
@@ -109,6 +124,10 @@ class Claimer:
             raise
         signals = Signals.read(rows[0][0])
         found = [row[1:] for row in rows if row[1] is not None]
+        self._outdated = signals.holds and signals.limits != self._gates.version
+        if self._outdated:
+            self._gates.doubt()
+            return []
         self._learn(plan, found, limit, signals, began)
         return [Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found]
 
@@ -121,9 +140,6 @@ class Claimer:
         found.sort(key=lambda row: (-row[3], row[4]))
         now = time.monotonic()
         self._cursors.learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=now - began)
-
-    def _leases(self) -> str:
-        return json.dumps({name: kind.lease.total_seconds() for name, kind in self._kinds.items() if kind.lease})
 
     async def _make_amends(self) -> None:
         returned = await self._link.fetch(jobs.disown(self._worker_id, self._amends.owed, self._scope.queues))

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 
 HIGHEST, LOWEST = 100, 0
 
@@ -57,6 +58,8 @@ class Signals:
     position: int
     xmin: int
     xid: int
+    limits: int = 0
+    """The version of the limits, as the claim met it. With another than its worker knows, nothing was looked at."""
 
     @staticmethod
     def read(text: str) -> Signals:
@@ -166,6 +169,11 @@ class Cursors:
         """There are jobs of this priority, ours or not: from now on it is a lane of its own."""
         self._starts[queue].setdefault(priority, 0)
 
+    def rewind_all(self) -> None:
+        """What was not for us may be now."""
+        for queue in self.queues:
+            self.rewind(queue)
+
     def rewind(self, queue: str) -> None:
         self._starts[queue] = dict.fromkeys(self._starts[queue], 0)
 
@@ -193,6 +201,12 @@ class Plan:
     lanes: list[Lane]
     sweep: bool
     full: bool
+
+    def without(self, queues: AbstractSet[str]) -> Plan:
+        """The same, but for queues that are not to be looked into."""
+        if not queues:
+            return self
+        return replace(self, lanes=[lane for lane in self.lanes if lane.queue not in queues])
 
     def place_of(self, queue: str, priority: int) -> int:
         return next(i for i, lane in enumerate(self.lanes) if lane.queue == queue and lane.low <= priority <= lane.high)

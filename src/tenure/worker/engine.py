@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.pacing import FOREVER, Beat, jittered
+from tenure.store.limits import LIMITS
 from tenure.store.link import Link
 from tenure.store.place import Place
 from tenure.store.wakeups import jobs_in
 from tenure.worker.calling import ABORT_PATIENCE
 from tenure.worker.cells import CellSettings
-from tenure.worker.claimer import Claimer, Scope, WorkerCondemned
+from tenure.worker.claimer import Scope, WorkerCondemned
+from tenure.worker.claims import Claims
+from tenure.worker.runs import Run
 from tenure.worker.signals import AbortReason
 from tenure.worker.slots import Slots
 from tenure.worker.watch import Watch
@@ -74,10 +77,9 @@ class Engine:
         self._settings = settings
         self._scope = scope
         self._condemned = condemned
-        # Lost in a crash of the server, a claim simply never happened; so it need not wait for the disk.
-        self._claim_link = Link(place, "claim", hot=True, durable=False)
+        self._tell = tell
         self._settle_link = Link(place, "settle", hot=True)
-        self._claimer = Claimer(self._claim_link, kinds, scope, worker_id)
+        self._claimer = Claims(place, kinds, scope, worker_id, tell)
         events = events or Events()
         self._slots = Slots(
             self._settle_link,
@@ -86,6 +88,7 @@ class Engine:
             settings.cells,
             tell=tell,
             freed=self._on_freed,
+            released=self._on_released,
             doubt=lambda runs: self._watch.doubt(run.job_id for run in runs),
             worn_out=worn_out,
             events=events,
@@ -118,8 +121,12 @@ class Engine:
         """A word from the wake-ups: new work in a queue, a job that is gone, or (empty) something may have been missed."""
         if word.startswith("gone"):
             self._watch.doubt([word[5:]] if len(word) > 5 else self._slots.runs)
+        elif word == LIMITS:
+            self._claimer.limits_changed()
+            self._claims.wake()
         elif not word or (word.startswith("jobs ") and word[5:] in self._scope.queues and self._is_called()):
             self._last_found = time.monotonic()
+            self._claimer.nudge()
             self._claims.wake()
 
     def _is_called(self) -> bool:
@@ -141,7 +148,7 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._slots.close()
-        await self._claim_link.close()
+        await self._claimer.close()
         await self._settle_link.close()
 
     def hurry(self, grace: float = 0.0) -> None:
@@ -167,9 +174,10 @@ class Engine:
             self._call_others({run.queue for run in runs})
         if runs:
             self._last_found = time.monotonic()
-        if self._hungry or self._claimer.look_again:
+        if self._hungry:
             return self._settings.next_job_delay
-        return self._settings.poll_busy if runs else self._idle_rest()
+        rest = self._settings.poll_busy if runs else self._idle_rest()
+        return min(rest, max(self._claimer.rest, self._settings.next_job_delay))
 
     def _call_others(self, queues: Iterable[str]) -> None:
         """There is more than we can take: those who did not look may do so, too."""
@@ -194,3 +202,10 @@ class Engine:
     def _on_freed(self) -> None:
         if self._hungry:
             self._claims.wake()
+
+    def _on_released(self, run: Run) -> None:
+        """A limit has room again: the next one is ours to take, or, if we cannot, somebody else's."""
+        self._claimer.nudge()
+        self._claims.wake()
+        if self._stopping or self._free_slots() <= 0:
+            self._tell(jobs_in(run.queue))

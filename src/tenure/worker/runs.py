@@ -29,6 +29,7 @@ class Run:
         "crashes",
         "deadline",
         "fence",
+        "gate",
         "in_doubt",
         "input",
         "job_id",
@@ -49,7 +50,7 @@ class Run:
 
     def __init__(self, kind: Kind, row: tuple[Any, ...], claim_id: str, worker_id: str) -> None:
         """`row` is what the claim gave: id, kind, queue, priority, position, attempt, max_attempts, crashes, fence, input,
-        timeout, auth, meta."""
+        timeout, auth, meta, and the gate where there is one."""
         self.kind = kind
         self.job_id: str = row[0]
         self.queue: str = row[2]
@@ -61,6 +62,7 @@ class Run:
         self.timeout: float | None = row[10]
         self.auth: str | None = row[11]
         self.meta: str | None = row[12]
+        self.gate: str | None = row[13] if len(row) > 13 else None
         self.claim_id = claim_id
         self.worker_id = worker_id
         self.started = time.monotonic()

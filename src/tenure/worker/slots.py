@@ -53,14 +53,17 @@ class Slots:
         *,
         tell: Callable[[str], None],
         freed: Callable[[], None],
+        released: Callable[[Run], None],
         doubt: Callable[[list[Run]], None],
         worn_out: Callable[[], None],
         events: Events,
     ) -> None:
-        """`freed()` is called when a slot is free or an outcome is safe, `doubt(runs)` when runs may not be ours any more."""
+        """`freed()` is called when a slot is free or an outcome is safe, `released(run)` when what stood at a gate is settled,
+        `doubt(runs)` when runs may not be ours any more."""
         self._link = link
         self._tell = tell
         self._freed = freed
+        self._released = released
         self._worn_out = worn_out
         self._events = events
         self.notes = Notes(link, watched=lambda job_id: tell(f"moved {job_id}"), lost=doubt)
@@ -280,6 +283,8 @@ class Slots:
         if watched:
             self._tell(f"done {settlement.run.job_id}")
         self._freed()
+        if settlement.run.gate is not None:
+            self._released(settlement.run)
         if self._events.wants(JobSettled):
             self._events.emit(_settled_event(settlement))
 

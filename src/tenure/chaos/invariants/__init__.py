@@ -12,6 +12,7 @@ from tenure.chaos.invariants.fenced import Fenced
 from tenure.chaos.invariants.held import Held
 from tenure.chaos.invariants.leaders import Leaders
 from tenure.chaos.invariants.legal import Legal
+from tenure.chaos.invariants.limits import Limits
 from tenure.chaos.invariants.offered import Offered
 from tenure.chaos.invariants.order import Order
 from tenure.chaos.invariants.orders import Orders
@@ -25,6 +26,7 @@ __all__ = ["INVARIANTS", "RULES"]
 
 RULES: tuple[type[Rule], ...] = (
     Whole, Accepted, Offered, Ended, Fenced, Held, Stale, Legal, Slots, Order, Leaders, Attempts, Drained, Told, Effects, Orders,
+    Limits,
 )  # fmt: skip
 
 _NOT_YET = (

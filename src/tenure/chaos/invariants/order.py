@@ -5,6 +5,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from tenure.chaos.invariants.case import Case, Rule
+from tenure.chaos.invariants.limits import limit_of
 from tenure.chaos.invariants.lives import Life
 from tenure.chaos.ledger import Move
 from tenure.chaos.verdict import Invariant
@@ -67,14 +68,14 @@ class Order(Rule):
     def granted(self, _life: Life, move: Move) -> None:
         self._pending.pop(move.job, None)
         lane = self._lanes.get((move.queue, move.priority))
-        if lane is not None and move.crashes < SUSPECT:
+        if lane is not None and move.crashes < SUSPECT and limit_of(move.kind) is None:
             self._show(lane, move.at)
             self._pass_over(lane, move)
             self._judge(lane, move)
 
     def _enter(self, move: Move, since: float) -> None:
-        if move.state != State.PENDING or move.crashes >= SUSPECT:
-            return
+        if move.state != State.PENDING or move.crashes >= SUSPECT or limit_of(move.kind) is not None:
+            return  # what is limited waits for room, and not in this line
         lane = self._lanes.get((move.queue, move.priority))
         if lane is None:
             lane = self._lanes[move.queue, move.priority] = Lane()

@@ -2,6 +2,8 @@
 --   waiting  jobs that are claimed before it; counts up to 1000
 --   serving  how many living workers there are; of those, how many serve its queue; of those, know its kind; of those, have
 --            its capability; and how many slots the last have, and how many jobs they hold
+--   gates    the limits it is under, as JSON: how many run and may run, how many may start in how many seconds, in all and for
+--            its own key, and in how many seconds the next start is allowed
 with job as materialized (
     select a.* from tenure.all_jobs a where a.id = :id::uuid limit 1),
 place as materialized (
@@ -26,22 +28,57 @@ serving as (
 higher as (
     select count(*) as jobs
       from (select from job a, place p, lateral (
-                select from tenure.jobs j where j.state = 'pending' and j.queue = a.queue and j.priority > a.priority limit 1000) j) s),
+                select from tenure.jobs j
+                 where j.state = 'pending' and j.gate is null and a.gate is null and j.queue = a.queue and j.priority > a.priority
+                 limit 1000) j) s),
 earlier as (
     select count(*) as jobs
       from (select from job a, place p, lateral (
                 select from tenure.jobs j
-                 where j.state = 'pending' and j.queue = a.queue and j.priority = a.priority and j.position < p.position
-                 limit 1000) j) s)
+                 where j.state = 'pending' and j.gate is null and a.gate is null and j.queue = a.queue and j.priority = a.priority
+                   and j.position < p.position
+                 limit 1000) j) s),
+beside as (
+    select count(*) as jobs
+      from (select from job a, place p, lateral (
+                select from tenure.jobs j
+                 where j.state = 'pending' and j.gate is not null and j.queue = a.queue and j.gate = a.gate and j.kind = a.kind
+                   and (j.priority > a.priority or (j.priority = a.priority and j.position < p.position))
+                 limit 1000) j) s),
+gates as (
+    select json_agg(json_build_object(
+               'name', r.name, 'line', g.line,
+               'running', h.jobs, 'most', r.concurrency, 'running_of_key', h.of_key, 'most_of_key', r.concurrency_per_key,
+               'rate', r.rate, 'seconds', r.rate_seconds, 'wait', s.wait,
+               'rate_of_key', r.rate_per_key, 'seconds_of_key', r.rate_per_key_seconds, 'wait_of_key', k.wait) order by r.name)::text as told
+      from job a
+     cross join lateral unnest(string_to_array(a.gate, E'\n')) as g(line)
+      join tenure.limit_rules r on g.line = r.stem or (r.key is not null and starts_with(g.line, r.stem))
+     cross join lateral (
+        select count(*) as jobs, count(*) filter (where g.line = any (string_to_array(j.gate, E'\n'))) as of_key
+          from tenure.jobs j
+         where j.gate > '' and j.gate is not null and j.worker_id is not null and r.name in ('kind:' || j.kind, 'queue:' || j.queue)) h
+     cross join lateral (
+        select case when sum(s.jobs) >= r.rate
+                    then extract(epoch from min(s.ended) - clock_timestamp())::float8 + r.rate_seconds end as wait
+          from tenure.starts s
+         where s.gate = r.name and s.ended > clock_timestamp() - make_interval(secs => r.rate_seconds)) s
+     cross join lateral (
+        select case when sum(s.jobs) >= r.rate_per_key
+                    then extract(epoch from min(s.ended) - clock_timestamp())::float8 + r.rate_per_key_seconds end as wait
+          from tenure.starts s
+         where s.gate = g.line and s.ended > clock_timestamp() - make_interval(secs => r.rate_per_key_seconds)) k)
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
-       a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text,
+       a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.gate,
        clock_timestamp(), a.lease_expires_at, w.host, w.pid, q.paused_at, q.paused_by, q.pause_reason,
        exists (select from tenure.leases l where l.name = 'stager' and l.expires_at > clock_timestamp()),
-       s.workers, s.queue, s.kind, s.capability, s.slots, s.held, least(h.jobs + e.jobs, 1000)
+       s.workers, s.queue, s.kind, s.capability, s.slots, s.held, least(h.jobs + e.jobs + b.jobs, 1000), g.told
   from job a
  cross join serving s
  cross join higher h
  cross join earlier e
+ cross join beside b
+ cross join gates g
   left join tenure.workers w on w.id = a.worker_id
   left join tenure.queues q on q.name = a.queue

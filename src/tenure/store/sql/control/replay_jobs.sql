@@ -17,7 +17,8 @@ placed as materialized (
 moved as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null, attempt = 0, crashes = 0,
-           input = coalesce(:input::jsonb, j.input), priority = coalesce(:priority::smallint, j.priority)
+           input = coalesce(:input::jsonb, j.input), priority = coalesce(:priority::smallint, j.priority),
+           gate = case when :input::jsonb is null then j.gate else tenure.gate_of(j.kind, j.queue, :input::jsonb) end
       from placed p
      where j.ctid = p.place and j.id = p.id
     returning j.id, p.attempt, p.fence),

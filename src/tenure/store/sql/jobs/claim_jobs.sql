@@ -1,6 +1,8 @@
 -- claim_jobs: pending -> running, at most :limit jobs, for a worker whose lease still holds.
 --   :lanes  where to look, in this order: priorities high..low of a queue, from position start on. One lane is a single
 --           known priority from the worker's cursor; the gaps between known priorities are lanes that start at 0.
+--   :limits the version of the limits that the worker knows: with another, it claims nothing before it has learnt them. What
+--           stands at a gate is not for this statement (see claim_gated).
 -- Always returns a row: the first column tells the returns counters of the queues, and what the cursors need to know.
 -- The rows are locked by this very statement, so their places (ctid) hold still until they are updated.
 -- The share lock on the worker's row keeps the reaper from condemning the worker while it claims.
@@ -14,6 +16,7 @@ lanes as materialized (
       from json_to_recordset(:lanes::json) as l(place integer, queue text, high smallint, low smallint, start bigint)
       left join tenure.queues q on q.name = l.queue
      where q.paused_at is null and exists (select from holder)
+       and :limits::bigint = (select c.version from tenure.limit_changes c where c.id)
      order by l.place),
 picked as materialized (
     select c.place
@@ -21,7 +24,7 @@ picked as materialized (
      cross join lateral (
         select j.ctid as place
           from tenure.jobs j
-         where j.state = 'pending' and j.queue = l.queue
+         where j.state = 'pending' and j.gate is null and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
            and j.kind = any (:kinds::text[])
            and (j.capability is null or j.capability = any (:capabilities::text[]))
@@ -50,6 +53,7 @@ select s.signals, c.*
                'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),
                'paused', (select json_agg(q.name) from tenure.queues q where q.paused_at is not null),
                'picked', (select count(*) from picked),
+               'limits', (select c.version from tenure.limit_changes c where c.id),
                'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
                'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
                'xid', pg_current_xact_id()::text::bigint)::text as signals) s

@@ -1,7 +1,7 @@
 -- measure_demand: for each pool, how many jobs wait that it could run, and for how many seconds the oldest of them has.
 -- Steps from priority to priority by the index and looks at the first :look jobs of each, so the cost does not grow with the
 -- backlog, and a larger backlog is counted too low. A paused queue wants nothing. Jobs that must run alone are not the pool's.
--- Pools for which nothing waits are left out.
+-- Of jobs under a limit, no more count than may run at a time. Pools for which nothing waits are left out.
 with recursive places as materialized (
     select p.pool, q.name as queue, p.kinds, p.capabilities
       from json_to_recordset(:pools::json) as p(pool text, queues text[], kinds text[], capabilities text[])
@@ -9,24 +9,45 @@ with recursive places as materialized (
       left join tenure.queues k on k.name = q.name
      where k.paused_at is null),
 lanes(queue, priority) as (
-    select q.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.queue = q.queue
+    select q.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = q.queue
                       order by j.priority desc, j.position limit 1)
       from (select distinct p.queue from places p) q
     union all
-    select l.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.queue = l.queue and j.priority < l.priority
+    select l.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority < l.priority
                       order by j.priority desc, j.position limit 1)
       from lanes l
-     where l.priority is not null)
-select p.pool, sum(s.jobs)::bigint,
-       extract(epoch from coalesce(:now::timestamptz, clock_timestamp()) - min(s.since))::float8
+     where l.priority is not null),
+limited as materialized (
+    select r.concurrency, r.stem, case when r.key is null then r.stem || chr(11) else left(r.stem, -1) || '>' end as after
+      from tenure.limit_rules r),
+waiting as (
+select p.pool, s.jobs, s.since
   from places p
   join lanes l on l.queue = p.queue and l.priority is not null
  cross join lateral (
     select count(*) as jobs, min(f.since) as since
       from (select j.kind, j.capability, j.crashes, greatest(j.enqueued_at, j.run_at) as since
               from tenure.jobs j
-             where j.state = 'pending' and j.queue = l.queue and j.priority = l.priority
+             where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority = l.priority
              order by j.position limit :look::integer) f
      where f.kind = any (p.kinds) and (f.capability is null or f.capability = any (p.capabilities)) and f.crashes < 2) s
- group by p.pool
-having sum(s.jobs) > 0
+union all
+select p.pool, least(s.jobs, r.concurrency - h.held), s.since
+  from places p
+ cross join limited r
+ cross join lateral (
+    select count(*) as jobs, min(f.since) as since
+      from (select j.kind, j.capability, j.crashes, greatest(j.enqueued_at, j.run_at) as since
+              from tenure.jobs j
+             where j.state = 'pending' and j.gate is not null and j.queue = p.queue and j.gate >= r.stem and j.gate < r.after
+             limit :look::integer) f
+     where f.kind = any (p.kinds) and (f.capability is null or f.capability = any (p.capabilities)) and f.crashes < 2) s
+ cross join lateral (
+    select count(*) as held from tenure.jobs j
+     where j.gate is not null and j.worker_id is not null and j.gate >= r.stem and j.gate < r.after and r.concurrency is not null) h
+ where s.jobs > 0 and (r.concurrency is null or r.concurrency > h.held))
+select w.pool, sum(w.jobs)::bigint,
+       extract(epoch from coalesce(:now::timestamptz, clock_timestamp()) - min(w.since))::float8
+  from waiting w
+ group by w.pool
+having sum(w.jobs) > 0

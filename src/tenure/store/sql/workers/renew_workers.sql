@@ -9,7 +9,8 @@ with renewed as (
      where w.id = any (:ids::uuid[]) and w.died_at is null
     returning w.id, w.queues, w.kinds, w.capabilities)
 select coalesce((select array_agg(r.id::text) from renewed r), '{}'),
-       exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.queue = any (:queues::text[])),
+       exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is null and j.queue = any (:queues::text[]))
+           or exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is not null and j.queue = any (:queues::text[])),
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8 from tenure.leases l),
        (select json_object_agg(r.id, c.alike)::text
           from renewed r

@@ -1,0 +1,120 @@
+"""Limits as they stand, and changing them while everything runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from tenure.model.errors import ConfigError
+from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
+from tenure.store import limits
+from tenure.store.limits import LIMITS
+
+if TYPE_CHECKING:
+    from tenure.client.session import Session
+
+
+class Kept(Enum):
+    """What is said of a bound that is not to be touched: None takes it away."""
+
+    KEPT = "kept"
+
+
+KEPT: Final = Kept.KEPT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitStatus:
+    """A limit, `kind:send_email` or `queue:mail`, as it stood when it was asked for."""
+
+    name: str
+    rules: Rules
+    """What holds: concurrency, concurrency_per_key, rate and rate_per_key ([starts, seconds]), key, fair."""
+    declared: Rules | None
+    """What the code says."""
+    override: Rules | None
+    """What was said at run time, which wins."""
+    declared_at: datetime | None
+    override_at: datetime | None
+    override_by: str | None
+    running: int
+    started: int
+    """Starts in the window of its rate."""
+    waiting: bool
+    """Jobs wait for it."""
+
+    @staticmethod
+    def from_row(row: tuple[Any, ...]) -> LimitStatus:
+        name, rules, declared, override, declared_at, override_at, by, running, started, waiting = row
+        return LimitStatus(
+            name=name,
+            rules=json.loads(rules),
+            declared=None if declared is None else json.loads(declared),
+            override=None if override is None else json.loads(override),
+            declared_at=declared_at,
+            override_at=override_at,
+            override_by=by,
+            running=running,
+            started=started,
+            waiting=waiting,
+        )
+
+
+async def set_limit(session: Session, name: str, words: Rules, by: str | None) -> Rules:
+    _check(name)
+    now = next((LimitStatus.from_row(row).rules for row in await session.fetch_all(limits.find()) if row[0] == name), {})
+    [(rules,)] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
+    session.tell(LIMITS)
+    held: Rules = json.loads(rules)
+    return held
+
+
+async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules | None:
+    _check(name)
+    rows = await session.fetch(limits.reset(name, declared=declared))
+    if not rows:
+        return None
+    session.tell(LIMITS)
+    held: Rules = json.loads(rows[0][0])
+    return held
+
+
+def said_of(name: str, concurrency: LimitGiven | Kept | None, rate: RateGiven | Kept | None, fair_by: str | Kept | None) -> Rules:
+    """The words to write: of each bound that is said anew, all of them, so that nothing is left of the old one."""
+    words: Rules = {}
+    if not isinstance(concurrency, Kept):
+        words |= {"concurrency": None, "concurrency_per_key": None}
+    if not isinstance(rate, Kept):
+        words |= {"rate": None, "rate_per_key": None}
+    if not isinstance(fair_by, Kept):
+        words |= {"fair": None}
+    if not words:
+        raise ConfigError(f"nothing is said of limit {name!r}: give concurrency=, rate= or fair_by=")
+    rules = to_rules(
+        None if isinstance(concurrency, Kept) else concurrency,
+        None if isinstance(rate, Kept) else rate,
+        None if isinstance(fair_by, Kept) else fair_by,
+        what=f"limit {name!r}",
+    )
+    return words | rules
+
+
+def _of_another_key(name: str, words: Rules, now: Rules) -> Rules:
+    """A limit has one key: what is left as it is must not get another by the way."""
+    if "key" not in words or words["key"] == now.get("key"):
+        return {}
+    if kept := [word for word in ("concurrency_per_key", "rate_per_key", "fair") if word in now and word not in words]:
+        raise ConfigError(
+            f"limit {name!r} has the key {now['key']!r} for its {' and '.join(kept)}, and a limit has one key: "
+            f"say those anew as well, or keep to {now['key']!r}"
+        )
+    return {"otherwise": None}  # it went with the other path
+
+
+def _check(name: str) -> None:
+    of, colon, what = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if of not in ("kind", "queue") or not colon or not what or any(c in name for c in "\n\0"):
+        raise ConfigError(f"{name!r} is no name of a limit: give kind:send_email or queue:mail")

@@ -1,0 +1,164 @@
+"""Limits: how many jobs of a kind or queue run at a time, how many start in a while, and who takes turns.
+
+A limit has one key at most. Its path leads through the job's input as it is stored, because jobs also come in, and get their
+group, where no code of the app runs: from psql, from triggers, from workers of another version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tenure.model.codec import InputCodec
+from tenure.model.durations import Duration, to_seconds
+from tenure.model.errors import ConfigError
+from tenure.model.signatures import Signature
+
+MOST = 1_000_000
+SHORTEST_WINDOW = 0.01  # seconds
+
+Rules = dict[str, Any]
+"""As they are stored: concurrency, concurrency_per_key, rate and rate_per_key ([starts, seconds]), key, otherwise, fair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many jobs at a time, over the whole fleet; with `per`, so many of each key. 0 lets nothing start."""
+
+    most: int
+    per: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_count(self.most, "Limit", least=0)
+        _check_path(self.per, "Limit(per=...)")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many starts in any span of `every`, over the whole fleet; with `per`, so many of each key."""
+
+    most: int
+    every: Duration
+    per: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_count(self.most, "Rate", least=1)
+        _check_path(self.per, "Rate(per=...)")
+        if self.seconds < SHORTEST_WINDOW:
+            raise ConfigError(f"Rate every {self.every!r} is too short: give 10ms or more")
+
+    @property
+    def seconds(self) -> float:
+        return to_seconds(self.every, what="Rate's every")
+
+
+LimitGiven = Limit | int | Sequence[Limit]
+RateGiven = Rate | Sequence[Rate]
+
+
+def kind_limit(kind: str) -> str:
+    return f"kind:{kind}"
+
+
+def queue_limit(queue: str) -> str:
+    return f"queue:{queue}"
+
+
+def to_rules(
+    concurrency: LimitGiven | None = None, rate: RateGiven | None = None, fair_by: str | None = None, *, what: str
+) -> Rules:
+    """Empty when nothing is limited. `what` is named in what is wrong."""
+    limits, rates = _limits(concurrency, what), _rates(rate, what)
+    _check_path(fair_by, "fair_by")
+    rules: Rules = {}
+    for limit in limits:
+        _set_once(rules, "concurrency" if limit.per is None else "concurrency_per_key", limit.most, what)
+    for one in rates:
+        _set_once(rules, "rate" if one.per is None else "rate_per_key", [one.most, one.seconds], what)
+    if fair_by is not None:
+        rules["fair"] = True
+    given = [*(limit.per for limit in limits), *(one.per for one in rates), fair_by]
+    paths = {path for path in given if path is not None}
+    if len(paths) > 1:
+        named = ", ".join(map(repr, sorted(paths)))
+        raise ConfigError(
+            f"{what}: per= and fair_by= name several keys ({named}), but a limit has one: give all of them the same"
+        )
+    return rules | ({"key": paths.pop()} if paths else {})
+
+
+def of_kind(rules: Rules, *, kind: str, signature: Signature, codec: InputCodec) -> Rules:
+    """The same, with the key's path as it leads through the stored input of this kind."""
+    if "key" not in rules:
+        return rules
+    path: str = rules["key"]
+    first, *rest = path.split(".")
+    parameters = {parameter.name: parameter for parameter in signature.parameters}
+    if codec.model_parameter is not None:
+        # A single model is stored as its own object, without the parameter's name.
+        inner = rest if first == codec.model_parameter.name else [first, *rest]
+        if not inner:
+            raise ConfigError(f"job {kind!r}: {path!r} is the whole input: name a part of it, such as {path + '.tenant_id'!r}")
+        return rules | {"key": ".".join(inner)}
+    if first not in parameters:
+        known = ", ".join(parameters) or "none"
+        raise ConfigError(f"job {kind!r}: {path!r} starts at {first!r}, which is no parameter (there are: {known})")
+    if not parameters[first].required and (otherwise := _walk(parameters[first].default, rest)) is not None:
+        return rules | {"otherwise": str(otherwise)}  # a call that leaves it out belongs to the same group as one that says it
+    return rules
+
+
+def _walk(value: Any, path: Iterable[str]) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return value
+
+
+def _limits(given: LimitGiven | None, what: str) -> list[Limit]:
+    limits = []
+    for one in _listed(given):
+        if isinstance(one, int) and not isinstance(one, bool):
+            limits.append(Limit(one))
+        elif isinstance(one, Limit):
+            limits.append(one)
+        else:
+            raise ConfigError(f'{what}: concurrency is {one!r}: give Limit(5), Limit(1, per="tenant_id"), or a list of both')
+    return limits
+
+
+def _rates(given: RateGiven | None, what: str) -> list[Rate]:
+    rates = []
+    for one in _listed(given):
+        if not isinstance(one, Rate):
+            way_out = 'give Rate(100, "1m"), Rate(10, "1s", per="tenant_id"), or a list of both'
+            raise ConfigError(f"{what}: rate is {one!r}: {way_out}")
+        rates.append(one)
+    return rates
+
+
+def _listed(given: object) -> list[Any]:
+    return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _set_once(rules: Rules, word: str, value: Any, what: str) -> None:
+    if word in rules:
+        raise ConfigError(f"{what}: {word.replace('_', ' ')} is given twice: give one for all, and one per key")
+    rules[word] = value
+
+
+def _check_count(value: object, what: str, *, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
+        raise ConfigError(f"{what}({value!r}): give a whole number from {least} to {MOST}")
+
+
+def _check_path(path: object, what: str) -> None:
+    if path is None:
+        return
+    if callable(path):
+        raise ConfigError(
+            f"{what} takes a path through the input, such as 'message.tenant_id', and no function: "
+            "jobs also get their group where your code does not run"
+        )
+    if not isinstance(path, str) or not all(path.split(".")) or any(c in path for c in "\n\r\0=/"):
+        raise ConfigError(f"{what} is {path!r}: give a path through the input, such as 'tenant_id' or 'message.tenant_id'")

@@ -1,0 +1,38 @@
+-- adopt_jobs: pending jobs of limited kinds (:kinds) or queues (:queues) that came in without a gate get theirs, at most :limit. They
+-- were handed in when there was no such limit yet, or past the door. No claim takes them before.
+--   :lanes  as in claim_jobs
+-- Always returns a row: the first column tells what the cursors need to know, the others the places of those that were adopted.
+with lanes as materialized (
+    select l.place, l.queue, l.high, l.low, l.start
+      from json_to_recordset(:lanes::json) as l(place integer, queue text, high smallint, low smallint, start bigint)
+     order by l.place),
+picked as materialized (
+    select c.place
+      from lanes l
+     cross join lateral (
+        select j.ctid as place
+          from tenure.jobs j
+         where j.state = 'pending' and j.gate is null and j.queue = l.queue
+           and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
+           and (j.kind = any (:kinds::text[]) or j.queue = any (:queues::text[]))
+         order by j.priority desc, j.position
+         limit :limit::integer
+           for no key update skip locked) c
+     limit :limit::integer),
+adopted as (
+    update tenure.jobs j
+       set gate = tenure.gate_of(j.kind, j.queue, j.input)
+      from picked p
+     where j.ctid = p.place
+    returning j.queue, j.priority, j.position)
+select s.signals, a.queue, a.priority, a.position
+  from (select json_build_object(
+               'holds', true,
+               'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),
+               'paused', null,
+               'picked', (select count(*) from picked),
+               'limits', (select c.version from tenure.limit_changes c where c.id),
+               'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
+               'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+               'xid', pg_current_xact_id()::text::bigint)::text as signals) s
+  left join adopted a on true

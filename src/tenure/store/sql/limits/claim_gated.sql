@@ -1,0 +1,214 @@
+-- claim_gated: pending -> running for jobs at gates, as many as the limits leave room for and at most :limit. The second
+-- statement of a transaction that begins with lock_limits: what it counts was committed before the locks were had.
+--   :locked  the limits that this transaction holds; a job that is under any other one stays where it is
+--   :queues  where to look, and after which gate: [{"queue", "after"}]. Gates take turns, from there on and around.
+--   :steps   how many groups of jobs are looked at in each queue
+-- Room is what a limit has left: of jobs held at this moment, and of starts in its window. Counted for the whole limit and
+-- for the job's own key, of its kind and of its queue. Within a gate the order is that of every queue. Across gates the highest
+-- priority goes first, and equals take turns; where the limit is fair, turns come before priorities.
+-- Always returns a row: the first column tells where to go on, and when to come back.
+with recursive asked as materialized (
+    select coalesce(:now::timestamptz, clock_timestamp()) as now),
+holder as materialized (
+    select w.id
+      from tenure.workers w
+     where w.id = :worker_id::uuid and w.died_at is null and w.expires_at > coalesce(:now::timestamptz, clock_timestamp())
+       for share),
+held as materialized (
+    select j.kind, j.queue, count(*) as jobs,
+           case when starts_with(j.gate, 'kind:') then split_part(j.gate, E'\n', 1) end as kind_line,
+           split_part(j.gate, E'\n', case when starts_with(j.gate, 'kind:') then 2 else 1 end) as queue_line
+      from tenure.jobs j
+     where j.gate > '' and j.gate is not null and j.worker_id is not null
+     group by j.kind, j.queue, j.gate),
+bounds as materialized (
+    select r.*, r.name = any (:locked::text[]) as ours,
+           least(r.concurrency - (select coalesce(sum(h.jobs), 0) from held h where r.name in ('kind:' || h.kind, 'queue:' || h.queue)),
+                 r.rate - s.starts)::bigint as room,
+           case when s.starts >= r.rate then s.oldest + r.rate_seconds end as wait
+      from tenure.limit_rules r
+     cross join lateral (
+        select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
+          from tenure.starts s
+         where s.gate = r.name and s.ended > (select a.now from asked a) - make_interval(secs => r.rate_seconds)) s),
+served as materialized (
+    select s.queue, s.after
+      from json_to_recordset(:queues::json) as s(queue text, after text)
+      left join tenure.queues q on q.name = s.queue
+     where q.paused_at is null and exists (select from holder)),
+walk(queue, origin, wrapped, gate, kind, capability, suspect, place) as (
+    select s.queue, s.after, n.*, 1
+      from served s
+     cross join lateral (
+        select n.*
+          from ((select false as wrapped, j.gate, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
+                   from tenure.jobs j
+                  where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > s.after
+                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  limit 1)
+                union all
+                (select true, j.gate, j.kind, coalesce(j.capability, ''), j.crashes >= 2
+                   from tenure.jobs j
+                  where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > ''
+                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  limit 1)) n
+         order by n.wrapped
+         limit 1) n
+    union all
+    select w.queue, w.origin, n.*, w.place + 1
+      from walk w
+     cross join lateral (
+        select n.*
+          from ((select w.wrapped, j.gate, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
+                   from tenure.jobs j
+                  where j.state = 'pending' and j.gate is not null and j.queue = w.queue
+                    and (j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)) > (w.gate, w.kind, w.capability, w.suspect)
+                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  limit 1)
+                union all
+                (select true, j.gate, j.kind, coalesce(j.capability, ''), j.crashes >= 2
+                   from tenure.jobs j
+                  where not w.wrapped and j.state = 'pending' and j.gate is not null and j.queue = w.queue and j.gate > ''
+                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  limit 1)) n
+         order by n.wrapped
+         limit 1) n
+     where w.place < :steps::integer and (not n.wrapped or n.gate <= w.origin)),
+units as materialized (
+    select w.queue, w.gate, w.kind, w.capability, w.suspect, w.place,
+           g.kind_line, g.queue_line,
+           k.name as kind_limit, k.room as kind_room, k.rate as kind_rate, k.rate_seconds as kind_seconds,
+           k.rate_per_key as kind_key_rate, k.rate_per_key_seconds as kind_key_seconds,
+           q.name as queue_limit, q.room as queue_room, q.rate as queue_rate, q.rate_seconds as queue_seconds,
+           q.rate_per_key as queue_key_rate, q.rate_per_key_seconds as queue_key_seconds,
+           coalesce(k.fair, false) or coalesce(q.fair, false) as fair,
+           coalesce(k.ours, true) and coalesce(q.ours, true) as ours,
+           -- Given under other rules than those of now, or under none: it is to be given anew.
+           (k.name is not null) = (g.kind_line is not null) and (q.name is not null) = (g.queue_line <> '')
+               and (k.name is null or case when k.key is null then g.kind_line = k.stem else starts_with(g.kind_line, k.stem) end)
+               and (q.name is null or case when q.key is null then g.queue_line = q.stem else starts_with(g.queue_line, q.stem) end) as fits,
+           kk.room as kind_key_room, qk.room as queue_key_room,
+           greatest(k.wait, q.wait, kk.wait, qk.wait) as wait
+      from walk w
+     cross join lateral (
+        select case when starts_with(w.gate, 'kind:') then split_part(w.gate, E'\n', 1) end as kind_line,
+               split_part(w.gate, E'\n', case when starts_with(w.gate, 'kind:') then 2 else 1 end) as queue_line) g
+      left join bounds k on k.name = 'kind:' || w.kind
+      left join bounds q on q.name = 'queue:' || w.queue
+     cross join lateral (
+        select least(k.concurrency_per_key
+                         - (select coalesce(sum(h.jobs), 0) from held h where h.kind = w.kind and h.kind_line = g.kind_line),
+                     k.rate_per_key - s.starts)::bigint as room,
+               case when s.starts >= k.rate_per_key then s.oldest + k.rate_per_key_seconds end as wait
+          from (select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
+                  from tenure.starts s
+                 where k.rate_per_key is not null and s.gate = g.kind_line
+                   and s.ended > (select a.now from asked a) - make_interval(secs => k.rate_per_key_seconds)) s) kk
+     cross join lateral (
+        select least(q.concurrency_per_key
+                         - (select coalesce(sum(h.jobs), 0) from held h where h.queue = w.queue and h.queue_line = g.queue_line),
+                     q.rate_per_key - s.starts)::bigint as room,
+               case when s.starts >= q.rate_per_key then s.oldest + q.rate_per_key_seconds end as wait
+          from (select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
+                  from tenure.starts s
+                 where q.rate_per_key is not null and s.gate = g.queue_line
+                   and s.ended > (select a.now from asked a) - make_interval(secs => q.rate_per_key_seconds)) s) qk
+     where w.kind = any (:kinds::text[])
+       and (w.capability = '' or w.capability = any (:capabilities::text[]))
+       and (:which::text = 'all' or w.suspect = (:which::text = 'suspects'))),
+candidates as materialized (
+    select u.*, j.spot, j.priority, j.position
+      from units u
+     cross join lateral (
+        select j.ctid as spot, j.priority, j.position
+          from tenure.jobs j
+         where j.state = 'pending' and j.gate is not null and j.queue = u.queue and j.gate = u.gate and j.kind = u.kind
+           and coalesce(j.capability, '') = u.capability and (j.crashes >= 2) = u.suspect
+         order by j.priority desc, j.position
+         limit greatest(0, least(:limit::integer, u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room))) j
+     where u.fits and u.ours),
+ranked as (
+    select c.*, row_number() over (partition by c.queue, c.gate order by c.priority desc, c.position) as rank,
+           case when c.fair then max(c.priority) over (partition by coalesce(c.kind_limit, c.queue_limit)) else c.priority end as weight
+      from candidates c),
+lined_up as materialized (
+    select r.*, row_number() over (order by r.weight desc, r.rank, r.place, r.queue, r.position) as turn from ranked r),
+-- The same room must not be given away twice: each sees how many of its like come before it.
+within_keys as (
+    select l.*, count(*) over (partition by l.kind, l.kind_line order by l.turn) as of_kind_key,
+           count(*) over (partition by l.queue, l.queue_line order by l.turn) as of_queue_key
+      from lined_up l),
+within_limits as (
+    select w.*, count(*) over (partition by w.kind order by w.turn) as of_kind, count(*) over (partition by w.queue order by w.turn) as of_queue
+      from within_keys w
+     where (w.kind_key_room is null or w.of_kind_key <= w.kind_key_room)
+       and (w.queue_key_room is null or w.of_queue_key <= w.queue_key_room)),
+chosen as materialized (
+    select w.*
+      from within_limits w
+     where (w.kind_room is null or w.of_kind <= w.kind_room) and (w.queue_room is null or w.of_queue <= w.queue_room)
+     order by w.turn
+     limit :limit::integer),
+picked as materialized (
+    select c.*, j.place as held_place
+      from chosen c
+     cross join lateral (select j.ctid as place from tenure.jobs j where j.ctid = c.spot limit 1 for no key update skip locked) j),
+claimed as (
+    update tenure.jobs j
+       set state = 'running', claim_id = :claim_id::uuid, worker_id = :worker_id::uuid,
+           fence = j.fence + 1, attempt = j.attempt + 1,
+           started_at = (select a.now from asked a),
+           lease_until = case when :leases::text <> '{}'
+                              then (select a.now from asked a) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
+      from picked p
+     where j.ctid = p.held_place
+    returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
+              j.timeout, j.auth::text as auth, j.meta::text as meta, j.gate,
+              p.kind_limit, p.kind_rate, p.kind_seconds, p.kind_line, p.kind_key_rate, p.kind_key_seconds,
+              p.queue_limit, p.queue_rate, p.queue_seconds, p.queue_line, p.queue_key_rate, p.queue_key_seconds),
+tallied as (
+    insert into tenure.tallies (queue, kind, what, jobs)
+    select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind),
+counted as (
+    -- Few starts are kept as they were, many in hundredths of their window: then a window is over a hundredth too late, never too early.
+    insert into tenure.starts as s (gate, began, ended, forget_at, jobs)
+    select n.gate, b.began, b.ended, b.ended + make_interval(secs => n.seconds), count(*)
+      from claimed c
+     cross join asked a
+     cross join lateral (values (c.kind_limit, c.kind_rate, c.kind_seconds), (c.kind_line, c.kind_key_rate, c.kind_key_seconds),
+                                (c.queue_limit, c.queue_rate, c.queue_seconds), (c.queue_line, c.queue_key_rate, c.queue_key_seconds)) as n(gate, rate, seconds)
+     cross join lateral (select make_interval(secs => n.seconds / 100) as part) p
+     cross join lateral (
+        select case when n.rate <= 100 then a.now else date_bin(p.part, a.now, 'epoch') end as began,
+               case when n.rate <= 100 then a.now else date_bin(p.part, a.now, 'epoch') + p.part end as ended) b
+     where n.rate is not null
+     group by n.gate, b.began, b.ended, n.seconds
+    on conflict (gate, began) do update
+       set jobs = s.jobs + excluded.jobs, ended = greatest(s.ended, excluded.ended), forget_at = greatest(s.forget_at, excluded.forget_at)),
+forgotten as (
+    delete from tenure.starts s
+     where s.ctid = any (array(
+        select o.ctid from tenure.starts o
+         where o.forget_at < (select a.now from asked a) and exists (select from claimed)
+         order by o.forget_at
+         limit 200
+           for update skip locked)))
+select s.signals, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input,
+       c.timeout, c.auth, c.meta, c.gate
+  from (select json_build_object(
+               'holds', exists (select from holder),
+               'seen', (select count(*) from units),
+               'chosen', (select count(*) from chosen),
+               -- Where each queue goes on: after the last one served; after the last one seen, where nobody there could be served.
+               'cursors', (select json_object_agg(d.queue, d.gate)
+                             from (select distinct on (w.queue) w.queue, coalesce(t.gate, w.gate) as gate
+                                     from walk w
+                                     left join lateral (
+                                        select c.gate from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
+                                    order by w.queue, w.place desc) d),
+               'more', (select count(*) from chosen) < :limit::integer and exists (select from walk w where w.place >= :steps::integer),
+               'around', exists (select from walk w where w.wrapped),
+               'stale', exists (select from units u where not u.fits),
+               'wait', (select min(greatest(u.wait, 0)) from units u where u.fits and u.ours
+                           and least(u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room) <= 0 and u.wait is not null))::text as signals) s
+  left join claimed c on true

@@ -1,0 +1,17 @@
+-- declare_limits: what a worker's code says of limits: [{"name", "rules"}]. What was said at run time goes on to win.
+-- Nothing is written where nothing changes. Who changes limits waits for the one before: versions come in the order of commits.
+-- Returns how many were changed.
+with turn as materialized (
+    select c.id from tenure.limit_changes c where c.id for no key update),
+declared as (
+    insert into tenure.limits as l (name, declared, declared_at)
+    select d.name, d.rules, clock_timestamp()
+      from jsonb_to_recordset(:limits::jsonb) as d(name text, rules jsonb)
+     where exists (select from turn)
+     order by d.name
+    on conflict (name) do update set declared = excluded.declared, declared_at = excluded.declared_at
+     where l.declared is distinct from excluded.declared
+    returning l.name),
+counted as (
+    update tenure.limit_changes c set version = c.version + 1 where c.id and exists (select from declared))
+select count(*) from declared

@@ -1,0 +1,38 @@
+-- lock_limits: the right to claim under these limits, for one claimer at a time, until the end of the transaction. Counting is left
+-- to the next statement: this one's view of the jobs may be older than the lock, the next one's is not.
+-- Only limits for which jobs wait in these queues, and which are not full as far as can be seen from here: whoever finds a
+-- limit full writes nothing. Nobody waits for a lock.
+-- A claimer that falls asleep between the two statements loses its session after a second, and the locks with it.
+-- Returns the limits under which something may be claimed, and whether the lock was had.
+with wanted as materialized (
+    select r.name
+      from tenure.limit_rules r
+     cross join lateral (select starts_with(r.name, 'kind:') as of_kind) k
+     -- A gate begins with the kind's name, if the kind is limited, and goes on with a slash, a line break or nothing.
+     cross join lateral (
+        select case when k.of_kind then r.name else '' end collate "C" as first,
+               case when k.of_kind then r.name || '0' else 'r' end collate "C" as beyond) g
+     where r.name = any (:names::text[])
+       and exists (
+        select from unnest(:queues::text[]) as q(name)
+         cross join lateral (
+            select 1 from tenure.jobs j
+             where j.state = 'pending' and j.gate is not null and j.queue = q.name and j.gate >= g.first and j.gate < g.beyond
+             limit 1) j
+         where k.of_kind or r.name = 'queue:' || q.name)
+       and (r.concurrency is null or r.concurrency > (
+        select count(*)
+          from (select
+                  from tenure.jobs j
+                 where j.gate is not null and j.worker_id is not null and j.gate >= g.first and j.gate < g.beyond
+                   and r.name = case when k.of_kind then 'kind:' || j.kind else 'queue:' || j.queue end
+                 order by j.gate
+                 limit r.concurrency) h))),
+locked as materialized (
+    select l.name
+      from tenure.limits l
+     where l.name = any (array(select w.name from wanted w))
+       for no key update skip locked)
+select w.name, exists (select from locked l where l.name = w.name)
+  from wanted w
+ cross join (select set_config('idle_in_transaction_session_timeout', '1000', true)) awake

@@ -1,0 +1,14 @@
+-- override_limit: says at run time what a limit is, word by word; null takes away what the code says. The words of before stay unless
+-- they are said anew.
+-- Returns the rules that hold from now on.
+with turn as materialized (
+    select c.id from tenure.limit_changes c where c.id for no key update),
+said as (
+    insert into tenure.limits as l (name, override, override_at, override_by)
+    select :name::text, :rules::jsonb, clock_timestamp(), :by::text where exists (select from turn)
+    on conflict (name) do update
+       set override = coalesce(l.override, '{}') || excluded.override, override_at = excluded.override_at, override_by = excluded.override_by
+    returning l.rules),
+counted as (
+    update tenure.limit_changes c set version = c.version + 1 where c.id and exists (select from said))
+select s.rules::text from said s

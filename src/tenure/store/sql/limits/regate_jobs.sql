@@ -1,0 +1,43 @@
+-- regate_jobs: pending jobs in these queues whose gate was given under other rules than those of now get it anew, at most :limit.
+-- Those that are not limited any more are free, at their old place: their workers look again below their cursors.
+-- Returns how many were changed, and whether there may be more.
+with recursive walk(queue, gate, kind, stale, place) as (
+    select q.name, n.*, 1
+      from unnest(:queues::text[]) as q(name)
+     cross join lateral (
+        select j.gate, j.kind, j.gate is distinct from tenure.gate_of(j.kind, j.queue, j.input) as stale
+          from tenure.jobs j
+         where j.state = 'pending' and j.gate is not null and j.queue = q.name and j.gate > ''
+         order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+         limit 1) n
+    union all
+    select w.queue, n.*, w.place + 1
+      from walk w
+     cross join lateral (
+        select j.gate, j.kind, j.gate is distinct from tenure.gate_of(j.kind, j.queue, j.input) as stale
+          from tenure.jobs j
+         where j.state = 'pending' and j.gate is not null and j.queue = w.queue and (j.gate, j.kind) > (w.gate, w.kind)
+         order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+         limit 1) n
+     where w.place < 10000),
+picked as materialized (
+    select j.place
+      from (select w.queue, w.gate, w.kind from walk w where w.stale limit :limit::integer) w
+     cross join lateral (
+        select j.ctid as place
+          from tenure.jobs j
+         where j.state = 'pending' and j.gate is not null and j.queue = w.queue and j.gate = w.gate and j.kind = w.kind
+         limit :limit::integer
+           for no key update skip locked) j
+     limit :limit::integer),
+regated as (
+    update tenure.jobs j
+       set gate = tenure.gate_of(j.kind, j.queue, j.input)
+      from picked p
+     where j.ctid = p.place
+    returning j.queue, j.gate),
+told as (
+    insert into tenure.queues as q (name, returns)
+    select distinct r.queue, 1 from regated r where r.gate is null
+    on conflict (name) do update set returns = q.returns + 1)
+select (select count(*) from regated), (select count(*) from picked) >= :limit::integer

@@ -1,0 +1,85 @@
+"""Where the next jobs come from: the open ones, and those at gates. They take turns at being asked first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tenure.model.errors import StoreUnavailable
+from tenure.model.kinds import Registry
+from tenure.pacing import FOREVER
+from tenure.store.link import Link
+from tenure.store.place import Place
+from tenure.worker.claimer import Amends, Claimer, Scope
+from tenure.worker.gated import GatedClaimer
+from tenure.worker.gates import Gates
+from tenure.worker.runs import Run
+
+QUIET = 0.2
+"""Seconds for which gates are left alone where nothing could be claimed, unless somebody says that there is something now: those
+who are not limited must not pay for a look with each of their claims."""
+
+LONGEST_QUIET = 2.0
+"""Seconds for which a rate that is used up keeps us away at most: by then it may have been changed."""
+
+
+class Claims:
+    def __init__(self, place: Place, kinds: Registry, scope: Scope, worker_id: str, tell: Callable[[str], None]) -> None:
+        # Lost in a crash of the server, a claim simply never happened; so it need not wait for the disk.
+        self._link = Link(place, "claim", hot=True, durable=False)
+        # But one that counts under a limit must not be forgotten while its job runs.
+        self._gated_link = Link(place, "gates", hot=True)
+        self._gates = Gates(self._link, kinds, list(scope.queues), worker_id, tell)
+        amends = Amends()
+        self._open = Claimer(self._link, kinds, scope, worker_id, gates=self._gates, amends=amends)
+        self._gated = GatedClaimer(self._gated_link, kinds, scope, worker_id, gates=self._gates, amends=amends)
+        self._gated_first = False
+        self._next_gated = 0.0
+        self._gated_due = 0.0
+        self._nudged = False
+
+    @property
+    def rest(self) -> float:
+        """Seconds after which another look is worth while, as far as is known here. 0: at once."""
+        if self._open.look_again:
+            return 0.0
+        return max(0.0, self._gated_due - time.monotonic()) if self._gates.names else FOREVER
+
+    def limits_changed(self) -> None:
+        self._gates.doubt()
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Something may stand at a gate that can be claimed now."""
+        self._nudged = True
+        self._next_gated = 0.0
+
+    async def claim(self, limit: int) -> list[Run]:
+        """At most `limit` jobs."""
+        if await self._gates.keep():
+            self._open.look_everywhere()
+        if not self._gates.names or time.monotonic() < self._next_gated:
+            return await self._open.claim(limit)
+        self._gated_first = not self._gated_first
+        first, second = (self._claim_gated, self._open.claim) if self._gated_first else (self._open.claim, self._claim_gated)
+        runs = await first(limit)
+        try:
+            return runs + (await second(limit - len(runs)) if len(runs) < limit else [])
+        except StoreUnavailable:
+            if not runs:
+                raise
+            return runs  # they are ours, and must run; the outage will be met again
+
+    async def _claim_gated(self, limit: int) -> list[Run]:
+        self._nudged = False
+        runs = await self._gated.claim(limit)
+        now = time.monotonic()
+        self._gated_due = now + self._gated.rest
+        # What came up while we looked is to be looked for again.
+        if not self._nudged and not runs:
+            self._next_gated = now + (QUIET if self._gated.rest >= FOREVER else min(self._gated.rest, LONGEST_QUIET))
+        return runs
+
+    async def close(self) -> None:
+        await self._link.close()
+        await self._gated_link.close()

@@ -1,0 +1,115 @@
+"""Claims jobs that stand at gates, as many as the limits leave room for.
+
+Exact, because claims under a limit come one at a time: the first statement locks the limits, the second counts what is held and
+claims, in a transaction that is durable when it ends. The count sees every claim before it, since its snapshot is younger than
+the lock. Whoever does not get a lock comes again soon.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from tenure.model.errors import StoreUnavailable
+from tenure.model.kinds import Registry
+from tenure.pacing import FOREVER, jittered
+from tenure.store import limits
+from tenure.store.link import Link
+from tenure.store.query import array_literal
+from tenure.worker.claimer import Amends, Scope, WorkerCondemned, leases_of
+from tenure.worker.gates import Gates
+from tenure.worker.runs import Run
+
+STEPS = 100
+"""Groups of jobs that one claim looks at in each queue."""
+
+LOCKED_REST = 0.02
+"""Seconds until a limit is tried again that another worker claims under just now: as long as a claim takes, more or less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a claim tells beside its jobs."""
+
+    holds: bool
+    seen: int
+    chosen: int
+    cursors: dict[str, str] | None
+    more: bool
+    """There are slots left, and gates that were not looked at."""
+    around: bool
+    """The look came to the end of a queue's gates, and went on at the first."""
+    stale: bool
+    wait: float | None
+    """Seconds until the next start that a rate allows."""
+
+
+class GatedClaimer:
+    def __init__(self, link: Link, kinds: Registry, scope: Scope, worker_id: str, *, gates: Gates, amends: Amends) -> None:
+        self._link = link
+        self._kinds = kinds
+        self._scope = scope
+        self._worker_id = worker_id
+        self._gates = gates
+        self._amends = amends
+        self._after = dict.fromkeys(scope.queues, "")
+        self._rounds = 0
+        self.rest = FOREVER
+        """Seconds after which another look is worth while, as far as is known."""
+
+    async def claim(self, limit: int) -> list[Run]:
+        """At most `limit` jobs."""
+        self.rest = FOREVER
+        if not self._gates.names:
+            return []
+        claim_id = str(uuid4())
+        try:
+            rows = await self._claim(claim_id, limit)
+        except StoreUnavailable:
+            self._amends.owe(claim_id)
+            raise
+        if not rows:
+            return []
+        told = Told(**json.loads(rows[0][0]))
+        if not told.holds:
+            raise WorkerCondemned
+        found = [row[1:] for row in rows if row[1] is not None]
+        self._learn(told, len(found))
+        return [Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found]
+
+    async def _claim(self, claim_id: str, limit: int) -> Sequence[tuple[Any, ...]]:
+        async with self._link.transaction() as run:
+            locks = await run(limits.lock(self._gates.names, self._scope.queues))
+            locked = [name for name, had in locks if had]
+            if len(locked) < len(locks):
+                self.rest = jittered(LOCKED_REST)
+            if not locked:
+                return []
+            return await run(
+                limits.claim(
+                    worker_id=self._worker_id,
+                    claim_id=claim_id,
+                    locked=locked,
+                    queues=json.dumps([{"queue": queue, "after": after} for queue, after in self._after.items()]),
+                    steps=STEPS,
+                    limit=limit,
+                    kinds=array_literal(list(self._kinds)),
+                    capabilities=array_literal(list(self._scope.capabilities)),
+                    leases=leases_of(self._kinds),
+                    which=self._scope.jobs,
+                )
+            )
+
+    def _learn(self, told: Told, found: int) -> None:
+        self._after |= told.cursors or {}
+        if told.stale:
+            self._gates.misgated()
+        if told.wait is not None:
+            self.rest = min(self.rest, told.wait)
+        self._rounds = 0 if found else self._rounds + told.around
+        # Twice around without finding anything: then all who wait are held up, and looking again does not help.
+        if told.stale or told.chosen > found or (told.more and self._rounds < 2):
+            self.rest = 0.0

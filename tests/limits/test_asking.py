@@ -1,0 +1,127 @@
+"""Limits for people: explain, list, set and reset, by client and by command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure import ConfigError, Limit, Rate
+from tests.cli.conftest import Line
+
+
+@pytest.fixture
+def line(dsn: str) -> Line:
+    return Line(dsn)
+
+
+def codes(explanation):
+    return [(reason.code, reason.text) for reason in explanation.reasons]
+
+
+@pytest.fixture
+def work(app):
+    @app.job(concurrency=[Limit(2), Limit(1, per="tenant_id")])
+    async def work(tenant_id: str) -> None: ...
+
+    return work
+
+
+async def test_explain_tells_what_is_full(app, work, desk):
+    desk.limit("kind:work", concurrency=2, concurrency_per_key=1, key="tenant_id")
+    worker = desk.worker()
+    handles = [await work.enqueue(tenant) for tenant in "aab"]
+    desk.take(worker, limit=1)
+    [(code, text), *_] = codes(await handles[1].explain())
+    assert (code, text.split(";")[0]) == ("limit_full", "limit kind:work/tenant_id=a is full: 1 of 1 running")
+    assert "limit_full" not in dict(codes(await handles[2].explain()))
+    desk.take(worker)
+    told = dict(codes(await (await work.enqueue("c")).explain()))
+    assert told["limit_full"].startswith("limit kind:work is full: 2 of 2 running")
+    assert (await handles[1].status()).gate == "kind:work/tenant_id=a"
+
+
+async def test_explain_tells_when_the_next_may_start(app, work, desk):
+    desk.limit("kind:work", rate=[1, 60])
+    first, second = await work.enqueue("a"), await work.enqueue("a")
+    desk.take(desk.worker(), limit=1)
+    assert (await first.status()).state == "running"
+    told = dict(codes(await second.explain()))
+    assert (
+        "the rate of kind:work is used up (1 starts in 1m): next start in 1m" in told["rate"] or "next start in" in told["rate"]
+    )
+
+
+async def test_jobs_ahead_are_those_of_the_same_gate(app, work, desk):
+    desk.limit("kind:work", concurrency=2, concurrency_per_key=1, key="tenant_id")
+    desk.worker()
+    for tenant in "aaab":
+        handle = await work.enqueue(tenant)
+    assert "ahead" not in dict(codes(await handle.explain()))
+    assert "3 jobs are ahead" in dict(codes(await (await work.enqueue("a")).explain()))["ahead"]
+
+
+async def test_what_a_client_sets_and_takes_back(app, desk):
+    client = app.client()
+    assert await client.limits() == []
+    assert await client.set_limit("queue:mail", concurrency=3, rate=Rate(9, "1s", per="to")) == {
+        "concurrency": 3,
+        "rate_per_key": [9, 1.0],
+        "key": "to",
+    }
+    assert (await client.set_limit("queue:mail", rate=None, by="ann")).get("rate_per_key") is None
+    [status] = await client.limits()
+    assert (status.name, status.override_by, status.running, status.waiting) == ("queue:mail", "ann", 0, False)
+    assert await client.reset_limit("queue:mail") == {}
+    assert await client.reset_limit("queue:mail") is None
+    assert await client.limits() == []
+
+
+async def test_one_bound_does_not_get_another_key_by_the_way(app, desk):
+    client = app.client()
+    await client.set_limit("kind:work", concurrency=Limit(1, per="tenant_id"))
+    with pytest.raises(ConfigError, match="a limit has one key"):
+        await client.set_limit("kind:work", rate=Rate(1, "1s", per="region"))
+    await client.set_limit("kind:work", concurrency=None, rate=Rate(1, "1s", per="region"))
+
+
+@pytest.mark.parametrize("name", ["work", "kind:", "kinds:work", "kind:a\nb"])
+async def test_a_name_that_is_none_is_refused(app, name):
+    with pytest.raises(ConfigError, match="no name of a limit"):
+        await app.client().set_limit(name, concurrency=1)
+
+
+async def test_nothing_said_is_refused(app):
+    with pytest.raises(ConfigError, match="nothing is said"):
+        await app.client().set_limit("kind:work")
+
+
+def test_limits_on_the_command_line(line):
+    shown = line("limits", "list")
+    assert (shown.exit_code, shown.stdout) == (0, "")
+    assert line.json("limits", "list") == {"limits": []}
+    answer = line("limits", "set", "kind:work", "--concurrency", "20,1/tenant_id", "--rate", "100:1m", "--by", "ann")
+    assert answer.exit_code == 0, answer.output
+    assert "20 at a time, 1 at a time of each tenant_id, 100:1m starts" in answer.stdout
+    [limit] = line.json("limits", "list")["limits"]
+    assert (limit["name"], limit["override_by"]) == ("kind:work", "ann")
+    assert limit["rules"] == {"concurrency": 20, "concurrency_per_key": 1, "rate": [100, 60.0], "key": "tenant_id"}
+    row = line("limits", "list").stdout.splitlines()[1]
+    assert row.split()[:6] == ["kind:work", "0", "20", "1", "100:1m", "-"]
+    assert line.json("limits", "set", "kind:work", "--rate", "none", "--fair-by", "tenant_id")["rules"]["fair"] is True
+    assert line.json("limits", "reset", "kind:work") == {"limit": "kind:work", "reset": True, "rules": {}}
+    assert line("limits", "reset", "kind:work").stdout == "nothing was set for kind:work\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["set", "work", "--concurrency", "5"],
+        ["set", "kind:work"],
+        ["set", "kind:work", "--concurrency", "five"],
+        ["set", "kind:work", "--rate", "5"],
+        ["set", "kind:work", "--rate", "5:soon"],
+    ],
+)
+def test_what_cannot_be_meant_is_wrong_usage(line, words):
+    answer = line("limits", *words)
+    assert answer.exit_code == 2
+    assert "tenure: " in answer.stderr

@@ -1,0 +1,87 @@
+"""Limits come, change and go while jobs are there."""
+
+from __future__ import annotations
+
+import json
+
+from tenure.store import limits
+from tests.store.desk import everything
+
+
+def adopt(desk, *, kinds=("work",), queues=(), limit=100, lanes=None):
+    lanes = json.dumps([{"place": place, **lane} for place, lane in enumerate(lanes or [everything()])])
+    rows = desk.run(limits.adopt(lanes, kinds=kinds, queues=queues, limit=limit))
+    return len([row for row in rows if row[1] is not None])
+
+
+def test_jobs_from_before_the_limit_are_adopted_some_at_a_time(desk):
+    desk.of("a", 3)
+    desk.many(2, kind="other")
+    desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
+    assert adopt(desk, limit=2) == 2
+    assert adopt(desk) == 1
+    assert adopt(desk) == 0
+    assert desk.gates() == {"kind:work/tenant_id=a": 3, None: 2}
+
+
+def test_in_a_limited_queue_every_kind_is_adopted(desk):
+    desk.many(1)
+    desk.many(1, kind="nobody knows")
+    desk.limit("queue:default", concurrency=1)
+    assert adopt(desk, kinds=(), queues=["default"]) == 2
+    assert desk.gates() == {"queue:default": 2}
+
+
+def test_what_runs_already_counts_under_a_new_limit(desk):
+    worker = desk.worker()
+    desk.many(3)
+    assert len(desk.claim(worker, limit=2).ids) == 2
+    desk.limit("kind:work", concurrency=3)
+    assert desk.run(limits.adopt_held(worker)) == [(2,)]
+    adopt(desk)
+    desk.many(5)
+    assert len(desk.take(worker).ids) == 1
+    assert desk.run(limits.adopt_held(worker)) == [(0,)]
+
+
+def test_when_a_limit_goes_its_jobs_are_free_and_everybody_looks_again(desk):
+    desk.limit("kind:work", concurrency=1)
+    worker = desk.worker()
+    ids = desk.many(3)
+    desk.run(limits.reset("kind:work", declared=True))
+    assert desk.run(limits.regate(["default"], limit=2)) == [(2, True)]
+    assert desk.run(limits.regate(["default"], limit=2)) == [(1, False)]
+    assert desk.run(limits.regate(["default"], limit=2)) == [(0, False)]
+    assert desk.sql("select returns from tenure.queues where name = 'default'") == [(2,)]
+    desk.sql("update tenure.limit_changes set version = 0")
+    assert sorted(desk.claim(worker).ids) == sorted(ids)
+
+
+def test_gates_of_another_key_are_given_anew_and_not_claimed_before(desk):
+    desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
+    worker = desk.worker()
+    desk.enqueue(*({"input": {"tenant_id": n, "region": "eu"}} for n in range(5)))
+    desk.limit("kind:work", concurrency_per_key=1, key="region")
+    taken = desk.take(worker)
+    assert (taken.ids, taken.told["stale"]) == ([], True)
+    assert desk.run(limits.regate(["default"], limit=100)) == [(5, False)]
+    assert desk.gates() == {"kind:work/region=eu": 5}
+    assert len(desk.take(worker).ids) == 1
+
+
+def test_gates_that_fit_are_left_alone(desk):
+    desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
+    desk.of("a", 3)
+    desk.limit("kind:work", concurrency_per_key=5, key="tenant_id")
+    assert desk.run(limits.regate(["default"], limit=100)) == [(0, False)]
+
+
+def test_a_higher_bound_counts_at_once_and_a_lower_one_as_soon_as_it_can(desk):
+    desk.limit("kind:work", concurrency=2)
+    worker = desk.worker()
+    desk.many(10)
+    assert len(desk.take(worker).ids) == 2
+    desk.run(limits.override("kind:work", {"concurrency": 4}, None))
+    assert len(desk.take(worker).ids) == 2
+    desk.run(limits.override("kind:work", {"concurrency": 1}, None))
+    assert desk.take(worker).ids == []

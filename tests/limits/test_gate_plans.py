@@ -1,0 +1,114 @@
+"""The plans of the statements of limits, whatever the statistics say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from tenure.store import limits
+from tenure.store.query import Query
+from tests.store.desk import Desk, claim_query
+from tests.store.plans import MODES, STATES, goes_by, plan, prepare_stage, walked
+
+ROWS = 100_000
+A, B = str(uuid4()), str(uuid4())
+LANES = [{"place": 0, "queue": "default", "high": 100, "low": 0, "start": 70_000}]
+QUEUES = json.dumps([{"queue": "default", "after": "kind:work/tenant_id=3"}, {"queue": "mail", "after": ""}])
+
+# Half of what is there stands at gates.
+GATED = """
+    insert into tenure.limits (name, declared) values
+        ('kind:work', '{"concurrency": 5000, "concurrency_per_key": 500, "rate": [10, 60], "key": "tenant_id"}'),
+        ('queue:mail', '{"rate_per_key": [10, 60], "key": "tenant_id"}');
+    update tenure.jobs set gate = 'kind:work/tenant_id=' || position % 50 where position % 2 = 0;
+    insert into tenure.starts (gate, began, ended, forget_at, jobs)
+    select 'kind:work/tenant_id=' || n % 1000, now() - n * interval '1 s', now(), now(), 1 from generate_series(1, 20000) n;
+"""
+
+CLAIM = limits.claim(
+    worker_id=A,
+    claim_id=B,
+    locked=["kind:work"],
+    queues=QUEUES,
+    steps=100,
+    limit=10,
+    kinds='{"work"}',
+    capabilities="{}",
+    leases="{}",
+    which="all",
+)
+
+# Statement, and the indexes it must go by.
+HOT: dict[str, tuple[Query, set[str]]] = {
+    "lock": (limits.lock(["kind:work", "queue:mail"], ["default", "mail"]), {"jobs_gated", "jobs_gated_held"}),
+    "claim": (CLAIM, {"jobs_gated", "jobs_gated_held", "starts_pkey"}),
+    "adopt": (limits.adopt(json.dumps(LANES), kinds=["work"], queues=["mail"], limit=100), {"jobs_pending"}),
+    "adopt held": (limits.adopt_held(A), {"jobs_held"}),
+    "regate": (limits.regate(["default", "mail"], limit=100), {"jobs_gated"}),
+    "learn": (limits.learn(["default", "mail"]), {"jobs_gated"}),
+    "ordinary claim": (claim_query(A, B, lanes=[{"queue": "default", "high": 50, "low": 50, "start": 70_000}]), {"jobs_pending"}),
+}
+
+
+@pytest.fixture(scope="module")
+def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
+    """A database in the asked condition, made once."""
+    made: dict[str, str] = {}
+
+    def of(condition: str) -> str:
+        if condition not in made:
+            name = f"gates_{uuid4().hex[:12]}"
+            admin.execute(f"create database {name} template {template}")
+            made[condition] = make_conninfo(server_dsn, dbname=name)
+            with Desk(made[condition]) as desk:
+                prepare_stage(desk, condition, ROWS)
+                if condition != "empty":
+                    desk.connection.execute(GATED.encode(), prepare=False)
+        return made[condition]
+
+    with ExitStack() as stack:
+        admin = stack.enter_context(psycopg.connect(server_dsn, autocommit=True))
+        yield of
+        for dsn in made.values():
+            admin.execute(f"drop database {conninfo_to_dict(dsn)['dbname']} with (force)")
+
+
+def faults(desk: Desk) -> list[str]:
+    found = []
+    for name, (query, indexes) in HOT.items():
+        nodes = plan(desk, query)
+        used = sorted({node.index for node in nodes if node.index})
+        found += [f"{name}: walks all of {relation}" for relation in walked(desk, nodes)]
+        found += [f"{name}: goes by {used}, not by {index}" for index in indexes if not goes_by(nodes, index)]
+        found += [f"{name}: walks all of starts" for node in nodes if node.relation == "starts" and node.from_end_to_end]
+    return found
+
+
+@pytest.mark.parametrize("condition", STATES)
+def test_on_our_own_connections_every_statement_goes_by_its_index(stage, condition):
+    with Desk(stage(condition), **MODES["hot"]) as desk:
+        assert faults(desk) == []
+
+
+@pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
+def test_behind_a_pooler_claims_go_by_their_index_as_well(stage, condition):
+    """Without any setting of ours."""
+    with Desk(stage(condition), **MODES["pooled"]) as desk:
+        for name in ("lock", "claim"):
+            assert walked(desk, plan(desk, HOT[name][0])) == [], name
+
+
+@pytest.mark.parametrize("condition", ["never analysed, filled", "analysed when every job was a dead letter, then filled"])
+def test_a_claim_among_many_is_over_in_no_time(stage, condition):
+    """50 gates with a thousand jobs each, and 20 000 starts."""
+    with Desk(stage(condition), **MODES["hot"]) as desk, desk.connection.transaction(force_rollback=True):
+        desk.sql("update tenure.workers set id = %s where pid = 1", A)
+        desk.sql("set local statement_timeout = '300ms'")
+        desk.run(HOT["lock"][0])
+        desk.run(CLAIM)

@@ -1,0 +1,384 @@
+"""Limits as users have them: declared by code, obeyed by workers, changed while they run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+
+import pytest
+
+from tenure import Context, Limit, Rate, Tenure
+from tenure.store import limits
+from tests.waiting import until
+from tests.worker.serving import serving
+
+
+class Crowd:
+    """How many are inside at once."""
+
+    def __init__(self):
+        self.inside = self.most = self.came = 0
+        self.keys: dict[object, int] = {}
+        self.most_of_key = 0
+        self.order: list[object] = []
+        self.starts: list[float] = []
+
+    async def visit(self, key: object = None, seconds: float = 0.02) -> None:
+        self.starts.append(time.monotonic())
+        self.order.append(key)
+        self.came += 1
+        self.inside += 1
+        self.keys[key] = self.keys.get(key, 0) + 1
+        self.most = max(self.most, self.inside)
+        self.most_of_key = max(self.most_of_key, self.keys[key])
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.inside -= 1
+            self.keys[key] -= 1
+
+
+@pytest.fixture
+def crowd():
+    return Crowd()
+
+
+@pytest.fixture
+async def fleet(app):
+    """Several workers, each with a lease of its own."""
+    async with AsyncExitStack() as stack:
+
+        async def start(count: int, **options):
+            return [await stack.enter_async_context(serving(app, **options)) for _ in range(count)]
+
+        yield start
+
+
+async def test_no_more_run_at_a_time_than_the_limit_says_over_all_workers(app, crowd, desk, fleet):
+    @app.job(concurrency=Limit(3))
+    async def work(n: int) -> None:
+        await crowd.visit()
+
+    desk.observe()
+    try:
+        await app.enqueue_many([work.call(n) for n in range(60)])
+        await fleet(3, concurrency=5)
+        await until(lambda: crowd.came, is_=60, within=30)
+        await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+        assert crowd.most == 3
+        assert desk.most_seen() == {"work": 3}
+    finally:
+        await asyncio.to_thread(desk.blind)  # workers may be in the middle of a transaction, and are on this very loop
+
+
+async def test_a_claim_under_a_limit_is_durable_and_an_ordinary_one_need_not_be(app, desk, fleet):
+    """Forgotten in a crash of the server, it would not count while its job still runs."""
+
+    @app.job(concurrency=Limit(3))
+    async def work() -> None: ...
+
+    @app.job
+    async def other() -> None: ...
+
+    [(name,)] = desk.sql("select current_database()")
+    desk.sql(f"alter database {name} set synchronous_commit = on")
+    desk.observe()
+    try:
+        await app.enqueue_many([work.call(), other.call()])
+        await fleet(1)
+        await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+        assert sorted(desk.sql("select kind, durable from observer.starts")) == [("other", "off"), ("work", "on")]
+    finally:
+        await asyncio.to_thread(desk.blind)  # workers may be in the middle of a transaction, and are on this very loop
+        desk.sql(f"alter database {name} reset synchronous_commit")
+
+
+async def test_so_many_of_each_tenant_and_so_many_in_all(app, crowd, desk, fleet):
+    @app.job(concurrency=[Limit(5), Limit(1, per="tenant_id")])
+    async def work(tenant_id: str) -> None:
+        await crowd.visit(tenant_id)
+
+    await app.enqueue_many([work.call(tenant) for tenant in "aaaaaaaaaabbbbbbbbbbcccdefgh"])
+    await fleet(2, concurrency=10)
+    await until(lambda: crowd.came, is_=28, within=30)
+    assert crowd.most_of_key == 1
+    assert 2 <= crowd.most <= 5
+
+
+async def test_a_rate_is_kept_and_used(app, crowd, desk, fleet):
+    @app.job(rate=Rate(5, "1s"))
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0)
+
+    await app.enqueue_many([work.call(n) for n in range(16)])
+    await fleet(2)
+    await until(lambda: crowd.came, is_=16, within=20)
+    rows = desk.sql("select extract(epoch from started_at)::float8 from tenure.history order by 1")
+    starts = [row[0] for row in rows]
+    assert all(later - earlier >= 1 for earlier, later in zip(starts, starts[5:], strict=False))
+    assert starts[-1] - starts[0] < 6
+
+
+async def test_one_tenant_does_not_keep_others_waiting(app, crowd, fleet):
+    @app.job(fair_by="tenant_id")
+    async def work(tenant_id: str) -> None:
+        await crowd.visit(tenant_id, seconds=0)
+
+    await app.enqueue_many([work.call("a") for _ in range(500)])
+    await work.enqueue("b")
+    await fleet(1, concurrency=1)
+    await until(lambda: "b" in crowd.order)
+    assert crowd.order.index("b") < 10
+
+
+async def test_the_next_one_starts_as_soon_as_there_is_room(app, crowd, fleet):
+    @app.job(concurrency=Limit(1))
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0)
+
+    await app.enqueue_many([work.call(n) for n in range(50)])
+    await fleet(1)
+    began = time.monotonic()
+    await until(lambda: crowd.came, is_=50, within=20)
+    assert time.monotonic() - began < 5, "each of them waited for a poll"
+
+
+async def test_others_go_on_while_a_limit_is_full(app, desk, fleet):
+    gate, done = asyncio.Event(), []
+
+    @app.job(concurrency=Limit(1))
+    async def slow() -> None:
+        await gate.wait()
+
+    @app.job
+    async def quick(n: int) -> None:
+        done.append(n)
+
+    for _ in range(5):
+        await slow.enqueue()
+    await app.enqueue_many([quick.call(n) for n in range(50)])
+    await fleet(1, concurrency=2)
+    await until(lambda: len(done), is_=50)
+    assert desk.sql("select count(*) from tenure.jobs where kind = 'slow' and state = 'pending'") == [(4,)]
+    gate.set()
+    await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+
+
+async def test_a_limit_is_changed_while_workers_run(app, crowd, desk, fleet):
+    @app.job(concurrency=Limit(1))
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0.2)
+
+    await fleet(2)
+    client = app.client()
+    await app.enqueue_many([work.call(n) for n in range(40)])
+    await until(lambda: crowd.came >= 2)
+    assert crowd.most == 1
+    assert await client.set_limit("kind:work", concurrency=Limit(4), by="ann") == {"concurrency": 4}
+    await until(lambda: crowd.most, is_=4, within=5)
+    await client.set_limit("kind:work", concurrency=Limit(0))
+    await until(lambda: crowd.inside, is_=0, within=5)
+    assert desk.sql("select count(*) > 0 from tenure.jobs where state = 'pending'") == [(True,)]
+    await client.reset_limit("kind:work")
+    await until(lambda: crowd.came > 8, within=5)
+    assert (await client.limits())[0].rules == {"concurrency": 1}
+
+
+async def test_what_was_set_survives_workers_that_start_anew(app, crowd, desk, fleet):
+    @app.job(concurrency=Limit(5))
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0.05)
+
+    await app.client().set_limit("kind:work", concurrency=Limit(2))
+    await app.enqueue_many([work.call(n) for n in range(20)])
+    await fleet(1)
+    await until(lambda: crowd.came, is_=20)
+    assert crowd.most == 2
+    await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+    [status] = await app.client().limits()
+    assert (status.declared, status.rules, status.running) == ({"concurrency": 5}, {"concurrency": 2}, 0)
+
+
+async def test_a_limit_set_on_what_was_free_binds_what_waits(app, crowd, desk, fleet):
+    @app.job
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0.05)
+
+    await app.enqueue_many([work.call(n) for n in range(30)])
+    await app.client().set_limit("kind:work", concurrency=Limit(1))
+    await fleet(2)
+    await until(lambda: crowd.came, is_=30, within=20)
+    assert crowd.most == 1
+
+
+async def test_when_a_limit_goes_what_waits_is_free(app, crowd, fleet):
+    gate = asyncio.Event()
+
+    @app.job
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0.0)
+        await gate.wait()
+
+    await app.client().set_limit("kind:work", concurrency=Limit(1))
+    await app.enqueue_many([work.call(n) for n in range(6)])
+    await fleet(1)
+    await until(lambda: crowd.came, is_=1)
+    await app.client().reset_limit("kind:work")
+    await until(lambda: crowd.came, is_=6, within=5)
+    gate.set()
+
+
+async def test_jobs_that_came_past_the_door_do_not_slip_past_the_limit(app, crowd, desk, fleet):
+    @app.job(concurrency=Limit(1))
+    async def work() -> None:
+        await crowd.visit(seconds=0.05)
+
+    await fleet(2)
+    await until(desk.rules, is_={"kind:work": {"concurrency": 1}})
+    for _ in range(10):
+        desk.sql(
+            """insert into tenure.jobs (id, kind, state, position)
+               select gen_random_uuid(), 'work', 'pending', nextval('tenure.job_position') from generate_series(1, 2)"""
+        )
+        desk.sql("select pg_notify('tenure', 'jobs default')")
+        await asyncio.sleep(0.02)  # each is looked for anew
+    await until(lambda: crowd.came, is_=20, within=15)
+    assert crowd.most == 1
+
+
+async def test_a_queue_is_limited_whatever_its_kinds(app, crowd, desk, fleet):
+    app.limit(queue="mail", concurrency=[Limit(4), Limit(2, per="tenant_id")])
+
+    @app.job(queue="mail")
+    async def one(tenant_id: str) -> None:
+        await crowd.visit(tenant_id)
+
+    @app.job(queue="mail", concurrency=Limit(1))
+    async def two(tenant_id: str) -> None:
+        await crowd.visit(tenant_id)
+
+    desk.observe()
+    try:
+        await app.enqueue_many([job.call(tenant) for tenant in "abc" for job in (one, two) for _ in range(8)])
+        await fleet(2)
+        await until(lambda: crowd.came, is_=48, within=30)
+        await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+        assert desk.most_seen("queue")["mail"] <= 4
+        assert desk.most_seen("kind")["two"] == 1
+        assert max(desk.most_seen("tenant").values()) <= 2
+    finally:
+        await asyncio.to_thread(desk.blind)  # workers may be in the middle of a transaction, and are on this very loop
+
+
+async def test_a_retry_of_a_limited_job_waits_for_room_again(app, crowd, fleet):
+    from tenure import Retry
+
+    @app.job(concurrency=Limit(1), retry=Retry(max_attempts=3, initial="10ms", max_backoff="10ms", jitter=False))
+    async def work(ctx: Context) -> None:
+        await crowd.visit(seconds=0.01)
+        if ctx.attempt < 3:
+            raise ValueError("not yet")
+
+    await app.enqueue_many([work.call() for _ in range(5)])
+    await fleet(2)
+    await until(lambda: crowd.came, is_=15, within=20)
+    assert crowd.most == 1
+
+
+async def test_a_job_that_handed_in_another_of_its_kind_does_not_wait_for_it_for_ever(app, crowd, fleet):
+    @app.job(concurrency=Limit(1))
+    async def work(n: int) -> None:
+        if n:
+            await work.enqueue(n - 1)
+        await crowd.visit(seconds=0)
+
+    await fleet(1)
+    await work.enqueue(5)
+    await until(lambda: crowd.came, is_=6)
+
+
+async def test_a_transaction_of_the_handlers_makes_room_when_it_commits(app, crowd, fleet):
+    @app.job(concurrency=Limit(1), atomic=True)
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0)
+
+    await app.enqueue_many([work.call(n) for n in range(10)])
+    await fleet(1)
+    await until(lambda: crowd.came, is_=10, within=5)
+    assert crowd.most == 1
+
+
+async def test_a_worker_that_cannot_take_the_next_one_wakes_others(app, dsn, crowd, desk):
+    """The one that settles has no slot free any more; the other would look again only after its rest."""
+    busy = asyncio.Event()
+
+    @app.job(concurrency=Limit(1))
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0)
+
+    @app.job
+    async def hog() -> None:
+        await busy.wait()
+
+    async with serving(app, concurrency=1), serving(app, concurrency=1):
+        await app.enqueue_many([work.call(n) for n in range(10)])
+        await hog.enqueue()
+        await until(lambda: crowd.came, is_=10, within=10)
+        busy.set()
+        await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+
+
+async def test_declared_limits_of_two_apps_do_not_undo_each_other(app, dsn, desk, fleet):
+    """One has the kind only to hand it in, and says nothing of limits."""
+
+    @app.job(concurrency=Limit(2))
+    async def work() -> None: ...
+
+    stub = Tenure(dsn)
+
+    @stub.job(name="work")
+    async def work_elsewhere() -> None: ...
+
+    await fleet(1)
+    async with serving(stub):
+        await until(desk.rules, is_={"kind:work": {"concurrency": 2}})
+        handle = await work_elsewhere.enqueue()
+        await handle.result("10s")
+    assert desk.rules() == {"kind:work": {"concurrency": 2}}
+    await stub.close()
+
+
+async def test_two_versions_of_the_code_do_not_answer_each_other(app, dsn, desk, fleet):
+    @app.job(concurrency=Limit(2))
+    async def work() -> None: ...
+
+    newer = Tenure(dsn)
+
+    @newer.job(name="work", concurrency=Limit(3))
+    async def work_of_now() -> None: ...
+
+    await fleet(2)
+    async with serving(newer), serving(newer):
+        await until(desk.rules, is_={"kind:work": {"concurrency": 3}})
+        for _ in range(20):
+            await (await work_of_now.enqueue()).result("10s")
+    assert desk.rules() == {"kind:work": {"concurrency": 3}}
+    assert desk.sql("select version from tenure.limit_changes") == [(2,)]
+    await newer.close()
+
+
+async def test_limits_that_changed_while_nobody_could_say_so_are_learnt(app, crowd, desk, fleet):
+    """No word was heard: the next claim finds that it knows an older version."""
+
+    @app.job
+    async def work(n: int) -> None:
+        await crowd.visit(seconds=0.02)
+
+    await fleet(1)
+    await work.enqueue(0)
+    await until(lambda: crowd.came, is_=1)
+    desk.run(limits.override("kind:work", {"concurrency": 1}, None))
+    await app.enqueue_many([work.call(n) for n in range(20)])
+    await until(lambda: crowd.came, is_=21)
+    assert crowd.most == 1

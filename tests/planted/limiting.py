@@ -1,0 +1,148 @@
+"""Bugs in how limits are kept."""
+
+from __future__ import annotations
+
+from tests.planted.bug import Bug, Edit, Promise
+
+LOCK, CLAIM = "store/sql/limits/lock_limits.sql", "store/sql/limits/claim_gated.sql"
+DOOR = "store/migrations/0007_pre_gates.sql"
+CLAIMS, CHANGES, TURNS = (f"tests/limits/test_{name}.py" for name in ("gated_claims", "changes", "turns"))
+RATES, WORKERS, MANY = (f"tests/limits/test_{name}.py" for name in ("rates", "workers", "many_claimers"))
+
+BUGS = (
+    Bug(
+        name="limits_not_locked",
+        breaks="two claimers that count at the same time both find room",
+        promise=Promise.LIMITS,
+        edits=(Edit(LOCK, "\n       for no key update skip locked)\n", ")\n"),),
+        caught_by=(f"{MANY}::test_claims_settlements_crashes_and_changes_from_all_sides",),
+    ),
+    Bug(
+        name="limits_waited_for",
+        breaks="all workers stand in line behind one that claims under a limit",
+        promise=Promise.LIMITS,
+        edits=(Edit(LOCK, "for no key update skip locked)", "for no key update)"),),
+        caught_by=(f"{CLAIMS}::test_nobody_waits_for_the_lock_of_a_limit",),
+    ),
+    Bug(
+        name="gated_claim_not_durable",
+        breaks="a crash of the server forgets a claim that counts while its job still runs",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit(
+                "worker/claims.py",
+                'self._gated_link = Link(place, "gates", hot=True)',
+                'self._gated_link = Link(place, "gates", hot=True, durable=False)',
+            ),
+        ),
+        caught_by=(f"{WORKERS}::test_a_claim_under_a_limit_is_durable_and_an_ordinary_one_need_not_be",),
+    ),
+    Bug(
+        name="room_given_away_twice",
+        breaks="the room that a limit has left is given to each of its keys",
+        promise=Promise.LIMITS,
+        edits=(Edit(CLAIM, "where (w.kind_room is null or w.of_kind <= w.kind_room) and ", "where "),),
+        caught_by=(f"{CLAIMS}::test_in_all_and_of_each_key",),
+    ),
+    Bug(
+        name="other_limits_overlooked",
+        breaks="a job under two limits is claimed by whoever holds one of them",
+        promise=Promise.LIMITS,
+        edits=(Edit(CLAIM, "     where u.fits and u.ours),", "     where u.fits),"),),
+        caught_by=(f"{CLAIMS}::test_jobs_under_a_limit_that_is_not_locked_stay_where_they_are",),
+    ),
+    Bug(
+        name="old_gates_count",
+        breaks="jobs whose gate was given for another key are claimed by that one",
+        promise=Promise.LIMITS,
+        edits=(Edit(CLAIM, "     where u.fits and u.ours),", "     where u.ours),"),),
+        caught_by=(f"{CHANGES}::test_gates_of_another_key_are_given_anew_and_not_claimed_before",),
+    ),
+    Bug(
+        name="window_over_too_early",
+        breaks="starts that are kept together count only from when the first of them was",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit(
+                CLAIM, "date_bin(p.part, a.now, 'epoch') + p.part end as ended", "date_bin(p.part, a.now, 'epoch') end as ended"
+            ),
+        ),
+        caught_by=(f"{RATES}::test_many_starts_are_kept_together_and_count_until_the_last_of_them_is_over",),
+    ),
+    Bug(
+        name="starts_forgotten_early",
+        breaks="starts are removed while a window still reaches back to them",
+        promise=Promise.LIMITS,
+        edits=(Edit(CLAIM, "b.ended + make_interval(secs => n.seconds), count(*)", "b.ended, count(*)"),),
+        caught_by=(f"{RATES}::test_permits_come_back_one_by_one_as_they_were_used",),
+    ),
+    Bug(
+        name="priority_before_turns",
+        breaks="a tenant with urgent jobs keeps all others waiting for ever",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit(
+                CLAIM,
+                "case when c.fair then max(c.priority) over (partition by",
+                "case when c.fair then c.priority when false then max(c.priority) over (partition by",
+            ),
+        ),
+        caught_by=(f"{TURNS}::test_turns_come_before_priorities_where_the_limit_is_fair",),
+    ),
+    Bug(
+        name="turns_forgotten",
+        breaks="every claim begins at the first gate, and those behind it are never served",
+        promise=Promise.LIMITS,
+        edits=(Edit("worker/gated.py", "        self._after |= told.cursors or {}\n", ""),),
+        caught_by=(f"{WORKERS}::test_one_tenant_does_not_keep_others_waiting",),
+    ),
+    Bug(
+        name="queue_without_a_gate",
+        breaks="jobs of a limited queue come in past its limit",
+        promise=Promise.LIMITS,
+        edits=(Edit(DOOR, "where r.name in ('kind:' || kind, 'queue:' || queue)", "where r.name in ('kind:' || kind)"),),
+        caught_by=("tests/limits/test_door.py::test_kind_and_queue_limit_a_job_together",),
+    ),
+    Bug(
+        name="older_limits_obeyed",
+        breaks="a worker goes on by the limits that it once learnt",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit(
+                "store/sql/jobs/claim_jobs.sql",
+                "       and :limits::bigint = (select c.version from tenure.limit_changes c where c.id)\n",
+                "       and :limits::bigint >= 0\n",
+            ),
+        ),
+        caught_by=(f"{CLAIMS}::test_a_worker_that_knows_older_limits_claims_nothing",),
+    ),
+    Bug(
+        name="strays_slip_past",
+        breaks="jobs that came in without a gate are claimed like those without a limit",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit(
+                "worker/claimer.py",
+                "array_literal([kind for kind in self._kinds if kind not in self._gates.closed_kinds])",
+                "array_literal(list(self._kinds))",
+            ),
+        ),
+        caught_by=(f"{WORKERS}::test_jobs_that_came_past_the_door_do_not_slip_past_the_limit",),
+    ),
+    Bug(
+        name="freed_below_the_cursors",
+        breaks="jobs whose limit is gone stand below the cursors, where nobody looks",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit("store/sql/limits/regate_jobs.sql", "from regated r where r.gate is null\n", "from regated r where false\n"),
+        ),
+        caught_by=(f"{CHANGES}::test_when_a_limit_goes_its_jobs_are_free_and_everybody_looks_again",),
+    ),
+    Bug(
+        name="runs_not_adopted",
+        breaks="what runs when a limit is set does not count under it",
+        promise=Promise.LIMITS,
+        edits=(Edit("store/sql/limits/adopt_held.sql", "and j.gate is distinct from h.gate", "and j.gate <> h.gate"),),
+        caught_by=(f"{CHANGES}::test_what_runs_already_counts_under_a_new_limit",),
+    ),
+)
