@@ -9,12 +9,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import jobs, leases, workers
+from tenure.store import jobs, leases, limits, workers
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
+from tests.limits.gatework import gated_claim_query
 from tests.store.desk import Desk, claim_query, everything
 
-TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations")
+TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations", "limits", "limit_changes", "starts")
 
 
 @pytest.fixture
@@ -97,6 +98,13 @@ def statements(worker: str, holder: str) -> list[Query]:
         leases.expire_jobs(term, limit=10, max_crashes=3, channel="tenure"),
         leases.keep_history(term, days_ahead=8, keep=86400.0),
         leases.release(holder, [term]),
+        limits.declare({"kind:work": {"concurrency": 5}}),
+        limits.learn(["default"]),
+        limits.adopt("[]", kinds=["work"], queues=[], limit=10),
+        limits.adopt_held(worker),
+        limits.regate(["default"], limit=10),
+        limits.lock(["kind:work"], ["default"]),
+        gated_claim_query(worker, holder, ["kind:work"]),
         Query("queues/notify", {"channel": "tenure", "payloads": '["x"]'}),
     ]
 
