@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from tenure.store import limits
-from tenure.store.query import array_literal
+from tenure.store.query import Query, array_literal
 from tests.store.desk import COLUMNS, Desk
 
 # In the claiming (or settling) transaction, when it has written: all others that write are over, or have not come so far.
@@ -111,19 +111,7 @@ class GateDesk(Desk):
 
     def take_locked(self, worker: str, locked: list[str], *, limit: int = 10, **given: Any) -> Taken:
         claim_id = str(uuid4())
-        query = limits.claim(
-            worker_id=worker,
-            claim_id=claim_id,
-            locked=locked,
-            queues=json.dumps([{"queue": queue, "after": given.get("after", "")} for queue in given.get("queues", ("default",))]),
-            steps=given.get("steps", 100),
-            limit=limit,
-            kinds=array_literal(list(given.get("kinds", ("work", "other")))),
-            capabilities=array_literal(list(given.get("capabilities", ()))),
-            leases="{}",
-            which=given.get("which", "all"),
-            now=given.get("now"),
-        )
+        query = gated_claim_query(worker, claim_id, locked, limit=limit, **given)
         rows = self.run(query)
         found = [dict(zip((*COLUMNS, "gate"), row[1:], strict=True)) for row in rows if row[1] is not None]
         return Taken(found, json.loads(rows[0][0]), claim_id)
@@ -146,3 +134,19 @@ class GateDesk(Desk):
                       from (select {by} as name, look, sum(jobs) as jobs from observer.seen group by 1, 2) s group by 1"""
             )
         )
+
+
+def gated_claim_query(worker: str, claim_id: str, locked: list[str], *, limit: int = 10, **given: Any) -> Query:
+    return limits.claim(
+        worker_id=worker,
+        claim_id=claim_id,
+        locked=locked,
+        queues=json.dumps([{"queue": queue, "after": given.get("after", "")} for queue in given.get("queues", ("default",))]),
+        steps=given.get("steps", 100),
+        limit=limit,
+        kinds=array_literal(list(given.get("kinds", ("work", "other")))),
+        capabilities=array_literal(list(given.get("capabilities", ()))),
+        leases="{}",
+        which=given.get("which", "all"),
+        now=given.get("now"),
+    )

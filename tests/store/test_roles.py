@@ -9,13 +9,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import control, demand, jobs, leases, reports, workers
+from tenure.store import control, demand, jobs, leases, limits, reports, workers
 from tenure.store.demand import Wants
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
+from tests.limits.gatework import gated_claim_query
 from tests.store.desk import Desk, claim_query, everything
 
-TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations")
+TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations", "limits", "limit_changes", "starts")
 
 
 @pytest.fixture
@@ -111,6 +112,13 @@ def statements(worker: str, holder: str) -> list[Query]:
         reports.declare_retentions({"work": 60.0}),
         reports.probe(),
         leases.release(holder, [term], channel="tenure"),
+        limits.declare({"kind:work": {"concurrency": 5}}),
+        limits.learn(["default"]),
+        limits.adopt("[]", kinds=["work"], queues=[], limit=10),
+        limits.adopt_held(worker),
+        limits.regate(["default"], limit=10),
+        limits.lock(["kind:work"], ["default"]),
+        gated_claim_query(worker, holder, ["kind:work"]),
         Query("queues/notify", {"channel": "tenure", "payloads": '["x"]'}),
     ]
 
