@@ -97,7 +97,6 @@ class Engine:
         self._claims = Beat("claimer", self._claim_turn)
         self.crowd = 1
         """How many workers serve the same, this one included."""
-        self._tell = tell
         self._next_call = 0.0
         self._hungry = False
         self._stopping = False

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from tenure.model.kinds import Registry
 from tenure.model.limits import kind_limit, queue_limit
+from tenure.pacing import jittered
 from tenure.store import limits
 from tenure.store.limits import LIMITS
 from tenure.store.link import Link
@@ -26,7 +27,7 @@ from tenure.worker.cursors import Cursors, Signals
 
 log = logging.getLogger("tenure")
 
-LEARN_EVERY = 30.0
+LEARN_EVERY = 60.0
 """Seconds after which limits are read again, though nothing said that they changed."""
 
 DECLARE_EVERY = 60.0
@@ -84,7 +85,7 @@ class Gates:
         version, declared, holding, standing = (await self._link.fetch(limits.learn(self._queues)))[0]
         if await self._declare(json.loads(declared)):
             version, _, holding, standing = (await self._link.fetch(limits.learn(self._queues)))[0]
-        self._next_learning = time.monotonic() + LEARN_EVERY
+        self._next_learning = time.monotonic() + jittered(LEARN_EVERY)
         changed: bool = version != self.version
         self.version = version
         self._take(set(json.loads(holding)))
