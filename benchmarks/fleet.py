@@ -11,6 +11,7 @@ import asyncio
 import json
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -25,6 +26,7 @@ import psycopg
 from benchmarks import processes
 from tenure import Tenure
 from tenure.chaos.pooler import PGBOUNCER, Pooler
+from tenure.chaos.summary import publish, table
 from tenure.embedded import EmbeddedServer
 from tenure.store.link import Link
 from tenure.store.migrator import migrate
@@ -68,30 +70,41 @@ def main() -> None:
     parser.add_argument("--workers", default=",".join(map(str, SIZES)), help="sizes of the fleet")
     parser.add_argument("--seconds", type=float, default=20.0, help="for which each is watched")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--publish", type=Path, metavar="PAGE", help="write the table into this page")
     options = parser.parse_args()
     _count_statements()
-    rows = []
+    rows: list[Measured] = []
     for size in map(int, options.workers.split(",")):
         for pooled in (False, True):
             if (size <= DIRECT or pooled) and (PGBOUNCER or not pooled):
                 rows.append(asyncio.run(_measure(size, options.seconds, pooled=pooled)))
-                if not options.json:
-                    _show(rows[-1], head=len(rows) == 1)
+                print("\n".join(_table(rows)), file=sys.stderr, flush=True)
+    if options.publish:
+        publish(options.publish, "fleet", "\n".join(_table(rows)))
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
 
 
-def _show(row: Measured, *, head: bool) -> None:
-    if head:
-        print(
-            "| workers | PgBouncer | connections | renewals/s | polls/s | other/s | p50 ms | p99 ms | claims a job | idle cores |"
-        )
-        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    print(
-        f"| {row.workers} | {'yes' if row.pooled else 'no'} | {row.connections} | {row.renewals:.1f} | {row.polls:.1f} "
-        f"| {row.background:.1f} | {row.wait_p50:.1f} | {row.wait_p99:.1f} | {row.claims_per_job:.1f} | {row.server_cpu:.2f} |",
-        flush=True,
+def _table(rows: list[Measured]) -> list[str]:
+    head = (
+        "workers",
+        "PgBouncer",
+        "connections",
+        "renewals/s",
+        "polls/s",
+        "other/s",
+        "p50 ms",
+        "p99 ms",
+        "claims a job",
+        "idle cores",
     )
+    return table(head, [_cells(row) for row in rows])
+
+
+def _cells(row: Measured) -> tuple[str, ...]:
+    rates = (row.renewals, row.polls, row.background, row.wait_p50, row.wait_p99, row.claims_per_job)
+    kept = ("yes" if row.pooled else "no", str(row.connections))
+    return str(row.workers), *kept, *(f"{rate:.1f}" for rate in rates), f"{row.server_cpu:.2f}"
 
 
 def _count_statements() -> None:
