@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
@@ -205,6 +206,26 @@ async def test_a_candidate_that_was_told_when_a_duty_is_free_does_not_ask_before
     candidate.hint(-1.0)
     await until(lambda: candidate.duties_held, is_=["counting"])
     assert lease(desk, "counting")["term"] == term.term + 1
+
+
+async def test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer(leaders, desk, monkeypatch):
+    desk.term("counting", ttl=600.0)
+    asked, heard = asyncio.Event(), asyncio.Event()
+
+    class Slow(Election):
+        async def stand(self, link: Link, duties: Any) -> Any:
+            answer = await super().stand(link, duties)
+            asked.set()
+            await heard.wait()
+            return answer
+
+    monkeypatch.setattr(leading, "Election", Slow)
+    candidate = leaders(duties=[Counting()])
+    await asked.wait()
+    desk.end_term("counting")
+    candidate.hear("free")
+    heard.set()
+    await until(lambda: candidate.duties_held, is_=["counting"], within=5.0)
 
 
 # Stale leaders

@@ -31,7 +31,8 @@ LATE = 10.0
 """Seconds for which an older job may be passed over. In calm it is two; here the machine is busy dying."""
 
 LEFT = "select count(*) from tenure.jobs where state <> 'dead_letter'"
-BEHIND = """select (select count(*) from tenure.schedules where paused_at is null and coalesce(next_at, since) <= to_timestamp(%s))
+BEHIND = """
+    select (select count(*) from tenure.schedules where paused_at is null and coalesce(next_at, since) <= to_timestamp(%s))
     + (select count(*) from tenure.ticks where outcome = 'queued' and planned_at <= to_timestamp(%s))"""
 """Of the times that came before a moment, those that are not recorded yet or stand in line."""
 
