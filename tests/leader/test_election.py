@@ -119,6 +119,17 @@ def test_a_beat_renews_only_terms_that_hold(desk):
     assert desk.sql("select name from tenure.leases where expires_at > now() + interval '30 s'") == [("one",)]
 
 
+def test_a_beat_under_an_older_term_renews_nothing(desk):
+    holder = str(uuid4())
+    old = desk.term("duty", holder)
+    desk.end_term("duty")
+    new = desk.term("duty", holder, ttl=5.0)
+    work = {"name": "duty", "ttl": 60.0, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
+    assert desk.run(leases.beat(holder, [{**work, "term": old.term}])) == []
+    assert desk.sql("select expires_at < now() + interval '30 s' from tenure.leases") == [(True,)]
+    assert desk.run(leases.beat(holder, [{**work, "term": new.term}])) == [("duty",)]
+
+
 # By its own clock
 
 
@@ -133,6 +144,7 @@ async def test_a_holder_that_cannot_renew_stops_acting_before_its_term_ends(lead
     await until(lambda: len(duty.rounds) > 2)
     asleep[0] = 5.0
     await until(lambda: leader.duties_held, is_=[])
+    await until(lambda: not leader._held, within=3.0)  # given up, not only told so: no round will follow
     assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)]
 
 
