@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -22,11 +22,13 @@ from tenure.chaos.load import Task
 from tenure.chaos.nemesis import Nemesis
 from tenure.chaos.order import Order, Outcome, Show, Sight
 from tenure.chaos.plan import draw_plan
+from tenure.model.errors import ScheduleNotFound
 from tenure.store.workers import MAX_CRASHES
 
 LOOK_EVERY = 0.2
 START = 30.0  # seconds for the workers to be there
 STALLED = 60.0  # seconds in which nothing moves, at the end: then it is not waited for any longer
+CATCHING_UP = 300.0  # seconds for schedules, whose jobs may stand behind ten thousand others
 LATE = 10.0
 """Seconds for which an older job may be passed over. In calm it is two; here the machine is busy dying."""
 
@@ -114,21 +116,24 @@ class Campaign:
 
     async def _drain(self, healed: float) -> bool:
         """Schedules catch up and are paused; then all jobs come to an end. False: nothing moves any more."""
-        caught_up = await self._until_none(lambda: self._number(BEHIND, healed, healed))
+        caught_up = await self._until_none(BEHIND, healed, healed, within=CATCHING_UP)
         app = Tenure(self._field.dsn)
         for name in scheduled.app.kinds.schedules:
-            await app.schedules.pause(name, reason="the campaign is over")
+            with suppress(ScheduleNotFound):  # which the checker will tell
+                await app.schedules.pause(name, reason="the campaign is over")
         await app.close()
-        return await self._until_none(lambda: self._number(LEFT)) and caught_up
+        return await self._until_none(LEFT) and caught_up
 
-    async def _until_none(self, count: Callable[[], Awaitable[int]]) -> bool:
-        moved, before = time.monotonic(), -1
-        while time.monotonic() < moved + STALLED:
-            left = await count()
+    async def _until_none(self, statement: str, *values: object, within: float = float("inf")) -> bool:
+        """Neither what is asked for nor the number of live jobs may stand still for long."""
+        moved = began = time.monotonic()
+        before: tuple[int, int] | None = None
+        while time.monotonic() < min(moved + STALLED, began + within):
+            left = await self._number(statement, *values)
             if left == 0:
                 return True
-            if left not in (before, -1):
-                moved, before = time.monotonic(), left
+            if (left, self._live) != before and left > 0:
+                moved, before = time.monotonic(), (left, self._live)
             await asyncio.sleep(LOOK_EVERY)
         return False
 
