@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tenure.chaos.checker import check
-from tenure.chaos.ledger import Call, Course, Effect, Fault, Final, Ledger, Move, Offer, Run, Term, as_line
+from tenure.chaos.ledger import Call, Course, Effect, Fault, Final, Ledger, Move, Offer, Plan, Run, Term, Tick, as_line
 from tenure.chaos.verdict import Verdict
 
 BEGAN = 1_000_000.0
@@ -21,7 +21,7 @@ class Row:
     """A job as it stands."""
 
     id: str
-    n: int
+    n: int | None
     kind: str
     key: str | None
     queue: str
@@ -61,6 +61,8 @@ class Book:
     faults: list[Fault] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
+    ticks: list[Tick] = field(default_factory=list)
     rows: dict[str, Row] = field(default_factory=dict)
     final: dict[str, Final] = field(default_factory=dict)
     """Set by tests that want a job to stand otherwise than it was left."""
@@ -120,7 +122,7 @@ class Book:
 
     # What becomes of a job
 
-    def born(self, job: str, n: int, kind: str = "quick", key: str | None = None, **more: Any) -> Row:
+    def born(self, job: str, n: int | None, kind: str = "quick", key: str | None = None, **more: Any) -> Row:
         queue, priority = more.pop("queue", "default"), more.pop("priority", 50)
         row = Row(job, n, kind, key, queue, priority, **more)
         if row.state == "pending" and not row.position:
@@ -225,6 +227,36 @@ class Book:
     def order(self, n: int, job: str | None = None) -> None:
         self.effects.append(Effect("orders", n, job, None))
 
+    # Schedules
+
+    def plan(self, name: str = "s", since: float = BEGAN, **definition: Any) -> None:
+        """By the minute, unless it is told otherwise."""
+        told = {"kind": "quick", "cron": None, "every": 60.0, "timezone": "UTC", "overlap": "allow", "catch_up": "all"}
+        told |= {"catch_up_limit": 100, "paused": False, "retired": False, "was_since": None, "since": since}
+        self.plans.append(Plan(seq=len(self.plans) + 1, at=self._tick(), name=name, **told | definition))
+
+    def pass_on(self, since: float | None, name: str = "s", **lies: Any) -> None:
+        """All times of the schedule up to then are recorded."""
+        before = next(plan for plan in reversed(self.plans) if plan.name == name)
+        after = before._replace(seq=len(self.plans) + 1, at=self._tick(), was_since=before.since, since=since)
+        self.plans.append(after._replace(**lies))
+
+    def tick(self, planned: float, outcome: str | None = "enqueued", name: str = "s", **lies: Any) -> Tick:
+        """Its job is only named."""
+        number = len(self.ticks) + 1
+        job = lies.pop("job", f"tick-{number}" if outcome == "enqueued" else None)
+        at = self._tick()
+        told = Tick(number, at, at, number, name, planned, None, 1, None, outcome, job, None)
+        self.ticks.append(told._replace(**lies))
+        return self.ticks[-1]
+
+    def hand_in(self, planned: float, name: str = "s", **lies: Any) -> Row:
+        """Recorded, with its job."""
+        tick = self.tick(planned, name=name, **lies)
+        assert tick.job is not None
+        kind = next(plan.kind for plan in self.plans if plan.name == name)
+        return self.born(tick.job, None, kind)
+
     # The end
 
     def stands(self, row: Row, **lies: Any) -> None:
@@ -238,6 +270,8 @@ class Book:
         _write(ledger, "faults.jsonl", self.faults)
         _write(ledger, "moves.jsonl.gz", self.moves)
         _write(ledger, "terms.jsonl", self.terms)
+        _write(ledger, "plans.jsonl", self.plans)
+        _write(ledger, "ticks.jsonl", self.ticks)
         _write(ledger, "final.jsonl.gz", (standing | self.final).values())
         _write(ledger, "effects.jsonl", self.effects)
         for run in self.runs:

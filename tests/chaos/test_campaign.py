@@ -29,6 +29,7 @@ def test_a_campaign_breaks_no_promise(tmp_path):
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     told = json.loads(done.stdout)
     assert told["verdict"]["ok"]
+    assert told["verdict"]["counts"]["ticks"] > 60
     assert told["accepted"] >= JOBS
     assert sum(told["faults"].values()) >= FAULTS
     assert len(told["faults"]) >= KINDS

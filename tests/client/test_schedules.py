@@ -171,6 +171,7 @@ async def test_a_run_whose_answer_was_lost_is_not_handed_in_twice(schedules, rep
     handle = await schedules.run_now("s")
     assert calls.count("schedules/run_schedule") == 2
     assert desk.sql("select id from tenure.jobs") == [(handle.id,)]
+    assert desk.sql("select job_id from tenure.ticks") == [(handle.id,)]
 
 
 async def test_what_code_declares_is_changed_and_deleted_there(schedules, desk):

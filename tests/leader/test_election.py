@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
@@ -118,6 +119,17 @@ def test_a_beat_renews_only_terms_that_hold(desk):
     assert desk.sql("select name from tenure.leases where expires_at > now() + interval '30 s'") == [("one",)]
 
 
+def test_a_beat_under_an_older_term_renews_nothing(desk):
+    holder = str(uuid4())
+    old = desk.term("duty", holder)
+    desk.end_term("duty")
+    new = desk.term("duty", holder, ttl=5.0)
+    work = {"name": "duty", "ttl": 60.0, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
+    assert desk.run(leases.beat(holder, [{**work, "term": old.term}])) == []
+    assert desk.sql("select expires_at < now() + interval '30 s' from tenure.leases") == [(True,)]
+    assert desk.run(leases.beat(holder, [{**work, "term": new.term}])) == [("duty",)]
+
+
 # By its own clock
 
 
@@ -132,6 +144,7 @@ async def test_a_holder_that_cannot_renew_stops_acting_before_its_term_ends(lead
     await until(lambda: len(duty.rounds) > 2)
     asleep[0] = 5.0
     await until(lambda: leader.duties_held, is_=[])
+    await until(lambda: not leader._held, within=3.0)  # given up, not only told so: no round will follow
     assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)]
 
 
@@ -205,6 +218,26 @@ async def test_a_candidate_that_was_told_when_a_duty_is_free_does_not_ask_before
     candidate.hint(-1.0)
     await until(lambda: candidate.duties_held, is_=["counting"])
     assert lease(desk, "counting")["term"] == term.term + 1
+
+
+async def test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer(leaders, desk, monkeypatch):
+    desk.term("counting", ttl=600.0)
+    asked, heard = asyncio.Event(), asyncio.Event()
+
+    class Slow(Election):
+        async def stand(self, link: Link, duties: Any) -> Any:
+            answer = await super().stand(link, duties)
+            asked.set()
+            await heard.wait()
+            return answer
+
+    monkeypatch.setattr(leading, "Election", Slow)
+    candidate = leaders(duties=[Counting()])
+    await asked.wait()
+    desk.end_term("counting")
+    candidate.hear("free")
+    heard.set()
+    await until(lambda: candidate.duties_held, is_=["counting"], within=5.0)
 
 
 # Stale leaders

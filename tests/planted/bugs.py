@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
-from tests.planted import claiming, deciding, entering, leading, limiting, returning, running, settling
+from tests.planted import claiming, deciding, entering, leading, limiting, returning, running, scheduling, settling
 from tests.planted.bug import Bug
 
-BUGS: tuple[Bug, ...] = tuple(
-    chain.from_iterable(room.BUGS for room in (settling, claiming, returning, entering, leading, running, deciding, limiting))
-)
+ROOMS = (settling, claiming, returning, entering, leading, scheduling, running, deciding, limiting)
+BUGS: tuple[Bug, ...] = tuple(chain.from_iterable(room.BUGS for room in ROOMS))

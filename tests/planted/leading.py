@@ -6,7 +6,10 @@ from tests.planted.bug import Bug, Edit, Promise
 
 PROMOTE = "store/sql/jobs/promote_jobs.sql"
 ACQUIRE = "store/sql/leases/acquire_leases.sql"
+BEAT, RELEASE = "store/sql/leases/beat_leases.sql", "store/sql/leases/release_leases.sql"
+LEADER, HELD = "leader/leader.py", "leader/terms.py"
 TERMS, DUTIES = "tests/leader/test_terms.py", "tests/leader/test_duties.py"
+ELECTION = "tests/leader/test_election.py"
 GUARD = "l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()"
 
 BUGS = (
@@ -73,12 +76,71 @@ BUGS = (
         promise=Promise.LEADERS,
         edits=(
             Edit(
-                "store/sql/leases/release_leases.sql",
+                RELEASE,
                 "where l.name = h.name and l.holder = :holder::uuid and l.term = h.term and",
                 "where l.name = h.name and",
             ),
         ),
         caught_by=(f"{TERMS}::test_only_the_holder_of_the_term_can_release_it",),
+    ),
+    Bug(
+        name="heart_beats_for_any_term",
+        breaks="a holder that lost its duty and won it again is told that its old term goes on",
+        promise=Promise.LEADERS,
+        edits=(Edit(BEAT, "l.holder = :holder::uuid and l.term = h.term and", "l.holder = :holder::uuid and"),),
+        caught_by=(f"{ELECTION}::test_a_beat_under_an_older_term_renews_nothing",),
+    ),
+    Bug(
+        name="heart_beats_after_the_end",
+        breaks="a holder that was asleep for longer than its lease takes it up again",
+        promise=Promise.LEADERS,
+        edits=(Edit(BEAT, "l.term = h.term and l.expires_at > clock_timestamp()\n", "l.term = h.term\n"),),
+        caught_by=(f"{ELECTION}::test_a_beat_renews_only_terms_that_hold",),
+    ),
+    Bug(
+        name="leaves_without_a_word",
+        breaks="a duty that was given back stays undone until somebody happens to ask for it",
+        promise=Promise.LEADERS,
+        edits=(Edit(RELEASE, "(select count(pg_notify(:channel, 'free')) from", "(select count(:channel::text) from"),),
+        caught_by=(f"{ELECTION}::test_who_leaves_is_followed_at_once_by_whoever_hears_of_it",),
+    ),
+    Bug(
+        name="word_overlooked_while_asking",
+        breaks="a candidate that hears of a free duty while it asks goes by the older answer",
+        promise=Promise.LEADERS,
+        edits=(Edit(LEADER, "        if self._stand_at == due:\n", "        if due is not None:\n"),),
+        caught_by=(f"{ELECTION}::test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer",),
+    ),
+    Bug(
+        name="handed_over_to_nobody",
+        breaks="a leader that is alone gives its duties up, again and again",
+        promise=Promise.LEADERS,
+        edits=(Edit(RELEASE, "where w.supervisor_id <> :holder::uuid and w.died_at", "where w.died_at"),),
+        caught_by=(f"{ELECTION}::test_who_is_alone_keeps_its_duties",),
+    ),
+    Bug(
+        name="lock_not_looked_at_again",
+        breaks="a leader whose session broke goes on, though another has its lock by now",
+        promise=Promise.LEADERS,
+        edits=(Edit(LEADER, "        if not await self._election.may_lead(self._link):\n", "        if not beating:\n"),),
+        caught_by=(f"{ELECTION}::test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat",),
+    ),
+    Bug(
+        name="own_clock_not_asked",
+        breaks="a holder that could not renew its lease goes on until somebody refuses it",
+        promise=Promise.LEADERS,
+        edits=(
+            Edit(LEADER, "        if held.left <= 0:\n", "        if held.left <= -held.term.ttl:\n"),
+            Edit(HELD, "asyncio.timeout(max(0.0, self.left)) as", "asyncio.timeout(max(self.term.ttl, self.left)) as"),
+        ),
+        caught_by=(f"{ELECTION}::test_a_holder_that_cannot_renew_stops_acting_before_its_term_ends",),
+    ),
+    Bug(
+        name="round_not_cut_off",
+        breaks="a round that hangs goes on after its term is over",
+        promise=Promise.LEADERS,
+        edits=(Edit(HELD, "asyncio.timeout(max(0.0, self.left)) as", "asyncio.timeout(None) as"),),
+        caught_by=(f"{ELECTION}::test_a_round_is_cut_off_when_the_time_is_over",),
     ),
     Bug(
         name="promoted_early",

@@ -13,6 +13,7 @@ from tenure.chaos.invariants import INVARIANTS, RULES
 from tenure.chaos.invariants.asked import Asked
 from tenure.chaos.invariants.case import Case, Rule
 from tenure.chaos.invariants.lives import STEPS, Life
+from tenure.chaos.invariants.planned import Planned
 from tenure.chaos.invariants.story import tell
 from tenure.chaos.invariants.windows import CRASHES, OUTAGES, Windows
 from tenure.chaos.ledger import Ledger
@@ -39,7 +40,12 @@ def _open(ledger: Ledger) -> Case:
     for call in ledger.calls():
         asked.hear(call)
     return Case(
-        course=ledger.course(), faults=faults, crashes=Windows(faults, CRASHES), outages=Windows(faults, OUTAGES), asked=asked
+        course=ledger.course(),
+        faults=faults,
+        crashes=Windows(faults, CRASHES),
+        outages=Windows(faults, OUTAGES),
+        asked=asked,
+        planned=Planned(ledger.plans(), ledger.ticks()),
     )
 
 
@@ -102,6 +108,7 @@ def _conclude(ledger: Ledger, case: Case, moves: int, runs: int) -> Verdict:
             jobs=len(case.lives),
             moves=moves,
             runs=runs,
+            ticks=case.planned.count,
             calls=case.asked.calls,
             faults=dict(Counter(fault.kind for fault in case.faults if fault.done)),
             undone=dict(Counter(fault.kind for fault in case.faults if not fault.done)),
@@ -121,7 +128,7 @@ class _Sizes:
     def of(self, violation: Violation) -> int:
         """0: it is about the whole campaign."""
         if violation.job is None:
-            return int(violation.n is not None or violation.duty is not None)
+            return int(any(of is not None for of in (violation.n, violation.duty, violation.schedule)))
         life = self._case.lives.get(violation.job)
         return 1 + (life.lines if life else 0) + len(self._case.asked.about.get(violation.job, ()))
 

@@ -38,11 +38,12 @@ class Worker:
     folder: Path
     options: list[str]
     environment: dict[str, str] = field(default_factory=dict)
+    app: str = APP
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tenure.cli.attended", str(os.getpid()), "worker", "--app", APP, *self.options]
+        command = [sys.executable, "-m", "tenure.cli.attended", str(os.getpid()), "worker", "--app", self.app, *self.options]
         with (self.folder / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command,

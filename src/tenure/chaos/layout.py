@@ -23,6 +23,7 @@ from tenure.store.place import Place
 
 SERVER = {"max_connections": "400", "max_wal_size": "2GB"}
 WIRED = ("worker-1", "worker-2")
+APP = "tenure.chaos.scheduled:app"
 
 
 @asynccontextmanager
@@ -90,4 +91,4 @@ def _worker(battlefield: Field, order: Order, place: int) -> Worker:
         route, dsn = "PgBouncer", battlefield.pooler.dsn
         environment["TENURE_POOLED"] = "1"
     options = ["--queues", "default,side", "--processes", str(order.processes), "--concurrency", str(order.concurrency)]
-    return Worker(name, route, dsn, battlefield.folder, options, environment)
+    return Worker(name, route, dsn, battlefield.folder, options, environment, APP)

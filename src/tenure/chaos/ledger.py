@@ -6,6 +6,8 @@ runs-*.jsonl    what handlers saw of themselves, a file per process, also of run
 faults.jsonl    what was done to the system, and when
 moves.jsonl.gz  every change of a job's row, written by triggers within the changing transaction
 terms.jsonl     every change of a leader's row, likewise
+plans.jsonl     every change of a schedule's row, likewise
+ticks.jsonl     every change of what is recorded of a planned time, likewise
 final.jsonl.gz  all jobs as they stood at the end
 effects.jsonl   rows that handlers and callers wrote in one transaction with a job
 """
@@ -37,6 +39,8 @@ class Course:
     max_crashes: int
     late: float
     """An older job that anybody could have taken may be passed over for so long."""
+    schedules: tuple[str, ...] = ()
+    """Those that the workers' code declares."""
 
 
 class Offer(NamedTuple):
@@ -75,7 +79,7 @@ class Run(NamedTuple):
     what: str
     at: float
     job: str
-    n: int
+    n: int | None
     fence: int
     attempt: int
     worker: str
@@ -134,6 +138,50 @@ class Term(NamedTuple):
     term: int | None
 
 
+class Plan(NamedTuple):
+    """A schedule's row after a change. `since`: all planned times up to here are recorded; None: the row is gone."""
+
+    seq: int
+    at: float
+    name: str
+    kind: str
+    cron: str | None
+    every: float | None
+    timezone: str
+    overlap: str
+    catch_up: str
+    catch_up_limit: int
+    paused: bool
+    retired: bool
+    was_since: float | None
+    since: float | None
+
+
+class Tick(NamedTuple):
+    """A change of what is recorded of a planned time, or of several in a row that were missed.
+
+    began     when the transaction began that changed it, and at: when it did
+    xact      which transaction that was: what is decided together is written together
+    until     the last of those missed together, and times, how many these are
+    was       the outcome before, None for a new row
+    outcome   enqueued, skipped, queued, missed; None for a row that went
+    by        who asked for a run that was not planned
+    """
+
+    seq: int
+    began: float
+    at: float
+    xact: int
+    schedule: str
+    planned: float
+    until: float | None
+    times: int
+    was: str | None
+    outcome: str | None
+    job: str | None
+    by: str | None
+
+
 class Final(NamedTuple):
     job: str
     state: str
@@ -174,7 +222,8 @@ class Ledger:
 
     def course(self) -> Course:
         kept = json.loads((self.folder / "ledger.json").read_text("utf-8"))
-        return Course(**{field.name: kept[field.name] for field in fields(Course)})
+        known = {field.name: kept[field.name] for field in fields(Course) if field.name in kept}
+        return Course(**known | {"schedules": tuple(kept.get("schedules", ()))})
 
     def keep_course(self, course: Course) -> None:
         (self.folder / "ledger.json").write_text(json.dumps(asdict(course), indent=2) + "\n", "utf-8")
@@ -198,6 +247,12 @@ class Ledger:
 
     def terms(self) -> Iterator[Term]:
         return map(Term._make, self._lines("terms.jsonl"))
+
+    def plans(self) -> Iterator[Plan]:
+        return map(Plan._make, self._lines("plans.jsonl"))
+
+    def ticks(self) -> Iterator[Tick]:
+        return map(Tick._make, self._lines("ticks.jsonl"))
 
     def final(self) -> Iterator[Final]:
         return map(Final._make, self._lines("final.jsonl.gz"))

@@ -18,11 +18,22 @@ MOVES = """select json_build_array(seq, extract(epoch from at), relation, job, w
     attempt, max_attempts, crashes, position, queue, priority, kind, n, key, output) from chaos.moves order by seq"""
 TERMS = """select json_build_array(seq, extract(epoch from at), duty, was_holder, was_term, holder, term)
     from chaos.terms order by seq"""
+PLANS = """select json_build_array(seq, extract(epoch from at), name, kind, cron, every, timezone, overlap, catch_up,
+    catch_up_limit, paused, retired, extract(epoch from was_since), extract(epoch from since)) from chaos.plans order by seq"""
+TICKS = """select json_build_array(seq, extract(epoch from began), extract(epoch from at), xact, schedule,
+    extract(epoch from planned_at), extract(epoch from until), times, was, outcome, job, by) from chaos.ticks order by seq"""
 FINAL = """select json_build_array(id, state, kind, fence, claim_id, worker_id, attempt, max_attempts, crashes,
     (input ->> 'n')::bigint, key, output, extract(epoch from lease_expires_at - clock_timestamp())) from tenure.all_jobs"""
 EFFECTS = "select json_build_array(relation, n, job, fence) from chaos.effects"
 
-EXPORTS = {"moves.jsonl.gz": MOVES, "terms.jsonl": TERMS, "final.jsonl.gz": FINAL, "effects.jsonl": EFFECTS}
+EXPORTS = {
+    "moves.jsonl.gz": MOVES,
+    "terms.jsonl": TERMS,
+    "plans.jsonl": PLANS,
+    "ticks.jsonl": TICKS,
+    "final.jsonl.gz": FINAL,
+    "effects.jsonl": EFFECTS,
+}
 
 
 def install(connection: psycopg.Connection[Any]) -> None:

@@ -1,5 +1,6 @@
--- The record of a campaign: every change of a job's row and of a leader's, noted within the changing transaction, so that
--- what a crash takes back is taken back here as well. Triggers by statement: one insert serves a whole group.
+-- The record of a campaign: every change of the row of a job, a leader, a schedule or a planned time, noted within the changing
+-- transaction, so that what a crash takes back is taken back here as well. For jobs, triggers by statement: one insert serves
+-- a whole group.
 create schema chaos;
 
 create table chaos.moves (
@@ -33,6 +34,38 @@ create table chaos.terms (
     was_term   bigint,
     holder     uuid,
     term       bigint
+);
+
+create table chaos.plans (
+    seq            bigserial        primary key,
+    at             timestamptz      not null default clock_timestamp(),
+    name           text             not null,
+    kind           text             not null,
+    cron           text,
+    every          double precision,
+    timezone       text             not null,
+    overlap        text             not null,
+    catch_up       text             not null,
+    catch_up_limit integer          not null,
+    paused         boolean          not null,
+    retired        boolean          not null,
+    was_since      timestamptz,
+    since          timestamptz
+);
+
+create table chaos.ticks (
+    seq        bigserial   primary key,
+    began      timestamptz not null default now(),
+    at         timestamptz not null default clock_timestamp(),
+    xact       bigint      not null default pg_current_xact_id()::text::bigint,
+    schedule   text        not null,
+    planned_at timestamptz not null,
+    until      timestamptz,
+    times      integer     not null,
+    was        text,
+    outcome    text,
+    job        uuid,
+    by         text
 );
 
 create table chaos.effects (relation text not null, n bigint not null, job uuid, fence bigint);
@@ -83,6 +116,25 @@ begin
     return null;
 end $$;
 
+create function chaos.note_plan() returns trigger language plpgsql as $$
+declare
+    s tenure.schedules := coalesce(new, old);
+begin
+    insert into chaos.plans (name, kind, cron, every, timezone, overlap, catch_up, catch_up_limit, paused, retired, was_since, since)
+    values (s.name, s.kind, s.cron, s.every, s.timezone, s.overlap, s.catch_up, s.catch_up_limit, s.paused_at is not null,
+            s.retired_at is not null, old.since, new.since);
+    return null;
+end $$;
+
+create function chaos.note_tick() returns trigger language plpgsql as $$
+declare
+    t tenure.ticks := coalesce(new, old);
+begin
+    insert into chaos.ticks (schedule, planned_at, until, times, was, outcome, job, by)
+    values (t.schedule, t.planned_at, t.until, t.times, old.outcome, new.outcome, t.job_id, t."by");
+    return null;
+end $$;
+
 create trigger chaos_born after insert on tenure.jobs referencing new table as born
     for each statement execute function chaos.note_born();
 create trigger chaos_moved after update on tenure.jobs referencing old table as earlier new table as later
@@ -95,3 +147,7 @@ create trigger chaos_forgotten after delete on tenure.history referencing old ta
     for each statement execute function chaos.note_gone('history');
 create trigger chaos_term after insert or update or delete on tenure.leases
     for each row execute function chaos.note_term();
+create trigger chaos_plan after insert or update or delete on tenure.schedules
+    for each row execute function chaos.note_plan();
+create trigger chaos_tick after insert or update or delete on tenure.ticks
+    for each row execute function chaos.note_tick();

@@ -22,7 +22,7 @@ def summary(outcome: Outcome, verdict: Verdict) -> str:
     )
     lines = [
         f"`{command}`, Tenure {__version__}, Python {platform.python_version()}: **{figures}.**",
-        f"{counts.moves:,} changes of rows and {counts.runs:,} lines of handlers were judged.",
+        f"{counts.moves:,} changes of rows, {counts.runs:,} lines of handlers and {counts.ticks:,} ticks were judged.",
         "",
         *table(
             ("Fault", "times", "what it does"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 
@@ -16,21 +17,30 @@ class Invariant(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """One breach. `job`, `n` (an offer) or `duty` says whose; none of them: the whole campaign's."""
+    """One breach. `job`, `n` (an offer), `duty` or `schedule` says whose; none of them: the whole campaign's."""
 
     number: str
     what: str
     job: str | None = None
     n: int | None = None
     duty: str | None = None
+    schedule: str | None = None
+    planned: float | None = None
+    """Of a schedule: about which of its planned times, in seconds since the epoch."""
 
     @property
     def subject(self) -> str:
+        if self.schedule is not None:
+            return f"schedule {self.schedule}" + ("" if self.planned is None else f" at {moment(self.planned)}")
         if self.job is not None:
             return f"job {self.job}"
         if self.n is not None:
             return f"offer {self.n}"
         return "the campaign" if self.duty is None else f"duty {self.duty}"
+
+
+def moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 class Line(NamedTuple):
@@ -50,6 +60,7 @@ class Counts:
     moves: int
     runs: int
     """Lines of handlers: a start and an end are two."""
+    ticks: int
     calls: int
     faults: Mapping[str, int]
     """By kind, those that were done."""
@@ -128,8 +139,8 @@ def _summary(verdict: Verdict) -> str:
 def _sizes(counts: Counts) -> str:
     faults = ", ".join(f"{kind} {number}" for kind, number in sorted(counts.faults.items()))
     return (
-        f"{counts.jobs:,} jobs, {counts.moves:,} moves, {counts.runs:,} lines of runs, {counts.calls:,} calls, "
-        f"{sum(counts.faults.values()):,} faults{f' ({faults})' if faults else ''}"
+        f"{counts.jobs:,} jobs, {counts.moves:,} moves, {counts.runs:,} lines of runs, {counts.ticks:,} ticks, "
+        f"{counts.calls:,} calls, {sum(counts.faults.values()):,} faults{f' ({faults})' if faults else ''}"
     )
 
 

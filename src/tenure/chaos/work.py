@@ -31,13 +31,14 @@ app = Tenure()
 class Made(TypedDict):
     """Who made this result. What is settled must name the run that settled it."""
 
-    n: int
+    n: int | None
+    """None: a schedule's, which nobody offered."""
     fence: int
     worker: str
 
 
 @contextmanager
-def noted(ctx: Context, n: int) -> Iterator[Made]:
+def noted(ctx: Context, n: int | None) -> Iterator[Made]:
     _note("started", ctx, n)
     how = "raised"
     try:
@@ -50,7 +51,7 @@ def noted(ctx: Context, n: int) -> Iterator[Made]:
         _note(how, ctx, n)
 
 
-def _note(what: str, ctx: Context, n: int) -> None:
+def _note(what: str, ctx: Context, n: int | None) -> None:
     run = Run(what, _now(), str(ctx.job_id), n, ctx.fence, ctx.attempt, str(ctx.worker_id), os.getpid())
     os.write(_file(os.getpid()), as_line(run).encode())
 

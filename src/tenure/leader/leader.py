@@ -127,7 +127,7 @@ class Leader:
         wait = self._stand_at - boottime()
         if wait > 0:
             return wait
-        asked_at = boottime()
+        asked_at, due = boottime(), self._stand_at
         try:
             won = await self._election.stand(self._link, wanted)
         except StoreUnavailable:
@@ -138,9 +138,10 @@ class Leader:
             self._take(term, asked_at)
         if not self._held:
             await self._link.close()  # a candidate needs no connection until it asks again
-        rest = min(won.ask_again_in, SHARED_TTL / 4)
-        self._stand_at = boottime() + rest
-        return rest
+        # What was heard while the question was under way is newer than its answer.
+        if self._stand_at == due:
+            self._stand_at = boottime() + min(won.ask_again_in, SHARED_TTL / 4)
+        return max(0.0, self._stand_at - boottime())
 
     def _wanted(self) -> Iterable[Duty]:
         now = boottime()

@@ -133,6 +133,15 @@ class LeaderRules(DeathRules):
         self.run(leases.release(self.holders[holder], [term], channel=CHANNEL))
         self.model.release(self.holders[holder], [term])
 
+    @move(4, pick=PICK, duties=st.lists(DUTY, min_size=1, unique=True), holder=HOLDER)
+    def beat(self, pick: int, duties: list[str], holder: int) -> None:
+        """For several at once, some of which may be over, or another's."""
+        terms = [self.some_term(pick, duty) for duty in duties]
+        done = {"runs": 1, "items": 2, "errors": 0, "seconds": 0.5}
+        held = [{"name": term.duty, "term": term.term, "ttl": term.ttl, **done} for term in terms]
+        rows = self.run(leases.beat(self.holders[holder], held))
+        self.agree(sorted(name for (name,) in rows), self.model.beat(self.holders[holder], terms), "renewed")
+
     @move(3, duty=DUTY, holder=HOLDER)
     def hand_over(self, duty: str, holder: int) -> None:
         term = self.term(duty)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from tenure.chaos.invariants.asked import Asked
 from tenure.chaos.invariants.lives import Life
+from tenure.chaos.invariants.planned import Planned
 from tenure.chaos.invariants.windows import Windows
 from tenure.chaos.ledger import Course, Fault
 from tenure.chaos.verdict import Invariant, Violation
@@ -37,6 +38,7 @@ class Case:
     outages: Windows
     """When the server could not serve as it should."""
     asked: Asked
+    planned: Planned
     lives: dict[str, Life] = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
 
@@ -57,5 +59,14 @@ class Rule:
     def __init__(self, case: Case) -> None:
         self.case = case
 
-    def breach(self, what: str, *, job: str | None = None, n: int | None = None, duty: str | None = None) -> None:
-        self.case.findings.add(Violation(self.invariant.number, what, job, n, duty))
+    def breach(
+        self,
+        what: str,
+        *,
+        job: str | None = None,
+        n: int | None = None,
+        duty: str | None = None,
+        schedule: str | None = None,
+        planned: float | None = None,
+    ) -> None:
+        self.case.findings.add(Violation(self.invariant.number, what, job, n, duty, schedule, planned))

@@ -11,7 +11,7 @@ class Offered(Rule):
     invariant = Invariant(
         "I2",
         "no job out of nothing",
-        "each job was offered or made by a retry; one offer makes one job at most, and so does one key",
+        "each job was offered, planned or made by a retry; one offer makes one job at most, and so does one key",
     )
 
     def __init__(self, case: Case) -> None:
@@ -26,7 +26,8 @@ class Offered(Rule):
     def born(self, life: Life, move: Move) -> None:
         offer = None if move.n is None else self.case.asked.offers.get(move.n)
         if offer is None or move.n is None:
-            self.breach("was never offered", job=move.job)
+            if move.job not in self.case.planned.jobs:
+                self.breach("was neither offered nor planned", job=move.job)
             return
         if move.key is not None:
             self._judge_key(move, (move.kind, move.key))

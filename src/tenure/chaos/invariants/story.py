@@ -1,18 +1,18 @@
-"""All that the ledger has on one job, offer or duty, in the order of time."""
+"""All that the ledger has on one job, offer, duty or planned time, in the order of time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
 from tenure.chaos.invariants import words
-from tenure.chaos.ledger import Call, Course, Fault, Ledger
+from tenure.chaos.ledger import Call, Course, Fault, Ledger, Plan, Tick
 from tenure.chaos.verdict import History, Line, Violation
 
 MOST_FAULTS = 40
 """Shown of one life; a long one meets hundreds."""
 
 MOST_TERMS = 40
-"""Shown of one duty: the last changes."""
+"""Shown of one duty, or of all times of a schedule: the last changes."""
 
 
 class Story:
@@ -21,6 +21,7 @@ class Story:
         self.job = about.job
         self.n = about.n if n is None else n
         self.duty = about.duty
+        self.schedule, self.planned = about.schedule, about.planned
         self._told: list[tuple[float, str]] = []
         self._at_the_end: list[str] = []
 
@@ -31,10 +32,18 @@ class Story:
         self._at_the_end.append(self._whose(job) + what)
 
     def history(self, course: Course, faults: Iterable[Fault]) -> History:
-        told = self._told if self.duty is None else self._told[-MOST_TERMS:]
+        many = self.duty is not None or (self.schedule is not None and self.planned is None)
+        told = self._told[-MOST_TERMS:] if many else self._told
         told = sorted([*told, *self._faults(told, faults)], key=lambda line: line[0])
         lines = [Line(at - course.began, what) for at, what in told]
         return History(self.subject, (*lines, *(Line(None, what) for what in self._at_the_end)))
+
+    def is_about(self, line: Plan | Tick) -> bool:
+        if self.planned is None:
+            return True
+        if isinstance(line, Tick):
+            return line.planned <= self.planned <= (line.until or line.planned) or (self.job is not None and line.job == self.job)
+        return line.was_since is None or line.since is None or line.was_since < self.planned <= line.since
 
     def _whose(self, job: str | None) -> str:
         """Other jobs of the same offer belong to the story as well."""
@@ -58,6 +67,7 @@ class Readers:
         self._by_job: dict[str, Story] = {}
         self._by_n: dict[int, list[Story]] = {}
         self._by_duty: dict[str, Story] = {}
+        self._by_schedule: dict[str, list[Story]] = {}
         for story in stories:
             if story.job is not None:
                 self._by_job[story.job] = story
@@ -65,6 +75,8 @@ class Readers:
                 self._by_n.setdefault(story.n, []).append(story)
             if story.duty is not None:
                 self._by_duty[story.duty] = story
+            if story.schedule is not None:
+                self._by_schedule.setdefault(story.schedule, []).append(story)
 
     def of(self, job: str | None, n: int | None = None) -> Iterator[Story]:
         story = None if job is None else self._by_job.get(job)
@@ -79,6 +91,9 @@ class Readers:
             found.update(self.of(job))
         return found
 
+    def of_schedule(self, name: str, line: Plan | Tick) -> Iterator[Story]:
+        yield from (story for story in self._by_schedule.get(name, ()) if story.is_about(line))
+
     def of_duty(self, duty: str) -> Story | None:
         return self._by_duty.get(duty)
 
@@ -90,6 +105,7 @@ def tell(ledger: Ledger, violations: Iterable[Violation], offer_of: Callable[[st
         return {}
     readers = Readers(stories.values())
     _read_moments(ledger, readers)
+    _read_schedules(ledger, readers)
     _read_end(ledger, readers)
     course, faults = ledger.course(), list(ledger.faults())
     return {subject: story.history(course, faults) for subject, story in stories.items()}
@@ -109,6 +125,15 @@ def _read_moments(ledger: Ledger, readers: Readers) -> None:
         duty = readers.of_duty(term.duty)
         if duty is not None:
             duty.tell(term.at, words.of_term(term))
+
+
+def _read_schedules(ledger: Ledger, readers: Readers) -> None:
+    for plan in ledger.plans():
+        for story in readers.of_schedule(plan.name, plan):
+            story.tell(plan.at, words.of_plan(plan))
+    for tick in ledger.ticks():
+        for story in readers.of_schedule(tick.schedule, tick):
+            story.tell(tick.at, words.of_tick(tick))
 
 
 def _read_end(ledger: Ledger, readers: Readers) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tenure.chaos.ledger import Call, Effect, Fault, Final, Move, Run, Term
+from tenure.chaos.ledger import Call, Effect, Fault, Final, Move, Plan, Run, Term, Tick
+from tenure.chaos.verdict import moment
 
 LONGEST = 120  # characters of an output
 
@@ -47,6 +48,28 @@ def of_fault(fault: Fault) -> str:
 
 def of_term(term: Term) -> str:
     return f"leader    {term.was_holder}, term {term.was_term} -> {term.holder}, term {term.term} (change {term.seq})"
+
+
+def of_plan(plan: Plan) -> str:
+    if plan.since is None:
+        return f"schedule  deleted (change {plan.seq})"
+    facts = _facts(
+        kind=plan.kind,
+        cron=plan.cron,
+        every=plan.every,
+        overlap=plan.overlap,
+        catch_up=plan.catch_up,
+        paused=plan.paused or None,
+        retired=plan.retired or None,
+    )
+    since = "new" if plan.was_since is None else moment(plan.was_since)
+    return f"schedule  recorded up to: {since} -> {moment(plan.since)} (change {plan.seq}; {facts})"
+
+
+def of_tick(tick: Tick) -> str:
+    span = moment(tick.planned) + (f" to {moment(tick.until)}, {tick.times} times" if tick.until is not None else "")
+    facts = _facts(change=tick.seq, transaction=tick.xact, job=tick.job, by=tick.by)
+    return f"tick      {span}: {tick.was or 'new'} -> {tick.outcome or 'gone'} ({facts})"
 
 
 def of_final(final: Final) -> str:

@@ -1,0 +1,348 @@
+"""I10: each tick once. And I2 for jobs that nobody offered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.chaos.histories import BEGAN, Book
+
+FIRST = BEGAN + 20  # of the minutes after the begin, which is no whole one
+HEALED = FIRST + 200
+
+
+def minute(number: int) -> float:
+    return FIRST + 60.0 * number
+
+
+def planned(**definition: Any) -> Book:
+    """Four times come before all is healed: the minutes 0 to 3."""
+    book = Book()
+    book.done()
+    book.set(healed=HEALED, schedules=("s",))
+    book.plan(**definition)
+    return book
+
+
+def go_on(book: Book, number: int) -> None:
+    book.now = max(book.now, minute(number))
+
+
+def record(book: Book, *numbers: int) -> None:
+    """Each in its time, and done at once."""
+    for number in numbers:
+        go_on(book, number)
+        book.finish(book.hand_in(minute(number)))
+        book.pass_on(minute(number))
+
+
+def told(book: Book, folder: Any) -> list[str]:
+    return [violation.what for violation in book.judge(folder).violations if violation.number == "I10"]
+
+
+# Sound
+
+
+def straight(book: Book) -> None:
+    record(book, 0, 1, 2, 3, 4)
+
+
+def caught_up(book: Book) -> None:
+    go_on(book, 3)
+    rows = [book.hand_in(minute(number), xact=7) for number in range(4)]
+    book.pass_on(minute(3))
+    for row in rows:
+        book.finish(row)
+
+
+def paused_when_all_is_healed(book: Book) -> None:
+    record(book, 0, 1, 2, 3)
+    book.now = HEALED + 1
+    book.pass_on(minute(3), paused=True)
+
+
+def asked_for_by_somebody(book: Book) -> None:
+    record(book, 0, 1, 2, 3)
+    book.finish(book.hand_in(book.now, by="ann"))
+
+
+@pytest.mark.parametrize("live", [straight, caught_up, paused_when_all_is_healed, asked_for_by_somebody])
+def test_times_that_are_recorded_once(live: Callable[[Book], None], tmp_path):
+    book = planned()
+    live(book)
+    verdict = book.judge(tmp_path)
+    assert verdict.ok, verdict.as_text()
+    assert verdict.counts.ticks >= 4
+
+
+def test_times_that_the_limit_leaves_out(tmp_path):
+    book = planned(catch_up_limit=2)
+    go_on(book, 3)
+    book.tick(minute(0), "missed", until=minute(1), times=2, xact=7)
+    for number in (2, 3):
+        book.finish(book.hand_in(minute(number), xact=7))
+    book.pass_on(minute(3))
+    assert book.broken(tmp_path) == []
+
+
+@pytest.mark.parametrize(("catch_up", "run"), [("one", True), ("none", False), ("none", True)])
+def test_times_that_the_policy_leaves_out(catch_up, run, tmp_path):
+    book = planned(catch_up=catch_up)
+    book.now = minute(3) + (1 if run else 61)
+    last = 2 if run else 3
+    book.tick(minute(0), "missed", until=minute(last), times=last + 1, xact=7)
+    if run:
+        book.finish(book.hand_in(minute(3), xact=7))
+    book.pass_on(minute(3))
+    assert book.broken(tmp_path) == []
+
+
+def test_times_that_are_skipped_while_a_job_is_live(tmp_path):
+    book = planned(overlap="skip")
+    go_on(book, 0)
+    row = book.hand_in(minute(0))
+    go_on(book, 1)
+    book.tick(minute(1), "skipped")
+    book.finish(row)
+    record(book, 2, 3)
+    assert book.broken(tmp_path) == []
+
+
+def test_a_dead_letter_stands_in_nobodys_way(tmp_path):
+    book = planned(overlap="skip")
+    go_on(book, 0)
+    row = book.hand_in(minute(0))
+    for worker in ("w2", "w3", "w4"):
+        book.claim(row, worker)
+        book.start(row)
+        book.crash(row)
+    record(book, 1, 2, 3)
+    assert book.broken(tmp_path) == []
+
+
+def test_times_that_wait_in_line(tmp_path):
+    book = planned(overlap="queue")
+    go_on(book, 0)
+    row = book.hand_in(minute(0))
+    go_on(book, 2)
+    for number in (1, 2):
+        book.tick(minute(number), "queued", xact=7)
+    for number in (1, 2):
+        book.finish(row)
+        row = book.hand_in(minute(number), was="queued")
+    book.finish(row)
+    record(book, 3)
+    assert book.broken(tmp_path) == []
+
+
+# Broken
+
+
+def test_a_time_without_a_record(tmp_path):
+    book = planned()
+    record(book, 0, 2, 3)
+    assert told(book, tmp_path) == ["has no record of this time"]
+
+
+def test_times_that_nobody_came_to_record(tmp_path):
+    book = planned()
+    record(book, 0, 1)
+    assert told(book, tmp_path) == ["has no record of this time"] * 2
+
+
+def test_a_time_that_is_recorded_twice(tmp_path):
+    """As one of many that were missed, and by itself."""
+    book = planned(catch_up="one")
+    go_on(book, 2)
+    book.tick(minute(0), "missed", until=minute(1), times=2, xact=7)
+    book.finish(book.hand_in(minute(1), xact=7))
+    record(book, 2, 3)
+    assert told(book, tmp_path) == ["recorded this time 2 times"]
+
+
+def test_a_time_that_was_never_planned(tmp_path):
+    book = planned()
+    record(book, 0, 1, 2, 3)
+    book.finish(book.hand_in(minute(1) + 7))
+    assert told(book, tmp_path) == ["has a tick that stands for 1 planned times, but there are 0"]
+
+
+def test_more_missed_times_than_there_were(tmp_path):
+    book = planned(catch_up="one")
+    go_on(book, 3)
+    book.tick(minute(0), "missed", until=minute(2), times=2, xact=7)
+    book.finish(book.hand_in(minute(3), xact=7))
+    book.pass_on(minute(3))
+    assert told(book, tmp_path) == ["has a tick that stands for 2 planned times, but there are 3"]
+
+
+def test_a_time_that_was_missed_without_need(tmp_path):
+    book = planned()
+    record(book, 0, 1)
+    go_on(book, 2)
+    book.tick(minute(2), "missed")
+    record(book, 3)
+    assert told(book, tmp_path) == ["has missed a time that its catch-up (all) does not leave out"]
+
+
+def test_more_caught_up_than_the_policy_says(tmp_path):
+    book = planned(catch_up="one")
+    caught_up(book)
+    assert told(book, tmp_path) == ["caught up 4 times at once, where 1 is the most"]
+
+
+def test_a_tick_without_its_job(tmp_path):
+    book = planned()
+    record(book, 0, 1, 2)
+    go_on(book, 3)
+    book.tick(minute(3))
+    assert told(book, tmp_path) == ["has a tick whose job was never handed in"]
+
+
+def test_a_tick_with_the_job_of_another(tmp_path):
+    book = planned()
+    record(book, 0, 1, 2)
+    book.tick(minute(3), job=book.ticks[0].job)
+    assert told(book, tmp_path) == ["has a tick with the job of another one"]
+
+
+def test_a_tick_with_a_job_of_another_kind(tmp_path):
+    book = planned()
+    record(book, 0, 1, 2)
+    tick = book.tick(minute(3))
+    book.finish(book.born(tick.job or "", None, "brief"))
+    assert told(book, tmp_path) == ["has a tick whose job is brief, not quick"]
+
+
+@pytest.mark.parametrize(("outcome", "job"), [("enqueued", None), ("skipped", "tick-1")])
+def test_an_outcome_that_does_not_fit_its_job(outcome, job, tmp_path):
+    book = planned(overlap="skip")
+    record(book, 0, 1, 2)
+    book.tick(minute(3), outcome, job=job)
+    assert f"has a tick that is {outcome} with job {job}" in told(book, tmp_path)
+
+
+def test_a_job_of_a_schedule_without_a_tick(tmp_path):
+    book = planned()
+    record(book, 0, 1, 2, 3)
+    book.finish(book.born("out of nothing", None))
+    assert book.broken(tmp_path) == ["I2"]
+
+
+def test_a_job_while_an_earlier_one_is_live(tmp_path):
+    book = planned(overlap="skip")
+    go_on(book, 0)
+    early = book.hand_in(minute(0))
+    record(book, 1)
+    book.finish(early)
+    record(book, 2, 3)
+    assert told(book, tmp_path) == ["handed in a job while job tick-1 of it was live"]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "outcome"), [("allow", "skipped"), ("skip", "skipped"), ("queue", "skipped"), ("skip", "queued")]
+)
+def test_a_time_that_is_left_out_without_need(overlap, outcome, tmp_path):
+    book = planned(overlap=overlap)
+    record(book, 0, 1)
+    go_on(book, 2)
+    book.tick(minute(2), outcome)
+    record(book, 3)
+    assert f"has a tick that was {outcome}, but nothing stood in its way" in told(book, tmp_path)
+
+
+def test_a_line_that_is_not_gone_through_in_order(tmp_path):
+    book = planned(overlap="queue")
+    go_on(book, 0)
+    row = book.hand_in(minute(0))
+    for number in (1, 2, 3):
+        go_on(book, number)
+        book.tick(minute(number), "queued")
+    for number in (2, 1, 3):
+        book.finish(row)
+        row = book.hand_in(minute(number), was="queued")
+    book.finish(row)
+    assert told(book, tmp_path) == ["handed in an earlier time after a later one"]
+
+
+def test_a_line_that_is_forgotten(tmp_path):
+    book = planned(overlap="queue")
+    record(book, 0, 1)
+    row = book.hand_in(minute(2))
+    book.tick(minute(3), "queued")
+    book.finish(row)
+    assert told(book, tmp_path) == ["has a tick that still waits in line at the end"]
+
+
+@pytest.mark.parametrize(("was", "outcome"), [("enqueued", "skipped"), ("enqueued", None), ("missed", "enqueued")])
+def test_a_record_that_is_changed_later(was, outcome, tmp_path):
+    book = planned()
+    record(book, 0, 1, 2, 3)
+    book.tick(minute(3), outcome, was=was, job="tick-4" if outcome == "enqueued" else None)
+    assert f"has a tick that went from {was} to {outcome} (change 5)" in told(book, tmp_path)
+
+
+def test_a_change_of_a_record_that_is_missing(tmp_path):
+    book = planned(overlap="queue")
+    record(book, 0, 1, 2, 3)
+    book.hand_in(minute(3), was="queued")
+    assert "has a tick that was enqueued, and went from queued to enqueued" in told(book, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("since", "lies", "what"),
+    [
+        (minute(1), {}, "went back in time (change 6)"),
+        (None, {}, "was deleted (change 6), but nobody asked for that"),
+        (minute(3), {"retired": True}, "was changed, paused or retired (change 6), but nobody asked for that"),
+        (minute(3), {"paused": True}, "was changed, paused or retired (change 6), but nobody asked for that"),
+        (minute(3), {"overlap": "skip"}, "was changed, paused or retired (change 6), but nobody asked for that"),
+        (minute(3), {"was_since": minute(2)}, "has a gap in its record before change 6"),
+    ],
+)
+def test_a_schedule_that_is_changed_by_nobody(since, lies, what, tmp_path):
+    book = planned()
+    record(book, 0, 1, 2, 3)
+    book.pass_on(since, **lies)
+    assert what in told(book, tmp_path)
+
+
+def test_a_schedule_that_nobody_ever_saw(tmp_path):
+    book = planned()
+    record(book, 0, 1, 2, 3)
+    book.set(schedules=("s", "t"))
+    verdict = book.judge(tmp_path)
+    assert [violation.subject for violation in verdict.violations] == ["schedule t"]
+
+
+def test_the_story_of_one_planned_time_is_told_and_no_other(tmp_path):
+    book = planned(overlap="skip")
+    go_on(book, 0)
+    early = book.hand_in(minute(0))
+    go_on(book, 1)
+    book.fault("kill_leader")
+    record(book, 1)
+    book.finish(early)
+    record(book, 2, 3)
+    verdict = book.judge(tmp_path)
+    history = verdict.histories["I10"]
+    assert history.subject == "schedule s at 1970-01-12 13:48:00 UTC"
+    begins = [line.what.split()[0] for line in history.lines]
+    assert begins[:4] == ["schedule", "fault", "tick", "jobs"]
+    assert begins.count("tick") == 1
+    assert [line.what for line in history.lines if line.what.startswith("tick")] == [
+        "tick      1970-01-12 13:48:00 UTC: new -> enqueued (change 2, transaction 2, job tick-2)"
+    ]
+    assert "schedule  recorded up to: 1970-01-12 13:46:40 UTC -> 1970-01-12 13:48:00 UTC" in "\n".join(
+        line.what for line in history.lines
+    )
+
+
+def test_a_time_without_a_record_is_told_by_how_it_was_passed_over(tmp_path):
+    book = planned()
+    record(book, 0, 2, 3)
+    lines = [line.what for line in book.judge(tmp_path).histories["I10"].lines]
+    assert [line.split()[0] for line in lines] == ["schedule", "schedule"]
+    assert "1970-01-12 13:47:00 UTC -> 1970-01-12 13:49:00 UTC" in lines[1]

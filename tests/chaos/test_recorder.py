@@ -1,0 +1,44 @@
+"""What the triggers note of schedules comes out as the checker reads it."""
+
+from __future__ import annotations
+
+import psycopg
+
+from tenure.chaos.ledger import Ledger
+from tenure.chaos.recorder import export, install
+from tenure.leader.duties.cron import Cron
+from tenure.store import schedules
+from tenure.store.link import Link
+from tests.leader.plans import T0, at, plan
+from tests.store.desk import Desk
+
+
+async def test_a_schedule_its_times_and_its_line_are_recorded(dsn, place, tmp_path):
+    link = Link(place, "leader")
+    with psycopg.connect(dsn, autocommit=True) as connection, Desk(dsn) as desk:
+        install(connection)
+        plan(desk, overlap="queue", catch_up="all", catch_up_limit=2)
+        term = desk.term("cron")
+        await Cron(60.0).run_once(link, term, now=at(180))
+        desk.sql("delete from tenure.jobs")
+        desk.run(schedules.release_ticks(term, limit=10, channel="tenure", now=at(181)))
+        desk.run(schedules.clean_ticks(term, limit=10, keep=0.0, now=at(500)))
+        desk.run(schedules.delete("s"))
+        export(connection, Ledger(tmp_path))
+    await link.close()
+    ticks, plans, moves = (list(lines()) for lines in (Ledger(tmp_path).ticks, Ledger(tmp_path).plans, Ledger(tmp_path).moves))
+    told = {(tick.planned - T0.timestamp(), tick.times, tick.was, tick.outcome) for tick in ticks}
+    assert told == {
+        (60.0, 1, None, "missed"),
+        (120.0, 1, None, "enqueued"),
+        (180.0, 1, None, "queued"),
+        (180.0, 1, "queued", "enqueued"),
+        (60.0, 1, "missed", None),
+        (120.0, 1, "enqueued", None),
+    }
+    assert len({tick.xact for tick in ticks}) == 3
+    assert all(tick.began <= tick.at for tick in ticks)
+    born = {move.job for move in moves if move.was is None}
+    assert {tick.job for tick in ticks if tick.outcome == "enqueued"} == born
+    assert (plans[0].was_since, plans[0].every, plans[0].overlap, plans[0].catch_up_limit) == (None, 60.0, "queue", 2)
+    assert [plan.since for plan in plans][-2:] == [at(180).timestamp(), None]

@@ -1,0 +1,120 @@
+"""Every statement that a term guards, with something for it to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from tenure.model.ids import uuid7
+from tenure.store import control, leases, schedules
+from tenure.store.leases import Term
+from tenure.store.query import Query
+from tests.leader.plans import at, plan
+from tests.store.desk import Desk
+
+Ask = Callable[[Desk, Term], Query]
+
+
+def _record(desk: Desk, term: Term) -> Query:
+    [(version,)] = desk.sql("select version::text from tenure.schedules where name = 'due'")
+    tick = {"planned_at": at(60).isoformat(), "times": 1, "missed": False, "job_id": str(uuid7())}
+    move = {"name": "due", "version": version, "since": at(60).isoformat(), "next_at": at(120).isoformat(), "ticks": [tick]}
+    return schedules.record_ticks(term, [move], channel="tenure")
+
+
+WRITES: dict[str, Ask] = {
+    "jobs/promote_jobs": lambda _, term: leases.promote(term, limit=10, channel="tenure"),
+    "workers/condemn_workers": lambda _, term: leases.condemn_expired(term, reap=True),
+    "jobs/expire_jobs": lambda _, term: leases.expire_jobs(term, limit=10, max_crashes=3, channel="tenure"),
+    "history/keep_history": lambda _, term: leases.keep_history(term, days_ahead=9, keep=0.0),
+    "history/clean_history": lambda _, term: leases.clean_history(term, limit=10, keep=60.0),
+    "control/merge_tallies": lambda _, term: control.merge_tallies(term, limit=10),
+    "control/clean_keys": lambda _, term: control.clean_keys(term, limit=10),
+    "control/clean_traces": lambda _, term: control.clean_traces(term, limit=10, keep=60.0),
+    "control/clean_counts": lambda _, term: control.clean_counts(term, limit=10, keep=60.0),
+    "control/clean_dead": lambda _, term: control.clean_dead(term, limit=10, keep=60.0),
+    "schedules/record_ticks": _record,
+    "schedules/release_ticks": lambda _, term: schedules.release_ticks(term, limit=10, channel="tenure"),
+    "schedules/clean_ticks": lambda _, term: schedules.clean_ticks(term, limit=10, keep=60.0),
+}
+"""By the file of the statement."""
+
+LOOKS: dict[str, Ask] = {
+    "leases/check_lease": lambda _, term: leases.check(term),
+    "schedules/find_due": lambda _, term: schedules.find_due(term, limit=10),
+}
+"""They write nothing, but tell what may be acted on."""
+
+
+def lay_out_work(desk: Desk) -> None:
+    """Something to do for every one of them."""
+    _jobs(desk)
+    _counts(desk)
+    _traces(desk)
+    _history(desk)
+    _schedules(desk)
+
+
+def _jobs(desk: Desk) -> None:
+    """One to promote, one of a dead worker with its own lease over, and a dead letter."""
+    desk.enqueue({"delay": 60})
+    desk.sql("update tenure.jobs set run_at = now() - interval '1 minute'")
+    worker = desk.worker(ttl=600)
+    desk.enqueue({})
+    desk.claim(worker, leases={"work": 0})
+    desk.sql("update tenure.workers set expires_at = now() - interval '1 minute'")
+    [dead] = desk.enqueue({})
+    desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() - interval '1 hour' where id = %s", dead)
+
+
+def _counts(desk: Desk) -> None:
+    desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
+    desk.sql(
+        "insert into tenure.counters (hour, queue, kind, what, jobs) values (now() - interval '1 day', 'q', 'k', 'failed', 1)"
+    )
+
+
+def _traces(desk: Desk) -> None:
+    """Of a job that is gone, and its key."""
+    job = str(uuid4())
+    ago = "now() - interval '1 hour'"
+    desk.sql(f"insert into tenure.progress (job_id, fence, percent, began_at) values (%s, 1, 5, {ago})", job)
+    desk.sql(
+        "insert into tenure.keys (kind, key, job_id, scope, expires_at, digest) values ('k', 'over', %s, 'window', now(), '')",
+        job,
+    )
+
+
+def _history(desk: Desk) -> None:
+    desk.sql("insert into tenure.retentions values ('brief', '1 minute')")
+    desk.sql(
+        "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
+        " queue, input)"
+        " values (gen_random_uuid(), 1, now(), now() - interval '1 hour', 1, 1, 50, 0, 'completed', 'brief', 'q', '{}')"
+    )
+
+
+def _schedules(desk: Desk) -> None:
+    """One whose time has come, one with a line that may move on, and a tick that nobody needs any more."""
+    plan(desk, "due")
+    plan(desk, "line", overlap="queue")
+    desk.sql("insert into tenure.ticks (schedule, planned_at, outcome) values ('line', %s, 'queued')", at(60))
+    desk.sql(
+        "insert into tenure.ticks (schedule, planned_at, outcome, recorded_at)"
+        " values ('gone', %s, 'skipped', now() - interval '1 hour')",
+        at(60),
+    )
+
+
+def everything(desk: Desk) -> dict[str, list[Any]]:
+    """All that is kept, and which partitions there are."""
+    tables = [
+        name
+        for (name,) in desk.sql(
+            "select relname from pg_class where relnamespace = 'tenure'::regnamespace and relkind in ('r', 'p')"
+        )
+    ]
+    kept = {table: sorted(desk.sql(f"select t::text from tenure.{table} t")) for table in tables}
+    assert {"jobs", "leases", "ticks", "history"} <= kept.keys()
+    return kept
