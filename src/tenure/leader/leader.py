@@ -134,8 +134,9 @@ class Leader:
             self.contact.broke()
             raise
         self.contact.touch()
-        for term in won.terms:
-            self._take(term, asked_at)
+        new = [term for term in won.terms if self._take(term, asked_at)]
+        if new:
+            log.info("leading %s", ", ".join(f"{term.duty} (term {term.term})" for term in new))
         if not self._held:
             await self._link.close()  # a candidate needs no connection until it asks again
         # What was heard while the question was under way is newer than its answer.
@@ -157,16 +158,17 @@ class Leader:
         ends = [until - boottime() for name, until in self._abstains.items() if name not in self._held]
         return min((left for left in ends if left > 0), default=FOREVER)
 
-    def _take(self, term: Term, asked_at: float) -> None:
+    def _take(self, term: Term, asked_at: float) -> bool:
+        """Whether it is new to us."""
         held = self._held.get(term.duty)
         if held is not None and held.term == term:
-            return held.renewed(asked_at - term.ttl / 2)  # as it was found it may be half over
+            held.renewed(asked_at - term.ttl / 2)  # as it was found it may be half over
+            return False
         self._held[term.duty] = Held(term, asked_at)
-        log.info("leading %s, term %d", term.duty, term.term)
         self._events.emit(LeaderElected(duty=term.duty, term=term.term))
         self._heart.wake()
         self._beats[term.duty].wake()
-        return None
+        return True
 
     def _lose(self, held: Held, why: str) -> None:
         if self._held.get(held.term.duty) is not held:
@@ -215,7 +217,7 @@ class Leader:
         for name, *_ in await self._link.fetch(query):
             del self._held[name]
             self._abstains[name] = boottime() + ABSTINENCE
-            log.info("handed over %s, term %d", name, old[name].term.term)
+            log.debug("handed over %s, term %d", name, old[name].term.term)
             self._events.emit(LeaderDeposed(duty=name, term=old[name].term.term))
         for held in old.values():
             held.since = boottime()  # nobody else is there: asked again after the next span
