@@ -348,3 +348,15 @@ def test_a_lock_is_refused_behind_a_pooler(dsn):
         Leader(Place.at(dsn, pooled=True), LeaderSettings(strategy="advisory"))
     with pytest.raises(ConfigError, match="lease, shared, advisory"):
         Leader(Place.at(dsn), LeaderSettings(strategy="dice"))  # type: ignore[arg-type]
+
+
+async def test_what_the_renewal_tells_of_a_free_duty_does_not_put_off_a_candidate(leaders, desk):
+    desk.term("counting", ttl=600.0)
+    candidate = leaders(duties=[Counting()])
+    await until(lambda: candidate._stand_at > leading.boottime() + 1)
+    candidate.hear("free")
+    meant = candidate._stand_at
+    candidate.hint(-5.0)
+    assert candidate._stand_at <= meant + 0.001
+    candidate.hint(9.0)
+    assert candidate._stand_at > meant + 5

@@ -91,15 +91,17 @@ class Leader:
 
     def hear(self, word: str) -> None:
         if word in ("", FREE):
-            self._stand_in(random.uniform(0.0, 0.3))  # noqa: S311
+            self._stand_soon()
         for name, duty in self._duties.items():
             if word == "" or word in duty.hears:
                 self._beats[name].wake()
 
     def hint(self, free_in: float | None) -> None:
         """The renewal of our workers told when the first duty may become free: until then we need not ask."""
-        if free_in is not None:
-            self._stand_in(max(0.0, free_in) + random.uniform(0.1, 1.0))  # noqa: S311
+        if free_in is not None and free_in > 0:
+            self._stand_in(free_in + random.uniform(0.1, 1.0))  # noqa: S311
+        elif free_in is not None:
+            self._stand_soon()
 
     async def stop(self) -> None:
         tasks, self._tasks = self._tasks, []
@@ -115,6 +117,11 @@ class Leader:
         await self._link.close()
 
     # Being elected
+
+    def _stand_soon(self) -> None:
+        """Not all candidates in the same moment, and never later than we meant to."""
+        soon = random.uniform(0.0, 0.3)  # noqa: S311
+        self._stand_in(max(0.0, min(soon, self._stand_at - boottime())))
 
     def _stand_in(self, seconds: float) -> None:
         self._stand_at = boottime() + seconds
