@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from benchmarks.jobs import PAYLOAD, workload
 from benchmarks.server import Probe, Server
 from benchmarks.workers import Worker
+from tenure.store.place import Place
 
 SHORTEST, LONGEST = 1.0, 6.0  # seconds of delay
 URGENT = 40  # jobs that are due now, while the others are promoted
-AHEAD = 4.0  # seconds until the flood
+AHEAD = 2.0  # seconds until the flood
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,10 @@ async def _delayed(dsn: str, count: int) -> None:
 async def _flood(dsn: str, probe: Probe, count: int) -> None:
     """All due in the same moment, of low priority; jobs that are due now come in between."""
     work = workload(dsn)
-    due = time.time() + AHEAD
-    await work.app.enqueue_many([work.noop.using(delay=due - time.time(), priority="low").call(**PAYLOAD) for _ in range(count)])
-    await asyncio.sleep(max(0.0, due - time.time()))
+    await work.app.enqueue_many([work.noop.using(delay="1h", priority="low").call(**PAYLOAD) for _ in range(count)])
+    probe.rows("update tenure.jobs set run_at = now() + make_interval(secs => %s)", AHEAD)
+    probe.rows("select pg_notify(%s, 'due')", Place.at(dsn).channel)
+    await asyncio.sleep(AHEAD)
     for _ in range(URGENT):
         await work.stamp.enqueue(sent=time.time_ns())
         await asyncio.sleep(0.05)
