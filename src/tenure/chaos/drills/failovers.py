@@ -37,7 +37,7 @@ async def failovers_killed(tell: Callable[[str], None]) -> Figure:
 async def _failovers(tell: Callable[[str], None], how: signal.Signals, gap: str) -> list[float]:
     gaps: list[float] = []
     async with ground() as laid:
-        fleet = [laid.worker(TENURE_LEADER_ROTATE_SECONDS="0") for _ in range(2)]
+        fleet = [laid.worker("--processes", "1", TENURE_LEADER_ROTATE_SECONDS="0") for _ in range(2)]
         await until(lambda: laid.ready() == len(fleet), within=START)
         for statement in WATCH:
             laid.tell(statement)

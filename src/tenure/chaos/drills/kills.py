@@ -38,7 +38,7 @@ async def killed_processes(tell: Callable[[str], None]) -> Figure:
 
 async def killed_machines(tell: Callable[[str], None]) -> Figure:
     async with ground() as laid:
-        fleet = [laid.worker("--concurrency", str(JOBS)) for _ in range(2)]
+        fleet = [laid.worker("--processes", "1", "--concurrency", str(JOBS)) for _ in range(2)]
         await until(lambda: laid.ready() == 2, within=START)
         waits: list[float] = []
         for kill in range(MACHINES):
