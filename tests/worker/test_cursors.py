@@ -53,8 +53,19 @@ def test_a_lane_read_to_its_end_begins_after_what_was_known_before():
     """Whatever else stands there was not for this worker."""
     cursors = Cursors(["mail"])
     cursors.meet("mail", 50)
-    for position in (40, 60, 80):
-        cursors.learn(cursors.plan(0.0), [], 5, signals(position=position), now=0.0, took=0.0)
+    for second, position in enumerate((40, 60, 80)):
+        cursors.learn(cursors.plan(second), [], 5, signals(position=position), now=second, took=0.0)
+    assert starts(cursors) == {("mail", 50): 61}
+
+
+def test_what_became_known_a_moment_ago_is_not_passed_by_yet():
+    """A transaction that took its position then may be about to commit; while workers are busy, the sweep comes late."""
+    cursors = Cursors(["mail"])
+    cursors.meet("mail", 50)
+    for now, position in ((0.0, 40), (1.0, 60), (1.1, 80), (1.15, 90)):
+        cursors.learn(cursors.plan(now), [], 5, signals(position=position), now=now, took=0.0)
+    assert starts(cursors) == {("mail", 50): 41}
+    cursors.learn(cursors.plan(1.25), [], 5, signals(position=95), now=1.25, took=0.0)
     assert starts(cursors) == {("mail", 50): 61}
 
 

@@ -16,6 +16,7 @@ stand, and claims from there. That is safe because of four rules:
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,10 @@ SWEEP_SHARE = 20
 
 PLAIN_CLAIM = 0.005
 """Seconds that any claim may take; a sweep no longer than that is not worth avoiding."""
+
+RECENT = 0.2
+"""Seconds for which an empty lane is not passed by: most transactions that took a position commit within it, and a job that
+is urgent need not wait for the sweep while workers are busy with others."""
 
 MOST_MARKS = 64
 """How many marks a floor keeps while a long transaction holds it down."""
@@ -101,7 +106,8 @@ class Cursors:
         self._starts: dict[str, dict[int, int]] = {queue: {} for queue in self.queues}
         self._returns: dict[str, int] = {}
         self._floor = Floor()
-        self._seen_position = 0
+        self._seen: deque[tuple[float, int]] = deque()
+        """When which newest position was known; the first one is the newest that is not recent any more."""
         self._next_sweep = 0.0
         self._next_full_sweep = 0.0
         self.returned = False
@@ -147,8 +153,8 @@ class Cursors:
         for queue, priority, position in claimed:
             starts = self._starts[queue]
             starts[priority] = max(starts.get(priority, 0), position + 1)
-        self._pass_exhausted(plan, claimed, limit, signals.paused)
-        self._seen_position = signals.position
+        self._pass_exhausted(plan, claimed, limit, signals.paused, now)
+        self._seen.append((now, signals.position))
         if plan.sweep:
             self._floor.rise(signals)
         self._floor.note(signals)
@@ -177,15 +183,18 @@ class Cursors:
     def rewind(self, queue: str) -> None:
         self._starts[queue] = dict.fromkeys(self._starts[queue], 0)
 
-    def _pass_exhausted(self, plan: Plan, claimed: list[Place], limit: int, paused: list[str]) -> None:
-        """Known lanes that were read to their end begin after the newest position that was known before this claim:
+    def _pass_exhausted(self, plan: Plan, claimed: list[Place], limit: int, paused: list[str], now: float) -> None:
+        """Known lanes that were read to their end begin after the newest position that was known a moment before this claim:
         whatever else stood there was not for us."""
+        while len(self._seen) > 1 and self._seen[1][0] <= now - RECENT:
+            self._seen.popleft()
+        passed = self._seen[0][1] if self._seen and self._seen[0][0] <= now - RECENT else 0
         met = {(queue, priority) for queue, priority, _ in claimed}
         last = len(plan.lanes) if len(claimed) < limit else max(plan.place_of(*lane) for lane in met)
         for lane in plan.lanes[:last]:
             if lane.high == lane.low and lane.high in self._starts[lane.queue] and lane.queue not in paused:
                 starts = self._starts[lane.queue]
-                starts[lane.high] = max(starts[lane.high], self._seen_position + 1)
+                starts[lane.high] = max(starts[lane.high], passed + 1)
 
 
 @dataclass(frozen=True, slots=True)
