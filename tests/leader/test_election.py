@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
@@ -360,3 +361,15 @@ async def test_what_the_renewal_tells_of_a_free_duty_does_not_put_off_a_candidat
     assert candidate._stand_at <= meant + 0.001
     candidate.hint(9.0)
     assert candidate._stand_at > meant + 5
+
+
+async def test_a_heartbeat_that_comes_when_the_round_is_being_cut_off_changes_nothing(desk):
+    held = terms.Held(desk.term("duty", ttl=60.0), terms.boottime())
+    with pytest.raises(TimeoutError):
+        async with held.round():
+            held._limit.reschedule(asyncio.get_running_loop().time() - 1)
+            try:
+                await until(lambda: False, within=20)
+            except asyncio.CancelledError:
+                held.renewed(terms.boottime())  # it is over all the same
+                raise

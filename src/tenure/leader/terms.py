@@ -46,7 +46,7 @@ class Held:
 
     def renewed(self, asked_at: float) -> None:
         self._until = asked_at + self.term.ttl
-        if self._limit is not None:
+        if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time() + self.left)
 
     @asynccontextmanager
