@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import asyncio
 import threading
 from collections.abc import AsyncIterator
 from typing import Any

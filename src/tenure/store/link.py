@@ -118,7 +118,8 @@ async def connect(place: Place, role: str, settings: Mapping[str, str] | None = 
         autocommit=True,
         # Prepared at once: the statements are few and run for as long as the process lives.
         prepare_threshold=None if place.pooled else 0,
-        application_name=f"tenure {role}",
+        # A pooler passes a changed name on with a statement of its own, each time a session goes to another client.
+        application_name="tenure" if place.pooled else f"tenure {role}",
         options=" ".join(options).strip(),
         **KEEPALIVE,
     )
