@@ -16,7 +16,7 @@ from tenure.chaos.field import Field, NotNow
 CROWD = 300
 END = """select count(pg_terminate_backend(pid)) from (
     select pid from pg_stat_activity
-     where application_name like 'tenure %%' and datname = current_database()
+     where application_name like 'tenure%%' and datname = current_database()
      order by md5(pid::text || %s) limit %s) victims"""
 
 
