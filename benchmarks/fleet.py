@@ -1,4 +1,4 @@
-"""`python -m benchmarks.fleet`: from ten workers to a thousand on one PostgreSQL. What they ask of it, and where it bends.
+"""`python -m benchmarks.fleet`: from ten workers to hundreds on one PostgreSQL. What they ask of it, and where it bends.
 
 The workers are real ones, many in a process: each with its own lease, engine, listener and candidacy, at default settings. What a
 fleet on many machines adds is the network; what it takes away is that all share two cores here.
@@ -32,7 +32,7 @@ from tenure.store.link import Link
 from tenure.store.migrator import migrate
 from tenure.store.place import Place
 
-SIZES = (10, 50, 100, 250, 500, 1000)
+SIZES = (10, 50, 100, 250, 500)
 DIRECT = 250
 """More than so many reach PostgreSQL through PgBouncer only."""
 OWN = ("workers/renew_workers", "jobs/claim_jobs")
