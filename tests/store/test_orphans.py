@@ -165,3 +165,20 @@ def test_claims_condemnations_and_returns_at_the_same_time_leave_no_orphan(dsn, 
     while desk.sql("select count(*) from tenure.workers") != [(0,)]:
         desk.return_jobs()
     assert desk.sql("select state, count(*) from tenure.jobs group by state") == [("pending", 60)]
+
+
+def test_a_renewal_tells_when_a_duty_may_be_free_and_forgets_those_that_nobody_wants(desk):
+    worker = desk.worker()
+
+    def told() -> float | None:
+        return desk.run(workers.renew([worker], ["default"], 600.0))[0][2]
+
+    assert told() is None
+    desk.term("stager", ttl=60.0)
+    assert 50 < told() <= 60
+    desk.term("reaper", ttl=10.0)
+    assert 5 < told() <= 10
+    desk.end_term("reaper")
+    assert -5 < told() <= 0
+    desk.sql("update tenure.leases set expires_at = now() - interval '2 minutes' where name = 'reaper'")
+    assert 50 < told() <= 60
