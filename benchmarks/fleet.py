@@ -32,9 +32,9 @@ from tenure.store.link import Link
 from tenure.store.migrator import migrate
 from tenure.store.place import Place
 
-SIZES = (10, 50, 100, 250, 500)
-DIRECT = 250
-"""More than so many reach PostgreSQL through PgBouncer only."""
+SIZES = (10, 50, 250, 500, 1000)
+POOLED = 500
+"""More than so many do not go through PgBouncer: without prepared statements, two cores are too few for that."""
 OWN = ("workers/renew_workers", "jobs/claim_jobs")
 """What each worker does for itself: its renewal and its poll."""
 
@@ -76,7 +76,7 @@ def main() -> None:
     rows: list[Measured] = []
     for size in map(int, options.workers.split(",")):
         for pooled in (False, True):
-            if (size <= DIRECT or pooled) and (PGBOUNCER or not pooled):
+            if not pooled or (size <= POOLED and PGBOUNCER):
                 rows.append(asyncio.run(_measure(size, options.seconds, pooled=pooled)))
                 print("\n".join(_table(rows)), file=sys.stderr, flush=True)
     if options.publish:
