@@ -163,6 +163,7 @@ class InProcessWorker:
             query = workers.renew([engine.worker_id], self._scope.queues, lease, counting=counting)
             [(renewed, _suspects, free_in, alike)] = await self._link.fetch(query)
             engine.crowd = json.loads(alike or "{}").get(engine.worker_id, engine.crowd)
+            self._leader.crowd = engine.crowd
             self._leader.contact.touch()
             self._leader.hint(free_in)
             if engine.worker_id not in renewed:

@@ -37,6 +37,12 @@ HEARTBEAT = 2.0
 ABSTINENCE = 3.0
 """Seconds for which a holder that handed a duty over does not want it back."""
 
+STANDING = 8
+"""Of many candidates, about so many stand when they hear of a free duty; the others when a renewal tells that it still is."""
+
+SPREAD = 0.02
+"""Seconds by which each further candidate spreads the moment at which they stand: each needs a connection for that."""
+
 STALLED = 60.0
 """A round that takes longer costs its holder the duty: a heart that beats while the hands hang is no leader."""
 
@@ -65,6 +71,8 @@ class Leader:
         # Two: a round that takes long must not hold up the heartbeat.
         self._link, self._hands = Link(place, "leader", hot=True), Link(place, "duties", hot=True)
         self.contact = Contact()
+        self.crowd = 1
+        """How many candidates there are, about: workers that serve the same as ours."""
         self._deaf = deaf
         self._duties = {duty.name: duty for duty in duties or self._usual_duties()}
         self._held: dict[str, Held] = {}
@@ -90,7 +98,7 @@ class Leader:
         self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
 
     def hear(self, word: str) -> None:
-        if word in ("", FREE):
+        if word in ("", FREE) and random.random() * self.crowd < STANDING:  # noqa: S311
             self._stand_soon()
         for name, duty in self._duties.items():
             if word == "" or word in duty.hears:
@@ -99,7 +107,7 @@ class Leader:
     def hint(self, free_in: float | None) -> None:
         """The renewal of our workers told when the first duty may become free: until then we need not ask."""
         if free_in is not None and free_in > 0:
-            self._stand_in(free_in + random.uniform(0.1, 1.0))  # noqa: S311
+            self._stand_in(free_in + random.uniform(0.1, 1.0 + self.crowd * SPREAD))  # noqa: S311
         elif free_in is not None:
             self._stand_soon()
 
@@ -120,7 +128,7 @@ class Leader:
 
     def _stand_soon(self) -> None:
         """Not all candidates in the same moment, and never later than we meant to."""
-        soon = random.uniform(0.0, 0.3)  # noqa: S311
+        soon = random.uniform(0.0, 0.3 + self.crowd * SPREAD)  # noqa: S311
         self._stand_in(max(0.0, min(soon, self._stand_at - boottime())))
 
     def _stand_in(self, seconds: float) -> None:

@@ -233,6 +233,7 @@ class Supervisor:
         self._leader.hint(free_in)
         for worker_id, crowd in json.loads(alike or "{}").items():
             serving[worker_id].tell_crowd(crowd)
+            self._leader.crowd = crowd
         self._vitals.renewed(processes=len(serving))
         for worker_id in serving.keys() - set(renewed):
             log.warning("worker %s lost its lease; its runs are aborted", worker_id)
