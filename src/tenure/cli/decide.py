@@ -11,7 +11,7 @@ from tenure.cli import codes, options, output, types
 from tenure.cli.asking import Asker, asks
 from tenure.cli.filters import choose, filters
 from tenure.client.filters import FilterWords
-from tenure.client.replays import KEEP
+from tenure.client.keep import KEEP
 from tenure.model.errors import NotPossible
 from tenure.model.states import LIVE, State
 

@@ -13,12 +13,12 @@ from tenure.client.explain import Explanation, explained
 from tenure.client.facts import Facts
 from tenure.client.filters import Filters, FilterWords, to_id
 from tenure.client.handle import Handle
-from tenure.client.limits import KEPT, Kept, LimitStatus, reset_limit, said_of, set_limit
+from tenure.client.keep import KEEP, Keep
+from tenure.client.limits import LimitStatus, reset_limit, said_of, set_limit
 from tenure.client.overview import FinishedCount, LeaderStatus, QueueStatus, Stats, WorkerStatus
 from tenure.client.pages import LARGEST_PAGE, Page, check_limit, list_page
 from tenure.client.portal import twin
 from tenure.client.rates import Latency, MinuteCount
-from tenure.client.replays import KEEP
 from tenure.client.status import JobStatus
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, JobNotFound
@@ -183,9 +183,9 @@ class Client:
         self,
         name: str,
         *,
-        concurrency: LimitGiven | Kept | None = KEPT,
-        rate: RateGiven | Kept | None = KEPT,
-        fair_by: str | Kept | None = KEPT,
+        concurrency: LimitGiven | Keep | None = KEEP,
+        rate: RateGiven | Keep | None = KEEP,
+        fair_by: str | Keep | None = KEEP,
         by: str | None = None,
     ) -> dict[str, Any]:
         """Changes a limit (`kind:send_email`, `queue:mail`) for the whole fleet, at once, and until it is reset.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from tenure.client.keep import Keep
 from tenure.model.errors import ConfigError
 from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
 from tenure.store import limits
@@ -15,15 +15,6 @@ from tenure.store.limits import LIMITS
 
 if TYPE_CHECKING:
     from tenure.client.session import Session
-
-
-class Kept(Enum):
-    """What is said of a bound that is not to be touched: None takes it away."""
-
-    KEPT = "kept"
-
-
-KEPT: Final = Kept.KEPT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +73,21 @@ async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules |
     return held
 
 
-def said_of(name: str, concurrency: LimitGiven | Kept | None, rate: RateGiven | Kept | None, fair_by: str | Kept | None) -> Rules:
+def said_of(name: str, concurrency: LimitGiven | Keep | None, rate: RateGiven | Keep | None, fair_by: str | Keep | None) -> Rules:
     """The words to write: of each bound that is said anew, all of them, so that nothing is left of the old one."""
     words: Rules = {}
-    if not isinstance(concurrency, Kept):
+    if not isinstance(concurrency, Keep):
         words |= {"concurrency": None, "concurrency_per_key": None}
-    if not isinstance(rate, Kept):
+    if not isinstance(rate, Keep):
         words |= {"rate": None, "rate_per_key": None}
-    if not isinstance(fair_by, Kept):
+    if not isinstance(fair_by, Keep):
         words |= {"fair": None}
     if not words:
         raise ConfigError(f"nothing is said of limit {name!r}: give concurrency=, rate= or fair_by=")
     rules = to_rules(
-        None if isinstance(concurrency, Kept) else concurrency,
-        None if isinstance(rate, Kept) else rate,
-        None if isinstance(fair_by, Kept) else fair_by,
+        None if isinstance(concurrency, Keep) else concurrency,
+        None if isinstance(rate, Keep) else rate,
+        None if isinstance(fair_by, Keep) else fair_by,
         what=f"limit {name!r}",
     )
     return words | rules

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tenure.client.endings import cleaned
 from tenure.client.filters import Filters
+from tenure.client.keep import KEEP
 from tenure.client.pages import live_ids
 from tenure.client.patience import Patience, batches, persist
 from tenure.client.status import JobStatus
@@ -20,9 +21,6 @@ from tenure.store import control, lists
 
 if TYPE_CHECKING:
     from tenure.client.session import Session
-
-KEEP: Final[Any] = type("Keep", (), {"__repr__": lambda _: "KEEP"})()
-"""The job's own input: no value of any input can mean that."""
 
 _WAY_OUT = {
     State.RUNNING: "is running: cancel it first, or wait for its end",

@@ -7,13 +7,14 @@ import builtins
 import time
 from dataclasses import fields
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from tenure.client.door import Door
 from tenure.client.endings import cleaned
 from tenure.client.handle import Handle
 from tenure.client.job import Job
+from tenure.client.keep import KEEP
 from tenure.client.portal import twin
 from tenure.client.schedule_status import ScheduleStatus, Tick
 from tenure.model.declared import checked_input, schedule_of
@@ -26,9 +27,6 @@ from tenure.model.schedules import CatchUp, Overlap, Schedule, schedule
 from tenure.pacing import backoff
 from tenure.store import schedules as store
 from tenure.store.query import Query
-
-KEEP: Final[Any] = type("Keep", (), {"__repr__": lambda _: "KEEP"})()
-"""As it is."""
 
 MOST_TRIES = 10
 PATIENCE = 30.0
