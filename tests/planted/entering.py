@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.planted.bug import Bug, Edit, Promise
 
 DOOR = "store/migrations/0002_pre_handlers.sql"
-GATED_DOOR = "store/migrations/0007_pre_gates.sql"  # where enqueue itself stands
+GATED_DOOR = "store/migrations/0006_pre_gates.sql"  # where enqueue itself stands
 KEYS, RACES = "tests/client/test_keys.py", "tests/client/test_key_races.py"
 DURABILITY = "tests/outages/test_durability.py"
 LOST_ANSWERS = "tests/outages/test_lost_answers.py"

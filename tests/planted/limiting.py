@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.planted.bug import Bug, Edit, Promise
 
 LOCK, CLAIM = "store/sql/limits/lock_limits.sql", "store/sql/limits/claim_gated.sql"
-DOOR = "store/migrations/0007_pre_gates.sql"
+DOOR = "store/migrations/0006_pre_gates.sql"
 CLAIMS, CHANGES, TURNS = (f"tests/limits/test_{name}.py" for name in ("gated_claims", "changes", "turns"))
 RATES, WORKERS, MANY = (f"tests/limits/test_{name}.py" for name in ("rates", "workers", "many_claimers"))
 

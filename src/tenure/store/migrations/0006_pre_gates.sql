@@ -103,7 +103,7 @@ select h.id, h.kind, h.queue, h.state, h.priority, h.capability, h.attempt, h.ma
        h.timeout, h.key, h.parent_id, h.enqueued_by, h.auth, h.meta, null
   from tenure.history h;
 
--- enqueue: as it was, and a job that is limited gets its gate here, whoever hands it in.
+-- enqueue: as it was; what came in is counted, and a job that is limited gets its gate here, whoever hands it in.
 create or replace function tenure.enqueue(jobs text, again boolean default false, borrowed boolean default false)
 returns table (id uuid, existed boolean, differs boolean, asked uuid)
 language plpgsql volatile security definer
@@ -162,13 +162,14 @@ begin
 end
 $$;
 
+-- How much work waits, as one number: for whoever starts and ends machines (KEDA, an autoscaler of your own).
 -- backlog: jobs that want a worker now, at most 10000 of them.
 --   queue    of this queue only; else of all. A paused queue wants nothing.
 --   running  also counts the jobs that are being run, so that machines are not taken away while they work.
 -- Counts what is pending, and what is due and not yet promoted: when there is no worker at all, nobody promotes it. Of jobs under a
 -- limit, no more than may run at a time.
 -- Goes by indexes and looks at no more than 10000 jobs of each sort, so its cost does not grow with the backlog.
-create or replace function tenure.backlog(queue text default null, running boolean default false) returns bigint
+create function tenure.backlog(queue text default null, running boolean default false) returns bigint
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
