@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -25,8 +25,7 @@ async def doctor(ask: Asker) -> None:
 
     Exit code 1 when there is anything to see to.
     """
-    leaders = await ask.client.leaders()
-    found = findings(await ask.client.probe(), leaders, await ask.client.workers())
+    found = findings(await ask.client.probe(), await ask.client.leaders(), await ask.client.workers())
     if ask.as_json:
         output.emit({"healthy": not found, "findings": found})
     elif found:
@@ -39,6 +38,7 @@ async def doctor(ask: Asker) -> None:
 
 
 def findings(probe: Probe, leaders: list[LeaderStatus], workers: list[WorkerStatus]) -> list[Finding]:
+    probe = replace(probe, deaf=_is_deaf(probe, leaders))
     found = [Finding(code, text) for code, text in probe.findings.items()]
     alive = [worker for worker in workers if worker.alive]
     if not alive:
@@ -50,7 +50,6 @@ def findings(probe: Probe, leaders: list[LeaderStatus], workers: list[WorkerStat
         found.append(Finding("lost_workers", told))
     if alive:
         found += [_led(leader) for leader in leaders if leader.stuck or not leader.holds]
-        found += [Finding("findings", text) for leader in leaders if leader.holds for text in _remembered(leader)]
     return found
 
 
@@ -67,6 +66,7 @@ def _led(leader: LeaderStatus) -> Finding:
     return Finding("no_leader", f"nobody does {leader.duty}; {where} had it last. A worker takes it over within seconds")
 
 
-def _remembered(leader: LeaderStatus) -> list[str]:
-    """What only the leader itself can see: that it does not hear what is told by NOTIFY."""
-    return [text for text in leader.metadata.get("findings", ()) if text.startswith("NOTIFY")]
+def _is_deaf(probe: Probe, leaders: list[LeaderStatus]) -> bool:
+    """Only a process that listens can tell that NOTIFY does not arrive: whoever leads the doctor's duty has said so."""
+    words = replace(probe, deaf=True).findings["deaf"]
+    return any(leader.holds and words in leader.metadata.get("findings", ()) for leader in leaders)

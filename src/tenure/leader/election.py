@@ -68,7 +68,8 @@ class Election:
         if together:
             terms += (await self._acquire(link, SHARED, together, SHARED_TTL))[0]
         # A little after the others' leases may have run out, and not all candidates in the same moment.
-        return Won(terms, max(0.0, min(LONGEST_WAIT, LONGEST_WAIT if free_in is None else free_in)) + random.uniform(0.1, 1.0))  # noqa: S311
+        wait = LONGEST_WAIT if free_in is None else max(0.0, min(LONGEST_WAIT, free_in))
+        return Won(terms, wait + random.uniform(0.1, 1.0))  # noqa: S311
 
     async def may_lead(self, link: Link) -> bool:
         """Whether we hold the lock by which it is settled, where there is one. A session that broke has lost it."""

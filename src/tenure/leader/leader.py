@@ -230,10 +230,12 @@ class Leader:
             return
         query = leases.release(self.holder, [held.term for held in old.values()], channel=self._channel, handing_over=True)
         for name, *_ in await self._link.fetch(query):
-            del self._held[name]
             self._abstains[name] = boottime() + ABSTINENCE
-            log.debug("handed over %s, term %d", name, old[name].term.term)
-            self._events.emit(LeaderDeposed(duty=name, term=old[name].term.term))
+            # A round that began meanwhile may have met the end of its term, and said so.
+            if self._held.get(name) is old[name]:
+                del self._held[name]
+                log.debug("handed over %s, term %d", name, old[name].term.term)
+                self._events.emit(LeaderDeposed(duty=name, term=old[name].term.term))
         for held in old.values():
             held.since = boottime()  # nobody else is there: asked again after the next span
         self._stand_in(ABSTINENCE)

@@ -231,9 +231,10 @@ class Supervisor:
         [(renewed, suspects, free_in, alike)] = await self.link.fetch(query)
         self._leader.contact.touch()
         self._leader.hint(free_in)
-        for worker_id, crowd in json.loads(alike or "{}").items():
+        crowds: dict[str, int] = json.loads(alike or "{}")
+        for worker_id, crowd in crowds.items():
             serving[worker_id].tell_crowd(crowd)
-            self._leader.crowd = crowd
+        self._leader.crowd = max(crowds.values(), default=self._leader.crowd)
         self._vitals.renewed(processes=len(serving))
         for worker_id in serving.keys() - set(renewed):
             log.warning("worker %s lost its lease; its runs are aborted", worker_id)

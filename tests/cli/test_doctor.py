@@ -1,0 +1,70 @@
+"""tenure doctor, and tenure stats --last."""
+
+from __future__ import annotations
+
+import json
+
+from tenure.model.health import Probe
+from tenure.store import jobs
+
+
+def codes(line):
+    shown = line("doctor", "--json")
+    told = json.loads(shown.stdout)
+    assert (shown.exit_code == 0) is told["healthy"] is (told["findings"] == [])
+    return [finding["code"] for finding in told["findings"]]
+
+
+def test_a_fleet_that_is_well(line, desk):
+    desk.worker()
+    desk.term("stager")
+    assert codes(line) == []
+    assert line("doctor").stderr.strip() == "nothing to see to"
+
+
+def test_without_workers_nothing_runs(line, desk):
+    desk.term("stager")
+    desk.end_term("stager")
+    assert codes(line) == ["no_workers"]
+    assert line("doctor").exit_code == 1
+
+
+def test_lost_workers_and_duties_that_nobody_does_or_only_seems_to_do(line, desk):
+    desk.worker()
+    desk.condemn(desk.worker())
+    desk.term("reaper")
+    desk.end_term("reaper")
+    desk.term("stager")
+    desk.sql(
+        """update tenure.leases set acquired_at = now() - interval '5 minutes', metadata = '{"host": "box", "pid": 7,
+           "next_run": "2020-01-01T00:00:00Z", "last_error": "RuntimeError: no luck"}' where name = 'stager'"""
+    )
+    assert codes(line) == ["lost_workers", "no_leader", "stuck_leader"]
+    shown = line("doctor").stdout
+    assert "stager is led by box:7, whose heart beats, but its round is overdue (last error: RuntimeError: no luck)" in shown
+    [reaper, stager] = line.json("leaders")["leaders"]
+    assert (reaper["stuck"], reaper["holds"], stager["stuck"], stager["holds"]) == (False, False, True, True)
+    assert "stuck" in line("leaders").stdout
+
+
+def test_what_only_the_leader_hears_is_told(line, desk):
+    """That it hears nothing."""
+    desk.worker()
+    desk.term("doctor")
+    probe = Probe(0.0, None, 0, 0, None, 7, 0, 1, 100, deaf=True)
+    desk.sql("update tenure.leases set metadata = %s::jsonb", json.dumps({"findings": list(probe.findings.values())}))
+    assert codes(line) == ["deaf"]
+
+
+def test_rates_and_latencies_of_the_last_while(line, desk):
+    assert "nothing came in" in line("stats", "--last", "15m").stderr
+    worker = desk.worker()
+    desk.enqueue({}, {}, {"kind": "other"})
+    desk.run(jobs.finish(desk.claim(worker).outcomes()))
+    told = line.json("stats", "--last", "15m")
+    counted = {(count["kind"], count["what"]): count["jobs"] for count in told["minutes"]}
+    assert counted == {("work", "enqueued"): 2, ("other", "enqueued"): 1, ("work", "started"): 2, ("work", "completed"): 2}
+    assert {(latency["measure"], latency["jobs"]) for latency in told["latencies"]} == {("waited", 2), ("ran", 2)}
+    shown = line("stats", "--last", "15m").stdout.splitlines()
+    assert any(row.split() == ["default", "work", "2", "2", "2", "0", "0", "0", "0"] for row in shown)
+    assert line("stats", "--last", "soon").exit_code != 0
