@@ -26,6 +26,7 @@ def _record(desk: Desk, term: Term) -> Query:
 WRITES: dict[str, Ask] = {
     "jobs/promote_jobs": lambda _, term: leases.promote(term, limit=10, channel="tenure"),
     "workers/condemn_workers": lambda _, term: leases.condemn_expired(term, reap=True),
+    "workers/condemn_unknown": lambda _, term: leases.condemn_unknown(term),
     "jobs/expire_jobs": lambda _, term: leases.expire_jobs(term, limit=10, max_crashes=3, channel="tenure"),
     "history/keep_history": lambda _, term: leases.keep_history(term, days_ahead=9, keep=0.0),
     "history/clean_history": lambda _, term: leases.clean_history(term, limit=10, keep=60.0),
@@ -57,13 +58,17 @@ def lay_out_work(desk: Desk) -> None:
 
 
 def _jobs(desk: Desk) -> None:
-    """One to promote, one of a dead worker with its own lease over, and a dead letter."""
+    """One to promote, one of a dead worker with its own lease over, one held by a worker without a row, and a dead letter."""
     desk.enqueue({"delay": 60})
     desk.sql("update tenure.jobs set run_at = now() - interval '1 minute'")
     worker = desk.worker(ttl=600)
     desk.enqueue({})
     desk.claim(worker, leases={"work": 0})
     desk.sql("update tenure.workers set expires_at = now() - interval '1 minute'")
+    lost = desk.worker()
+    desk.enqueue({})
+    desk.claim(lost)
+    desk.sql("delete from tenure.workers where id = %s", lost)
     [dead] = desk.enqueue({})
     desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() - interval '1 hour' where id = %s", dead)
 

@@ -131,6 +131,17 @@ async def test_the_reaper_leaves_living_workers_alone(link, desk):
     assert desk.sql("select state from tenure.jobs") == [("running",)]
 
 
+async def test_the_reaper_requeues_jobs_whose_worker_has_no_row(link, desk):
+    worker = desk.worker(ttl=60)
+    [job_id] = desk.enqueue({})
+    desk.claim(worker)
+    desk.sql("delete from tenure.workers")
+    report = await Reaper(Contact()).run_once(link, desk.term("reaper"))
+    assert report.touched == 1
+    assert desk.job(job_id)["state"] == "pending"
+    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+
+
 def test_contact_is_broken_by_silence_and_by_failure(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(reaper, "boottime", lambda: clock[0])

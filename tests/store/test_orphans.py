@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager
 from threading import Event, Thread
 from uuid import uuid4
 
-from tenure.store import leases, workers
+import pytest
+
+from tenure.store import jobs, leases, limits, workers
 from tests.store.desk import Desk
 from tests.store.locks import meanwhile, waits_for_a_lock
 
@@ -182,3 +186,75 @@ def test_a_renewal_tells_when_a_duty_may_be_free_and_forgets_those_that_nobody_w
     assert -5 < told() <= 0
     desk.sql("update tenure.leases set expires_at = now() - interval '2 minutes' where name = 'reaper'")
     assert 50 < told() <= 60
+
+
+PAUSE = """
+    create role {role};
+    grant usage on schema tenure to {role};
+    grant all on all tables in schema tenure to {role};
+    grant all on all sequences in schema tenure to {role};
+    create function public.pause() returns boolean language plpgsql
+        as 'begin perform pg_advisory_xact_lock_shared(7); return true; end';
+    alter table tenure.workers enable row level security;
+    create policy pause on tenure.workers using (public.pause());"""
+
+
+@contextmanager
+def paused_after_its_snapshot(dsn, desk):
+    """A connection whose statements take their snapshot and then wait, before they read or lock anything of workers."""
+    role = f"paused_{uuid4().hex[:8]}"
+    desk.connection.execute(PAUSE.format(role=role).encode(), prepare=False)
+    try:
+        with Desk(dsn) as paused:
+            paused.sql(f"set role {role}")
+            yield paused
+    finally:
+        desk.connection.execute(f"drop owned by {role}; drop role {role}".encode(), prepare=False)
+
+
+def heartbeat(desk, claim):
+    note = json.dumps([{"id": claim.ids[0], "claim_id": claim.id, "lease": 3600}])
+    assert desk.run(jobs.note(note, 200))
+
+
+def new_limit(desk, claim):
+    desk.run(limits.declare({"kind:work": {"concurrency": 5}}))
+    assert desk.run(limits.adopt_held(claim.worker_id)) == [(1,)]
+
+
+@pytest.mark.parametrize("change", [heartbeat, new_limit])
+async def test_a_job_that_changes_while_it_is_being_returned_keeps_its_worker_until_it_is_returned(fresh_dsn, change):
+    with Desk(fresh_dsn) as desk, Desk(fresh_dsn) as other, paused_after_its_snapshot(fresh_dsn, desk) as paused:
+        worker = desk.worker()
+        desk.enqueue({})
+        claim = desk.claim(worker)
+        desk.condemn(worker)
+        desk.sql("select pg_advisory_lock(7)")
+        returning = meanwhile(paused.return_jobs)
+        await waits_for_a_lock(other)
+        change(other, claim)
+        desk.sql("select pg_advisory_unlock(7)")
+
+        # The row that changed is seen, and not returned: there is more to do, and the worker is still known.
+        assert returning()[:3] == (0, 0, True)
+        assert desk.sql("select id::text from tenure.workers") == [(worker,)]
+        assert desk.return_jobs()[:3] == (1, 0, False)
+        assert desk.sql(ORPHANS) == [(0,)]
+        assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+
+
+def test_jobs_held_by_a_worker_without_a_row_are_requeued(desk):
+    lost, living = desk.worker(), desk.worker()
+    [first, second] = desk.enqueue({}, {})
+    desk.claim(lost, limit=1)
+    desk.claim(living, limit=1)
+    desk.sql("delete from tenure.workers where id = %s", lost)
+    term = desk.term("reaper")
+
+    assert desk.run(leases.condemn_unknown(term)) == [(True, [lost])]
+    assert desk.run(leases.condemn_unknown(term)) == [(True, [])]
+    assert desk.return_jobs()[:2] == (1, 0)
+
+    assert (desk.job(first)["state"], desk.job(first)["crashes"]) == ("pending", 1)
+    assert desk.job(second)["state"] == "running"
+    assert desk.sql("select id::text from tenure.workers") == [(living,)]

@@ -56,6 +56,11 @@ def condemn_expired(term: Term, *, reap: bool, now: datetime | None = None) -> Q
     return Query("workers/condemn_workers", {**guard(term), "reap": reap, "now": now})
 
 
+def condemn_unknown(term: Term) -> Query:
+    """Gives (holds, ids of the workers that had no row and hold jobs)."""
+    return Query("workers/condemn_unknown", guard(term))
+
+
 def expire_jobs(term: Term, *, limit: int, max_crashes: int, channel: str, now: datetime | None = None) -> Query:
     values = {**guard(term), "limit": limit, "max_crashes": max_crashes, "channel": channel, "now": now}
     return Query("jobs/expire_jobs", values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from tenure.leader.duties.duty import Report
 from tenure.leader.terms import boottime
@@ -45,8 +46,12 @@ class Reaper:
     """Seconds of unbroken contact before anyone is condemned. After an outage all leases have run out, and their holders
     are as eager to renew them as we are to look: they come first."""
 
+    unknown_every = 30.0
+    """Seconds between two looks for jobs that are held by a worker without a row."""
+
     def __init__(self, contact: Contact) -> None:
         self._contact = contact
+        self._next_unknown = 0.0
 
     async def run_once(self, link: Link, term: Term) -> Report:
         self._contact.touch()
@@ -54,11 +59,21 @@ class Reaper:
         [(holds, condemned, waiting, next_end, overdue)] = await link.fetch(query)
         if not holds:
             return Report(holds=False)
-        returned = await give_back(link, None) if waiting else 0
+        unknown = await self._condemn_unknown(link, term)
+        returned = await give_back(link, None) if waiting or unknown else 0
         if overdue:
             returned += await self._expire(link, term)
         rest = self.longest_rest if next_end is None else min(self.longest_rest, max(0.2, next_end))
         return Report(holds=True, touched=condemned + returned, rest=rest)
+
+    async def _condemn_unknown(self, link: Link, term: Term) -> list[str]:
+        if time.monotonic() < self._next_unknown:
+            return []
+        [(_holds, unknown)] = await link.fetch(leases.condemn_unknown(term))
+        self._next_unknown = time.monotonic() + self.unknown_every
+        if unknown:
+            log.error("jobs were held by workers that do not exist: %s; they are requeued", ", ".join(unknown))
+        return list(unknown)
 
     async def _expire(self, link: Link, term: Term) -> int:
         query = leases.expire_jobs(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, channel=link.place.channel)

@@ -46,10 +46,11 @@ told as (
 buried as (
     delete from tenure.workers w
      using dead d
-     -- A job locked by someone else may still be ours when that lock goes: then the row is needed once more.
+     -- The row stays while any job may still be held under it: one that another session has locked, and one that was changed
+     -- between this statement's snapshot and its lock. The latter is in `held`, but the update by place did not find it.
      where w.id = d.id
-       and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select h.id from held h) limit 1) is null)
+       and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from returned r) limit 1) is null)
 select (select count(*) filter (where r.state = 'pending') from returned r),
        (select count(*) filter (where r.state = 'dead_letter') from returned r),
-       (select count(*) from held) >= :limit::integer,
+       (select count(*) from held) >= :limit::integer or (select count(*) from held) > (select count(*) from returned),
        (select count(pg_notify(:channel, 'jobs ' || t.name)) from told t)

@@ -1,0 +1,23 @@
+-- condemn_unknown: jobs held by a worker that has no row are given one, already condemned, so that return_jobs requeues them
+-- like those of any dead worker. A duty's write: holder and term are checked by the statement itself.
+-- No statement of ours deletes the row of a worker that still holds a job; this is the net below, for what a person or a
+-- restored dump removed. A claim locks its worker's row, so a held job whose worker is not in the same snapshot is lost.
+-- Returns whether the term holds, and the ids of the workers.
+with recursive leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for share),
+-- From one worker to the next by the index: never over all held jobs.
+holders(id) as (
+    select (select j.worker_id from tenure.jobs j where j.worker_id is not null order by j.worker_id limit 1)
+    union all
+    select (select j.worker_id from tenure.jobs j where j.worker_id > h.id order by j.worker_id limit 1)
+      from holders h where h.id is not null),
+unknown as (
+    insert into tenure.workers (id, supervisor_id, host, pid, queues, kinds, capabilities, concurrency, version, expires_at, died_at, died_how)
+    select h.id, h.id, 'unknown', 0, '[]', '[]', '[]', 0, '', clock_timestamp(), clock_timestamp(), 'expired'
+      from holders h
+     where h.id is not null and exists (select from leader) and not exists (select from tenure.workers w where w.id = h.id)
+    on conflict (id) do nothing
+    returning id)
+select exists (select from leader), coalesce((select array_agg(u.id::text) from unknown u), '{}')
