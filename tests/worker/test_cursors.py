@@ -208,3 +208,18 @@ def test_the_floor_is_never_above_what_was_known_when_the_last_but_one_claim_was
     for count in range(2, 6):
         quiet = [signals(position=10 * n, xmin=100 * n, xid=100 * n) for n in range(1, count + 1)]
         assert floor_after(*quiet) <= 10 * (count - 1) + 1
+
+
+@pytest.mark.parametrize("back", [{"position": 3, "xid": 30}, {"position": 60, "xid": 5}], ids=["position", "transaction"])
+def test_when_positions_or_transactions_go_back_everything_is_looked_at_again(back):
+    """As after a failover to a replica that lagged."""
+    cursors = Cursors(["mail"])
+    for n in range(5):
+        plan = cursors.plan(float(n))
+        cursors.learn(plan, [("mail", 50, 50 + n)], 5, signals(position=50 + n, xmin=20 + n, xid=20 + n), now=float(n), took=0.0)
+    assert starts(cursors)["mail", 50] > 3
+
+    cursors.learn(cursors.plan(6.0), [], 5, signals(xmin=1, **back), now=6.0, took=0.0)
+
+    assert starts(cursors)["mail", 50] <= 1
+    assert cursors._floor.position == 0

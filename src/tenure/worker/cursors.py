@@ -82,15 +82,17 @@ class Floor:
     """
 
     position: int = 0
-    _seen: int = 0
+    seen: int = 0
+    """The newest position that any claim was told, and the number of that claim's transaction. Both only grow on one server."""
+    xid: int = 0
     _marks: list[tuple[int, int]] = field(default_factory=list)
 
     def note(self, signals: Signals) -> None:
         # The position comes from the claim before: it was read before this claim had its number, so its takers are older.
-        if self._seen:
+        if self.seen:
             del self._marks[MOST_MARKS - 1 :]  # the newest mark gives way to a newer one
-            self._marks.append((self._seen, signals.xid))
-        self._seen = signals.position
+            self._marks.append((self.seen, signals.xid))
+        self.seen, self.xid = signals.position, signals.xid
 
     def rise(self, signals: Signals) -> None:
         """After a sweep: up to the newest mark whose transactions this sweep has seen the end of."""
@@ -145,6 +147,8 @@ class Cursors:
         """Takes in what a claim gave, and how long it took."""
         if not signals.holds:
             return  # nothing was looked at
+        if signals.position < self._floor.seen or signals.xid < self._floor.xid:
+            self._forget_positions()
         if plan.full:
             self._next_full_sweep = now + max(FULL_SWEEP_EVERY, FULL_SWEEP_SHARE * took)
         if plan.sweep:
@@ -182,6 +186,13 @@ class Cursors:
 
     def rewind(self, queue: str) -> None:
         self._starts[queue] = dict.fromkeys(self._starts[queue], 0)
+
+    def _forget_positions(self) -> None:
+        """The sequence has gone back, as after a failover to a replica that lagged: what was learnt of positions is wrong."""
+        self._floor = Floor()
+        self._seen.clear()
+        self._next_sweep = 0.0
+        self.rewind_all()
 
     def _pass_exhausted(self, plan: Plan, claimed: list[Place], limit: int, paused: list[str], now: float) -> None:
         """Known lanes that were read to their end begin after the newest position that was known a moment before this claim:
