@@ -85,3 +85,30 @@ def test_a_higher_bound_counts_at_once_and_a_lower_one_as_soon_as_it_can(desk):
     assert len(desk.take(worker).ids) == 2
     desk.run(limits.override("kind:work", {"concurrency": 1}, None))
     assert desk.take(worker).ids == []
+
+
+def learned(desk, *queues):
+    """Whether jobs wait under limits, and whether some wait under none that holds."""
+    return desk.run(limits.learn(queues or ["default"]))[0][3:]
+
+
+def test_jobs_that_wait_under_a_limit_that_is_gone_are_noticed_beside_those_of_others(desk):
+    names = ("a", "a-b", "b")
+    for name in (*names, "a/b"):
+        desk.limit(f"kind:{name}", concurrency_per_key=1, key="tenant_id")
+    desk.limit("queue:default", concurrency=9)
+    assert learned(desk) == (False, False)
+    for name in (*names, "a/b"):
+        desk.of("x", kind=name)
+    assert learned(desk) == (True, False)
+    for name in names:
+        desk.run(limits.reset(f"kind:{name}", declared=True))
+        assert learned(desk) == (True, True)
+        desk.run(limits.regate(["default"], limit=100))
+        assert learned(desk) == (True, False)
+    desk.run(limits.reset("queue:default", declared=True))
+    assert learned(desk) == (True, True)
+    assert learned(desk, "mail") == (False, False)
+    desk.run(limits.regate(["default"], limit=100))
+    assert learned(desk) == (True, False)
+    assert desk.gates() == {None: 3, "kind:a/b/tenant_id=x": 1}

@@ -382,3 +382,23 @@ async def test_limits_that_changed_while_nobody_could_say_so_are_learnt(app, cro
     await app.enqueue_many([work.call(n) for n in range(20)])
     await until(lambda: crowd.came, is_=21)
     assert crowd.most == 1
+
+
+async def test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due(app, desk, monkeypatch):
+    """The worker has another limit, under which nothing waits."""
+    monkeypatch.setattr("tenure.worker.gates.LEARN_EVERY", 0.5)
+
+    @app.job(concurrency=Limit(5))
+    async def one() -> None: ...
+
+    @app.job(concurrency=Limit(5))
+    async def other() -> None: ...
+
+    async with serving(app):
+        await (await one.enqueue()).result("10s")
+        handle = await other.using(delay="1h").enqueue()
+        await app.client().set_limit("kind:other", concurrency=None)
+        await until(lambda: desk.sql("select count(*) from tenure.limit_rules"), is_=[(1,)])
+        desk.sql("update tenure.jobs set run_at = now()")
+        await handle.result("10s")
+    await app.close()

@@ -28,7 +28,8 @@ from tenure.worker.cursors import Cursors, Signals
 log = logging.getLogger("tenure")
 
 LEARN_EVERY = 60.0
-"""Seconds after which limits are read again, though nothing said that they changed."""
+"""Seconds after which limits are read again, though nothing said that they changed. A job whose limit was removed while it was
+scheduled, or before its transaction committed, waits no longer than that."""
 
 DECLARE_EVERY = 60.0
 """Seconds until what the code says is said again, where the table says otherwise. Two versions of the code, while one replaces
@@ -82,9 +83,9 @@ class Gates:
         return changed
 
     async def _learn(self) -> bool:
-        version, declared, holding, standing = (await self._link.fetch(limits.learn(self._queues)))[0]
+        version, declared, holding, standing, unlimited = (await self._link.fetch(limits.learn(self._queues)))[0]
         if await self._declare(json.loads(declared)):
-            version, _, holding, standing = (await self._link.fetch(limits.learn(self._queues)))[0]
+            version, _, holding, standing, unlimited = (await self._link.fetch(limits.learn(self._queues)))[0]
         self._next_learning = time.monotonic() + jittered(LEARN_EVERY)
         changed: bool = version != self.version
         self.version = version
@@ -93,7 +94,7 @@ class Gates:
             self._held_looks = HELD_TWICE
             self._next_adoption = 0.0
             self._strays.rewind_all()
-        self._misgated |= standing and (changed or not self.names)
+        self._misgated |= unlimited or (changed and standing)
         return changed
 
     async def _declare(self, told: dict[str, object]) -> bool:

@@ -1,9 +1,35 @@
--- learn_limits: the version of the limits, the limits as they hold and as the code declares them, and whether jobs stand at gates in
--- these queues. One statement, so that they belong together.
+-- learn_limits: the version of the limits, the limits as they hold and as the code declares them; whether jobs wait under limits in
+-- these queues, and whether some wait under none that holds. One statement, so that they belong together.
+--   The latter were limited when they came in, and were scheduled, or not committed, when their limit went: no claim looks
+--   for them. They are found by looking between the limits that hold, one probe for each gap. The groups of a limit are those
+--   that are its name, or go on from there with a line break or a slash.
+with held as materialized (
+    select r.name collate "C" as name from tenure.limit_rules r),
+served as (
+    select q.name as queue from unnest(:queues::text[]) as q(name)),
+limited(queue, first, beyond) as (
+    select s.queue, h.name || b.first, h.name || b.beyond
+      from served s
+      join held h on starts_with(h.name, 'kind:') or h.name = 'queue:' || s.queue
+     cross join (values ('', chr(1)), (chr(10), chr(11)), ('/', '0')) as b(first, beyond)),
+gaps(queue, first, beyond) as (
+    select l.queue,
+           coalesce(max(l.beyond collate "C") over (
+               partition by l.queue order by l.first collate "C" rows between unbounded preceding and 1 preceding), ''),
+           l.first
+      from limited l
+    union all
+    select s.queue, coalesce((select max(l.beyond collate "C") from limited l where l.queue = s.queue), ''), null from served s)
 select (select c.version from tenure.limit_changes c where c.id),
        (select coalesce(json_object_agg(l.name, l.declared), '{}')::text from tenure.limits l),
-       (select coalesce(json_agg(r.name), '[]')::text from tenure.limit_rules r),
-       exists (select from unnest(:queues::text[]) as q(name)
+       (select coalesce(json_agg(h.name), '[]')::text from held h),
+       exists (select from served s
                 cross join lateral (
                     select 1 from tenure.jobs j
-                     where j.state = 'pending' and j.gate is not null and j.queue = q.name and j.gate > '' limit 1) j)
+                     where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > '' limit 1) j),
+       exists (select from gaps g
+                cross join lateral (
+                    select 1 from tenure.jobs j
+                     where j.state = 'pending' and j.gate is not null and j.queue = g.queue and j.gate > ''
+                       and j.gate >= g.first and (g.beyond is null or j.gate < g.beyond)
+                     limit 1) j)
