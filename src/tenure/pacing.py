@@ -38,20 +38,26 @@ class Beat:
     """Calls `turn` for ever. A turn answers after how many seconds it wants the next one; `wake()` makes it sooner.
 
     A turn that fails is reported and repeated: an outage of PostgreSQL once, anything else each time with its traceback.
-    Only cancellation ends a beat.
+    Cancellation ends a beat at once, `end()` after the turn that is under way.
     """
 
     def __init__(self, name: str, turn: Callable[[], Awaitable[float]]) -> None:
         self.name = name
         self._turn = turn
         self._woken = asyncio.Event()
+        self._ending = asyncio.Event()
         self._failures = 0
 
     def wake(self) -> None:
         self._woken.set()
 
+    def end(self) -> None:
+        """The turn under way is the last one. Nothing is interrupted, so no statement is left without its answer."""
+        self._ending.set()
+        self.wake()
+
     async def run(self) -> None:
-        while True:
+        while not self._ending.is_set():
             self._woken.clear()
             rest = await self._once()
             if rest > 0:
@@ -80,9 +86,7 @@ class Beat:
 
     async def _sleep(self, seconds: float) -> None:
         # While failing, a wake-up must not turn the back-off into a hot loop.
-        if self._failures:
-            await asyncio.sleep(seconds)
-            return
+        sooner = self._ending if self._failures else self._woken
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._woken.wait()
+                await sooner.wait()

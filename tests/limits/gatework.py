@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from tenure.store import limits
+from tenure.store.jobs import HeldJob
 from tenure.store.query import Query, array_literal
 from tests.store.desk import COLUMNS, Desk
 
@@ -54,6 +55,10 @@ class Taken:
     @property
     def tenants(self) -> list[str]:
         return [json.loads(job["input"]).get("tenant_id") for job in self.jobs]
+
+    @property
+    def held(self) -> list[HeldJob]:
+        return [HeldJob(job_id, self.claim_id) for job_id in self.ids]
 
     def outcomes(self, *ids: str, **more: Any) -> str:
         return json.dumps([{"id": job_id, "claim_id": self.claim_id, **more} for job_id in ids or self.ids])

@@ -97,7 +97,7 @@ def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(desk, end):
             desk.condemn(worker)
             desk.run(workers.return_jobs(worker, channel="tenure"))
         case "disowned":
-            desk.run(jobs.disown(worker, [taken.claim_id], ["default"]))
+            desk.run(jobs.disown(worker, taken.held, ["default"]))
     assert desk.take(next_worker).ids == [first if end in ("returned", "disowned") else second]
     assert desk.take(next_worker).ids == []
 

@@ -63,7 +63,7 @@ def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, desk):
                     mine.run(workers.return_jobs(worker, channel="tenure"))
                     worker = mine.worker()
                 elif fate < 0.2:
-                    mine.run(jobs.disown(worker, [taken.claim_id], ["default"]))
+                    mine.run(jobs.disown(worker, taken.held, ["default"]))
                 elif fate < 0.4:
                     mine.run(jobs.move(taken.outcomes(state="pending", refund=1)))
                 else:

@@ -79,7 +79,7 @@ def test_a_start_counts_even_if_its_job_comes_to_nothing(desk, worker):
     desk.limit("kind:work", rate=[1, 60])
     desk.many(3)
     taken = desk.take(worker, now=at(0))
-    desk.run(jobs.disown(worker, [taken.claim_id], ["default"]))
+    desk.run(jobs.disown(worker, taken.held, ["default"]))
     assert desk.take(worker, now=at(59)).ids == []
 
 

@@ -97,7 +97,7 @@ BUGS = (
         edits=(
             Edit(
                 "store/sql/jobs/disown_jobs.sql",
-                "where j.worker_id = :worker_id::uuid and j.claim_id = any (:claim_ids::uuid[])",
+                "where j.id = o.id and j.claim_id = o.claim_id and j.worker_id = :worker_id::uuid",
                 "where j.worker_id = :worker_id::uuid",
             ),
         ),

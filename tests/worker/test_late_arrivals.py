@@ -15,7 +15,7 @@ from tenure import Tenure
 from tenure.store.link import Link
 from tenure.store.statements import statement
 from tenure.worker import cursors as rules
-from tenure.worker.claimer import Amends, Claimer, Scope
+from tenure.worker.claimer import Claimer, ClaimsUnderWay, Scope
 from tenure.worker.gates import Gates
 from tests.store.desk import Desk, claim_query
 from tests.store.doorstep import doorstep
@@ -33,7 +33,7 @@ async def claimer(app: Tenure, place, desk: Desk) -> AsyncIterator[Claimer]:
     link = Link(place, "claim", hot=True, durable=False)
     worker = desk.worker()
     gates = Gates(link, app.kinds, ["default"], worker, lambda _: None)
-    yield Claimer(link, app.kinds, Scope(queues=["default"]), worker, gates=gates, amends=Amends())
+    yield Claimer(link, app.kinds, Scope(queues=["default"]), worker, gates=gates, under_way=ClaimsUnderWay(lambda: None))
     await link.close()
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import datetime
+from typing import NamedTuple
 
 from tenure.store.query import Query, array_literal
+
+
+class HeldJob(NamedTuple):
+    """A job under a certain claim."""
+
+    job_id: str
+    claim_id: str
 
 
 def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query:
@@ -41,9 +50,13 @@ def claim(
     return Query("jobs/claim_jobs", values)
 
 
-def disown(worker_id: str, claim_ids: Iterable[str], queues: Iterable[str]) -> Query:
-    values = {"worker_id": worker_id, "claim_ids": array_literal(list(claim_ids)), "queues": array_literal(list(queues))}
-    return Query("jobs/disown_jobs", values)
+def list_held(worker_id: str) -> Query:
+    return Query("jobs/list_held_jobs", {"worker_id": worker_id})
+
+
+def disown(worker_id: str, runs: Iterable[HeldJob], queues: Iterable[str]) -> Query:
+    held = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
+    return Query("jobs/disown_jobs", {"worker_id": worker_id, "runs": held, "queues": array_literal(list(queues))})
 
 
 def finish(outcomes: str, *, now: datetime | None = None) -> Query:

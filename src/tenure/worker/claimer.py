@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import uuid4
 
-from tenure.model.errors import StoreUnavailable
 from tenure.model.kinds import Registry
 from tenure.pacing import jittered
 from tenure.store import jobs
 from tenure.store.link import Link
-from tenure.store.query import array_literal
-from tenure.worker.cursors import Cursors, Signals
+from tenure.store.query import Query, array_literal
+from tenure.worker.cursors import Cursors, Plan, Signals
 from tenure.worker.gates import Gates
 from tenure.worker.runs import Run
 
@@ -44,28 +44,29 @@ class WorkerCondemned(Exception):  # noqa: N818
     """The worker's lease ran out or was taken away: nothing may be claimed under this id any more."""
 
 
-class Amends:
-    """Claims whose answer was lost with the connection. They may have been committed, or be committed yet: then their jobs
-    are held by us and known to nobody. And while the old connection dies, other workers step over the rows it has locked.
-    So for a while we give back what such claims took, and have everybody look again below their cursors."""
+class ClaimsUnderWay:
+    """Claims that were sent and whose jobs are not in their slots yet."""
 
-    after = (0.0, 2.0, 10.0, 60.0)
+    def __init__(self, unanswered: Callable[[], None]) -> None:
+        """`unanswered()` is called when a claim ends without an answer: it may have been committed, or be committed yet."""
+        self._unanswered = unanswered
+        self.ids: set[str] = set()
 
-    def __init__(self) -> None:
-        self.owed: set[str] = set()
-        self._times: list[float] = []
+    @contextmanager
+    def begin(self) -> Iterator[str]:
+        """Gives the id of a new claim."""
+        claim_id = str(uuid4())
+        self.ids.add(claim_id)
+        try:
+            yield claim_id
+        except BaseException:
+            self.ids.discard(claim_id)
+            self._unanswered()
+            raise
 
-    def owe(self, claim_id: str) -> None:
-        self.owed.add(claim_id)
-        self._times = [time.monotonic() + seconds for seconds in self.after]
-
-    def due(self) -> bool:
-        return bool(self._times) and time.monotonic() >= self._times[0]
-
-    def made(self) -> None:
-        self._times.pop(0)
-        if not self._times:
-            self.owed.clear()
+    def started(self) -> None:
+        """The jobs of all claims before are in their slots."""
+        self.ids.clear()
 
 
 def leases_of(kinds: Registry) -> str:
@@ -76,14 +77,16 @@ def leases_of(kinds: Registry) -> str:
 class Claimer:
     """Jobs that stand at no gate."""
 
-    def __init__(self, link: Link, kinds: Registry, scope: Scope, worker_id: str, *, gates: Gates, amends: Amends) -> None:
+    def __init__(
+        self, link: Link, kinds: Registry, scope: Scope, worker_id: str, *, gates: Gates, under_way: ClaimsUnderWay
+    ) -> None:
         self._link = link
         self._kinds = kinds
         self._scope = scope
         self._worker_id = worker_id
         self._gates = gates
         self._cursors = Cursors(scope.queues)
-        self._amends = amends
+        self._under_way = under_way
         self._reported: set[str] = set()
         self._next_survey = 0.0
         self._outdated = False
@@ -101,12 +104,21 @@ class Claimer:
         """At most `limit` jobs, highest priority first, FIFO inside."""
         if time.monotonic() >= self._next_survey:
             await self._survey()
-        if self._amends.due():
-            await self._make_amends()
-        claim_id = str(uuid4())
         plan = self._cursors.plan(time.monotonic()).without(self._gates.closed_queues)
         began = time.monotonic()
-        query = jobs.claim(
+        with self._under_way.begin() as claim_id:
+            rows = await self._link.fetch(self._query(claim_id, plan, limit))
+        signals = Signals.read(rows[0][0])
+        found = [row[1:] for row in rows if row[1] is not None]
+        self._outdated = signals.holds and signals.limits != self._gates.version
+        if self._outdated:
+            self._gates.doubt()
+            return []
+        self._learn(plan, found, limit, signals, began)
+        return [Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found]
+
+    def _query(self, claim_id: str, plan: Plan, limit: int) -> Query:
+        return jobs.claim(
             worker_id=self._worker_id,
             claim_id=claim_id,
             lanes=plan.to_json(),
@@ -117,21 +129,8 @@ class Claimer:
             which=self._scope.jobs,
             limits=self._gates.version,
         )
-        try:
-            rows = await self._link.fetch(query)
-        except StoreUnavailable:
-            self._amends.owe(claim_id)
-            raise
-        signals = Signals.read(rows[0][0])
-        found = [row[1:] for row in rows if row[1] is not None]
-        self._outdated = signals.holds and signals.limits != self._gates.version
-        if self._outdated:
-            self._gates.doubt()
-            return []
-        self._learn(plan, found, limit, signals, began)
-        return [Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found]
 
-    def _learn(self, plan: Any, found: list[tuple[Any, ...]], limit: int, signals: Signals, began: float) -> None:
+    def _learn(self, plan: Plan, found: list[tuple[Any, ...]], limit: int, signals: Signals, began: float) -> None:
         if not signals.holds:
             raise WorkerCondemned
         if len(found) > limit:
@@ -140,12 +139,6 @@ class Claimer:
         found.sort(key=lambda row: (-row[3], row[4]))
         now = time.monotonic()
         self._cursors.learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=now - began)
-
-    async def _make_amends(self) -> None:
-        returned = await self._link.fetch(jobs.disown(self._worker_id, self._amends.owed, self._scope.queues))
-        if returned[0][0]:
-            log.warning("%d jobs came back that a claim had taken when its connection broke", returned[0][0])
-        self._amends.made()
 
     async def _survey(self) -> None:
         """Meets the priorities that wait, and names once each kind that nobody here can run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
@@ -10,10 +11,12 @@ from tenure.model.kinds import Registry
 from tenure.pacing import FOREVER
 from tenure.store.link import Link
 from tenure.store.place import Place
-from tenure.worker.claimer import Amends, Claimer, Scope
+from tenure.worker.claimer import Claimer, ClaimsUnderWay, Scope, WorkerCondemned
 from tenure.worker.gated import GatedClaimer
 from tenure.worker.gates import Gates
 from tenure.worker.runs import Run
+
+log = logging.getLogger("tenure")
 
 QUIET = 0.2
 """Seconds for which gates are left alone where nothing could be claimed, unless somebody says that there is something now: those
@@ -23,19 +26,34 @@ LONGEST_QUIET = 2.0
 """Seconds for which a rate that is used up keeps us away at most: by then it may have been changed."""
 
 
+FAILED_QUIET = 2.0
+"""Seconds until limited jobs are tried again after PostgreSQL refused to claim them. The others do not wait for that."""
+
+
 class Claims:
-    def __init__(self, place: Place, kinds: Registry, scope: Scope, worker_id: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        place: Place,
+        kinds: Registry,
+        scope: Scope,
+        worker_id: str,
+        *,
+        tell: Callable[[str], None],
+        unanswered: Callable[[], None],
+    ) -> None:
+        """`unanswered()` is called when it is not known what a claim took."""
         # Lost in a crash of the server, a claim simply never happened; so it need not wait for the disk.
         self._link = Link(place, "claim", hot=True, durable=False)
         # But one that counts under a limit must not be forgotten while its job runs.
         self._gated_link = Link(place, "gates", hot=True)
         self._gates = Gates(self._link, kinds, list(scope.queues), worker_id, tell)
-        amends = Amends()
-        self._open = Claimer(self._link, kinds, scope, worker_id, gates=self._gates, amends=amends)
-        self._gated = GatedClaimer(self._gated_link, kinds, scope, worker_id, gates=self._gates, amends=amends)
+        self.under_way = ClaimsUnderWay(unanswered)
+        self._open = Claimer(self._link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way)
+        self._gated = GatedClaimer(self._gated_link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way)
         self._gated_first = False
         self._next_gated = 0.0
         self._gated_due = 0.0
+        self._gated_error = ""
         self._nudged = False
 
     @property
@@ -63,22 +81,39 @@ class Claims:
         self._gated_first = not self._gated_first
         first, second = (self._claim_gated, self._open.claim) if self._gated_first else (self._open.claim, self._claim_gated)
         runs = await first(limit)
+        if len(runs) == limit:
+            return runs
         try:
-            return runs + (await second(limit - len(runs)) if len(runs) < limit else [])
-        except StoreUnavailable:
+            return runs + await second(limit - len(runs))
+        except Exception:
             if not runs:
                 raise
-            return runs  # they are ours, and must run; the outage will be met again
+            return runs  # they are ours and must run; the next claim meets the error again
 
     async def _claim_gated(self, limit: int) -> list[Run]:
         self._nudged = False
-        runs = await self._gated.claim(limit)
+        try:
+            runs = await self._gated.claim(limit)
+        except (StoreUnavailable, WorkerCondemned):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, jobs without a limit must go on
+            self._report(error)
+            self._next_gated = time.monotonic() + FAILED_QUIET
+            return []
+        self._gated_error = ""
         now = time.monotonic()
         self._gated_due = now + self._gated.rest
         # What came up while we looked is to be looked for again.
         if not self._nudged and not runs:
             self._next_gated = now + (QUIET if self._gated.rest >= FOREVER else min(self._gated.rest, LONGEST_QUIET))
         return runs
+
+    def _report(self, error: Exception) -> None:
+        """Once for each cause in a row."""
+        if str(error) != self._gated_error:
+            self._gated_error = str(error)
+            text = "limited jobs cannot be claimed; trying again every %g s, other jobs are not affected"
+            log.error(text, FAILED_QUIET, exc_info=error)
 
     async def close(self) -> None:
         await self._link.close()

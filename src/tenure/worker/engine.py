@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.pacing import FOREVER, Beat, jittered
+from tenure.store.jobs import HeldJob
 from tenure.store.limits import LIMITS
 from tenure.store.link import Link
 from tenure.store.place import Place
@@ -20,6 +21,7 @@ from tenure.worker.calling import ABORT_PATIENCE
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, WorkerCondemned
 from tenure.worker.claims import Claims
+from tenure.worker.held import HeldJobs
 from tenure.worker.runs import Run
 from tenure.worker.signals import AbortReason
 from tenure.worker.slots import Slots
@@ -31,6 +33,12 @@ CALL_EVERY = 0.5
 CONDEMNED_REST = 0.5
 """Seconds before a worker whose lease has run out asks again: it may have been renewed, or we are about to be told to go."""
 
+
+CLAIM_PATIENCE = 5.0
+"""Seconds that a stop waits for the claim under way. What it still takes is requeued at once."""
+
+END_PATIENCE = 1.0
+"""Seconds that a stop waits for any other statement under way."""
 
 WAKERS = 8
 """Of many workers that serve the same, about so many look when a job is announced. If all did, each job would cost a claim
@@ -52,7 +60,7 @@ class EngineSettings:
     """How often long runs are asked whether they are still ours."""
 
     next_job_delay: float = 0.0
-    """A pause before each further claim, for those who want to go slowly."""
+    """A pause between the end of a job and the claim that fills its slot again."""
 
     cells: CellSettings = field(default_factory=CellSettings)
 
@@ -79,7 +87,8 @@ class Engine:
         self._condemned = condemned
         self._tell = tell
         self._settle_link = Link(place, "settle", hot=True)
-        self._claimer = Claims(place, kinds, scope, worker_id, tell)
+        self._held_jobs = HeldJobs(self._settle_link, worker_id, scope.queues, self, tell)
+        self._claimer = Claims(place, kinds, scope, worker_id, tell=tell, unanswered=self._held_jobs.doubt)
         events = events or Events()
         self._slots = Slots(
             self._settle_link,
@@ -98,10 +107,11 @@ class Engine:
         self.crowd = 1
         """How many workers serve the same, this one included."""
         self._next_call = 0.0
+        self._next_claim = 0.0
         self._hungry = False
         self._stopping = False
         self._last_found = 0.0
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[Beat, asyncio.Task[None]] = {}
 
     @property
     def running(self) -> int:
@@ -112,9 +122,17 @@ class Engine:
         """Runs that are over, however they ended."""
         return self._slots.finished
 
+    @property
+    def held(self) -> set[HeldJob]:
+        return self._slots.held
+
+    @property
+    def claims_under_way(self) -> set[str]:
+        return self._claimer.under_way.ids
+
     def start(self) -> None:
-        beats = (self._claims, self._slots.settler.beat, self._slots.notes.beat, self._watch.beat)
-        self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
+        beats = (self._claims, self._slots.settler.beat, self._slots.notes.beat, self._watch.beat, self._held_jobs.beat)
+        self._tasks = {beat: asyncio.create_task(beat.run()) for beat in beats}
 
     def hear(self, word: str) -> None:
         """A word from the wake-ups: new work in a queue, a job that is gone, or (empty) something may have been missed."""
@@ -137,18 +155,29 @@ class Engine:
         self._slots.abort_all(reason)
 
     async def stop(self, grace: float) -> None:
-        """Stops claiming, lets jobs finish within `grace` seconds, hands back the others. Never waits much longer."""
+        """Stops claiming, lets jobs finish within `grace` seconds, requeues the others, and writes what there is to write:
+        in an outage for as long as the grace lasts. Never waits much longer."""
         self._stopping = True
-        await self._slots.drained(grace)
+        until = time.monotonic() + grace
+        await self._ended(self._claims, CLAIM_PATIENCE)
+        await self._slots.drained(until - time.monotonic())
         self._slots.abort_all("shutdown")
         await self._slots.drained(ABORT_PATIENCE)
         self._slots.hand_back_all()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._slots.settled(until - time.monotonic())
+        for beat in self._tasks:
+            await self._ended(beat, END_PATIENCE)
         await self._slots.close()
         await self._claimer.close()
         await self._settle_link.close()
+
+    async def _ended(self, beat: Beat, patience: float) -> None:
+        """Lets a turn that is under way come to its end: a statement that is cut off may be committed all the same."""
+        beat.end()
+        if task := self._tasks.get(beat):
+            await asyncio.wait([task], timeout=patience)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     def hurry(self, grace: float = 0.0) -> None:
         """A stop that is under way has so many seconds left, at most."""
@@ -161,22 +190,32 @@ class Engine:
         if self._stopping or free <= 0:
             self._hungry = True
             return FOREVER
+        if (pause := self._next_claim - time.monotonic()) > 0:
+            return pause
         try:
             runs = await self._claimer.claim(free)
+            self._receive(runs)
         except WorkerCondemned:
             self._condemned()
             return CONDEMNED_REST
-        for run in runs:
-            self._slots.start(run)
+        finally:
+            self._claimer.under_way.started()
         self._hungry = len(runs) == free
         if self._hungry and self.crowd > WAKERS:
             self._call_others({run.queue for run in runs})
         if runs:
             self._last_found = time.monotonic()
         if self._hungry:
-            return self._settings.next_job_delay
-        rest = self._settings.poll_busy if runs else self._idle_rest()
-        return min(rest, max(self._claimer.rest, self._settings.next_job_delay))
+            return 0.0
+        return min(self._settings.poll_busy if runs else self._idle_rest(), self._claimer.rest)
+
+    def _receive(self, runs: Iterable[Run]) -> None:
+        """What was claimed while the stop was asked for goes back at once: it has not begun."""
+        for run in runs:
+            if self._stopping:
+                self._slots.requeue(run)
+            else:
+                self._slots.start(run)
 
     def _call_others(self, queues: Iterable[str]) -> None:
         """There is more than we can take: those who did not look may do so, too."""
@@ -199,6 +238,8 @@ class Engine:
         return jittered(min(self._settings.poll_idle, max(self._settings.poll_busy, quiet)))
 
     def _on_freed(self) -> None:
+        if self._settings.next_job_delay and time.monotonic() >= self._next_claim:
+            self._next_claim = time.monotonic() + self._settings.next_job_delay
         if self._hungry:
             self._claims.wake()
 

@@ -11,15 +11,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
-from tenure.model.errors import StoreUnavailable
 from tenure.model.kinds import Registry
 from tenure.pacing import FOREVER, jittered
 from tenure.store import limits
 from tenure.store.link import Link
 from tenure.store.query import array_literal
-from tenure.worker.claimer import Amends, Scope, WorkerCondemned, leases_of
+from tenure.worker.claimer import ClaimsUnderWay, Scope, WorkerCondemned, leases_of
 from tenure.worker.gates import Gates
 from tenure.worker.runs import Run
 
@@ -48,13 +46,15 @@ class Told:
 
 
 class GatedClaimer:
-    def __init__(self, link: Link, kinds: Registry, scope: Scope, worker_id: str, *, gates: Gates, amends: Amends) -> None:
+    def __init__(
+        self, link: Link, kinds: Registry, scope: Scope, worker_id: str, *, gates: Gates, under_way: ClaimsUnderWay
+    ) -> None:
         self._link = link
         self._kinds = kinds
         self._scope = scope
         self._worker_id = worker_id
         self._gates = gates
-        self._amends = amends
+        self._under_way = under_way
         self._after = dict.fromkeys(scope.queues, "")
         self._rounds = 0
         self.rest = FOREVER
@@ -65,12 +65,8 @@ class GatedClaimer:
         self.rest = FOREVER
         if not self._gates.names:
             return []
-        claim_id = str(uuid4())
-        try:
+        with self._under_way.begin() as claim_id:
             rows = await self._claim(claim_id, limit)
-        except StoreUnavailable:
-            self._amends.owe(claim_id)
-            raise
         if not rows:
             return []
         told = Told(**json.loads(rows[0][0]))

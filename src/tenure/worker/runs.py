@@ -96,11 +96,6 @@ class Run:
         return None if self.kind.timeout is None else self.kind.timeout.total_seconds()
 
     @property
-    def torn_down(self) -> bool:
-        """Cancelled from outside, with the whole loop: not by us, and not by the handler itself."""
-        return self.task is not None and self.task.cancelling() > 0
-
-    @property
     def signal(self) -> Signal:
         if self._signal is None:
             self._signal = Signal()

@@ -27,6 +27,8 @@ class Settlement:
     error: str | None = None
     delayed: bool = False
     """The job is to be promoted later: the stager wants to know."""
+    in_place_of_refused: bool = False
+    """PostgreSQL refused the outcome itself: this is the failure that is recorded in its place."""
     instead_of: Settlement | None = None
     """What the handler's own transaction may have settled already: its COMMIT was never answered."""
 

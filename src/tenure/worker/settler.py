@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
-from tenure.model.errors import StoreUnavailable
 from tenure.pacing import FOREVER, Beat
 from tenure.store import jobs
 from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
+from tenure.store.query import Query
 from tenure.worker import settlements
 from tenure.worker.runs import Run
 from tenure.worker.settlements import Settlement
@@ -19,6 +19,9 @@ from tenure.worker.settlements import Settlement
 log = logging.getLogger("tenure")
 
 LARGEST_GROUP = 1000
+
+REWRITES = 5
+"""How often a job that is still ours, and was not found by the statement, is written again at once."""
 
 PARKED = 30.0
 """Seconds until an outcome of which PostgreSQL takes nothing at all is offered again."""
@@ -45,6 +48,8 @@ class Settler:
         self._lost = lost
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
+        self._parked: list[Settlement] = []
+        self._moved_on = asyncio.Event()
         self._unsure = False
         self.beat = Beat("settler", self._turn)
 
@@ -57,12 +62,24 @@ class Settler:
         if len(self._waiting) == 1:
             self.beat.wake()
 
-    async def flush(self) -> None:
-        """Sends all there is, now. Raises `StoreUnavailable` and keeps what could not be sent."""
+    @property
+    def runs(self) -> Iterator[Run]:
+        """Whose outcome is not written yet."""
+        return (settlement.run for settlement in (*self._waiting, *self._in_flight, *self._parked))
+
+    async def written(self) -> None:
+        """Returns when there is nothing left to write, as far as PostgreSQL takes it."""
         while self.backlog:
-            await self._turn()
+            self._moved_on.clear()
+            await self._moved_on.wait()
 
     async def _turn(self) -> float:
+        try:
+            return await self._write()
+        finally:
+            self._moved_on.set()
+
+    async def _write(self) -> float:
         if not self._in_flight:
             self._in_flight, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
         await self._before([s.run for s in self._in_flight if s.run.notes is not None])
@@ -77,22 +94,51 @@ class Settler:
 
     async def _send(self, group: list[Settlement]) -> None:
         statement = jobs.finish if group[0].finishing else jobs.move
-        try:
-            written = dict(await self._link.fetch(statement(_array(group))))
-            missing = [s for s in group if s.run.job_id not in written]
-            if missing:
-                # Settling goes by the row's place, which a sign of life that was still under way has changed meanwhile.
-                written |= dict(await self._link.fetch(statement(_array(missing))))
-                missing = [s for s in missing if s.run.job_id not in written]
-        except StoreUnavailable:
-            # The commit may have happened all the same: from now on a missing row may be our own doing.
-            self._unsure = True
-            raise
+        written = await self._fetch(statement(_array(group)))
+        stuck: list[Settlement] = []
+        if missing := [s for s in group if s.run.job_id not in written]:
+            # From here on a row that is not found may have been written by the statement above.
+            self._unsure, unsure = True, self._unsure
+            stuck = await self._write_again(missing, statement, written)
+            self._unsure = unsure
+        missing = [s for s in missing if s.run.job_id not in written and s not in stuck]
         before = await self._written_before(missing) if self._in_question(missing) else {}
         answered = set(map(id, group))
         self._in_flight = [s for s in self._in_flight if id(s) not in answered]
         for settlement in group:
-            self._answer(settlement, written, before)
+            if settlement not in stuck:
+                self._answer(settlement, written, before)
+        for settlement in stuck:
+            self._in_flight.append(settlement)
+            await self._refused(
+                settlement, Refused("the row is not written, and no error is raised: does a trigger suppress it?")
+            )
+
+    async def _fetch(self, query: Query) -> dict[str, bool]:
+        """The jobs that were settled, and whether somebody watches them."""
+        try:
+            return dict(await self._link.fetch(query))
+        except Refused:
+            raise
+        except BaseException:
+            # The commit may have happened all the same: from now on a missing row may be our own doing.
+            self._unsure = True
+            raise
+
+    async def _write_again(
+        self, missing: list[Settlement], statement: Callable[[str], Query], written: dict[str, bool]
+    ) -> list[Settlement]:
+        """Settling goes by the row's place, which a heartbeat that was still under way may have changed: then the job is ours,
+        and is found at the next try. Gives those that are ours and cannot be written."""
+        for _ in range(REWRITES):
+            lost = {row[:2] for row in await self._link.fetch(jobs.check_claims(_array(missing)))}
+            missing = [s for s in missing if (s.run.job_id, s.run.claim_id) not in lost]
+            if missing:
+                written |= await self._fetch(statement(_array(missing)))
+            missing = [s for s in missing if s.run.job_id not in written]
+            if not missing:
+                break
+        return missing
 
     def _in_question(self, missing: list[Settlement]) -> bool:
         return bool(missing) and (self._unsure or any(s.instead_of is not None for s in missing))
@@ -114,16 +160,29 @@ class Settler:
             self._lost(settlement)
 
     async def _refused(self, settlement: Settlement, error: Refused) -> None:
-        """PostgreSQL will never take this outcome: the job fails instead, or, if even that is refused, waits."""
+        """PostgreSQL does not take this outcome: the job fails instead. If even that is refused, it is tried again later."""
+        if settlement.in_place_of_refused:
+            self._park(settlement)
+            return
         log.error("the outcome of job %s was refused by PostgreSQL: %s", settlement.run.job_id, error)
         failed = settlements.of_error(settlement.run, ValueError(f"PostgreSQL refused the outcome: {error}"))
+        failed.in_place_of_refused = True
         self._in_flight = [failed if s is settlement else s for s in self._in_flight]
         try:
             await self._send([failed])
         except Refused:
-            self._in_flight.remove(failed)
-            # Nothing can be written about this job. It stays ours, and others are not held up by it.
-            asyncio.get_running_loop().call_later(PARKED, self.add, failed)
+            log.exception("job %s: its failure was refused as well; trying again every %g s", settlement.run.job_id, PARKED)
+            self._park(failed)
+
+    def _park(self, settlement: Settlement) -> None:
+        """Nothing can be written about this job. It stays ours, and others are not held up by it."""
+        self._in_flight.remove(settlement)
+        self._parked.append(settlement)
+        asyncio.get_running_loop().call_later(PARKED, self._unpark, settlement)
+
+    def _unpark(self, settlement: Settlement) -> None:
+        self._parked.remove(settlement)
+        self.add(settlement)
 
 
 def _array(group: list[Settlement]) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from tenure.model.kinds import Registry
 from tenure.model.outcomes import Outcome
 from tenure.model.states import State
 from tenure.store import jobs, workers
+from tenure.store.jobs import HeldJob
 from tenure.store.link import Link
 from tenure.worker import settlements
 from tenure.worker.calling import Caller
@@ -38,7 +40,8 @@ MOST_ABANDONED = 50
 """Threads and coroutines that were told to end and did not. With more of them a process is worn out and wants replacing."""
 
 FLUSH_PATIENCE = 5.0
-"""Seconds that the last outcomes may take at the end. What cannot be written then comes back by the lease."""
+"""Seconds that the last outcomes may take at the end, whatever is left of the grace. What cannot be written then is requeued
+when the lease ends."""
 
 CLOSE_PATIENCE = 1.0
 
@@ -90,6 +93,11 @@ class Slots:
     def all(self) -> list[Run]:
         return [*self.runs.values(), *self._stale]
 
+    @property
+    def held(self) -> set[HeldJob]:
+        """Jobs that run here, or whose outcome is still to be written."""
+        return {HeldJob(run.job_id, run.claim_id) for run in (*self.all(), *self.settler.runs)}
+
     # The end
 
     async def drained(self, seconds: float) -> None:
@@ -116,12 +124,19 @@ class Slots:
             # A transaction that is just being committed decides itself; others may be not ours to hand back.
             self._close(run, settlements.handed_back(run) if run.abort_reason == "shutdown" else None)
 
-    async def close(self) -> None:
-        try:
+    async def settled(self, seconds: float) -> None:
+        """Returns when every outcome is written, or after so many seconds: in an outage, all that is left of the grace."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds) as self._patience:
+                await self.settler.written()
+        self._patience = None
+        with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_PATIENCE):
-                await self.settler.flush()
-        except (StoreUnavailable, TimeoutError):
-            log.warning("%d outcomes could not be written at the end; these jobs will run again", self.settler.backlog)
+                await self.settler.written()
+        if self.settler.backlog:
+            log.warning("%d outcomes could not be written before the stop; these jobs will run again", self.settler.backlog)
+
+    async def close(self) -> None:
         await self.cells.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_PATIENCE):
@@ -130,6 +145,11 @@ class Slots:
 
     # Running
 
+    def requeue(self, run: Run) -> None:
+        """It was claimed, and will not be started here."""
+        run.settled = True
+        self.settler.add(settlements.handed_back(run))
+
     def start(self, run: Run) -> None:
         if (older := self.runs.get(run.job_id)) is not None:
             # It let its own lease run out, and the job was given to us a second time.
@@ -137,6 +157,7 @@ class Slots:
             older.abort("taken_by_another_worker")
         self.runs[run.job_id] = run
         run.task = asyncio.create_task(self._execute(run))
+        run.task.add_done_callback(partial(self._on_task_done, run))
         if self._events.wants(JobStarted):
             self._events.emit(JobStarted(**names_of(run), queue=run.queue, attempt=run.attempt, worker_id=UUID(run.worker_id)))
 
@@ -154,6 +175,12 @@ class Slots:
         self._close(run, settlement)
         run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector
 
+    def _on_task_done(self, run: Run, task: asyncio.Task[None]) -> None:
+        """However its task ended, a run gives its slot back. The loop may have been torn down around it."""
+        if self.runs.get(run.job_id) is run or run in self._stale:
+            error = None if task.cancelled() else task.exception()
+            self._close(run, settlements.of_error(run, error or asyncio.CancelledError("the task of the handler was canceled")))
+
     async def _outcome(self, run: Run) -> Settlement | None:
         """Calls the handler. Gives what is to be written; nothing, when that is done already or not ours to do."""
         try:
@@ -162,8 +189,7 @@ class Slots:
         except Outcome as outcome:
             return settlements.of_outcome(run, outcome)
         except (asyncio.CancelledError, Aborted) as error:
-            if run.abort_reason is None and run.torn_down:
-                raise
+            # Without a reason of ours the handler canceled itself, as a timer of its own does: a failed attempt like any other.
             return self._of_abort(run, error)
         except GeneratorExit:
             raise

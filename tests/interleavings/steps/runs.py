@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tenure.store import jobs
+from tenure.store.jobs import HeldJob
 from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Call
 from tests.interleavings.steps.step import JOB, QUEUE, Change, Step, rows, times
@@ -12,6 +13,7 @@ from tests.interleavings.world import Job, World
 from tests.store.desk import claim_query, everything
 
 QUEUES = ("default", "other")
+JOBS = ("J", "K", "L", "M")
 
 
 def claim(worker: str, claim: str, *, lease: int | None = None) -> Step:
@@ -138,8 +140,8 @@ def disown(worker: str, claim: str) -> Step:
 
     return Step(
         f"{worker} gives back what {claim} took",
-        jobs.disown(uid(worker), [uid(claim)], QUEUES),
-        lambda reply: times(reply.rows[0][0], "back"),
+        jobs.disown(uid(worker), [HeldJob(uid(name), uid(claim)) for name in JOBS], QUEUES),
+        lambda reply: times(len(reply.rows), "back"),
         lambda world: [back(name) for name in world.jobs if _holds(world, name, claim)],
         locks=rows(JOB, QUEUE),
         waits=rows(JOB, QUEUE),

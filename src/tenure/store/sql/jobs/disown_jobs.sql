@@ -1,13 +1,15 @@
--- disown_jobs: running -> pending for what these claims took, of which their worker never heard. No attempt is spent.
--- All workers of these queues are told to look again below their cursors.
--- Returns how many came back.
+-- disown_jobs: running -> pending for jobs (:runs, by job and claim) that their own worker holds and does not know. No attempt is
+-- spent, and jobs keep their position, so the workers of these queues (:queues) look again below their cursors. They do so
+-- in any case: while a lost connection still held its locks, other claims stepped over the rows.
+-- Returns the jobs that were requeued.
 with returned as (
     update tenure.jobs j
-       set state = 'pending', claim_id = null, worker_id = null, lease_until = null, attempt = j.attempt - 1
-     where j.worker_id = :worker_id::uuid and j.claim_id = any (:claim_ids::uuid[])
-    returning j.id),
+       set state = 'pending', claim_id = null, worker_id = null, lease_until = null, attempt = greatest(j.attempt - 1, 0)
+      from json_to_recordset(:runs::json) as o(id uuid, claim_id uuid)
+     where j.id = o.id and j.claim_id = o.claim_id and j.worker_id = :worker_id::uuid
+    returning j.id, j.kind),
 told as (
     insert into tenure.queues as q (name, returns)
     select distinct s.name, 1 from unnest(:queues::text[]) as s(name)
     on conflict (name) do update set returns = q.returns + 1)
-select count(*) from returned
+select r.id::text, r.kind from returned r

@@ -1,0 +1,179 @@
+"""No job is held by a worker that does not run it: what PostgreSQL has and the worker does not know is requeued."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from tenure import Rate, Retry
+from tenure.worker import held
+from tests.store.locks import waits_for_a_lock
+from tests.waiting import until
+from tests.worker.serving import serving
+
+SESSIONS = """
+    select count(pg_terminate_backend(pid)) from pg_stat_activity
+     where datname = current_database() and application_name like 'tenure%%' and pid <> pg_backend_pid()"""
+
+# What a replica has that got the claim, and not the settlement.
+FORGOTTEN = """
+    with gone as (delete from tenure.history where id = %s returning *)
+    insert into tenure.jobs (id, claim_id, worker_id, position, fence, started_at, attempt, state, kind, queue, input)
+    select id, claim_id, worker_id, 0, fence, started_at, attempt, 'running', kind, queue, input from gone"""
+
+REFUSAL = """
+    create or replace function public.refuse() returns trigger language plpgsql as
+        'begin raise exception ''not today'' using errcode = ''42501''; end';
+    create trigger refuse before insert on tenure.starts for each row execute function public.refuse()"""
+
+
+@pytest.fixture
+async def app(app):
+    yield app
+    await app.close()
+
+
+def completed(desk, count):
+    return until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(count,)])
+
+
+async def test_after_a_failover_that_lost_the_settlement_the_job_runs_again(app, desk):
+    ran = []
+
+    @app.job
+    async def work() -> None:
+        ran.append(1)
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await completed(desk, 1)
+        desk.sql(FORGOTTEN, handle.id)
+        desk.sql(SESSIONS)
+        await completed(desk, 1)
+        assert desk.sql("select attempt, fence, crashes from tenure.history") == [(1, 2, 0)]
+    assert len(ran) == 2
+
+
+async def test_a_worker_with_jobs_of_its_own_requeues_only_the_unknown_one(app, desk, monkeypatch):
+    monkeypatch.setattr(held, "BUSY_EVERY", 0.05)
+    released = asyncio.Event()
+    ran = []
+
+    @app.job
+    async def work(n: int) -> None:
+        ran.append(n)
+        if n == 0:
+            await released.wait()
+
+    async with serving(app):
+        await work.enqueue(0)
+        await until(lambda: ran == [0])
+        handle = await work.enqueue(1)
+        await completed(desk, 1)
+        desk.sql(FORGOTTEN, handle.id)
+        await completed(desk, 1)
+        await until(lambda: ran == [0, 1, 1])
+        released.set()
+        await completed(desk, 2)
+    assert sorted(desk.sql("select input ->> 'n', fence from tenure.history")) == [("0", 1), ("1", 2)]
+
+
+async def test_jobs_that_are_being_claimed_are_not_taken_for_unknown(app, desk, other, monkeypatch):
+    """The comparison comes again and again while a claim has written its jobs and is not answered yet."""
+    monkeypatch.setattr(held, "BUSY_EVERY", 0.01)
+    monkeypatch.setattr(held, "IDLE_EVERY", 0.01)
+    ran = []
+
+    @app.job
+    async def work(n: int) -> None:
+        ran.append(n)
+
+    async with serving(app, concurrency=5):
+        await app.enqueue_many(work.call(n) for n in range(300))
+        await completed(desk, 300)
+    assert sorted(ran) == list(range(300))
+    assert desk.sql("select distinct fence from tenure.history") == [(1,)]
+
+
+async def test_a_limited_claim_that_fails_does_not_drop_what_the_other_claim_took(app, fresh_dsn, monkeypatch):
+    from tests.store.desk import Desk
+
+    app.configure(dsn=fresh_dsn)
+
+    @app.job(rate=Rate(5, "1s"))
+    async def limited() -> None: ...
+
+    @app.job
+    async def free(n: int) -> None: ...
+
+    with Desk(fresh_dsn) as desk:
+        async with serving(app, concurrency=20) as worker:
+            await free.enqueue(0)
+            await completed(desk, 1)
+            desk.connection.execute(REFUSAL.encode(), prepare=False)
+            await limited.enqueue()
+            for n in range(1, 40):
+                await free.enqueue(n)
+            await completed(desk, 40)
+            await until(lambda: worker._engine.running == 0)
+            desk.sql("drop trigger refuse on tenure.starts")
+            await completed(desk, 41)
+        assert desk.sql("select distinct attempt, crashes from tenure.history") == [(1, 0)]
+        await app.close()
+
+
+async def test_a_claim_that_is_still_under_way_when_the_worker_stops_costs_nothing(app, desk, other, caplog):
+    @app.job
+    async def work() -> None: ...
+
+    worker = app.worker()
+    await worker.start()
+    await (await work.enqueue()).result("10s")
+    with other.connection.transaction():
+        other.sql("lock table tenure.tallies in share mode")  # a claim writes there; enqueueing is done below, by hand
+        desk.sql(
+            "insert into tenure.jobs (id, state, kind, position) values (%s, 'pending', 'work', nextval('tenure.job_position'))",
+            uuid4(),
+        )
+        await waits_for_a_lock(desk)
+        stopping = asyncio.create_task(worker.stop())
+        await asyncio.wait([stopping], timeout=0.3)
+    await stopping
+
+    assert desk.sql("select state, attempt, crashes from tenure.jobs") == [("pending", 0, 0)]
+    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+    assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+
+
+async def test_a_handler_that_cancels_itself_fails_its_attempt_and_frees_its_slot(app, desk):
+    """A home-made time limit: `loop.call_later(seconds, task.cancel)`."""
+
+    @app.job(retry=Retry(max_attempts=1), timeout=None)
+    async def homemade() -> None:
+        asyncio.get_running_loop().call_later(0.01, asyncio.current_task().cancel)
+        await asyncio.sleep(3600)
+
+    async with serving(app, concurrency=1) as worker:
+        handles = [await homemade.enqueue() for _ in range(3)]
+        await until(lambda: desk.sql("select count(*) from tenure.jobs where state = 'dead_letter'"), is_=[(3,)])
+        assert worker._engine.running == 0
+    assert "CancelledError" in ((await handles[0].status()).error or "")
+
+
+async def test_after_a_job_has_ended_the_next_one_waits_for_the_delay(app, desk):
+    app.configure(workers_next_job_delay_ms=300)
+    moments: list[float] = []
+
+    @app.job
+    async def work() -> None:
+        moments.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0.05)
+        moments.append(asyncio.get_running_loop().time())
+
+    await app.enqueue_many(work.call() for _ in range(4))
+    async with serving(app, concurrency=1):
+        await completed(desk, 4)
+    ends, starts = moments[1:-1:2], moments[2::2]
+    assert all(start - end >= 0.29 for end, start in zip(ends, starts, strict=True))
