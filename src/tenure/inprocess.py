@@ -32,6 +32,7 @@ from tenure.store.workers import Registration
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, Which
 from tenure.worker.engine import Engine, EngineSettings
+from tenure.worker.failures import FailureLevels
 
 log = logging.getLogger("tenure")
 
@@ -207,5 +208,9 @@ def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettin
         poll_busy=settings.workers.poll_interval_ms / 1000,
         check_every=settings.workers.renew_every,
         next_job_delay=settings.workers.next_job_delay_ms / 1000,
+        failures=FailureLevels(
+            failed_attempt=getattr(logging, settings.log_failed_attempt.upper()),
+            dead_letter=getattr(logging, settings.log_dead_letter.upper()),
+        ),
         cells=CellSettings(max_tasks=settings.workers.process_max_tasks, memory_mb=settings.workers.process_memory_mb or None),
     )

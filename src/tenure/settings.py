@@ -66,7 +66,7 @@ class WorkerSettings:
     """Longest wait between two looks for work while there is some. When idle it grows to 2 s; notifications come sooner."""
 
     next_job_delay_ms: int = 0
-    """A pause before each further claim."""
+    """A pause between the end of a job and the claim that fills its slot again."""
 
     process_max_tasks: int = 100
     """Jobs of `run_in="process"` that one process runs before it is replaced."""
@@ -122,6 +122,10 @@ class Settings:
     """How it is settled who does the duties of the fleet: lease, shared or advisory."""
     leader_rotate_seconds: float = 60.0
     """After how long a duty is handed to another process, if there is one. 0: never."""
+    log_failed_attempt: str = "warning"
+    """The level at which a failed attempt is logged, with its exception: debug, info, warning or error."""
+    log_dead_letter: str = "error"
+    """The level at which a job is logged that is not tried again."""
     workers: WorkerSettings = WorkerSettings()
     pools: Mapping[str, WorkerSettings] = field(default_factory=dict)
     """`[workers.NAME]`, each with what it inherits from `[workers]`."""
@@ -273,6 +277,7 @@ def _misnamed(pool: str) -> list[str]:
     return []
 
 
+LEVELS = ("debug", "info", "warning", "error", "critical")
 AT_LEAST_ONE = ("concurrency", "default_count", "max_count", "process_max_tasks", "poll_interval_ms")
 AT_LEAST_NONE = (
     "process_memory_mb",
@@ -313,6 +318,8 @@ def _pool_readers() -> dict[str, Callable[[Any], Any]]:
 def _reader(name: str, annotation: str) -> Callable[[Any], Any]:
     if name.endswith("_seconds"):
         return lambda value: to_seconds(float(value) if _is_number(value) else value, what=name)
+    if name in ("log_failed_attempt", "log_dead_letter"):
+        return _level
     readers: dict[str, Callable[[Any], Any]] = {"int": _int, "bool | None": _bool, "tuple[str, ...]": _names}
     return readers.get(annotation, str)
 
@@ -335,6 +342,12 @@ def _bool(value: Any) -> bool:
     if str(value).lower() in ("0", "false", "no", "off"):
         return False
     raise ValueError(f"{value!r} is neither true nor false")
+
+
+def _level(value: Any) -> str:
+    if str(value).lower() not in LEVELS:
+        raise ValueError(f"{value!r} is not a level: use {', '.join(LEVELS)}")
+    return str(value).lower()
 
 
 def _names(value: Any) -> tuple[str, ...]:

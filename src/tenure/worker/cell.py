@@ -158,7 +158,7 @@ class CellDesk:
 
 
 def _described(settlement: Settlement) -> dict[str, Any]:
-    return {name: getattr(settlement, name) for name in ("finishing", "text", "state", "what", "error", "delayed")}
+    return {name: getattr(settlement, name) for name in ("finishing", "text", "state", "what", "error", "delay")}
 
 
 def _serve(desk: CellDesk, job: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from tenure.worker.calling import ABORT_PATIENCE
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, WorkerCondemned
 from tenure.worker.claims import Claims
+from tenure.worker.failures import FailureLevels
 from tenure.worker.held import HeldJobs
 from tenure.worker.runs import Run
 from tenure.worker.signals import AbortReason
@@ -63,6 +64,8 @@ class EngineSettings:
     """A pause between the end of a job and the claim that fills its slot again."""
 
     cells: CellSettings = field(default_factory=CellSettings)
+    failures: FailureLevels = field(default_factory=FailureLevels)
+    """At which levels failed attempts and dead letters are logged."""
 
 
 class Engine:
@@ -101,6 +104,7 @@ class Engine:
             doubt=lambda runs: self._watch.doubt(run.job_id for run in runs),
             worn_out=worn_out,
             events=events,
+            levels=settings.failures,
         )
         self._watch = Watch(self._slots, self._settle_link, settings.check_every, events)
         self._claims = Beat("claimer", self._claim_turn)

@@ -25,8 +25,10 @@ class Settlement:
     state: str = "completed"
     what: str = "completed"
     error: str | None = None
-    delayed: bool = False
-    """The job is to be promoted later: the stager wants to know."""
+    delay: float | None = None
+    """Seconds until the job is due again: the stager must be told."""
+    cause: BaseException | None = None
+    """What the handler raised, until it has been logged."""
     in_place_of_refused: bool = False
     """PostgreSQL refused the outcome itself: this is the failure that is recorded in its place."""
     instead_of: Settlement | None = None
@@ -87,13 +89,20 @@ def of_error(run: Run, error: BaseException, what: str = "failed") -> Settlement
     text = error.text if isinstance(error, RemoteError) else describe_exception(error)
     wanted = error.wanted if isinstance(error, RemoteError) else policy.wants(error)
     if isinstance(error, InvalidInput) or run.attempt >= run.max_attempts or not wanted:
-        return _move(run, "dead_letter", what, error=text)
-    return _move(run, "retry", what, delay=policy.delay(run.attempt, random.random()).total_seconds(), error=text)  # noqa: S311
+        settlement = _move(run, "dead_letter", what, error=text)
+    else:
+        delay = policy.delay(run.attempt, random.random()).total_seconds()  # noqa: S311
+        settlement = _move(run, "retry", what, delay=delay, error=text)
+    settlement.cause = error
+    return settlement
 
 
-def of_timeout(run: Run) -> Settlement:
-    limit = timedelta(seconds=run.time_limit or 0)
-    return of_error(run, TimeoutError(f"timed out: {run.kind.name} may run for {limit}"), "timed_out")
+def of_timeout(run: Run, where: BaseException | None = None) -> Settlement:
+    """`where`: how the handler ended, which shows what it was doing."""
+    error = TimeoutError(f"timed out: {run.kind.name} may run for {timedelta(seconds=run.time_limit or 0)}")
+    settlement = of_error(run, error, "timed_out")
+    error.__cause__ = where  # for the log; the job keeps the plain sentence
+    return settlement
 
 
 def of_crash(run: Run, cause: str) -> Settlement:
@@ -117,7 +126,7 @@ def _finish(run: Run, state: str, error: str) -> Settlement:
 
 def _move(run: Run, state: str, what: str, **fields: Any) -> Settlement:
     text = _text(run, state=state, what=what, **fields)
-    return Settlement(run, False, text, state, what, fields.get("error"), delayed="delay" in fields)
+    return Settlement(run, False, text, state, what, fields.get("error"), delay=fields.get("delay"))
 
 
 def _text(run: Run, **fields: Any) -> str:

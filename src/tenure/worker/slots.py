@@ -26,6 +26,7 @@ from tenure.worker.calling import Caller
 from tenure.worker.cells import Cells, CellSettings
 from tenure.worker.context import Context
 from tenure.worker.desks import LoopDesk
+from tenure.worker.failures import FailureLevels, log_failure
 from tenure.worker.notes import Notes
 from tenure.worker.resources import Resources
 from tenure.worker.runs import Run
@@ -60,6 +61,7 @@ class Slots:
         doubt: Callable[[list[Run]], None],
         worn_out: Callable[[], None],
         events: Events,
+        levels: FailureLevels,
     ) -> None:
         """`freed()` is called when a slot is free or an outcome is safe, `released(run)` when what stood at a gate is settled,
         `doubt(runs)` when runs may not be ours any more."""
@@ -69,6 +71,7 @@ class Slots:
         self._released = released
         self._worn_out = worn_out
         self._events = events
+        self._levels = levels
         self.notes = Notes(link, watched=lambda job_id: tell(f"moved {job_id}"), lost=doubt)
         self.settler = Settler(link, self._on_settled, self._on_lost, self.notes.flush)
         # Threads are started as needed; abandoned ones must not keep the others waiting.
@@ -210,7 +213,7 @@ class Slots:
     def _of_abort(self, run: Run, error: BaseException) -> Settlement | None:
         match run.abort_reason:
             case "timeout":
-                return settlements.of_timeout(run)
+                return settlements.of_timeout(run, error)
             case "shutdown":
                 return settlements.handed_back(run)
             case None:
@@ -223,6 +226,7 @@ class Slots:
         if not run.settled:
             run.settled = True
             if settlement is not None:
+                log_failure(settlement, self._levels)
                 self.settler.add(settlement)
         self._forget(run)
 
@@ -302,7 +306,7 @@ class Slots:
     # Settling
 
     def _on_settled(self, settlement: Settlement, watched: bool) -> None:
-        if settlement.delayed:
+        if settlement.delay is not None:
             self._tell("due")
         if settlement.state == "pending":
             self._tell(f"jobs {settlement.run.queue}")  # it came back: others may have room for it
