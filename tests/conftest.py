@@ -19,6 +19,7 @@ from tenure import Tenure
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
 from tenure.store.place import Place
+from tests.planted_secrets import PASSWORD, watching_logs
 from tests.waiting import until
 
 HOME = "TENURE_TEST_HOME"
@@ -58,8 +59,16 @@ def dsn(server_dsn: str, template: str) -> Iterator[str]:
     """A database of this test's own, migrated and empty."""
     name = f"test_{uuid4().hex[:12]}"
     _admin(server_dsn, f"create database {name} template {template}")
-    yield make_conninfo(server_dsn, dbname=name)
+    yield make_conninfo(server_dsn, dbname=name, password=PASSWORD)
     _admin(server_dsn, f"drop database {name} with (force)")
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_logged() -> Iterator[None]:
+    """In any test: no record of ours contains the planted password or payload."""
+    with watching_logs() as found:
+        yield
+    assert found == []
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tenure.chaos.fleet import children_of
+from tests.planted_secrets import assert_no_secret
 
 
 class WorkerProcess:
@@ -78,3 +79,4 @@ def worker_process(folder: Path, dsn: str, *options: str, **more: object) -> Ite
         yield worker
     finally:
         worker.kill()
+    assert_no_secret(worker.said)

@@ -90,7 +90,7 @@ EXCEPTIONS = st.one_of(
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-def test_whatever_is_raised_the_job_reaches_a_known_state(bench, sql, run_in):
+def test_whatever_is_raised_the_job_reaches_a_known_state(bench, sql, logged, run_in):
     raised: list[BaseException] = []
     ends: Counter[str] = Counter()
 
@@ -130,4 +130,5 @@ def test_whatever_is_raised_the_job_reaches_a_known_state(bench, sql, run_in):
     bench.open()
     fuzz()
     assert sum(ends.values()) > 300
+    assert (logged.failures > 200, logged.faults) == (True, [])
     assert sql("select count(*) from tenure.jobs where state in ('pending', 'running', 'claimed')") == [(0,)]

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tests.planted_secrets import PASSWORD
 from tests.store.desk import Desk
 
 LEFT_OVER = "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
@@ -36,7 +37,7 @@ def shared_dsn(server_dsn: str, template: str) -> Iterator[str]:
     name = f"shared_{uuid4().hex[:12]}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"create database {name} template {template}")
-        yield make_conninfo(server_dsn, dbname=name)
+        yield make_conninfo(server_dsn, dbname=name, password=PASSWORD)
         admin.execute(f"drop database {name} with (force)")
 
 
@@ -55,7 +56,7 @@ def fresh_dsn(server_dsn: str, template: str) -> Iterator[str]:
     name = f"fresh_{uuid4().hex[:12]}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"create database {name} template {template}")
-        yield make_conninfo(server_dsn, dbname=name)
+        yield make_conninfo(server_dsn, dbname=name, password=PASSWORD)
         admin.execute(f"drop database {name} with (force)")
 
 
@@ -65,7 +66,7 @@ def bare_dsn(server_dsn: str) -> Iterator[str]:
     name = f"bare_{uuid4().hex[:12]}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"create database {name}")
-        yield make_conninfo(server_dsn, dbname=name)
+        yield make_conninfo(server_dsn, dbname=name, password=PASSWORD)
         admin.execute(f"drop database {name} with (force)")
 
 

@@ -61,7 +61,7 @@ class PydanticEngine:
             # Aliases and round_trip: what is written must be readable again.
             text = self._write(valid, by_alias=True, round_trip=True, warnings=False, fallback=_plain)
         except Exception as error:
-            raise self._refuse(_problems(error, self._root)) from error
+            raise self._refuse(_problems(error, self._root)) from _cause(error)
         if b"null" in text:
             plain = self._to_python(valid, round_trip=True, warnings=False, fallback=_plain)
             check_numbers(plain, what=self._what)
@@ -71,7 +71,7 @@ class PydanticEngine:
         try:
             return self._read(text)
         except Exception as error:
-            raise self._refuse(_problems(error, self._root)) from error
+            raise self._refuse(_problems(error, self._root)) from _cause(error)
 
     def schema(self) -> dict[str, Any]:
         from pydantic.errors import PydanticInvalidForJsonSchema  # noqa: PLC0415 - slow to import
@@ -104,14 +104,14 @@ class MsgspecEngine:
                 check_numbers(self._msgspec.to_builtins(valid), what=self._what)
             self._read(text)  # msgspec checks types when it reads, not when an object is made
         except (ValueError, TypeError, RecursionError) as error:
-            raise self._refuse(_problems(error, self._root)) from error
+            raise self._refuse(_problems(error, self._root)) from _cause(error)
         return text
 
     def load(self, text: str | bytes) -> Any:
         try:
             return self._read(text)
         except Exception as error:
-            raise self._refuse(_problems(error, self._root)) from error
+            raise self._refuse(_problems(error, self._root)) from _cause(error)
 
     def schema(self) -> dict[str, Any]:
         schema: dict[str, Any] = self._msgspec.json.schema(self._type)
@@ -138,6 +138,12 @@ def _problems(error: Exception, root: str) -> list[str]:
     if msgspec is not None and isinstance(error, msgspec.ValidationError):
         return [_from_msgspec(error, root)]
     return [f"{root}: {clean_text(f'{type(error).__name__}: {error}', LONGEST_PROBLEM)}"]
+
+
+def _cause(error: Exception) -> Exception | None:
+    """What the traceback may show. Pydantic's own error prints the values it refused."""
+    pydantic = sys.modules.get("pydantic_core")
+    return None if pydantic is not None and isinstance(error, pydantic.ValidationError) else error
 
 
 def _from_pydantic(error: Any, root: str) -> list[str]:
