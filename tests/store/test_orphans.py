@@ -195,15 +195,15 @@ PAUSE = """
     grant all on all sequences in schema tenure to {role};
     create function public.pause() returns boolean language plpgsql
         as 'begin perform pg_advisory_xact_lock_shared(7); return true; end';
-    alter table tenure.workers enable row level security;
-    create policy pause on tenure.workers using (public.pause());"""
+    alter table tenure.{table} enable row level security;
+    create policy pause on tenure.{table} using (public.pause());"""
 
 
 @contextmanager
-def paused_after_its_snapshot(dsn, desk):
-    """A connection whose statements take their snapshot and then wait, before they read or lock anything of workers."""
+def paused_after_its_snapshot(dsn, desk, table="workers"):
+    """A connection whose statements take their snapshot and then wait, before they read or lock anything of this table."""
     role = f"paused_{uuid4().hex[:8]}"
-    desk.connection.execute(PAUSE.format(role=role).encode(), prepare=False)
+    desk.connection.execute(PAUSE.format(role=role, table=table).encode(), prepare=False)
     try:
         with Desk(dsn) as paused:
             paused.sql(f"set role {role}")
@@ -241,6 +241,23 @@ async def test_a_job_that_changes_while_it_is_being_returned_keeps_its_worker_un
         assert desk.return_jobs()[:3] == (1, 0, False)
         assert desk.sql(ORPHANS) == [(0,)]
         assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+
+
+async def test_a_heartbeat_that_meets_a_changed_row_is_not_reported_as_written(fresh_dsn):
+    with Desk(fresh_dsn) as desk, Desk(fresh_dsn) as other, paused_after_its_snapshot(fresh_dsn, desk, "jobs") as paused:
+        worker = desk.worker()
+        desk.enqueue({})
+        claim = desk.claim(worker, leases={"work": 60})
+        note = json.dumps([{"id": claim.ids[0], "claim_id": claim.id, "lease": 3600, "percent": 5}])
+        desk.sql("select pg_advisory_lock(7)")
+        heard = meanwhile(lambda: paused.run(jobs.note(note, 200)))
+        await waits_for_a_lock(other)
+        new_limit(other, claim)
+        desk.sql("select pg_advisory_unlock(7)")
+
+        extended = "select lease_until > now() + interval '30 minutes' from tenure.jobs"
+        assert (heard(), desk.sql(extended)) == ([], [(False,)])
+        assert (desk.run(jobs.note(note, 200)), desk.sql(extended)) == ([(claim.ids[0], False)], [(True,)])
 
 
 def test_jobs_held_by_a_worker_without_a_row_are_requeued(desk):
