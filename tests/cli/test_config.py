@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.cli.config import without_password
+from tenure.store.dsn import without_password
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +10,11 @@ import click
 from tenure.cli import options, output
 from tenure.cli.asking import load
 from tenure.cli.output import Column
+from tenure.model.errors import ConfigError
 from tenure.settings import Settings
+from tenure.store.dsn import read_dsn, without_password
 
 LIST = (Column("SETTING"), Column("VALUE", flexible=True), Column("FROM"))
-
-HIDDEN = "***"
-_IN_URL = re.compile(r"(://[^:@/?]*):.*@", re.DOTALL)
-_IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&]*")
-_IN_WORDS = re.compile(r"(\b(?:ssl)?password\s*=\s*)('(?:\\.|[^'\\])*'|(?:\\.|\S)+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +55,16 @@ def _setting(name: str, used: Settings, source: str) -> Setting:
         inner = name.removeprefix("workers_")
         return Setting(f"workers.{inner}", _listed(getattr(used.workers, inner)), source)
     value = getattr(used, name)
-    return Setting(name, without_password(value) if name.endswith("dsn") and value else value, source)
+    return Setting(name, _shown(value) if name.endswith("dsn") and value else value, source)
+
+
+def _shown(dsn: str) -> str:
+    try:
+        read_dsn(dsn)
+    except ConfigError:
+        return "*** (cannot be read)"  # which part is the password cannot be known either
+    return without_password(dsn)
 
 
 def _listed(value: Any) -> Any:
     return (", ".join(value) or None) if isinstance(value, tuple) else value
-
-
-def without_password(dsn: str) -> str:
-    """What may be shown to whoever looks over a shoulder."""
-    if "://" in dsn:
-        return _IN_QUERY.sub(rf"\g<1>{HIDDEN}", _IN_URL.sub(rf"\1:{HIDDEN}@", dsn))
-    return _IN_WORDS.sub(rf"\g<1>{HIDDEN}", dsn)
