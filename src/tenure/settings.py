@@ -1,12 +1,12 @@
-"""Where settings come from: flags > TENURE_* > tenure.toml > [tool.tenure] in pyproject.toml > defaults.
+"""Settings: flags > TENURE_* > tenure.toml > [tool.tenure] in pyproject.toml > defaults.
 
 Nothing is read at import or construction; `Settings.load()` reads once, and every fault is told at once.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -14,21 +14,25 @@ from pathlib import Path
 from typing import Any, cast
 
 from tenure.leader.settings import STRATEGIES, LeaderSettings, Strategy
+from tenure.logs import FORMATS
 from tenure.model.durations import to_seconds
 from tenure.model.errors import ConfigError
+from tenure.setting_sources import ConfigFile, config_files, from_environment
 from tenure.store.place import Place
+
+log = logging.getLogger("tenure")
 
 NO_DSN = """no database is set. Say which PostgreSQL to use in one of these ways:
   tenure ... --dsn postgresql://user@host/database
   TENURE_DSN=postgresql://user@host/database     (DATABASE_URL and PGHOST, PGDATABASE ... work as well)
   dsn = "postgresql://user@host/database"        in tenure.toml or [tool.tenure] of pyproject.toml
   Tenure("postgresql://user@host/database")      in your code
-or let `tenure dev`, `tenure up` or `tenure demo` start one for you."""
+or start one with `tenure dev`: programs in the same folder, or below it, then find it by themselves."""
 
 DEFAULT_POOL = "default"
 """The pool that `[workers]` itself describes."""
 
-SHARED = ("lease_timeout_seconds", "scale_interval_ms", "health_file")
+SHARED = ("lease_timeout_seconds", "scale_interval_ms", "health_file", "name")
 """Settings of `[workers]` that a supervisor has once, for all of its pools."""
 
 
@@ -101,7 +105,10 @@ class WorkerSettings:
     gives up with exit code 9. 0: never."""
 
     health_file: str | None = None
-    """A file that is touched while the leases are renewed, for `tenure health`."""
+    """A file that is touched while the supervisor lives, and FILE.ready while leases are renewed: for `tenure health`."""
+
+    name: str | None = None
+    """Of this worker, in `tenure workers`, events and logs. Further processes are NAME-2, NAME-3. Else host:pid."""
 
     @property
     def renew_every(self) -> float:
@@ -112,6 +119,10 @@ class WorkerSettings:
 class Settings:
     name: str | None = None
     """Of the app: what its code declares (schedules) is its own. Else `module:attribute`."""
+    app: str = "app:app"
+    """The Tenure object that workers load and `tenure enqueue` checks by, as module:attribute."""
+    log_format: str = "text"
+    """How the processes that Tenure starts write their log: text or json."""
     dsn: str | None = None
     listen_dsn: str | None = None
     schema: str = "tenure"
@@ -149,78 +160,64 @@ class Settings:
 
     @property
     def place(self) -> Place:
-        if self.dsn is None:
+        # A server that was started since these settings were read counts as well.
+        dsn = self.dsn if self.dsn is not None else _running_embedded(Path.cwd())[0]
+        if dsn is None:
             raise ConfigError(NO_DSN)
-        return Place.at(self.dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
+        return Place.at(dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
 
     @staticmethod
-    def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None, **flags: Any) -> Settings:
-        """`flags` that are None were not given."""
-        return Settings.explained([("the call", flags)], folder=folder, environ=environ)[0]
+    def load(
+        *, folder: Path | None = None, environ: Mapping[str, str] | None = None, embedded: bool = True, **flags: Any
+    ) -> Settings:
+        """`flags` that are None were not given; `config` names the file to read. Without `embedded`, a running server of the
+        project is not looked for."""
+        return Settings.explained([("the call", flags)], folder=folder, environ=environ, embedded=embedded)[0]
 
     @staticmethod
     def explained(
-        flags: Sequence[tuple[str, Mapping[str, Any]]], *, folder: Path | None = None, environ: Mapping[str, str] | None = None
+        flags: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        folder: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        embedded: bool = True,
     ) -> tuple[Settings, dict[str, str]]:
         """The settings, and where each came from. `flags` by their source, the last one wins."""
-        given = _from_files(folder or Path.cwd())
-        given.update(_from_environment(os.environ if environ is None else environ, have_dsn="dsn" in given))
+        folder, environ = folder or Path.cwd(), os.environ if environ is None else environ
+        given: dict[str, tuple[Any, str]] = {}
+        for file in _files(flags, folder, environ):
+            given.update(file.settings(folder.absolute()))
+        given.update(from_environment(environ, _readers(), have_dsn="dsn" in given))
         for source, values in flags:
-            given.update({name: (value, source) for name, value in values.items() if value is not None})
+            told = {name: (value, source) for name, value in values.items() if value is not None and name != "config"}
+            given.update(told)
+        if embedded and "dsn" not in given:
+            dsn, where = _running_embedded(folder)
+            if dsn is not None:
+                given["dsn"] = dsn, where
         sources = {name: given[name][1] if name in given else "default" for name in _readers()}
         return _built(given), {**sources, **{name: source for name, (_, source) in given.items() if name.startswith("workers.")}}
 
 
-def _from_files(folder: Path) -> dict[str, tuple[Any, str]]:
-    own, project = folder / "tenure.toml", folder / "pyproject.toml"
-    found: dict[str, tuple[Any, str]] = {}
-    if project.is_file():
-        table = _toml(project).get("tool", {}).get("tenure", {})
-        found.update(_flat(table, "[tool.tenure] of pyproject.toml"))
-    if own.is_file():
-        found.update(_flat(_toml(own), "tenure.toml"))
-    return found
+def _files(flags: Sequence[tuple[str, Mapping[str, Any]]], folder: Path, environ: Mapping[str, str]) -> list[ConfigFile]:
+    named = [values["config"] for _, values in flags if values.get("config")]
+    return config_files(folder, environ, named[-1] if named else None)
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
+_announced: set[Path] = set()
 
 
-def _flat(table: Mapping[str, Any], source: str) -> dict[str, tuple[Any, str]]:
-    flat: dict[str, tuple[Any, str]] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat.update(_flat_table(key, value, source))
-        else:
-            flat[key] = (value, source)
-    return flat
+def _running_embedded(folder: Path) -> tuple[str | None, str]:
+    """The DSN of the embedded server that runs for this folder, and where that is. Logged once in a process."""
+    from tenure.embedded.finding import running_server  # noqa: PLC0415 - needed only without a DSN
 
-
-def _flat_table(key: str, table: Mapping[str, Any], source: str) -> dict[str, tuple[Any, str]]:
-    flat: dict[str, tuple[Any, str]] = {}
-    for inner, item in table.items():
-        if key == "workers" and isinstance(item, Mapping):
-            flat.update({f"workers.{inner}.{name}": (value, source) for name, value in item.items()})
-        else:
-            flat[f"{key}_{inner}"] = item, source
-    return flat
-
-
-def _from_environment(environ: Mapping[str, str], *, have_dsn: bool) -> dict[str, tuple[Any, str]]:
-    found: dict[str, tuple[Any, str]] = {}
-    if not have_dsn and any(environ.get(name) for name in ("PGHOST", "PGDATABASE", "PGSERVICE", "PGHOSTADDR")):
-        found["dsn"] = ("", "PG* variables")  # libpq reads them itself
-    if environ.get("DATABASE_URL"):
-        found["dsn"] = (environ["DATABASE_URL"], "DATABASE_URL")
-    names = set(_readers())
-    for variable, value in environ.items():
-        name = variable.removeprefix("TENURE_").lower()
-        if variable.startswith("TENURE_") and name in names:
-            found[name] = (value, variable)
-    return found
+    found = running_server(folder)
+    if found is None:
+        return None, ""
+    if found.home not in _announced:
+        _announced.add(found.home)
+        log.info("no database is set: using the embedded PostgreSQL of this project", extra={"home": str(found.home)})
+    return found.dsn, f"the embedded server in {found.home}"
 
 
 def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
@@ -243,6 +240,8 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
     others = {name: value for name, value in values.items() if not name.startswith("workers_")}
     if others.get("leader_strategy", "lease") not in STRATEGIES:
         problems.append(f"leader.strategy must be one of {', '.join(STRATEGIES)}")
+    if others.get("log_format", "text") not in FORMATS:
+        problems.append(f"log_format must be one of {', '.join(FORMATS)}")
     problems += _contradictions("workers", workers)
     for pool, own in pools.items():
         problems += _misnamed(pool) + _contradictions(f"workers.{pool}", own, workers)

@@ -118,3 +118,54 @@ def test_a_pooler_is_found_by_its_port_or_its_word(tmp_path, dsn, pooled):
 def test_a_dsn_that_cannot_be_read_is_told_without_a_traceback_of_the_driver(tmp_path):
     with pytest.raises(ConfigError, match="DSN"):
         _ = load(tmp_path, dsn="postgresql://h/x?nonsense=1").place
+
+
+def test_the_nearest_file_above_the_working_folder_counts(tmp_path):
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / FILE).write_text("schema = 'top'\n")
+    assert load(inner).schema == "top"
+    (tmp_path / "a" / PROJECT).write_text("[tool.other]\nx = 1\n")
+    assert load(inner).schema == "top", "a project file that does not mention Tenure is none of ours"
+    (tmp_path / "a" / PROJECT).write_text("[tool.tenure]\nschema = 'project'\n")
+    assert load(inner).schema == "project"
+    (inner / FILE).write_text("schema = 'own'\n")
+    assert load(inner).schema == "own"
+
+
+def test_a_broken_project_file_of_another_tool_in_a_folder_above_is_left_alone(tmp_path):
+    (tmp_path / PROJECT).write_text("this is not toml")
+    (tmp_path / "a").mkdir()
+    assert load(tmp_path / "a").schema == "tenure"
+
+
+def test_a_file_can_be_named_by_the_call_or_the_environment(tmp_path):
+    (tmp_path / FILE).write_text("schema = 'found'\n")
+    (tmp_path / "production.toml").write_text("schema = 'named'\n[workers]\nhealth_file = 'beat'\n")
+    (tmp_path / "other.toml").write_text("schema = 'other'\n")
+    environ = {"TENURE_CONFIG": str(tmp_path / "production.toml")}
+    assert load(tmp_path, environ).schema == "named"
+    assert load(tmp_path, environ, config=tmp_path / "other.toml").schema == "other"
+    assert Tenure(config=tmp_path / "other.toml").settings.schema == "other"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert load(elsewhere, environ).workers.health_file == str(tmp_path / "beat"), "relative to the file that says so"
+
+
+def test_a_named_file_that_does_not_exist_is_an_error(tmp_path):
+    for given in ({"environ": {"TENURE_CONFIG": str(tmp_path / "no.toml")}}, {"config": tmp_path / "no.toml"}):
+        with pytest.raises(ConfigError, match=r"no\.toml, but there is no such file"):
+            load(tmp_path, **given)
+    (tmp_path / PROJECT).write_text("[project]\n")
+    with pytest.raises(ConfigError, match=r"has no \[tool.tenure\]"):
+        load(tmp_path, config=tmp_path / PROJECT)
+
+
+def test_an_empty_variable_names_no_database(tmp_path):
+    assert load(tmp_path, {"TENURE_DSN": ""}).dsn is None
+
+
+def test_the_log_format_is_text_or_json(tmp_path):
+    assert load(tmp_path, {"TENURE_LOG_FORMAT": "json"}).log_format == "json"
+    with pytest.raises(ConfigError, match="log_format must be one of text, json"):
+        load(tmp_path, {"TENURE_LOG_FORMAT": "xml"})

@@ -125,7 +125,7 @@ class EmbeddedServer:
             # It was killed while we entered.
             postmaster = self._launch()
             _ensure_database(postmaster)
-        return _dsn_of(postmaster, DATABASE)
+        return dsn_of(postmaster, DATABASE)
 
     def _adopt(self) -> Postmaster | None:
         postmaster = settled_postmaster(self.home.data, START_PATIENCE)
@@ -150,7 +150,7 @@ class EmbeddedServer:
             shut_down(self.home.data)
 
 
-def _dsn_of(postmaster: Postmaster, database: str) -> str:
+def dsn_of(postmaster: Postmaster, database: str) -> str:
     """A URI: asyncpg knows no other form, psycopg and psql read both."""
     return f"postgresql://{USER}@/{database}?host={quote(str(postmaster.sockets))}&port={postmaster.port}"
 
@@ -159,7 +159,7 @@ def _ensure_database(postmaster: Postmaster) -> None:
     import psycopg  # noqa: PLC0415 - importing this room must stay light
 
     try:
-        with psycopg.connect(_dsn_of(postmaster, "postgres"), autocommit=True) as connection:
+        with psycopg.connect(dsn_of(postmaster, "postgres"), autocommit=True) as connection:
             known = connection.execute("select 1 from pg_database where datname = %s", [DATABASE]).fetchone()
             if known is None:
                 connection.execute(f'create database "{DATABASE}"')

@@ -1,0 +1,140 @@
+"""Where settings are read from: a file that is named or found upwards from the working directory, and the environment."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenure.model.errors import ConfigError
+
+OWN_FILE = "tenure.toml"
+PROJECT_FILE = "pyproject.toml"
+FILE_VARIABLE = "TENURE_CONFIG"
+PATHS = ("workers_health_file",)
+"""Settings that are paths: a relative one is relative to the file that has it."""
+
+Found = dict[str, tuple[Any, str]]
+"""By the name of a setting: its value, and where that came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    path: Path
+    label: str
+    """How it is shown."""
+    table: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def settings(self, working: Path) -> Found:
+        found = _flat(self.table, self.label)
+        for name in PATHS:
+            if name in found and self.folder != working and isinstance(found[name][0], str):
+                found[name] = str(self.folder / found[name][0]), self.label
+        return found
+
+
+def config_files(folder: Path, environ: Mapping[str, str], named: str | Path | None = None) -> list[ConfigFile]:
+    """The files that count, the stronger one last: the named one, or those of the nearest folder that has any."""
+    folder = folder.absolute()
+    if named:
+        return [_named(Path(named), "--config")]
+    if environ.get(FILE_VARIABLE):
+        return [_named(Path(environ[FILE_VARIABLE]), FILE_VARIABLE)]
+    for place in (folder, *folder.parents):
+        if found := list(_files_in(place, folder)):
+            return found
+    return []
+
+
+def from_environment(environ: Mapping[str, str], names: Collection[str], *, have_dsn: bool) -> Found:
+    found: Found = {}
+    if not have_dsn and any(environ.get(name) for name in ("PGHOST", "PGDATABASE", "PGSERVICE", "PGHOSTADDR")):
+        found["dsn"] = ("", "PG* variables")  # libpq reads them itself
+    if environ.get("DATABASE_URL"):
+        found["dsn"] = (environ["DATABASE_URL"], "DATABASE_URL")
+    for variable, value in environ.items():
+        name = variable.removeprefix("TENURE_").lower()
+        if variable.startswith("TENURE_") and name in names and not (name == "dsn" and not value):
+            found[name] = (value, variable)
+    return found
+
+
+def _named(path: Path, source: str) -> ConfigFile:
+    path = path.expanduser().absolute()
+    if not path.is_file():
+        raise ConfigError(f"{source} names {path}, but there is no such file: correct the path or leave it out")
+    if path.name != PROJECT_FILE:
+        return ConfigFile(path, str(path), _toml(path))
+    table = _toml(path).get("tool", {}).get("tenure")
+    if table is None:
+        raise ConfigError(f"{source} names {path}, but that has no [tool.tenure]: add it, or name another file")
+    return ConfigFile(path, f"[tool.tenure] of {path}", table)
+
+
+def _files_in(place: Path, working: Path) -> Iterator[ConfigFile]:
+    project, own = place / PROJECT_FILE, place / OWN_FILE
+    table = _project_table(project)
+    if table is not None:
+        yield ConfigFile(project, f"[tool.tenure] of {_shown(project, working)}", table)
+    with suppress(OSError):  # a folder above that may not be read has nothing for us
+        if own.is_file():
+            yield ConfigFile(own, _shown(own, working), _toml(own))
+
+
+def _project_table(path: Path) -> Mapping[str, Any] | None:
+    """None unless the file mentions us: a broken one of another tool, in a folder above, is not our business."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if "tenure" not in text:
+        return None
+    table: Mapping[str, Any] | None = _parsed(path, text).get("tool", {}).get("tenure")
+    return table
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    return _parsed(path, text)
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+
+
+def _shown(path: Path, working: Path) -> str:
+    return min(os.path.relpath(path, working), str(path), key=len)
+
+
+def _flat(table: Mapping[str, Any], source: str) -> Found:
+    flat: Found = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat_table(key, value, source))
+        else:
+            flat[key] = (value, source)
+    return flat
+
+
+def _flat_table(key: str, table: Mapping[str, Any], source: str) -> Found:
+    flat: Found = {}
+    for inner, item in table.items():
+        if key == "workers" and isinstance(item, Mapping):
+            flat.update({f"workers.{inner}.{name}": (value, source) for name, value in item.items()})
+        else:
+            flat[f"{key}_{inner}"] = item, source
+    return flat
