@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tenure import Context
+from tenure import Context, logs
 from tenure.logs import JsonLines, Lines
 
 
@@ -71,3 +71,41 @@ def test_a_wrong_setting_is_told_with_the_right_ones(variable, value, monkeypatc
     code = "from tenure.logs import set_up_logging; set_up_logging()"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={variable: value}, check=False)
     assert f"{variable} is {value!r}: use" in ended.stderr
+
+
+def record_of(logger: str, **extra: object) -> logging.LogRecord:
+    return logging.getLogger(logger).makeRecord(logger, logging.INFO, __file__, 1, "worker process died", (), None, extra=extra)
+
+
+def test_the_fields_of_our_own_records_follow_the_message():
+    record = record_of("tenure", child_pid=7, cause="signal SIGKILL", queues=["a", "b"], error='say "no"\nand go', empty="")
+    assert (
+        Lines()
+        .format(record)
+        .endswith('worker process died  child_pid=7  cause="signal SIGKILL"  queues=a,b  error="say \\"no\\"\\nand go"  empty=""')
+    )
+    told = json.loads(JsonLines().format(record))
+    assert (told["message"], told["child_pid"], told["cause"]) == ("worker process died", 7, "signal SIGKILL")
+    assert told["queues"] == ["a", "b"]
+
+
+def test_a_field_does_not_replace_what_every_line_has():
+    told = json.loads(JsonLines().format(record_of("tenure.manager", pid=7, level="low")))
+    assert (told["pid_"], told["level"], told["level_"]) == (7, "info", "low")
+    assert told["pid"] != 7
+
+
+def test_fields_of_other_libraries_are_left_out():
+    record = record_of("shop", connection=object())
+    assert Lines().format(record).endswith("worker process died")
+    assert "connection" not in json.loads(JsonLines().format(record))
+
+
+def test_a_worker_that_was_given_a_name_carries_it_in_every_line(monkeypatch):
+    monkeypatch.setattr(logs._Worker, "name", None)
+    monkeypatch.setattr(logs._Worker, "given", False)
+    logs.name_worker("box:7", given=False)
+    assert json.loads(JsonLines().format(record_of("shop")))["worker"] == "box:7"
+    assert Lines().format(record_of("shop")).endswith("worker process died")
+    logs.name_worker("mail-1", given=True)
+    assert Lines().format(record_of("shop")).endswith("worker process died  worker=mail-1")

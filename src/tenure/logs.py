@@ -2,6 +2,9 @@
 
 TENURE_LOG is the level (INFO), TENURE_LOG_FORMAT is `text` or `json`. Every record of a handler, also through plain
 `logging`, carries the job it belongs to.
+
+A log call of Tenure's is one event: a short fixed message, and its facts as fields: `log.info("worker process ready",
+extra={"child_pid": 7})`. As text they follow the message as `child_pid=7`; as JSON they are keys beside it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,21 @@ from tenure.model.current import current_run
 from tenure.model.errors import ConfigError
 
 FORMATS = ("text", "json")
+STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields"}
+"""Attributes of every record: what is beyond them was given as `extra=`."""
+
+
+class _Worker:
+    """The name of the worker that this process is, if it is one."""
+
+    name: str | None = None
+    given = False
+    """It was chosen by the operator, so it is worth a place in lines for people."""
+
+
+def name_worker(name: str, *, given: bool) -> None:
+    """From here on every record of this process carries the name."""
+    _Worker.name, _Worker.given = name, given
 
 
 def set_up_logging(level: str | None = None, form: str | None = None) -> None:
@@ -42,6 +60,13 @@ def job_fields() -> dict[str, Any]:
     return {"job_id": run.job_id, "kind": run.kind_name, "queue": run.queue, "attempt": run.attempt, "worker_id": run.worker_id}
 
 
+def extra_fields(record: logging.LogRecord) -> dict[str, Any]:
+    """What was given as `extra=`. Of our own records only: other libraries put objects there for handlers of theirs."""
+    if record.name != "tenure" and not record.name.startswith("tenure."):
+        return {}
+    return {name: value for name, value in vars(record).items() if name not in STANDARD}
+
+
 class Lines(logging.Formatter):
     """For people."""
 
@@ -50,10 +75,16 @@ class Lines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         line = super().formatMessage(record)
-        fields = {**getattr(record, "fields", {})}
-        if job := job_fields():
-            fields |= {"job": f"{job['kind']} {job['job_id']}"}
-        return line + "".join(f"  {name}={value!s}" for name, value in fields.items())
+        fields = {**extra_fields(record), **getattr(record, "fields", {})}
+        words = [f"{name}={_word(value)}" for name, value in fields.items()]
+        if (job := job_fields()) and "job_id" not in fields:
+            words.append(f"job={job['kind']} {job['job_id']}")
+        if _Worker.given and "worker" not in fields:
+            words.append(f"worker={_Worker.name}")
+        return "  ".join([line, *words])
+
+
+RESERVED = ("at", "level", "logger", "message", "pid", "fields", "traceback")
 
 
 class JsonLines(logging.Formatter):
@@ -66,10 +97,21 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             "pid": record.process,
+            **({"worker": _Worker.name} if _Worker.name else {}),
             **job_fields(),
         }
+        for name, value in extra_fields(record).items():
+            told[name if name not in RESERVED else f"{name}_"] = value
         if fields := getattr(record, "fields", None):
             told["fields"] = fields
         if record.exc_info:
             told["traceback"] = self.formatException(record.exc_info)
         return json.dumps(told, default=str)
+
+
+def _word(value: object) -> str:
+    """On one line, and quoted where it would not be seen where it ends."""
+    if isinstance(value, list | tuple | set | frozenset):
+        value = ",".join(map(str, value))
+    text = str(value)
+    return text if text and text.isprintable() and not set(text) & {" ", '"', "="} else json.dumps(text, ensure_ascii=False)
