@@ -267,6 +267,7 @@ class Tenure:
         concurrency: int | None = None,
         capabilities: Sequence[str] = (),
         grace: Duration | None = None,
+        name: str | None = None,
     ) -> InProcessWorker:
         """A worker in this process. In production prefer `tenure worker`, whose lease no handler can hold up."""
         from tenure.inprocess import InProcessWorker  # noqa: PLC0415
@@ -280,6 +281,7 @@ class Tenure:
             concurrency=concurrency,
             capabilities=capabilities,
             grace=grace,
+            name=name,
         )
 
     @asynccontextmanager

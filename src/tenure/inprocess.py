@@ -28,7 +28,7 @@ from tenure.store import schedules, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
-from tenure.store.workers import Registration
+from tenure.store.workers import Registration, default_name
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, Which
 from tenure.worker.engine import Engine, EngineSettings
@@ -55,6 +55,7 @@ class InProcessWorker:
         concurrency: int | None = None,
         capabilities: Sequence[str] = (),
         grace: Duration | None = None,
+        name: str | None = None,
     ) -> None:
         self._kinds = kinds
         self._settings = settings
@@ -65,6 +66,8 @@ class InProcessWorker:
         self._engine_settings = engine_settings(settings, concurrency)
         self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
         self._supervisor_id = str(uuid7())
+        self.name = name or settings.workers.name or default_name()
+        """In `tenure workers`, events and logs."""
         self._engine: Engine | None = None
         self._leaving = False
         self._renewals = 0
@@ -99,7 +102,9 @@ class InProcessWorker:
         self._leader.start()
         self._renewal = Beat("lease", self._renew)
         self._tasks = [asyncio.create_task(self._renewal.run())]
-        self._events.emit(WorkerStarted(worker_id=UUID(self._engine.worker_id), queues=tuple(self._scope.queues)))
+        self._events.emit(
+            WorkerStarted(worker_id=UUID(self._engine.worker_id), queues=tuple(self._scope.queues), worker=self.name)
+        )
 
     async def run(self) -> None:
         """Works until it is stopped or cancelled, then leaves in order."""
@@ -126,7 +131,7 @@ class InProcessWorker:
         await self._leader.stop()
         await self._wakeups.stop()
         await self._link.close()
-        self._events.emit(WorkerStopped(worker_id=UUID(engine.worker_id)))
+        self._events.emit(WorkerStopped(worker_id=UUID(engine.worker_id), worker=self.name))
         self._stopped.set()
 
     async def _enter(self) -> Engine:
@@ -139,6 +144,7 @@ class InProcessWorker:
             kinds=list(self._kinds),
             capabilities=self._scope.capabilities,
             concurrency=self._engine_settings.concurrency,
+            name=self.name,
         )
         await self._link.fetch(workers.register(registration, self._settings.workers.lease_timeout_seconds))
         return Engine(
@@ -174,7 +180,7 @@ class InProcessWorker:
     async def _replace(self, engine: Engine) -> None:
         """Our lease is gone, and our jobs with it: start over under a new name."""
         log.warning("worker %s lost its lease; its runs are aborted and a new worker takes its place", engine.worker_id)
-        self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id)))
+        self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id), worker=self.name))
         engine.lose("taken_by_another_worker")
         if self._leaving:
             return

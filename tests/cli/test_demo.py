@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -71,7 +72,12 @@ async def test_the_demo_keeps_its_promises_and_leaves_nothing(reachable, eventua
     with demo(reachable) as plain, demo(reachable, "--keep", columns=80) as shown:
         assert shown.says(" explain ", within=120), shown.said
         assert plain.ends() == 0, plain.said
-        assert "export TENURE_DSN='postgresql://" in shown.said
+        assert "in this folder:" in shown.said
+        assert "export" not in shown.said
+        with started(reachable / "here", "jobs", "list", "--kind", "open_upload", "--json") as asking:
+            assert asking.ends() == 0, asking.said
+            [pill] = json.loads(asking.said)["jobs"]
+        assert pill["state"] == "dead_letter"
         assert str(reachable) in command_lines()
         shown.signal(signal.SIGTERM)
         assert shown.ends() == 128 + signal.SIGTERM, shown.said

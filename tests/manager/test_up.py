@@ -80,7 +80,7 @@ def dev_without_a_database(folder):
 async def test_dev_without_a_database_starts_one_and_ends_it_with_itself(dev_without_a_database, folder):
     log = folder / "log"
     await until(lambda: "ready: " in log.read_text(), within=60)
-    assert "using an embedded PostgreSQL" in log.read_text()
+    assert "starting an embedded PostgreSQL" in log.read_text()
     dev_without_a_database.send_signal(signal.SIGINT)
     await until(dev_without_a_database.poll, is_=0, within=30)
     assert not list(folder.glob(".tenure/**/postmaster.pid"))

@@ -17,6 +17,7 @@ import click
 
 from tenure.app import Tenure
 from tenure.cli import codes, options
+from tenure.cli.databases import provide
 from tenure.client.handle import Handle
 from tenure.client.job import Job
 from tenure.client.status import JobStatus
@@ -130,21 +131,24 @@ def answer(asking: Coroutine[Any, Any, int | None]) -> int | None:
         raise click.UsageError(str(error)) from None
 
 
-def open_app(path: str | None, dsn: str | None, schema: str | None) -> Tenure:
+def open_app(path: str | None, dsn: str | None, schema: str | None, folder: Path | None = None) -> Tenure:
     """Raises unless a database is set: by the flags, by the app's code, or where settings come from."""
-    app = Tenure() if path is None else load(path)
+    say_embedded = provide(dsn)
+    app = Tenure() if path is None else load(path, folder)
+    if app.given.get("dsn") is None:
+        say_embedded()
     app.configure(dsn=dsn, schema=schema)
     app.settings.place  # noqa: B018 - told now, as a matter of settings
     return app
 
 
-def load(path: str) -> Tenure:
+def load(path: str, folder: Path | None = None) -> Tenure:
     """The user's app. What its modules print is no part of our answer."""
     from tenure.manager.loading import load_app  # noqa: PLC0415
 
     try:
         with redirect_stdout(sys.stderr):
-            return load_app(path, str(Path.cwd()))
+            return load_app(path, str(folder or Path.cwd()))
     except TenureError:
         raise
     except (Exception, SystemExit) as error:

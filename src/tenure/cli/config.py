@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 from tenure.cli import options, output
 from tenure.cli.asking import load
+from tenure.cli.databases import provide
 from tenure.cli.output import Column
 from tenure.model.errors import ConfigError
 from tenure.settings import Settings
@@ -31,8 +33,8 @@ class Setting:
 def config(dsn: str | None, schema: str | None, app: str | None, as_json: bool) -> None:
     """Every setting, its value, and where that came from.
 
-    What counts, the first that says something: flags, the code of --app, TENURE_..., tenure.toml, [tool.tenure] in
-    pyproject.toml, the default.
+    The first that sets it counts: flags, the code of --app, TENURE_..., tenure.toml, [tool.tenure] in pyproject.toml, the
+    default. The file is --config, TENURE_CONFIG, or found here or in a folder above.
     """
     found = [*_settings(app, {"dsn": dsn, "schema": schema})]
     if as_json:
@@ -42,8 +44,11 @@ def config(dsn: str | None, schema: str | None, app: str | None, as_json: bool) 
 
 
 def _settings(app: str | None, flags: dict[str, Any]) -> list[Setting]:
+    environ = dict(os.environ)  # as it was given to us: what is set for the app's code says nothing of where it came from
+    provide(flags["dsn"])
     said = [] if app is None else [(f"the code of {app}", load(app).given)]
-    used, sources = Settings.explained([*said, *((f"--{name}", {name: value}) for name, value in flags.items())])
+    named = ((f"--{name}", {name: value}) for name, value in flags.items())
+    used, sources = Settings.explained([*said, *named], environ=environ)
     return [_setting(name, used, source) for name, source in sources.items()]
 
 

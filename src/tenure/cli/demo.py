@@ -21,6 +21,7 @@ from tenure.cli.crew import crew
 from tenure.cli.demo_show import Show, play
 from tenure.cli.stage import Stage, open_stage
 from tenure.embedded import EmbeddedServer
+from tenure.embedded.finding import note_home
 from tenure.settings import Settings
 from tenure.simulate.demo import app
 from tenure.store.migrator import migrate
@@ -48,7 +49,8 @@ def demo(keep: bool) -> int:
             show = Show(stage, hired, app.client())
             good = asyncio.run(_play(show))
             if keep:
-                _stay(show, settings)
+                with _found_from_here(folder / "server") as found:
+                    _stay(show, settings, found=found)
     return codes.FINE if good else codes.FAILED
 
 
@@ -130,14 +132,29 @@ async def _close(show: Show) -> None:
     quote(["", "Where to go next:", "", *closing.next_steps(), ""])
 
 
-def _stay(show: Show, settings: Settings) -> None:
+@contextmanager
+def _found_from_here(home: Path) -> Iterator[bool]:
+    """Whether commands in this folder, and below it, find the server by themselves."""
+    try:
+        note = note_home(Path.cwd(), home)
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def _stay(show: Show, settings: Settings, *, found: bool) -> None:
     me = closing.program()
     pill = next(handle.id for handle in show.handles if handle.kind == "open_upload")
+    export = [] if found else [f"  export TENURE_DSN='{escape(settings.dsn or '')}'"]
     show.stage.quote(
         [
-            "All of it stays up until Ctrl-C. In another terminal:",
+            "All of it stays up until Ctrl-C. In another terminal" + (", in this folder:" if found else ":"),
             "",
-            f"  export TENURE_DSN='{escape(settings.dsn or '')}'",
+            *export,
             f"  {me} jobs list",
             f"  {me} jobs report {pill}",
             f"  {me} explain {pill}",

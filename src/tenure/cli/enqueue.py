@@ -13,7 +13,6 @@ from tenure.cli.asking import Asker, answer, open_app
 from tenure.client.handle import Handle
 from tenure.model.errors import ConfigError, JobUnfinished, ResultTimeout
 
-DEFAULT_APP = "app:app"
 WITHOUT_END = "for ever"
 
 
@@ -55,7 +54,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, given: str | None) -> A
 @click.option("--timeout", type=types.DURATION, help="Abort a run that takes longer.")
 @click.option("--meta", type=types.JSON_OBJECT, help="JSON for the handler's context.")
 @click.option("--wait", metavar="[SECONDS]", callback=_seconds, help="Wait for the result and print that; at most so long.")
-@click.option("--app", help="Your Tenure object, as module:attribute.  [default: app:app]")
+@click.option("--app", help=f"Your Tenure object, as module:attribute. {options.APP_DEFAULT}")
 @click.option("--no-check", is_flag=True, help="Hand it in as given: whether a job fits it is seen when it runs.")
 @options.database
 @options.as_json
@@ -91,12 +90,13 @@ def enqueue(
 def _opened(path: str | None, dsn: str | None, schema: str | None, no_check: bool) -> Tenure:
     if no_check and path is None:
         return open_app(None, dsn, schema)
+    app, folder = options.which_app(path)
     try:
-        return open_app(path or DEFAULT_APP, dsn, schema)
+        return open_app(app, dsn, schema, folder)
     except ConfigError as error:
-        if path is not None or DEFAULT_APP not in str(error):
+        if path is not None or app not in str(error):
             raise
-        raise ConfigError(f"{error}, name it by --app, or hand the job in unchecked by --no-check") from None
+        raise ConfigError(f"{error}, name it by --app, or enqueue the job unchecked by --no-check") from None
 
 
 async def _tell(ask: Asker, handle: Handle[Any], wait: float | str | None) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -25,9 +26,11 @@ NO_PRIVILEGE = "42501"  # SQLSTATE
 class LazyGroup(click.Group):
     """Shows its table without loading any of it."""
 
-    def __init__(self, *args: Any, table: Table, **more: Any) -> None:
+    def __init__(self, *args: Any, table: Table, sections: Mapping[str, Sequence[str]] | None = None, **more: Any) -> None:
+        """`sections`: the names of the commands below each heading of the help."""
         super().__init__(*args, **more)
         self.table = table
+        self.sections = sections or {"Commands": list(table)}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.table)
@@ -47,8 +50,10 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_) for name, (_, help_) in self.table.items()])
+        widest = max(map(len, self.table))
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), self.table[name][1]) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [CompletionItem(name, help=help_) for name, (_, help_) in self.table.items() if name.startswith(incomplete)]
@@ -58,41 +63,53 @@ class LazyGroup(click.Group):
 class RootGroup(LazyGroup):
     """Where every command ends: with a code, and one line if something was wrong."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
-        run: Any = partial(super().main, *args, standalone_mode=False, **more)
+    def main(self, args: Sequence[str] | None = None, *more_args: Any, standalone_mode: bool = True, **more: Any) -> Any:
+        run: Any = partial(super().main, args, *more_args, standalone_mode=False, **more)
         if not standalone_mode:
             return run()
-        sys.exit(_ended(run))
+        given = list(sys.argv[1:] if args is None else args)
+        sys.exit(_ended(run, _Errors(as_json="--json" in given)))
 
 
-def _ended(run: Callable[[], Any]) -> int:
+class _Errors:
+    """How an error is printed: one line for people, one JSON document for programs, both to stderr."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def told(self, error: BaseException, words: str, code: int) -> int:
+        if self.as_json:
+            document = {"error": {"type": type(error).__name__, "message": words, "exit_code": code}}
+            click.echo(json.dumps(document), err=True)
+        else:
+            click.echo(f"tenure: {words}", err=True)
+        return code
+
+
+def _ended(run: Callable[[], Any], errors: _Errors) -> int:
     try:
         code = run()
     except click.UsageError as error:
-        return _misused(error)
+        return _misused(error, errors)
     except click.ClickException as error:
-        return _told(error.format_message(), error.exit_code)
-    except click.Abort:
-        return _told("stopped", codes.STOPPED)
+        return errors.told(error, error.format_message(), error.exit_code)
+    except click.Abort as error:
+        return errors.told(error, "stopped", codes.STOPPED)
     except TenureError as error:
-        return _told(str(error), codes.of_error(error))
+        return errors.told(error, str(error), codes.of_error(error))
     except Exception as error:
         state = getattr(error, "sqlstate", None)
-        if state is None:
-            raise
+        if state is None and not errors.as_json:
+            raise  # an error of ours, with its traceback
         way_out = "; `tenure sql --roles` prints the grants" if state == NO_PRIVILEGE else ""
-        return _told(f"PostgreSQL refuses: {str(error).strip().splitlines()[0]}{way_out}", codes.FAILED)
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        return errors.told(error, f"PostgreSQL refuses: {first}{way_out}" if state else first, codes.FAILED)
     return code if isinstance(code, int) else codes.FINE
 
 
-def _misused(error: click.UsageError) -> int:
+def _misused(error: click.UsageError, errors: _Errors) -> int:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return codes.USAGE
     way_out = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-    return _told(f"{error.format_message()}{way_out}", codes.USAGE)
-
-
-def _told(words: str, code: int) -> int:
-    click.echo(f"tenure: {words}", err=True)
-    return code
+    return errors.told(error, f"{error.format_message()}{way_out}", codes.USAGE)

@@ -10,31 +10,48 @@ from tenure.cli import codes
 from tenure.cli.lazy import RootGroup
 from tenure.version import __version__
 
-COMMANDS = {
-    "demo": ("tenure.cli.demo:demo", "See it at work: starts a PostgreSQL, workers and jobs, and kills one of them."),
-    "simulate": ("tenure.cli.simulate:simulate", "Send jobs of many kinds, and check that each ends as foretold."),
-    "up": ("tenure.cli.up:up", "Run workers, as many as the work needs; without a database, start one."),
-    "dev": ("tenure.cli.up:dev", "Like up, and start anew whenever the code changes."),
-    "worker": ("tenure.cli.worker:worker", "Run jobs: a supervisor and its worker processes."),
-    "health": ("tenure.cli.health:health", "Is the supervisor on this machine well? For probes."),
-    "top": ("tenure.cli.top:top", "Watch queues, workers and leaders, live."),
-    "enqueue": ("tenure.cli.enqueue:enqueue", "Hand in a job, and wait for its result if you like."),
-    "jobs": ("tenure.cli.jobs:jobs", "List, show, report, cancel, retry, replay and delete jobs."),
-    "watch": ("tenure.cli.watch:watch", "Follow a job until it is over."),
-    "explain": ("tenure.cli.explain:explain", "Why is this job not running?"),
-    "queues": ("tenure.cli.queues:queues", "List, pause and resume queues."),
-    "schedules": ("tenure.cli.schedules:schedules", "List, make, change, pause, resume, run and delete schedules."),
-    "limits": ("tenure.cli.limits:limits", "List, set and reset limits: how many at a time, how many in a while."),
-    "workers": ("tenure.cli.fleet:workers", "Who runs jobs, and how many."),
-    "leaders": ("tenure.cli.fleet:leaders", "Who does the duties that the fleet does once."),
-    "stats": ("tenure.cli.stats:stats", "How many jobs there are, and what became of the others."),
-    "doctor": ("tenure.cli.doctor:doctor", "What slows or stops the work, or soon will."),
-    "chaos": ("tenure.cli.chaos:chaos", "Prove it: strike everything, and check that no promise was broken."),
-    "migrate": ("tenure.cli.schema:migrate", "Bring the database's schema to this version."),
-    "sql": ("tenure.cli.schema:sql", "Print the schema, or roles and grants, as SQL."),
-    "config": ("tenure.cli.config:config", "Every setting, its value, and where that came from."),
-    "completion": ("tenure.cli.completion:completion", "Print the completion script of your shell."),
+GROUPS = {
+    "Start": {
+        "init": ("tenure.cli.init:init", "Begin a project: write a small jobs.py and tenure.toml."),
+        "dev": ("tenure.cli.up:dev", "Run workers for development; restarts on changes, starts a database if none is set."),
+        "demo": ("tenure.cli.demo:demo", "Watch Tenure at work: a PostgreSQL, workers and jobs, and a worker that is killed."),
+    },
+    "Run workers": {
+        "up": ("tenure.cli.up:up", "Run workers, as many as the work needs."),
+        "worker": ("tenure.cli.worker:worker", "Run workers, a fixed number of processes."),
+        "health": ("tenure.cli.health:health", "Is the supervisor on this machine alive, or ready? For probes."),
+    },
+    "Jobs": {
+        "enqueue": ("tenure.cli.enqueue:enqueue", "Enqueue a job, and wait for its result if you like."),
+        "jobs": ("tenure.cli.jobs:jobs", "List, show, report, cancel, retry, replay and delete jobs."),
+        "watch": ("tenure.cli.watch:watch", "Follow a job until it is finished."),
+        "explain": ("tenure.cli.explain:explain", "Why is this job not running?"),
+    },
+    "Queues, schedules, limits": {
+        "queues": ("tenure.cli.queues:queues", "List, pause and resume queues."),
+        "schedules": ("tenure.cli.schedules:schedules", "List, make, change, pause, resume, run and delete schedules."),
+        "limits": ("tenure.cli.limits:limits", "List, set and reset limits on concurrency and rate."),
+    },
+    "Look at the fleet": {
+        "top": ("tenure.cli.top:top", "Watch queues, workers and leaders, live."),
+        "workers": ("tenure.cli.fleet:workers", "List the processes that run jobs."),
+        "leaders": ("tenure.cli.fleet:leaders", "List the duties that one process does for all, and who does them."),
+        "stats": ("tenure.cli.stats:stats", "Count jobs by state and outcome; rates and latencies."),
+        "doctor": ("tenure.cli.doctor:doctor", "Find what slows or stops the work, or soon will."),
+    },
+    "Database and settings": {
+        "migrate": ("tenure.cli.schema:migrate", "Bring the database's schema to this version."),
+        "sql": ("tenure.cli.schema:sql", "Print the schema, or roles and grants, as SQL."),
+        "config": ("tenure.cli.config:config", "Show every setting, its value, and where that came from."),
+        "completion": ("tenure.cli.completion:completion", "Print the completion script of your shell."),
+    },
+    "Test Tenure itself": {
+        "simulate": ("tenure.cli.simulate:simulate", "Send jobs of many kinds, and check that each ends as expected."),
+        "chaos": ("tenure.cli.chaos:chaos", "Inject faults everywhere, and check that no promise is broken."),
+    },
 }
+
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 HELP = f"""Durable background jobs on PostgreSQL.
 
@@ -42,7 +59,13 @@ Exit codes: {", ".join(f"{code} {meaning}" for code, meaning in codes.MEANINGS.i
 """
 
 
-@click.group(cls=RootGroup, table=COMMANDS, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=RootGroup,
+    table=COMMANDS,
+    sections={title: list(group) for title, group in GROUPS.items()},
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="tenure")
 def cli() -> None:
     pass
@@ -51,5 +74,5 @@ def cli() -> None:
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # whatever a job's text holds can be shown
+            stream.reconfigure(errors="backslashreplace")  # any text of a job can be shown
     cli(prog_name="tenure")

@@ -6,18 +6,45 @@ import getpass
 import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from tenure.setting_sources import FILE_VARIABLE, config_files
 
 if TYPE_CHECKING:
     from tenure.manager.spec import ChildSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+APP_DEFAULT = "Else `app` of tenure.toml, or app:app."
+
+
+def _named_file(ctx: click.Context, _: click.Parameter, given: str | None) -> None:
+    """By the variable: then every process that is started reads the same file."""
+    if given is None:
+        return
+    before = os.environ.get(FILE_VARIABLE)
+    os.environ[FILE_VARIABLE] = str(Path(given).expanduser().absolute())
+
+    def restore() -> None:
+        if before is None:
+            os.environ.pop(FILE_VARIABLE, None)
+        else:
+            os.environ[FILE_VARIABLE] = before
+
+    ctx.call_on_close(restore)
+
+
+def config_file(command: Command) -> Command:
+    told = "Settings file to read; else TENURE_CONFIG, or tenure.toml here or in a folder above."
+    read_first: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _named_file}
+    return click.option("--config", metavar="FILE", help=told, **read_first)(command)
+
 
 def database(command: Command) -> Command:
-    command = click.option("--schema", help="Schema that holds Tenure's tables (tenure).")(command)
+    command = click.option("--schema", help="Schema that holds Tenure's tables (tenure).")(config_file(command))
     return click.option("--dsn", help="PostgreSQL to use; else TENURE_DSN, DATABASE_URL, tenure.toml.")(command)
 
 
@@ -46,29 +73,50 @@ def whoami() -> str:
 def serving(command: Command) -> Command:
     """What a worker serves and how; `child_spec` takes all of it but the number of processes and the health file."""
     for option in (
+        click.option("--embedded", is_flag=True, help="Without a database, start an embedded one (not for production)."),
+        click.option("--name", metavar="NAME", help="Of this worker, in `tenure workers`, events and logs (host:pid)."),
         click.option("--concurrency", "-c", type=click.IntRange(1), help="Jobs at a time in each process (10)."),
-        click.option("--health-file", help="A file that is touched while all is well, for `tenure health`."),
+        click.option("--health-file", help="A file that is touched while the supervisor lives, for `tenure health`."),
         click.option("--processes", "-p", type=click.IntRange(1), help="Worker processes (2)."),
         click.option("--capabilities", help="What this machine can do, by commas; jobs that need more are left to others."),
         click.option("--queues", "-q", help="Queues to serve, by commas; else those of the app's jobs."),
-        click.option("--app", default="app:app", show_default=True, help="Your Tenure object, as module:attribute."),
+        click.option("--app", help=f"Your Tenure object, as module:attribute. {APP_DEFAULT}"),
     ):
         command = option(command)
     return command
 
 
+def which_app(given: str | None) -> tuple[str, Path]:
+    """The app, and the folder that its module is in: that of the settings file, where this names the app."""
+    if given is not None:
+        return given, Path.cwd()
+    from tenure.settings import Settings  # noqa: PLC0415
+
+    files = [] if os.environ.get("TENURE_APP") else config_files(Path.cwd(), os.environ)
+    folder = next((file.folder for file in reversed(files) if "app" in file.table), Path.cwd())
+    return Settings.load(embedded=False).app, folder
+
+
 def child_spec(
-    flags: dict[str, Any], *, app: str, queues: str | None = None, capabilities: str | None = None, concurrency: int | None = None
+    flags: dict[str, Any],
+    *,
+    app: str | None = None,
+    queues: str | None = None,
+    capabilities: str | None = None,
+    concurrency: int | None = None,
+    name: str | None = None,
 ) -> ChildSpec:
     from tenure.manager.spec import ChildSpec  # noqa: PLC0415 - brings the driver
 
+    path, folder = which_app(app)
     return ChildSpec(
-        app=app,
-        folder=os.getcwd(),  # noqa: PTH109 - the import path wants a plain string
+        app=path,
+        folder=str(folder),
         flags={name: value for name, value in flags.items() if value is not None},
         queues=_listed(queues) or None,
         capabilities=_listed(capabilities),
         concurrency=concurrency,
+        name=name,
     )
 
 

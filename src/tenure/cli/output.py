@@ -107,6 +107,12 @@ def safe(text: str) -> str:
     return inline(text)
 
 
+def wants_json() -> bool:
+    """Whether the command that runs was asked for JSON: then a program reads what it prints."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("as_json"))
+
+
 def say(words: str) -> None:
     """A remark for people, beside the answer: it does not get into a pipe."""
     click.echo(words, err=True)

@@ -3,37 +3,117 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Literal
 
 import click
 
-from tenure.cli import options
-from tenure.settings import Settings
+from tenure.cli import options, output
+from tenure.cli.asking import open_app
+from tenure.cli.output import Column
 from tenure.store import migrator
+from tenure.store.migrator import MigrationState
+from tenure.store.place import Place
+from tenure.store.roles import roles_sql
+
+STATUS = (Column("MIGRATION"), Column("PHASE"), Column("APPLIED"))
+
+PHASE = click.Choice(["pre", "post"])
 
 
 @click.command()
 @options.database
-@click.option("--phase", type=click.Choice(["pre", "post"]), help="Only what must run before, or after, the new workers start.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
-def migrate(dsn: str | None, schema: str | None, phase: Literal["pre", "post"] | None, as_json: bool) -> None:
+@options.app
+@click.option("--phase", type=PHASE, help="Only what must run before, or after, the new workers start.")
+@click.option("--dry-run", is_flag=True, help="Print what would be run, and change nothing.")
+@click.option("--status", is_flag=True, help="Print what has been applied and what is pending, and change nothing.")
+@click.option("--roles", is_flag=True, help="Also run what `tenure sql --roles` prints.")
+@click.option("--force", is_flag=True, help="Remove what old workers need even while they run.")
+@options.as_json
+def migrate(
+    *,
+    dsn: str | None,
+    schema: str | None,
+    app: str | None,
+    phase: Literal["pre", "post"] | None,
+    dry_run: bool,
+    status: bool,
+    roles: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Bring the database's schema to this version. Safe to repeat, and to run from several places at once.
 
-    In a rolling deploy run `--phase pre` first, then replace the workers, then run `--phase post`.
+    In a rolling deploy run `--phase pre` first, then replace the workers, then run `--phase post`. While workers of an older
+    version are alive, `--phase post` refuses, and without a phase only the pre steps are run.
     """
-    place = Settings.load(dsn=dsn, schema=schema).place
-    ran = asyncio.run(migrator.migrate(place, phase=phase, tell=(lambda _: None) if as_json else click.echo))
+    place = open_app(app, dsn, schema).settings.place
+    if status:
+        _show_status(asyncio.run(migrator.find_state(place)), place, as_json=as_json)
+        return
+    warnings: list[str] = []
+    asked = migrator.migrate(
+        place,
+        phase=phase,
+        force=force,
+        dry_run=dry_run,
+        tell=lambda label: None if as_json else click.echo(f"would run {label}" if dry_run else label),
+        warn=warnings.append if as_json else lambda words: click.echo(f"tenure: {words}", err=True),
+    )
+    ran = asyncio.run(asked)
+    if roles and not dry_run:
+        asyncio.run(migrator.apply_roles(place))
     if as_json:
-        click.echo(json.dumps({"version": migrator.newest_version(), "ran": ran}))
-    elif not ran:
+        what = "would_run" if dry_run else "ran"
+        output.emit({"version": migrator.newest_version(), what: ran, "warnings": warnings})
+    elif not ran and not warnings:
         click.echo(f"schema {place.schema!r} is at version {migrator.newest_version()}: nothing to do")
+
+
+def _show_status(found: list[MigrationState], place: Place, *, as_json: bool) -> None:
+    pending = {phase: [one.label for one in found if one.applied_at is None and one.phase == phase] for phase in ("pre", "post")}
+    reached = max((one.version for one in found if one.applied_at is not None and one.phase == "pre"), default=None)
+    if as_json:
+        document = {"schema": place.schema, "version": reached, "needed": migrator.newest_version(), "pending": pending}
+        output.emit({**document, "migrations": found})
+        return
+    output.show_table(STATUS, [(one.label, one.phase, _applied(one)) for one in found])
+    waiting = f"{len(pending['pre'])} pre and {len(pending['post'])} post steps are pending"
+    output.say(f"schema {place.schema!r} is at version {reached or 0}, this code needs {migrator.newest_version()}; {waiting}")
+
+
+def _applied(one: MigrationState) -> str:
+    if one.applied_at is None:
+        return "pending"
+    return f"{output.moment(one.applied_at)}" + ("" if one.known else ", by a newer version of Tenure")
 
 
 @click.command()
 @click.option("--schema", default="tenure", show_default=True, help="Schema that holds Tenure's tables.")
 @click.option("--after", default=0, show_default=True, help="Only what came after this version.")
+@click.option("--phase", type=PHASE, help="Only what must run before, or after, the new workers start.")
+@click.option("--no-transaction", is_flag=True, help="Without begin and commit: for Alembic, Django's RunSQL and the like.")
 @click.option("--roles", is_flag=True, help="Print roles and grants instead.")
-def sql(schema: str, after: int, roles: bool) -> None:
-    """Print the schema as SQL, for those who run their own migrations."""
-    click.echo(migrator.roles_sql(schema) if roles else migrator.migration_sql(schema, after=after), nl=False)
+@click.option(
+    "--part",
+    type=click.Choice(["create", "grants"]),
+    help="Of --roles: what an administrator runs to create them, or what the owner of the schema runs.",
+)
+def sql(
+    *,
+    schema: str,
+    after: int,
+    phase: Literal["pre", "post"] | None,
+    no_transaction: bool,
+    roles: bool,
+    part: Literal["create", "grants"] | None,
+) -> None:
+    """Print the schema as SQL, for those who run their own migrations.
+
+    `--roles` prints roles and grants. Run it after `tenure migrate`, and again after every upgrade: it can be repeated.
+    """
+    if part is not None and not roles:
+        raise click.UsageError("--part is a part of --roles: give both")
+    if roles:
+        click.echo(roles_sql(schema, part), nl=False)
+    else:
+        click.echo(migrator.migration_sql(schema, after=after, phase=phase, transaction=not no_transaction), nl=False)

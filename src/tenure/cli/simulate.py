@@ -16,10 +16,10 @@ from rich.markup import escape
 
 from tenure.cli import codes, options
 from tenure.cli.crew import Crew, crew
+from tenure.cli.databases import project_home, set_or_embedded
 from tenure.cli.output import emit
 from tenure.cli.simulation import Simulation
 from tenure.cli.stage import Stage, open_stage
-from tenure.cli.up import HOME, database_or_embedded
 from tenure.cli.verdict import Verdict, judge, told
 from tenure.embedded.home import Home
 from tenure.settings import Settings
@@ -92,7 +92,7 @@ def simulate(
     drawn = SystemRandom().randrange(SEEDS) if seed is None else seed
     order = Order(mix, drawn, rate, JOBS if jobs is None and seconds is None else jobs, seconds)
     stage = open_stage(silent=as_json)
-    with stage, database_or_embedded(dsn, schema) as settings:
+    with stage, set_or_embedded(dsn, schema) as settings:
         asyncio.run(migrate(settings.place))
         app.configure(dsn=settings.dsn, schema=settings.schema)
         with nullcontext() if no_workers else _hired(settings, processes, concurrency) as hired:
@@ -109,7 +109,7 @@ def simulate(
 
 @contextmanager
 def _hired(settings: Settings, processes: int, concurrency: int) -> Iterator[Crew]:
-    home = Home(HOME)
+    home = Home(project_home())
     home.make()  # marked as ours, so that a server may live there later
     with crew(settings, CATALOGUE, home.folder / "simulate-worker.log", processes=processes, concurrency=concurrency) as hired:
         yield hired

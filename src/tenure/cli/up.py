@@ -1,43 +1,31 @@
-"""`tenure up` and `tenure dev`: workers, and a database if there is none."""
+"""`tenure up` and `tenure dev`: workers, as many as the work needs."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tenure.cli import options
-from tenure.cli.worker import tell_ready
-from tenure.embedded import EmbeddedServer
-from tenure.logs import set_up_logging
-from tenure.manager.ask import dsn_in_code
+from tenure.cli import banner, options
+from tenure.cli.databases import Opened, at_a_terminal, database_of
+from tenure.cli.worker import set_up_logs, tell_ready
 from tenure.manager.loops import run_loop
 from tenure.manager.plan import one_pool, pools_of
 from tenure.manager.reload import watch_files
+from tenure.manager.spec import ChildSpec
 from tenure.manager.supervisor import Supervisor
 from tenure.settings import Settings
-from tenure.store.migrator import migrate
+from tenure.store.migrator import MigrationRefused, check_schema, migrate
+from tenure.store.place import Place
 
-HOME = Path(".tenure")
-
-
-@contextmanager
-def database_or_embedded(dsn: str | None, schema: str | None) -> Iterator[Settings]:
-    """The database that is set, or one of our own for as long as it is needed."""
-    settings = Settings.load(dsn=dsn, schema=schema)
-    if settings.dsn is not None:
-        yield settings
-        return
-    with EmbeddedServer(HOME) as server:
-        click.echo(f"no database is set: using an embedded PostgreSQL in {HOME}/ (for development, not for production)", err=True)
-        click.echo(f"  TENURE_DSN='{server.dsn}'", err=True)
-        yield Settings.load(dsn=server.dsn, schema=schema)
+log = logging.getLogger("tenure")
 
 
 def manages(command: options.Command) -> options.Command:
@@ -53,10 +41,11 @@ def manages(command: options.Command) -> options.Command:
 @click.command()
 @manages
 def up(**given: Any) -> None:
-    """Run workers, as many as the work needs; without a database, start one in .tenure first.
+    """Run workers, as many as the work needs.
 
     Pools and their sizes are those of [workers] and [workers.NAME] in tenure.toml. --queues, --capabilities, --concurrency,
-    --processes and --max-processes make one pool instead. The schema is brought up to date.
+    --processes and --max-processes make one pool instead. The schema is brought up to date, if this account may do that.
+    Without a database one is started in .tenure, at a terminal or with --embedded only.
     """
     sys.exit(_run(reload=False, **given))
 
@@ -64,7 +53,7 @@ def up(**given: Any) -> None:
 @click.command()
 @manages
 def dev(**given: Any) -> None:
-    """Like up, and replace the worker processes whenever a Python file here changes."""
+    """Run workers for development: restart them when a Python file changes, and start a database if none is set."""
     sys.exit(_run(reload=True, **given))
 
 
@@ -77,17 +66,22 @@ def _run(
     max_processes: int | None,
     pools: tuple[str, ...],
     health_file: str | None,
+    embedded: bool,
     **serving: Any,
 ) -> int:
     flagged = processes or max_processes or any(serving[name] for name in ("queues", "capabilities", "concurrency"))
     if flagged and pools:
         raise click.UsageError("--pool takes a pool as tenure.toml has it: leave out the options that describe one")
-    set_up_logging()
+    set_up_logs()
+    if reload:
+        _share_duties()
     spec = options.child_spec({"schema": schema}, **serving)
-    with database_or_embedded(dsn or dsn_in_code(spec.app, spec.folder), schema) as settings:
-        asyncio.run(migrate(settings.place))
-        spec = replace(spec, flags={**spec.flags, "dsn": settings.dsn})
+    with database_of(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=embedded or reload or at_a_terminal()) as opened:
+        settings = opened.settings
+        asyncio.run(_bring_up_to_date(settings.place))
+        spec = replace(spec, flags={**spec.flags, "dsn": settings.dsn}, name=spec.name or settings.workers.name)
         plans = one_pool(spec, settings, processes, max_processes) if flagged else pools_of(settings, spec, pools)
+        _say(opened, spec, sum(plan.default_count for plan in plans), reload=reload, named=serving["app"] is not None)
         block = settings.workers
         return run_loop(
             _supervise(
@@ -100,6 +94,28 @@ def _run(
                 Path(spec.folder) if reload else None,
             )
         )
+
+
+def _share_duties() -> None:
+    """In development there is no fleet to choose a leader from: every process does what is due, unless settings differ."""
+    if Settings.explained([], embedded=False)[1]["leader_strategy"] == "default":
+        os.environ["TENURE_LEADER_STRATEGY"] = "shared"
+
+
+def _say(opened: Opened, spec: ChildSpec, processes: int, *, reload: bool, named: bool) -> None:
+    """The first lines: for people who watch. A service's log has the same facts in the lines of its processes."""
+    if reload or at_a_terminal():
+        for line in banner.lines(opened, spec.app, processes, reload=reload, named=named):
+            click.echo(line, err=True)
+
+
+async def _bring_up_to_date(place: Place) -> None:
+    """An account that may not migrate can run workers all the same, if what is there will do."""
+    try:
+        await migrate(place)
+    except MigrationRefused as refused:
+        await check_schema(place)
+        log.info("schema not migrated by this account; it is recent enough", extra={"reason": str(refused)})
 
 
 async def _supervise(make: Callable[[], Supervisor], watched: Path | None) -> int:

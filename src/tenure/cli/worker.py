@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import sys
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from tenure.cli import options
+from tenure.cli.databases import at_a_terminal, database_of
 from tenure.logs import set_up_logging
 from tenure.manager.loops import run_loop
 from tenure.manager.plan import one_pool
 from tenure.manager.spec import Hello
 from tenure.manager.supervisor import Supervisor
 from tenure.settings import Settings
+from tenure.store.migrator import migrate
 
 log = logging.getLogger("tenure")
 
@@ -22,28 +27,47 @@ log = logging.getLogger("tenure")
 @click.command()
 @options.database
 @options.serving
-def worker(dsn: str | None, schema: str | None, processes: int | None, health_file: str | None, **serving: Any) -> None:
+def worker(
+    dsn: str | None, schema: str | None, processes: int | None, health_file: str | None, embedded: bool, **serving: Any
+) -> None:
     """Run jobs, in a fixed number of processes.
 
     A supervisor keeps the lease and starts processes that import your app and run its jobs. SIGTERM or Ctrl-C: running
-    jobs may finish, the others are handed back; a second one ends that at once. SIGHUP: the processes are replaced, one at
-    a time, by such with the code of now.
+    jobs may finish, the others are requeued; a second one ends that at once. SIGHUP: the processes are replaced, one at
+    a time, by new ones with the current code. The schema must be there: `tenure migrate`.
     """
-    set_up_logging()
+    set_up_logs()
     spec = options.child_spec({"dsn": dsn, "schema": schema}, **serving)
-    settings = Settings.load(dsn=dsn, schema=schema, workers_health_file=health_file)
-    plans = one_pool(spec, settings, processes or settings.workers.default_count)
+    allowed = embedded or at_a_terminal()
+    with database_of(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=allowed, ask=False) as opened:
+        settings = replace_health(opened.settings, health_file)
+        if opened.home is not None:
+            asyncio.run(migrate(settings.place))  # there is no other account that would
+        spec = replace(spec, name=spec.name or settings.workers.name)
+        plans = one_pool(spec, settings, processes or settings.workers.default_count)
 
-    async def supervise() -> int:
-        return await Supervisor(plans, health_file=settings.workers.health_file, ready=tell_ready).run()
+        async def supervise() -> int:
+            return await Supervisor(plans, health_file=settings.workers.health_file, ready=tell_ready).run()
 
-    sys.exit(run_loop(supervise()))
+        sys.exit(run_loop(supervise()))
+
+
+def replace_health(settings: Settings, file: str | None) -> Settings:
+    return settings if file is None else replace(settings, workers=replace(settings.workers, health_file=file))
+
+
+def set_up_logs() -> None:
+    """As the settings have it, here and in every process that is started from here."""
+    form = Settings.load(embedded=False).log_format
+    os.environ["TENURE_LOG_FORMAT"] = form
+    set_up_logging(form=form)
 
 
 def tell_ready(hello: Hello) -> None:
-    log.info(
-        "ready: %d jobs at a time from %s; kinds: %s",
-        hello.concurrency,
-        ", ".join(hello.queues) or "no queue",
-        ", ".join(sorted(hello.kinds)) or "none, so nothing will ever run here",
-    )
+    """`ready: ` is what scripts wait for."""
+    kinds = sorted(hello.kinds)
+    facts = {"concurrency": hello.concurrency, "queues": hello.queues, "kinds": kinds}
+    if kinds:
+        log.info("ready: worker process takes jobs", extra=facts)
+    else:
+        log.warning("ready: worker process defines no jobs, so nothing will ever run here", extra=facts)

@@ -36,6 +36,8 @@ class WorkerStatus:
     """Its lease holds."""
     held: int
     """How many jobs it runs."""
+    name: str = ""
+    """As it was named, else host:pid."""
 
     @staticmethod
     def from_row(row: tuple[Any, ...]) -> WorkerStatus:

@@ -62,7 +62,7 @@ def _initialise(data: Path, binaries: Binaries, account: Account, *, durable: bo
     draft.rename(data)
     # Else a power failure could undo the rename after data was committed, and the next start would tidy it away.
     _sync_folder(data.parent)
-    log.info("made a PostgreSQL %s data folder in %s", binaries.version, data)
+    log.debug("made a PostgreSQL %s data folder in %s", binaries.version, data)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -74,7 +74,7 @@ def launch(binaries: Binaries, home: Home, sockets: Path, account: Account, opti
         postgres = _spawn(command, home, account)
         started = _await_serving(postgres, home.data, deadline)
         if started:
-            log.info("PostgreSQL %s runs on %s (pid %d)", binaries.version, home.data, started.pid)
+            log.debug("PostgreSQL %s runs on %s (pid %d)", binaries.version, home.data, started.pid)
             return started
         said = home.log_since(began)
         if "is still in use" not in said or time.monotonic() >= deadline:
@@ -92,7 +92,7 @@ def shut_down(data: Path) -> None:
     if postmaster:
         stop_postmaster(postmaster)
         remove_temporary_sockets(postmaster.sockets)
-        log.info("PostgreSQL on %s has stopped", data)
+        log.debug("PostgreSQL on %s has stopped", data)
 
 
 def ensure_guardian(home: Home) -> None:

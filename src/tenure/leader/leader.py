@@ -151,7 +151,7 @@ class Leader:
         self.contact.touch()
         new = [term for term in won.terms if self._take(term, asked_at)]
         if new:
-            log.info("leading %s", ", ".join(f"{term.duty} (term {term.term})" for term in new))
+            log.debug("leading %s", ", ".join(f"{term.duty} (term {term.term})" for term in new))
         if not self._held:
             await self._link.close()  # a candidate needs no connection until it asks again
         # What was heard while the question was under way is newer than its answer.

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tenure.inprocess import engine_settings
 from tenure.lifeline import die_with
-from tenure.logs import set_up_logging
+from tenure.logs import name_worker, set_up_logging
 from tenure.manager.loading import load_app
 from tenure.manager.loops import run_loop
 from tenure.manager.memory import memory_mb
@@ -74,6 +74,8 @@ class Child:
         welcome = await anext(self._inbox, None)
         if welcome is None or "worker_id" not in welcome:
             return 0
+        self._name = welcome["name"]
+        name_worker(self._name, given=spec.name is not None)
         await self._work(app, settings, hello, spec, welcome["worker_id"])
         # Said only here: a handler that calls os._exit(0) looks like a stop, and is a crash.
         self._wire.send(bye=True)
@@ -97,12 +99,12 @@ class Child:
         self._events = app.events
         self._engine.start()
         wakeups.start()
-        app.events.emit(WorkerStarted(worker_id=UUID(worker_id), queues=tuple(hello.queues)))
+        app.events.emit(WorkerStarted(worker_id=UUID(worker_id), queues=tuple(hello.queues), worker=self._name))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._leave, hello.grace)
         tasks = [asyncio.create_task(self._obey(self._engine)), asyncio.create_task(self._beat(self._engine))]
         await self._stop.wait()
         await self._engine.stop(self._grace)
-        app.events.emit(WorkerStopped(worker_id=UUID(worker_id)))
+        app.events.emit(WorkerStopped(worker_id=UUID(worker_id), worker=self._name))
         for task in tasks:
             task.cancel()
         with suppress(TimeoutError):
@@ -127,7 +129,7 @@ class Child:
                 case {"crowd": crowd}:
                     engine.crowd = crowd
                 case {"lose": reason}:
-                    self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id)))
+                    self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id), worker=self._name))
                     engine.lose(reason)
                     self._leave(0.0)
         os._exit(0)  # the supervisor is gone, and our lease with it

@@ -7,6 +7,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterable
+from itertools import count
 from uuid import UUID
 
 from tenure.leader.duties.reaper import give_back
@@ -80,6 +81,8 @@ class Life:
         child, house = self.child, self._house
         child.started = time.monotonic()
         await child.spawn()
+        taken = {other.number for other in house.children}
+        child.number = next(number for number in count(1) if number not in taken)
         house.children.add(child)
         try:
             hello = await child.greeted()
@@ -110,6 +113,7 @@ class Life:
             kinds=hello.kinds,
             capabilities=hello.capabilities,
             concurrency=hello.concurrency,
+            name=child.name,
         )
         await house.insist(lambda: house.link.fetch(workers.register(registration, hello.lease)))
         child.welcome()
@@ -126,7 +130,7 @@ class Life:
         how: workers.Death = "stopped" if child.said_bye or child.overstayed or house.stopping.is_set() else "crashed"
         if how == "crashed":
             log.error("worker process %d died (%s); starting another", child.pid, cause(child.exit_code))
-            house.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause(child.exit_code)))
+            house.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause(child.exit_code), worker=child.name))
 
         async def give() -> None:
             await house.link.fetch(workers.condemn(child.worker_id, house.id, how))

@@ -16,6 +16,7 @@ from typing import Any
 from tenure.manager.spec import ChildSpec, Hello
 from tenure.model.errors import ConfigError
 from tenure.model.ids import uuid7
+from tenure.store.workers import default_name
 from tenure.worker.wire import Wire
 
 LAST_WORDS = 0.2  # seconds to read what an ended process still said
@@ -43,6 +44,8 @@ class ChildProcess:
         """It has been given its worker id: from here on it may hold jobs."""
         self.said_bye = False
         self.hello: Hello | None = None
+        self.number = 1
+        """Among the processes of this supervisor, the first one that is free."""
         self._process: asyncio.subprocess.Process | None = None
         self._wire: Wire | None = None
 
@@ -50,6 +53,14 @@ class ChildProcess:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def name(self) -> str:
+        """As it is called in `tenure workers`, events and logs."""
+        given = self.spec.name
+        if given is None:
+            return default_name(self.pid)
+        return given if self.number == 1 else f"{given}-{self.number}"
 
     async def spawn(self) -> None:
         ours, theirs = socket.socketpair()
@@ -86,7 +97,7 @@ class ChildProcess:
     def welcome(self) -> None:
         self.serving = True
         self.last_beat = time.monotonic()
-        self._send(worker_id=self.worker_id)
+        self._send(worker_id=self.worker_id, name=self.name)
 
     @property
     def exit_code(self) -> int | None:

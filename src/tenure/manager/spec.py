@@ -32,6 +32,8 @@ class ChildSpec:
     without: Sequence[str] = ()
     """Queues that other pools serve, for a process that is told none."""
     jobs: Which = "healthy"
+    name: str | None = None
+    """Of the supervisor's workers; None: each is called host:pid."""
 
     def to_message(self) -> dict[str, Any]:
         return asdict(self)

@@ -84,11 +84,14 @@ class RunAbandoned(Event):
 class WorkerStarted(Event):
     worker_id: UUID
     queues: tuple[str, ...]
+    worker: str = ""
+    """Its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStopped(Event):
     worker_id: UUID
+    worker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +100,7 @@ class WorkerDied(Event):
 
     worker_id: UUID
     cause: str
+    worker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,7 @@ class WorkerLeaseLost(Event):
     """A worker's lease ran out or was taken away, and all its jobs with it."""
 
     worker_id: UUID
+    worker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tenure.model.errors import ConfigError
 
@@ -74,6 +75,15 @@ def read_dsn(given: str) -> Dsn:
     if any(port and not _is_port(port) for port in ports):
         raise _unreadable(PORT)
     return Dsn(text, pooled or "6432" in ports)
+
+
+def sockets_of(dsn: str) -> Path | None:
+    """The folder of the socket, where the DSN names one."""
+    try:
+        host = str(_parts(read_dsn(dsn).text).get("host") or "")
+    except ConfigError:
+        return None  # reported where it is used
+    return Path(host) if host.startswith("/") and "," not in host else None
 
 
 def without_password(dsn: str) -> str:

@@ -1,160 +1,286 @@
-"""Brings the schema to this code's version, one migration a transaction, one migrator at a time.
-
-Files come in pairs. `NNNN_pre_name.sql` only adds, so that workers of the version before go on; it runs before the new
-workers start. `NNNN_post_name.sql` takes away what only the old ones needed; it runs when they are gone.
-"""
+"""Brings the schema to this code's version, one migration a transaction, one migrator at a time."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any, Literal, cast
+from datetime import datetime
+from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, errors
 
-from tenure.model.errors import SchemaMismatch, StoreUnavailable
+from tenure.model.errors import SchemaMismatch, StoreUnavailable, TenureError
 from tenure.store import faults
+from tenure.store.blockers import BlockerWatch
 from tenure.store.link import connect
+from tenure.store.migration_files import (
+    Migration,
+    Phase,
+    ledger_sql,
+    migration_sql,
+    migrations,
+    newest_version,
+    schema_sql,
+)
 from tenure.store.place import Place
-from tenure.store.statements import in_schema, quoted
+from tenure.store.roles import roles_sql
+from tenure.store.statements import quoted, statement
 
-Phase = Literal["pre", "post"]
-_NAME = re.compile(r"(\d{4})_(pre|post)_(\w+)\.sql")
+__all__ = [
+    "Migration",
+    "MigrationBlocked",
+    "MigrationRefused",
+    "MigrationState",
+    "Phase",
+    "apply_roles",
+    "check_schema",
+    "find_state",
+    "ledger_sql",
+    "migrate",
+    "migration_sql",
+    "migrations",
+    "newest_version",
+    "roles_sql",
+]
+
+log = logging.getLogger("tenure")
+
+LOCK_TIMEOUT = 5.0
+"""Seconds. A migration that waits for a lock must not make every other session wait behind it for longer."""
+
+ATTEMPTS = 5
+"""How often a migration that could not get its locks is tried."""
+
+# Settings of the role or the database must not end a migration half-way.
+_PINNED = """
+    set transaction isolation level read committed read write;
+    set local statement_timeout = 0;
+    set local lock_timeout = 0;
+    set local idle_in_transaction_session_timeout = 0;
+"""
 
 
-@dataclass(frozen=True, order=True)
-class Migration:
+class MigrationBlocked(StoreUnavailable):
+    """Another session holds a lock that a migration needs. It may be repeated."""
+
+
+class MigrationRefused(TenureError):  # noqa: N818 - reads as the fact it states
+    """The migration must not, or may not, be run now. Nothing of it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationState:
+    label: str
     version: int
-    phase: Phase
-    name: str
-
-    @property
-    def label(self) -> str:
-        return f"{self.version:04d}_{self.phase}_{self.name}"
-
-    def sql(self, schema: str) -> str:
-        text = files(__package__).joinpath("migrations", f"{self.label}.sql").read_text("utf-8")
-        return in_schema(text, schema)
+    phase: str
+    applied_at: datetime | None
+    known: bool = True
+    """False: a newer version of Tenure has applied it."""
 
 
-@cache
-def migrations() -> tuple[Migration, ...]:
-    """All of them, in the order they must run: pre before post, version by version."""
-    names = [_NAME.fullmatch(entry.name) for entry in files(__package__).joinpath("migrations").iterdir()]
-    found = [Migration(int(name[1]), cast("Phase", name[2]), name[3]) for name in names if name]
-    return tuple(sorted(found, key=lambda m: (m.version, m.phase != "pre")))
-
-
-def newest_version() -> int:
-    return migrations()[-1].version
-
-
-def ledger_sql(schema: str) -> str:
-    return (
-        f"create schema if not exists {quoted(schema)};\n"
-        f"create table if not exists {quoted(schema)}.migrations (\n"
-        "    version integer not null, phase text not null, name text not null,\n"
-        "    applied_at timestamptz not null default clock_timestamp(), primary key (version, phase));\n"
-    )
-
-
-def migration_sql(schema: str, *, after: int = 0) -> str:
-    """Everything as one script, for those who run their own migrations."""
-    missing = [migration for migration in migrations() if migration.version > after]
-    parts = [ledger_sql(schema), *(f"-- {m.label}\n{m.sql(schema)}\n{_entry(m, schema)};\n" for m in missing)]
-    return "begin;\n" + "\n".join(parts) + "commit;\n"
-
-
-async def migrate(place: Place, *, phase: Phase | None = None, tell: Callable[[str], None] = lambda _: None) -> list[str]:
-    """Runs what is missing and gives the labels of what it ran."""
-    ran: list[str] = []
-    with _outages_told():
+async def find_state(place: Place) -> list[MigrationState]:
+    """Every migration, and when it was applied. Changes nothing."""
+    with _named_errors():
         async with await connect(place, "migrate") as connection:
-            for migration in migrations():
-                if phase in (None, migration.phase) and await _apply(connection, place.schema, migration):
+            ledger = await _ledger(connection, place.schema)
+    ours = {migration.key for migration in migrations()}
+    known = [MigrationState(m.label, m.version, m.phase, ledger.get(m.key, (None, ""))[0]) for m in migrations()]
+    foreign = [
+        MigrationState(f"{version:04d}_{phase}_{name}", version, phase, at, known=False)
+        for (version, phase), (at, name) in sorted(ledger.items())
+        if (version, phase) not in ours
+    ]
+    return known + foreign
+
+
+async def migrate(
+    place: Place,
+    *,
+    phase: Phase | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = log.warning,
+) -> list[str]:
+    """Runs what is missing and gives the labels of what it ran, or would run.
+
+    With nothing missing, no statement is run that needs any right beyond reading. What old workers still need is not
+    removed while they live, unless with `force`.
+    """
+    ran: list[str] = []
+    with _named_errors():
+        async with await connect(place, "migrate") as connection:
+            for migration in await _to_run(connection, place.schema, phase, force=force, warn=warn):
+                if dry_run or await _insist(connection, place, migration, warn):
                     tell(migration.label)
                     ran.append(migration.label)
     return ran
 
 
+async def apply_roles(place: Place) -> None:
+    """Runs what `tenure sql --roles` prints."""
+    with _named_errors():
+        async with await connect(place, "migrate") as connection, connection.transaction():
+            await _run(connection, _PINNED)
+            await _run(connection, roles_sql(place.schema))
+
+
 async def check_schema(place: Place) -> None:
     """Raises `SchemaMismatch` unless this code can work with the schema it meets."""
-    with _outages_told():
+    with _named_errors():
         async with await connect(place, "migrate") as connection:
-            applied = await _applied(connection, place.schema)
+            applied = set(await _ledger(connection, place.schema))
+            where = "" if applied else await _whereabouts(connection, place.schema)
     needed = newest_version()
     reached = max((version for version, phase in applied if phase == "pre"), default=None)
-    if reached is None or reached < needed:
+    if reached is None:
+        raise SchemaMismatch(None, needed, where)
+    if reached < needed:
         raise SchemaMismatch(reached, needed, "run `tenure migrate` with this version of Tenure, then start again")
-    taken_away = max((version for version, phase in applied if phase == "post"), default=0)
-    if taken_away > needed:
-        raise SchemaMismatch(taken_away, needed, "upgrade Tenure here; the database has moved on to a newer version")
+    removed = max((version for version, phase in applied if phase == "post"), default=0)
+    if removed > needed:
+        raise SchemaMismatch(removed, needed, "upgrade Tenure here; the database has moved on to a newer version")
 
 
-@contextmanager
-def _outages_told() -> Iterator[None]:
+# What is to be done
+
+
+async def _to_run(
+    connection: AsyncConnection[Any], schema: str, phase: Phase | None, *, force: bool, warn: Callable[[str], None]
+) -> list[Migration]:
+    applied = set(await _ledger(connection, schema))
+    missing = [m for m in migrations() if m.key not in applied and phase in (None, m.phase)]
+    posts = [m for m in missing if m.phase == "post"]
+    if not (applied and posts):
+        return missing
+    added = applied | {m.key for m in missing}
+    if early := [m for m in posts if (m.version, "pre") not in added]:
+        raise MigrationRefused(f"{early[0].label} needs {early[0].label.replace('post', 'pre', 1)}: run `--phase pre` first")
+    old = await _old_workers(connection, schema, posts[-1].version)
+    if not old:
+        return missing
+    told = f"{old} still run code of an older version, which needs what {_labels(posts)} removes"
+    if force:
+        warn(f"{told}; removed nevertheless, because --force was given")
+        return missing
+    if phase == "post":
+        raise MigrationRefused(f"{told}: replace or stop them first, then run this again (`--force` does not wait for that)")
+    warn(f"{told}: not removed yet. Run `tenure migrate --phase post` when they are gone")
+    return [m for m in missing if m.phase == "pre"]
+
+
+async def _old_workers(connection: AsyncConnection[Any], schema: str, version: int) -> str:
+    """Who they are; empty: there are none."""
+    cursor = await connection.execute(statement("reports/find_old_workers", schema), {"version": version})
+    found = await cursor.fetchall()
+    shown = ", ".join(f"{name} ({code})" for name, code in found[:3]) + (", ..." if len(found) > 3 else "")
+    return f"{len(found)} workers: {shown}" if found else ""
+
+
+def _labels(given: list[Migration]) -> str:
+    return ", ".join(migration.label for migration in given)
+
+
+async def _ledger(connection: AsyncConnection[Any], schema: str) -> dict[tuple[int, str], tuple[datetime, str]]:
+    """When each migration was applied, and its name. Empty: there is no schema of ours."""
+    name = quoted(schema)
     try:
-        yield
-    except (psycopg.Error, OSError) as error:
-        if faults.is_outage(error):
-            raise StoreUnavailable(f"PostgreSQL cannot be reached: {str(error).strip()}") from error
-        raise
+        cursor = await connection.execute(f"select version, phase, applied_at, name from {name}.migrations")  # noqa: S608
+    except (errors.UndefinedTable, errors.InvalidSchemaName):
+        return {}
+    return {(version, phase): (at, label) for version, phase, at, label in await cursor.fetchall()}
+
+
+async def _whereabouts(connection: AsyncConnection[Any], schema: str) -> str:
+    """The way out where there is no schema: the DSN may lead to the wrong database."""
+    cursor = await connection.execute(
+        "select n.nspname from pg_namespace n"
+        " where exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'migrations')"
+        "   and exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'leases')"
+    )
+    others = [name for (name,) in await cursor.fetchall()]
+    info = connection.info
+    here = f"this is database {info.dbname!r} on {info.host or 'the local socket'}, user {info.user!r}"
+    if others:
+        return (
+            f"{here}, which has Tenure in schema {', '.join(map(repr, others))}, not in {schema!r}: correct the setting `schema`"
+        )
+    return f"{here}; if that is the right database, run `tenure migrate`, otherwise correct the DSN"
+
+
+# Doing it
+
+
+async def _insist(connection: AsyncConnection[Any], place: Place, migration: Migration, warn: Callable[[str], None]) -> bool:
+    """Whether it was run; False: another migrator was faster. Tried again while another session holds a lock."""
+    watch = BlockerWatch()
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            async with watch.over(place, connection):
+                return await _apply(connection, place.schema, migration)
+        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+            told = f"{migration.label} needs a lock that {_named(watch)} holds"
+            if attempt == ATTEMPTS:
+                raise MigrationBlocked(
+                    f"{told}: tried {ATTEMPTS} times for {LOCK_TIMEOUT:g} s each, and nothing of it was done; "
+                    "wait for that session or end it (pg_terminate_backend), then run this again"
+                ) from error
+            warn(f"{told}; trying again ({attempt + 1} of {ATTEMPTS})")
+            await asyncio.sleep(attempt)
+        except errors.InsufficientPrivilege as error:
+            raise MigrationRefused(
+                f"user {connection.info.user!r} may not run {migration.label} ({faults.words(error).splitlines()[0]}): "
+                f"run `tenure migrate` as the owner of schema {place.schema!r}"
+            ) from error
+    raise AssertionError
+
+
+def _named(watch: BlockerWatch) -> str:
+    return " and ".join(map(str, watch.seen)) or "another session"
 
 
 async def _apply(connection: AsyncConnection[Any], schema: str, migration: Migration) -> bool:
     async with connection.transaction():
+        await _run(connection, _PINNED)
         # Held to the end of the transaction: a second migrator waits, then finds the work done. Safe behind poolers.
         await connection.execute("select pg_advisory_xact_lock(hashtextextended('tenure migrate ' || %s, 0))", [schema])
-        await _run(connection, ledger_sql(schema))
-        if (migration.version, migration.phase) in await _applied(connection, schema):
+        await _make_ledger(connection, schema)
+        if migration.key in await _ledger(connection, schema):
             return False
-        # A migration that must wait for a lock must not make everyone else wait behind it.
-        await connection.execute("set local lock_timeout = '5s'")
+        await _run(connection, f"set local lock_timeout = '{LOCK_TIMEOUT:g}s'")
         await _run(connection, migration.sql(schema))
-        await _run(connection, _entry(migration, schema))
+        await _run(connection, migration.entry_sql(schema))
     return True
 
 
-async def _applied(connection: AsyncConnection[Any], schema: str) -> set[tuple[int, str]]:
-    try:
-        cursor = await connection.execute(f"select version, phase from {quoted(schema)}.migrations")  # noqa: S608
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-        return set()
-    return set(await cursor.fetchall())
+async def _make_ledger(connection: AsyncConnection[Any], schema: str) -> None:
+    """`create .. if not exists` needs the right to create even when there is nothing to do."""
+    cursor = await connection.execute(
+        "select to_regnamespace(%s) is null, to_regclass(%s) is null", [quoted(schema), f"{quoted(schema)}.migrations"]
+    )
+    no_schema, no_table = (await cursor.fetchone()) or (True, True)
+    await _run(connection, (schema_sql(schema) if no_schema else "") + (ledger_sql(schema) if no_table else ""))
 
 
 async def _run(connection: AsyncConnection[Any], script: str) -> None:
     # Without parameters the script goes by the simple protocol, which takes many statements at once.
-    await connection.execute(script.encode(), prepare=False)
+    if script:
+        await connection.execute(script.encode(), prepare=False)
 
 
-def _entry(migration: Migration, schema: str) -> str:
-    values = f"{migration.version}, '{migration.phase}', '{migration.name}'"
-    return f"insert into {quoted(schema)}.migrations (version, phase, name) values ({values})"  # noqa: S608
-
-
-def roles_sql(schema: str, roles: Iterable[str] = ("worker", "enqueue", "read")) -> str:
-    """Roles and grants: who may run jobs, who may only hand them in, who may only look."""
-    name = quoted(schema)
-    worker, enqueue, read = (quoted(f"{schema}_{role}") for role in roles)
-    return (
-        f"-- {worker} runs workers, {enqueue} may only hand in jobs, {read} may only look. Grant them to your login roles.\n"
-        f"create role {worker} nologin;\ncreate role {enqueue} nologin;\ncreate role {read} nologin;\n"
-        f"revoke all on schema {name} from public;\n"
-        f"revoke all on all tables in schema {name} from public;\n"
-        f"revoke all on all functions in schema {name} from public;\n"
-        f"grant usage on schema {name} to {worker}, {enqueue}, {read};\n"
-        f"grant select, insert, update, delete on all tables in schema {name} to {worker};\n"
-        f"grant usage, select on all sequences in schema {name} to {worker};\n"
-        f"grant execute on all functions in schema {name} to {worker};\n"
-        f"grant execute on function {name}.enqueue(text, boolean, boolean) to {enqueue};\n"
-        f"grant select on all tables in schema {name} to {read};\n"
-        f"grant execute on function {name}.backlog(text, boolean) to {read};\n"
-        f"alter default privileges in schema {name} grant select, insert, update, delete on tables to {worker};\n"
-        f"alter default privileges in schema {name} grant select on tables to {read};\n"
-    )
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """A server that cannot be reached, and one that can and does not want to now, are two things."""
+    try:
+        yield
+    except (psycopg.Error, OSError) as error:
+        if not faults.is_outage(error):
+            raise
+        state = getattr(error, "sqlstate", None)
+        away = state is None or state.startswith(("08", "57P"))
+        told = "PostgreSQL cannot be reached" if away else "PostgreSQL refuses this now"
+        raise StoreUnavailable(f"{told}: {faults.words(error)}") from error

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from tenure.store.migration_files import newest_version
 from tenure.store.query import Query, array_literal
 from tenure.version import __version__
 
@@ -29,6 +31,13 @@ class Registration:
     concurrency: int
     version: str = __version__
     host: str = field(default_factory=socket.gethostname)
+    name: str | None = None
+    """As the operator named it; None: host:pid."""
+
+
+def default_name(pid: int | None = None, host: str | None = None) -> str:
+    """Of a worker that was given none."""
+    return f"{host or socket.gethostname()}:{pid or os.getpid()}"
 
 
 def register(worker: Registration, ttl: float, *, now: datetime | None = None) -> Query:
@@ -42,6 +51,8 @@ def register(worker: Registration, ttl: float, *, now: datetime | None = None) -
         "capabilities": json.dumps(list(worker.capabilities)),
         "concurrency": worker.concurrency,
         "version": worker.version,
+        "name": worker.name or default_name(worker.pid, worker.host),
+        "schema_version": newest_version(),
         "ttl": ttl,
         "now": now,
     }

@@ -8,11 +8,11 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.gate,
        clock_timestamp(),
-       (select w.host || ':' || w.pid from tenure.workers w where w.id = a.worker_id),
+       (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = a.worker_id),
        (select json_build_array(p.percent, p.message, p.updated_at)::text from tenure.progress p where p.job_id = :id::uuid),
        (select json_agg(i order by i.at, i.fence)::text
           from (select i.at, i.what, i.attempt, i.fence, i.worker_id, i.started_at, i.next_at, i.by, i.error,
-                       (select w.host || ':' || w.pid from tenure.workers w where w.id = i.worker_id) as worker
+                       (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = i.worker_id) as worker
                   from tenure.incidents i
                  where i.job_id >= :id::uuid and i.job_id <= :id::uuid
                  order by i.job_id desc, i.at desc

@@ -1,0 +1,67 @@
+"""Who holds the lock that a session of ours waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from tenure.model.durations import format_duration
+from tenure.store.link import connect
+from tenure.store.place import Place
+from tenure.store.statements import statement
+
+LOOK_EVERY = 0.5  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    pid: int
+    application: str
+    user: str | None
+    state: str | None
+    transaction_age: float | None
+    query_age: float | None
+
+    def __str__(self) -> str:
+        doing = self.state or "state unknown"
+        ages = [
+            f"{what} for {format_duration(timedelta(seconds=max(1, round(age))))}"
+            for what, age in (("in a transaction", self.transaction_age), (doing, self.query_age))
+            if age is not None
+        ]
+        return f"session {self.pid} ({', '.join([self.application, f'user {self.user}', *(ages or [doing])])})"
+
+
+class BlockerWatch:
+    """Looks every half second for whom a session waits: after a lock timeout it would be too late to ask."""
+
+    def __init__(self) -> None:
+        self.seen: list[Blocker] = []
+
+    @asynccontextmanager
+    async def over(self, place: Place, waiting: AsyncConnection[Any]) -> AsyncIterator[None]:
+        self.seen = []
+        looking = asyncio.create_task(self._look(place, waiting.info.backend_pid))
+        try:
+            yield
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+
+    async def _look(self, place: Place, pid: int) -> None:
+        await asyncio.sleep(LOOK_EVERY)  # most statements wait for nothing, and need no second connection
+        with suppress(psycopg.Error, OSError):
+            async with await connect(place, "migrate") as connection:
+                while True:
+                    cursor = await connection.execute(statement("reports/find_blockers", place.schema), {"pid": pid})
+                    if rows := await cursor.fetchall():
+                        self.seen = [Blocker(*row) for row in rows]
+                    await asyncio.sleep(LOOK_EVERY)
