@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -144,7 +145,8 @@ def test_partitions_made_later_are_open_to_the_same_roles(owner):
 
 
 def test_the_grants_can_be_printed_for_any_schema(bare_dsn):
-    text = roles_sql("My Jobs")
-    assert 'create role "My Jobs_worker" nologin' in text
-    assert '"My Jobs".enqueue(text, boolean, boolean)' in text
-    assert "tenure" not in text
+    text = roles_sql("My 'Jobs'")
+    assert """grant usage on schema "My 'Jobs'" to "My 'Jobs'_worker",""" in text
+    assert not re.search(r"\btenure[._]", text)
+    with Desk(bare_dsn) as desk, pytest.raises(psycopg.errors.RaiseException, match="no schema My 'Jobs'"):
+        desk.connection.execute(roles_sql("My 'Jobs'", "grants").encode(), prepare=False)

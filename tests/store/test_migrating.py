@@ -1,0 +1,188 @@
+"""What a migration waits for, refuses and reports. Whether the schema comes out right: test_migrations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from tenure import SchemaMismatch, StoreUnavailable
+from tenure.store import migrator
+from tenure.store.migrator import MigrationBlocked, MigrationRefused, check_schema, find_state, migrate, migration_sql, migrations
+from tenure.store.place import Place
+from tests.store.desk import Desk
+from tests.store.test_migrations import LABELS, catalogue
+
+PRE = [label for label in LABELS if "_pre_" in label]
+POST = [label for label in LABELS if "_post_" in label]
+
+
+@pytest.fixture
+def pre_only(bare_dsn: str) -> Iterator[Desk]:
+    """A database between the two phases of its first migration."""
+    asyncio.run(migrate(Place.at(bare_dsn), phase="pre"))
+    with Desk(bare_dsn) as desk:
+        yield desk
+
+
+async def test_all_of_the_first_phase_and_then_all_of_the_second_make_the_same_schema(bare_dsn, fresh_dsn):
+    for phase in ("pre", "post"):
+        await migrate(Place.at(bare_dsn), phase=phase)
+    with Desk(bare_dsn) as apart, Desk(fresh_dsn) as together:
+        assert catalogue(apart, "tenure") == catalogue(together, "tenure")
+
+
+async def test_a_dry_run_tells_what_would_run_and_changes_nothing(bare_dsn):
+    place = Place.at(bare_dsn)
+    assert await migrate(place, dry_run=True) == LABELS
+    assert await migrate(place, dry_run=True, phase="pre") == PRE
+    with pytest.raises(SchemaMismatch):
+        await check_schema(place)
+    await migrate(place, phase="pre")
+    assert await migrate(place, dry_run=True) == POST
+
+
+async def test_the_state_tells_what_is_applied_and_what_a_newer_version_did(pre_only, bare_dsn):
+    found = await find_state(Place.at(bare_dsn))
+    assert [one.label for one in found if one.applied_at is not None] == PRE
+    assert [one.label for one in found if one.applied_at is None] == POST
+    pre_only.sql("insert into tenure.migrations values (9000, 'pre', 'future')")
+    assert [one.label for one in await find_state(Place.at(bare_dsn)) if not one.known] == ["9000_pre_future"]
+
+
+def old_worker(desk: Desk, name: str = "old") -> str:
+    """As a version that knew no schema version would have entered."""
+    worker_id = desk.worker()
+    desk.sql("update tenure.workers set schema_version = null, version = '0.0.9', name = %s where id = %s", name, worker_id)
+    return worker_id
+
+
+async def test_what_old_workers_need_is_not_removed_while_they_live(pre_only, bare_dsn):
+    place = Place.at(bare_dsn)
+    worker_id = old_worker(pre_only)
+    pre_only.worker()
+    with pytest.raises(MigrationRefused, match=r"1 workers: old \(0\.0\.9\) still run code of an older version.*--force"):
+        await migrate(place, phase="post")
+    told: list[str] = []
+    assert await migrate(place, warn=told.append) == []
+    assert "Run `tenure migrate --phase post` when they are gone" in told[0]
+    await check_schema(place)
+    pre_only.condemn(worker_id)
+    assert await migrate(place, phase="post") == POST
+
+
+async def test_it_is_removed_all_the_same_where_that_is_forced(pre_only, bare_dsn):
+    old_worker(pre_only)
+    told: list[str] = []
+    assert await migrate(Place.at(bare_dsn), phase="post", force=True, warn=told.append) == POST
+    assert "--force was given" in told[0]
+
+
+async def test_workers_that_know_the_newest_version_hold_up_nothing(pre_only, bare_dsn):
+    pre_only.worker()
+    assert await migrate(Place.at(bare_dsn), phase="post") == POST
+
+
+async def test_workers_of_before_the_column_count_as_old(pre_only, bare_dsn):
+    """The first upgrade to a version that knows: no worker has said what it knows."""
+    pre_only.worker()
+    pre_only.sql("alter table tenure.workers drop column schema_version, drop column name")
+    with pytest.raises(MigrationRefused, match="here:1"):
+        await migrate(Place.at(bare_dsn), phase="post")
+
+
+async def test_a_second_phase_without_its_first_is_refused(fresh_dsn):
+    with Desk(fresh_dsn) as desk:
+        desk.sql("delete from tenure.migrations where version = 10")
+    with pytest.raises(MigrationRefused, match="0010_post_worker_names needs 0010_pre_worker_names"):
+        await migrate(Place.at(fresh_dsn), phase="post")
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(migrator, "LOCK_TIMEOUT", 1.5)
+    monkeypatch.setattr(migrator, "ATTEMPTS", 2)
+
+
+async def test_who_holds_the_lock_is_named_and_it_is_tried_again(pre_only, bare_dsn, impatient):
+    told: list[str] = []
+    with Desk(bare_dsn, application_name="nightly_backup") as idler:
+        pid = idler.connection.info.backend_pid
+        with idler.connection.transaction():
+            idler.sql("select count(*) from tenure.jobs")
+            with pytest.raises(MigrationBlocked) as blocked:
+                await migrate(Place.at(bare_dsn), phase="post", warn=told.append)
+    words = str(blocked.value)
+    assert f"session {pid} (nightly_backup, user " in words
+    assert "idle in transaction for" in words
+    assert "pg_terminate_backend" in words
+    assert "cannot be reached" not in words
+    assert "select count" not in words
+    assert len(told) == 1
+    assert "trying again (2 of 2)" in told[0]
+    assert (await migrate(Place.at(bare_dsn), phase="post"))[-1] == POST[-1]
+
+
+async def test_a_lock_that_is_released_meanwhile_costs_a_warning_only(pre_only, bare_dsn, impatient):
+    told: list[str] = []
+    with Desk(bare_dsn) as idler:
+        idler.sql("begin; select count(*) from tenure.jobs")
+
+        def release(words: str) -> None:
+            told.append(words)
+            idler.sql("rollback")
+
+        assert await migrate(Place.at(bare_dsn), phase="post", warn=release) == POST
+    assert len(told) == 1
+
+
+async def test_settings_of_the_database_do_not_end_a_migration_half_way(bare_dsn):
+    name = conninfo_to_dict(bare_dsn)["dbname"]
+    with Desk(bare_dsn) as desk:
+        for setting in (
+            "statement_timeout = '5ms'",
+            "lock_timeout = '1ms'",
+            "default_transaction_isolation = 'serializable'",
+            "default_transaction_read_only = on",
+        ):
+            desk.sql(f"alter database {name} set {setting}")
+    assert await migrate(Place.at(bare_dsn)) == LABELS
+
+
+async def test_a_refusal_of_a_server_that_is_there_is_not_called_out_of_reach(bare_dsn, monkeypatch):
+    monkeypatch.setattr(migrator, "_PINNED", "set transaction read only;")
+    with pytest.raises(StoreUnavailable, match=r"PostgreSQL refuses this now: .*read-only transaction"):
+        await migrate(Place.at(bare_dsn))
+
+
+async def test_a_database_without_a_schema_is_named(bare_dsn):
+    name = conninfo_to_dict(bare_dsn)["dbname"]
+    with pytest.raises(
+        SchemaMismatch, match=f"this is database '{name}' on .*; if that is the right database, run `tenure migrate`"
+    ):
+        await check_schema(Place.at(bare_dsn))
+
+
+async def test_a_schema_of_another_name_is_found_and_no_migration_is_advised(fresh_dsn):
+    with pytest.raises(
+        SchemaMismatch, match="has Tenure in schema 'tenure', not in 'other': correct the setting `schema`"
+    ) as caught:
+        await check_schema(Place.at(fresh_dsn, schema="other"))
+    assert "tenure migrate" not in str(caught.value)
+
+
+async def test_the_printed_phases_make_the_same_schema_inside_a_transaction_of_the_caller(bare_dsn, fresh_dsn):
+    with Desk(bare_dsn) as by_hand, Desk(fresh_dsn) as migrated:
+        with by_hand.connection.transaction():
+            for phase in ("pre", "post"):
+                script = migration_sql("tenure", phase=phase, transaction=False)
+                by_hand.connection.execute(script.encode(), prepare=False)
+        assert catalogue(by_hand, "tenure") == catalogue(migrated, "tenure")
+    assert "commit;" not in migration_sql("tenure", transaction=False)
+    assert migration_sql("tenure").startswith("begin;")
+    newest = migrations()[-1].version
+    assert [
+        line for line in migration_sql("tenure", after=newest - 1, phase="post").splitlines() if line.startswith("-- 00")
+    ] == [f"-- {POST[-1]}"]

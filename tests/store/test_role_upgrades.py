@@ -1,0 +1,149 @@
+"""Roles outlive upgrades: the script can be repeated, by whoever owns the schema, and what comes later is granted as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from tenure import SchemaMismatch, Tenure
+from tenure.store import migrator
+from tenure.store.migrator import MigrationRefused, apply_roles, migrate, migrations, roles_sql
+from tenure.store.place import Place
+from tests.store.desk import Desk
+
+ROLES = ("tenure_worker", "tenure_enqueue", "tenure_read")
+LOGINS = ("shop_owner", "shop_admin", "shop_worker", "shop_reader")
+
+
+@pytest.fixture
+def server(server_dsn: str) -> Iterator[Desk]:
+    """No role of ours is there, and no other test makes one meanwhile: roles belong to the whole server."""
+    with Desk(server_dsn, statement_timeout="0") as desk:
+        desk.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
+        drop_roles(desk, [])
+        yield desk
+
+
+def drop_roles(desk: Desk, dsns: list[str]) -> None:
+    there = [name for (name,) in desk.sql("select rolname from pg_roles where rolname = any(%s)", [*ROLES, *LOGINS])]
+    for dsn in dsns:
+        with Desk(dsn) as inside:
+            inside.sql("drop schema if exists tenure cascade")
+            for role in there:
+                inside.sql(f"drop owned by {role}")
+    for role in there:
+        desk.sql(f"drop role {role}")
+
+
+@pytest.fixture
+def shop(server: Desk, bare_dsn: str) -> Iterator[str]:
+    """A database that belongs to an account without CREATEROLE, as cloud providers and careful administrators have it."""
+    name = conninfo_to_dict(bare_dsn)["dbname"]
+    server.sql("create role shop_owner login; create role shop_admin login createrole; create role shop_worker login")
+    server.sql(f"alter database {name} owner to shop_owner; revoke create on database {name} from public")
+    yield bare_dsn
+    server.sql(f"alter database {name} owner to current_user")
+    drop_roles(server, [bare_dsn])
+
+
+def of(dsn: str, user: str) -> Place:
+    return Place.at(make_conninfo(dsn, user=user))
+
+
+def run_script(dsn: str, user: str, script: str) -> list[str]:
+    """What psql would do with it; gives the notices."""
+    notices: list[str] = []
+    with psycopg.connect(make_conninfo(dsn, user=user), autocommit=True) as connection:
+        connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+        connection.execute(script.encode())
+    return notices
+
+
+@contextmanager
+def a_later_migration(tmp_path, monkeypatch) -> Iterator[None]:
+    """One more, with a table, a sequence and a function, as a later version of Tenure would bring."""
+    late = migrator.Migration(9000, "pre", "late")
+    text = """
+        create table tenure.late (id bigserial primary key, what text);
+        create function tenure.late_count() returns bigint language sql stable as 'select count(*) from tenure.late';
+    """
+    monkeypatch.setattr(migrator.Migration, "sql", lambda self, _: text if self == late else pytest.fail("already applied"))
+    monkeypatch.setattr(migrator, "migrations", lambda: (*migrations(), late))
+    yield
+    monkeypatch.undo()
+
+
+async def test_the_script_can_be_repeated_and_a_later_migration_is_open_to_the_same_roles(shop, server, tmp_path, monkeypatch):
+    await migrate(of(shop, "shop_owner"))
+    run_script(shop, "shop_admin", roles_sql("tenure", "create"))
+    for _ in range(2):
+        run_script(shop, "shop_owner", roles_sql("tenure", "grants"))
+    server.sql("grant tenure_worker to shop_worker")
+    with a_later_migration(tmp_path, monkeypatch):
+        assert await migrate(of(shop, "shop_owner")) == ["9000_pre_late"]
+    with Desk(make_conninfo(shop, user="shop_worker")) as worker:
+        worker.sql("insert into tenure.late (what) values ('x')")
+        assert worker.sql("select tenure.late_count()") == [(1,)]
+        worker.sql("set role tenure_worker; select * from tenure.late")
+
+
+async def test_a_worker_of_that_role_runs_jobs_and_has_nothing_to_migrate(shop, server):
+    await migrate(of(shop, "shop_owner"))
+    run_script(shop, "shop_admin", roles_sql("tenure", "create"))
+    run_script(shop, "shop_owner", roles_sql("tenure", "grants"))
+    server.sql("grant tenure_worker to shop_worker")
+    app = Tenure(make_conninfo(shop, user="shop_worker"))
+
+    @app.job
+    async def double(n: int) -> int:
+        return 2 * n
+
+    assert await app.migrate() == []
+    async with app.running():
+        assert await (await double.enqueue(21)).result(20) == 42
+    await app.close()
+
+
+async def test_an_administrator_who_is_no_superuser_grants_for_the_owner_of_the_schema(shop, server, tmp_path, monkeypatch):
+    """What the default privileges of the administrator alone would not do."""
+    await migrate(of(shop, "shop_owner"))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="belongs to shop_owner") as refused:
+        run_script(shop, "shop_admin", roles_sql("tenure"))
+    assert "grant shop_owner to shop_admin" in str(refused.value)
+    server.sql("grant shop_owner to shop_admin")
+    run_script(shop, "shop_admin", roles_sql("tenure"))
+    server.sql("grant tenure_worker to shop_worker")
+    with a_later_migration(tmp_path, monkeypatch):
+        await migrate(of(shop, "shop_owner"))
+    with Desk(make_conninfo(shop, user="shop_worker")) as worker:
+        assert worker.sql("select count(*) from tenure.late") == [(0,)]
+
+
+async def test_an_owner_who_may_not_create_roles_is_told_who_runs_what(shop):
+    await migrate(of(shop, "shop_owner"))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="role tenure_worker is missing") as refused:
+        run_script(shop, "shop_owner", roles_sql("tenure"))
+    assert "--part create" in str(refused.value)
+    assert "--part grants" in str(refused.value)
+
+
+async def test_what_other_sessions_do_is_seen_where_the_server_allows_it(shop, server):
+    await migrate(of(shop, "shop_owner"))
+    notices = run_script(shop, "shop_admin", roles_sql("tenure", "create"))
+    if server.connection.info.server_version >= 160000:  # before, CREATEROLE was enough for that
+        assert any("pg_read_all_stats is not granted" in notice for notice in notices)
+    await apply_roles(Place.at(shop))  # as a superuser
+    granted = "select pg_has_role(%s, 'pg_read_all_stats', 'usage')"
+    assert [server.sql(granted, role) for role in ROLES] == [[(True,)], [(False,)], [(True,)]]
+
+
+async def test_who_may_not_migrate_is_told_who_may(shop, server):
+    server.sql("create role shop_reader login")
+    with pytest.raises(MigrationRefused, match=r"'shop_reader' may not run 0001_pre_core .* as the owner of schema 'tenure'"):
+        await migrate(of(shop, "shop_reader"))
+    with pytest.raises(SchemaMismatch):
+        await Tenure(make_conninfo(shop, user="shop_reader")).check()
