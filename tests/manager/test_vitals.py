@@ -14,10 +14,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from tenure.manager import vitals
 from tenure.manager.supervisor import Supervisor
 from tenure.manager.systemd import Systemd
-from tenure.manager.vitals import Vitals, health_of
+from tenure.manager.vitals import Vitals, liveness, readiness, ready_file
 from tests.manager.workshop import SHORT_LEASE
 from tests.waiting import until
 
@@ -38,44 +37,74 @@ def database_away(dsn: str, server_dsn: str):
         admin.execute(f"alter database {name} allow_connections true")
 
 
-async def test_the_file_is_there_while_leases_are_renewed_and_gone_at_the_end(start, project, ledger):
+async def test_both_files_are_there_while_it_works_and_gone_at_the_end(start, project, ledger):
     file = project / "health"
     worker = start("--health-file", str(file), env=SHORT_LEASE)
-    await until(file.exists, within=20)
+    await until(ready_file(file).exists, within=20)
     assert json.loads(file.read_text())["pid"] == worker.pid
 
-    well = health("--file", str(file), "--json")
-    assert (well.returncode, json.loads(well.stdout)["well"]) == (0, True)
-    before = file.stat().st_mtime
-    await until(lambda: file.stat().st_mtime > before)
+    for what in ("--live", "--ready"):
+        good = health("--file", str(file), what, "--json")
+        told = json.loads(good.stdout)
+        assert (good.returncode, told["live"], told["ready"]) == (0, True, True)
+    before = file.stat().st_mtime, ready_file(file).stat().st_mtime
+    await until(lambda: file.stat().st_mtime > before[0] and ready_file(file).stat().st_mtime > before[1])
     worker.terminate()
     await until(worker.process.poll, is_=0, within=12)
 
     assert not file.exists()
+    assert not ready_file(file).exists()
     gone = health("--file", str(file))
     assert gone.returncode == 1
     assert "no supervisor is up" in gone.stderr
 
 
-async def test_the_file_grows_old_while_postgresql_is_away_and_young_again_after(start, dsn, server_dsn, project, ledger):
+async def test_it_is_alive_from_the_start_and_through_any_outage_but_not_ready(start, dsn, server_dsn, project, ledger):
     file = project / "health"
-    start("--health-file", str(file), env=SHORT_LEASE)
-    await until(file.exists, within=20)
+    with database_away(dsn, server_dsn):
+        start("--health-file", str(file), env=SHORT_LEASE)
+        await until(file.exists, within=20)
+        assert not ready_file(file).exists()
+    await until(lambda: readiness(file).good, within=20)
 
     with database_away(dsn, server_dsn):
-        await until(lambda: not health_of(file, 5.0)[0], within=20)
-        aged = health("--file", str(file), "--max-age", "5s")
+        await until(lambda: not readiness(file, 5.0).good, within=20)
+        assert liveness(file, 4.0).good
+        assert health("--file", str(file)).returncode == 0
+        aged = health("--file", str(file), "--ready", "--max-age", "5s")
         assert (aged.returncode, "leases are not renewed" in aged.stderr) == (1, True)
 
-    await until(lambda: health_of(file, 5.0)[0], within=20)
+    await until(lambda: readiness(file, 5.0).good, within=20)
 
 
-async def test_the_file_grows_old_when_the_supervisor_is_frozen(start, project, ledger):
+async def test_it_is_not_alive_when_the_supervisor_is_frozen(start, project, ledger):
     file = project / "health"
     worker = start("--health-file", str(file), env=SHORT_LEASE)
     await until(file.exists, within=20)
     os.kill(worker.pid, signal.SIGSTOP)
-    await until(lambda: not health_of(file, 3.0)[0], within=20)
+    await until(lambda: not liveness(file, 4.0).good, within=20)
+    assert health("--file", str(file), "--max-age", "4s").returncode == 1
+
+
+def test_what_a_killed_supervisor_left_makes_the_next_one_not_ready(tmp_path):
+    file = tmp_path / "health"
+    first = Vitals(str(file))
+    first.alive()
+    first.renewed()
+    assert readiness(file).good
+    Vitals(str(file)).alive()
+    assert not readiness(file).good
+    assert liveness(file).good
+
+
+def test_a_long_lease_is_renewed_less_often_and_that_is_no_reason(tmp_path):
+    file = tmp_path / "health"
+    vitals = Vitals(str(file))
+    vitals.renewed(lease=300.0)
+    minute_ago = ready_file(file).stat().st_mtime - 60
+    os.utime(ready_file(file), (minute_ago, minute_ago))
+    assert readiness(file).good
+    assert not readiness(file, 30.0).good
 
 
 def test_without_a_file_it_says_how_to_name_one(tmp_path):
@@ -89,7 +118,7 @@ def test_without_a_file_it_says_how_to_name_one(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_told_and_stops_nothing(tmp_path, caplog):
-    Vitals(str(tmp_path / "nowhere" / "file")).renewed()
+    Vitals(str(tmp_path / "nowhere" / "file")).alive()
     assert "health file cannot be written" in caplog.text
 
 
@@ -138,21 +167,15 @@ async def test_systemd_is_told_of_every_turn_of_our_life(start, ledger, tmp_path
     await until(worker.process.poll, is_=0, within=12)
 
 
-async def test_the_watchdog_is_not_fed_when_leases_have_not_been_renewed_for_long(monkeypatch, tmp_path, line):
+async def test_the_watchdog_is_fed_while_the_loop_turns_although_nothing_was_ever_renewed(monkeypatch, tmp_path, line):
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     monkeypatch.setenv("WATCHDOG_USEC", "30000")
     supervisor = Supervisor([])
     assert "NOTIFY_SOCKET" not in os.environ, "the children would think it is for them"
-    await supervisor._feed_watchdog()
-    assert line.hear("WATCHDOG=1")
-    line.heard.clear()
-    monkeypatch.setattr(vitals, "UNWELL_AFTER", 0.0)
-    await supervisor._feed_watchdog()
-    assert not line.hear("WATCHDOG=1")
-    monkeypatch.setattr(vitals, "UNWELL_AFTER", 60.0)
-    supervisor._vitals.renewed()
-    await supervisor._feed_watchdog()
-    assert line.hear("WATCHDOG=1")
+    for _ in range(2):
+        line.heard.clear()
+        assert await supervisor._feed_watchdog() == 0.01
+        assert line.hear("WATCHDOG=1")
 
 
 def test_without_systemd_nothing_is_told_and_nothing_fails():

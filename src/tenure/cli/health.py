@@ -7,30 +7,40 @@ from pathlib import Path
 import click
 
 from tenure.cli import codes, options, output, types
-from tenure.manager.vitals import UNWELL_AFTER, health_of
+from tenure.manager.vitals import DEAD_AFTER, UNREADY_AFTER, liveness, readiness
 from tenure.settings import Settings
 
 
 @click.command()
 @click.option("--file", "file", type=click.Path(path_type=Path), help="As given to --health-file; else workers.health_file.")
-@click.option("--max-age", type=types.DURATION, default=UNWELL_AFTER, show_default="2m", help="So old it may be: 90s, 5m.")
+@click.option("--live", "what", flag_value="live", default="live", help="Is the supervisor alive? The default.")
+@click.option("--ready", "what", flag_value="ready", help="Have its leases been renewed lately?")
+@click.option(
+    "--max-age",
+    type=types.DURATION,
+    help=f"The oldest sign that is good enough, such as 90s: {DEAD_AFTER:.0f}s for --live, {UNREADY_AFTER:.0f}s for --ready.",
+)
+@options.config_file
 @options.as_json
-def health(file: Path | None, max_age: float, as_json: bool) -> int:
-    """Is the supervisor on this machine well? For probes of containers: exit code 0 or 1; asks no database.
+def health(file: Path | None, what: str, max_age: float | None, as_json: bool) -> int:
+    """Is the supervisor on this machine alive, or ready? For probes: exit code 0 or 1; asks no database.
 
-    It is while it renews the leases of its processes, which it tells by touching a file. An outage of PostgreSQL makes it
-    unwell only after two minutes: it would be over it by itself.
+    Alive: its event loop turns, whatever becomes of PostgreSQL. Restart it when it is not. Ready: it has renewed its leases
+    lately, which takes PostgreSQL. Probes of containers need no Python for either: see `docs/operations/deploy.md`.
     """
-    well, told = health_of(file or _set(), max_age)
+    kept = file or _set()
+    live = liveness(kept, max_age if what == "live" and max_age else DEAD_AFTER)
+    ready = readiness(kept, max_age if what == "ready" else None)
+    asked = live if what == "live" else ready
     if as_json:
-        output.emit({"well": well, "told": told})
+        output.emit({"live": live.good, "ready": ready.good, "message": asked.message, "renewed_seconds_ago": ready.age})
     else:
-        click.echo(told, err=not well)
-    return codes.FINE if well else codes.FAILED
+        click.echo(asked.message, err=not asked.good)
+    return codes.FINE if asked.good else codes.FAILED
 
 
 def _set() -> Path:
-    file = Settings.load().workers.health_file
+    file = Settings.load(embedded=False).workers.health_file
     if file is None:
         raise click.UsageError("no health file is set: give --file, or health_file in [workers] of tenure.toml")
     return Path(file)

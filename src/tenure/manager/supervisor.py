@@ -29,10 +29,10 @@ from tenure.manager.suspects import Alone
 from tenure.manager.systemd import Systemd
 from tenure.manager.telling import Telling
 from tenure.manager.terminals import Terminal
-from tenure.manager.vitals import Vitals
+from tenure.manager.vitals import TOUCH_EVERY, Vitals
 from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7
-from tenure.pacing import FOREVER, Beat, backoff, jittered
+from tenure.pacing import Beat, backoff, jittered
 from tenure.store import schedules, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
@@ -235,7 +235,7 @@ class Supervisor:
         for worker_id, crowd in crowds.items():
             serving[worker_id].tell_crowd(crowd)
         self._leader.crowd = max(crowds.values(), default=self._leader.crowd)
-        self._vitals.renewed(processes=len(serving))
+        self._vitals.renewed(processes=len(serving), lease=self._hello.lease)
         for worker_id in serving.keys() - set(renewed):
             log.warning("worker %s lost its lease; its runs are aborted", worker_id)
             serving[worker_id].lose("taken_by_another_worker")
@@ -261,11 +261,12 @@ class Supervisor:
         return 1.0
 
     async def _feed_watchdog(self) -> float:
+        """Tells that the loop turns, from the first moment on and whatever becomes of PostgreSQL."""
+        self._vitals.alive(processes=len(self.children))
         if self._systemd.watchdog_every is None:
-            return FOREVER
-        if self._vitals.well:
-            self._systemd.alive()
-        return self._systemd.watchdog_every
+            return TOUCH_EVERY
+        self._systemd.alive()
+        return min(TOUCH_EVERY, self._systemd.watchdog_every)
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:

@@ -1,7 +1,10 @@
-"""Whether this supervisor still does what it is for, told to those who would start it anew if it did not.
+"""Whether this supervisor is alive and ready, for probes and systemd.
 
-It is well while it renews the leases of its processes. An outage of PostgreSQL is survived without being started anew, so
-it takes a long one to be unwell.
+Alive: its event loop turns. That never depends on PostgreSQL: an outage is survived without a restart, and a restart would
+throw away finished results that wait to be written. Ready: the leases of its processes were renewed lately.
+
+Two files, so that a probe needs nothing but `find`: FILE is touched while the supervisor is alive, FILE.ready whenever it
+renews. Both are removed at the end.
 """
 
 from __future__ import annotations
@@ -11,54 +14,90 @@ import logging
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 log = logging.getLogger("tenure")
 
-UNWELL_AFTER = 120.0
-"""Seconds without a renewal. Longer than a failover takes; a new process could do no more about it."""
-
 TOUCH_EVERY = 2.0
+DEAD_AFTER = 60.0
+"""Seconds without a sign of the loop after which a probe takes the supervisor for dead."""
+
+UNREADY_AFTER = 30.0
+"""Seconds without a renewal after which it is not ready: two leases, unless these are set longer."""
+
+
+def ready_file(file: Path) -> Path:
+    return file.with_name(f"{file.name}.ready")
 
 
 class Vitals:
     def __init__(self, file: str | None = None) -> None:
         self._file = Path(file) if file else None
-        self._renewed = time.monotonic()
-        self._touched = 0.0
+        self._touched = self._renewed = 0.0
 
-    @property
-    def well(self) -> bool:
-        return time.monotonic() - self._renewed < UNWELL_AFTER
+    def alive(self, **facts: object) -> None:
+        """The loop turns."""
+        if self._file is not None and time.monotonic() - self._touched >= TOUCH_EVERY / 2:
+            if not self._touched:
+                ready_file(self._file).unlink(missing_ok=True)  # of one that was killed: a volume outlives its container
+            self._touched = time.monotonic()
+            self._write(self._file, facts)
 
-    def renewed(self, **told: object) -> None:
-        self._renewed = now = time.monotonic()
-        if self._file is not None and now - self._touched >= TOUCH_EVERY:
-            self._touched = now
-            self._write(self._file, told)
+    def renewed(self, **facts: object) -> None:
+        """The leases were renewed."""
+        if self._file is not None and time.monotonic() - self._renewed >= TOUCH_EVERY:
+            self._renewed = time.monotonic()
+            self._write(ready_file(self._file), facts)
 
     def gone(self) -> None:
-        """Whoever looks shall not take us for alive."""
         if self._file is not None:
-            with suppress(OSError):
-                self._file.unlink()
+            for file in (self._file, ready_file(self._file)):
+                with suppress(OSError):
+                    file.unlink()
 
-    def _write(self, file: Path, told: dict[str, object]) -> None:
-        """In one step: whoever looks finds the old file or the new one."""
+    def _write(self, file: Path, facts: dict[str, object]) -> None:
+        """In one step: a reader finds the old file or the new one."""
         beside = file.with_name(f".{file.name}.{os.getpid()}")
         try:
-            beside.write_text(json.dumps({"pid": os.getpid(), **told}) + "\n", "utf-8")
+            beside.write_text(json.dumps({"pid": os.getpid(), **facts}) + "\n", "utf-8")
             beside.replace(file)
         except OSError as error:
-            log.warning("the health file cannot be written, and probes will fail: %s", error)
+            log.warning("health file cannot be written, probes will fail", extra={"file": str(file), "error": str(error)})
 
 
-def health_of(file: Path, longest: float) -> tuple[bool, str]:
-    """Whether the supervisor that keeps this file is well, and what there is to say about it."""
+@dataclass(frozen=True, slots=True)
+class Health:
+    good: bool
+    message: str
+    age: float | None
+    """Seconds since the last sign."""
+
+
+def liveness(file: Path, longest: float = DEAD_AFTER) -> Health:
+    """Whether the supervisor that keeps this file is alive."""
+    return _health(file, longest, "the supervisor does not move")
+
+
+def readiness(file: Path, longest: float | None = None) -> Health:
+    """Whether it has renewed its leases lately; else within half a minute, or within the lease where that is longer."""
+    kept = ready_file(file)
+    return _health(kept, max(UNREADY_AFTER, _lease(kept)) if longest is None else longest, "the leases are not renewed")
+
+
+def _lease(file: Path) -> float:
+    with suppress(OSError, ValueError, TypeError):
+        return float(json.loads(file.read_text("utf-8")).get("lease", 0.0))
+    return 0.0
+
+
+def _health(file: Path, longest: float, otherwise: str) -> Health:
     try:
-        age = time.time() - file.stat().st_mtime
+        age = max(0.0, time.time() - file.stat().st_mtime)
     except OSError as error:
-        return False, f"{file} cannot be read ({error.strerror}): no supervisor is up that keeps it"
+        return Health(
+            good=False, message=f"{file} cannot be read ({error.strerror}): no supervisor is up that keeps it", age=None
+        )
     if age > longest:
-        return False, f"{file} was last touched {age:.0f} s ago: the leases are not renewed"
-    return True, f"{file} was last touched {max(0.0, age):.0f} s ago"
+        return Health(good=False, message=f"{file} was last touched {age:.0f} s ago: {otherwise}", age=age)
+    return Health(good=True, message=f"{file} was last touched {age:.0f} s ago", age=age)
