@@ -78,15 +78,21 @@ def record_of(logger: str, **extra: object) -> logging.LogRecord:
 
 
 def test_the_fields_of_our_own_records_follow_the_message():
-    record = record_of("tenure", child_pid=7, cause="signal SIGKILL", queues=["a", "b"], error='say "no"\nand go', empty="")
+    record = record_of("tenure", child_pid=7, cause="signal SIGKILL", queues=["a", "b"], error='say "no"', empty="")
     assert (
         Lines()
         .format(record)
-        .endswith('worker process died  child_pid=7  cause="signal SIGKILL"  queues=a,b  error="say \\"no\\"\\nand go"  empty=""')
+        .endswith('worker process died  child_pid=7  cause="signal SIGKILL"  queues=a,b  error="say \\"no\\""  empty=""')
     )
     told = json.loads(JsonLines().format(record))
     assert (told["message"], told["child_pid"], told["cause"]) == ("worker process died", 7, "signal SIGKILL")
     assert told["queues"] == ["a", "b"]
+
+
+def test_a_field_of_many_lines_follows_as_a_block_that_cannot_pass_for_a_record():
+    record = record_of("tenure", child_pid=7, reason="Traceback:\n  File x\nValueError: no\n")
+    block = "\n    reason:\n        Traceback:\n          File x\n        ValueError: no"
+    assert Lines().format(record).endswith(f"worker process died  child_pid=7{block}")
 
 
 def test_a_field_does_not_replace_what_every_line_has():

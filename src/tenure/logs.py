@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 from datetime import UTC, datetime
+from textwrap import indent
 from typing import Any
 
 from tenure.model.current import current_run
@@ -76,12 +77,15 @@ class Lines(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         line = super().formatMessage(record)
         fields = {**extra_fields(record), **getattr(record, "fields", {})}
-        words = [f"{name}={_word(value)}" for name, value in fields.items()]
+        blocks = {name: str(value) for name, value in fields.items() if isinstance(value, str) and "\n" in value.strip()}
+        words = [f"{name}={_word(value)}" for name, value in fields.items() if name not in blocks]
         if (job := job_fields()) and "job_id" not in fields:
             words.append(f"job={job['kind']} {job['job_id']}")
         if _Worker.given and "worker" not in fields:
             words.append(f"worker={_Worker.name}")
-        return "  ".join([line, *words])
+        return "  ".join([line, *words]) + "".join(
+            f"\n    {name}:\n{indent(text.strip(), ' ' * 8)}" for name, text in blocks.items()
+        )
 
 
 RESERVED = ("at", "level", "logger", "message", "pid", "fields", "traceback")

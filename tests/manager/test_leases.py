@@ -123,7 +123,7 @@ async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come
 
     await ended(child, within=6)
     await until(lambda: ledger.runs(job), is_=[2])
-    assert "has not moved for" in worker.said
+    assert "has not moved and is killed" in worker.said
     ledger.open_gate()
     await queue.completed(job)
     assert queue.of(job, "attempt", "crashes") == (1, 1)

@@ -20,7 +20,7 @@ async def test_after_so_many_jobs_a_process_is_replaced_and_every_job_runs_once(
 
     await queue.completed(*ids, within=60)
 
-    assert "is replaced: it has run" in worker.said
+    assert 'reason="it has run' in worker.said
     assert len({entry["pid"] for entry in ledger.entries()}) > 1
     assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
     assert set(queue.sql("select attempt, crashes, fence from tenure.history")) == {(1, 0, 1)}
@@ -32,7 +32,7 @@ async def test_one_that_holds_too_much_goes_on_until_the_next_is_ready(start, le
     [long] = queue.add("gated")
     await queue.completed(*queue.add("hoards", megabytes=400))
 
-    await until(lambda: "is replaced: it holds" in worker.said, within=20)
+    await until(lambda: 'reason="it holds' in worker.said, within=20)
     await until(lambda: worker.said.count("ready: "), is_=2, within=20)
     ledger.open_gate()
 

@@ -147,7 +147,7 @@ async def test_one_that_does_not_end_when_its_drain_is_over_is_killed_and_its_jo
 
     os.kill(worker.pid, signal.SIGHUP)
     await until(lambda: DONE in worker.said, within=20)
-    await until(lambda: "was told to end, did not, and is killed" in worker.said, within=20)
+    await until(lambda: "did not end in time and is killed" in worker.said, within=20)
 
     await until(lambda: ledger.runs(job), is_=[2])
     ledger.open_gate()

@@ -22,7 +22,7 @@ QUICKLY = {
     "TENURE_WORKERS_SCALE_INTERVAL_MS": "500",
     "TENURE_WORKERS_SCALE_DOWN_SECONDS": "2",
 }
-LOOK = re.compile(r"pool (\w+), look (\d+): (\d+) jobs wait \(.*\), \d+ run; (\d+) -> (\d+) processes")
+LOOK = re.compile(r"pool=(\w+)  look=(\d+)  pending=(\d+)  .*  processes_before=(\d+)  processes=(\d+)")
 
 
 def looks(worker, pool="default") -> list[tuple[int, int, int, int]]:
@@ -136,7 +136,7 @@ async def test_a_single_pool_can_be_started_on_a_machine_of_its_own(start, queue
 async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue, project, ledger):
     (project / "tenure.toml").write_text('[workers]\ndefault_count = 1\n[workers.all]\nqueues = ["default", "other"]\n')
     up = start(command="up")
-    await until(lambda: "pool default has nothing to do" in up.said, within=20)
+    await until(lambda: "pool has nothing to do" in up.said, within=20)
     await until(lambda: len(up.children()), is_=1)
     await queue.completed(*queue.add("quick"), *queue.add("elsewhere", queue="other"))
 

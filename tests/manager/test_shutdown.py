@@ -39,7 +39,7 @@ async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clea
     worker, ids = await running(start, ledger, queue, "gated", "gated_thread")
 
     os.kill(worker.pid, number)
-    await until(lambda: "stopping: running jobs have 25 s" in worker.said)
+    await until(lambda: "stopping: running jobs may finish" in worker.said)
     [late] = queue.add("quick")
     ledger.open_gate()
 

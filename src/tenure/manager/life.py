@@ -101,7 +101,7 @@ class Life:
         if child.serving:
             await self._bury()
         elif not self._unwanted:
-            log.error("worker process %d died (%s) before it was ready", child.pid, cause(child.exit_code))
+            log.error("worker process died before it was ready", extra=facts_of(child))
 
     async def _admit(self, hello: Hello) -> None:
         child, house = self.child, self._house
@@ -129,7 +129,7 @@ class Life:
         child, house = self.child, self._house
         how: workers.Death = "stopped" if child.said_bye or child.overstayed or house.stopping.is_set() else "crashed"
         if how == "crashed":
-            log.error("worker process %d died (%s); starting another", child.pid, cause(child.exit_code))
+            log.error("worker process died; starting another", extra=facts_of(child))
             house.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause(child.exit_code), worker=child.name))
 
         async def give() -> None:
@@ -148,6 +148,11 @@ async def _first(events: Iterable[asyncio.Event], seconds: float) -> None:
     finally:
         for wait in waits:
             wait.cancel()
+
+
+def facts_of(child: ChildProcess) -> dict[str, object]:
+    """For the log, of one that has ended."""
+    return {"child_pid": child.pid, "worker": child.name, "pool": child.spec.pool, "cause": cause(child.exit_code)}
 
 
 def cause(code: int | None) -> str:

@@ -85,7 +85,8 @@ class Pool:
                 fresh.child.kill()
                 if not self._house.stopping.is_set():
                     why = fresh.error or "it ended, or was not ready in time"
-                    log.error("worker process %d is not replaced, and goes on: %s", life.child.pid, why)
+                    facts = {"child_pid": life.child.pid, "pool": self.name, "reason": str(why)}
+                    log.error("worker process not replaced; the old one continues", extra=facts)
                 return False
             fresh.spare = False
             life.drain()
@@ -124,7 +125,9 @@ class Pool:
         self.hello = hello
         self._told_ready(hello)
         if self._is_idle:
-            log.warning("pool %s has nothing to do, because other pools serve all queues: its processes end", self.name)
+            log.warning(
+                "pool has nothing to do, because other pools serve all queues: its processes end", extra={"pool": self.name}
+            )
             self.wanted = 0
             self.wake()
 
@@ -146,7 +149,7 @@ class Pool:
     def _on_error(self, error: Exception) -> None:
         """At the first start there is nobody to wait for; later the others go on, and the next try may do better."""
         if self.hello is not None:
-            log.error("a worker process cannot start: %s", error)
+            log.error("worker process cannot start", extra={"pool": self.name, "reason": str(error)})
             return
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_FAILED)
         self._house.fail(code, str(error))

@@ -47,7 +47,7 @@ class Recycling:
         for life in pool.lives:
             why = wear_of(life.child) if life.is_ready else None
             if why is not None:
-                log.info("worker process %d is replaced: %s", life.child.pid, why)
+                log.info("worker process replaced", extra={"child_pid": life.child.pid, "pool": pool.name, "reason": why})
                 if not await pool.replace(life):
                     self._not_before[pool.name] = time.monotonic() + AFTER_FAILURE
                 return

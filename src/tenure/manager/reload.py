@@ -22,7 +22,7 @@ async def watch_files(folder: Path, changed: Callable[[], None]) -> None:
         now = dict(_times(folder))
         if now != known:
             names = [path for path in now.keys() | known.keys() if now.get(path) != known.get(path)]
-            log.info("%s changed: starting anew", Path(min(names)).name)
+            log.info("code changed: replacing worker processes", extra={"file": Path(min(names)).name})
             known = now
             changed()
 

@@ -64,17 +64,19 @@ class Scaling:
 
     def _decide(self, pool: Pool, scaler: Scaler, seen: Demand) -> None:
         after = self._scalers[pool.name] = scaler.decide(seen)
-        log.log(
-            logging.DEBUG if after.count == scaler.count else logging.INFO,
-            "pool %s, look %d: %d jobs wait (the oldest for %.1f s), %d run; %d -> %d processes",
-            pool.name,
-            self.looks,
-            seen.pending,
-            seen.oldest_age,
-            seen.running,
-            scaler.count,
-            after.count,
-        )
+        facts = {
+            "pool": pool.name,
+            "look": self.looks,
+            "pending": seen.pending,
+            "oldest_seconds": round(seen.oldest_age, 1),
+            "running": seen.running,
+            "processes_before": scaler.count,
+            "processes": after.count,
+        }
+        if after.count == scaler.count:
+            log.debug("pool keeps its size", extra=facts)
+        else:
+            log.info("pool scaled", extra=facts)
         pool.resize(after.count)
 
 

@@ -91,7 +91,7 @@ class Supervisor:
         self._vitals.gone()
         if self._failure is not None:
             code, why = self._failure
-            log.error("%s", why)
+            log.error("supervisor stopped because of a failure", extra={"exit_code": code, "reason": why})
             return code
         return EXIT_OK
 
@@ -101,7 +101,7 @@ class Supervisor:
         for child in self.children:
             child.stop(0.0 if again or child.hello is None else child.hello.grace)
         if not again and self._hello is not None:
-            log.info("stopping: running jobs have %g s; a second signal ends that", self._grace)
+            log.info("stopping: running jobs may finish; a second signal ends that", extra={"grace_seconds": self._grace})
         self.stopping.set()
         self._systemd.stopping()
         for pool in self._pools:
@@ -139,13 +139,13 @@ class Supervisor:
     async def _roll_when_asked(self) -> None:
         while True:
             await self._rolling.asked()
-            log.info("rolling restart: one worker process at a time is replaced")
+            log.info("rolling restart: started")
             self._systemd.reloading()
             self._alone.drain()
             if await self._rolling.roll():
                 log.info("rolling restart: done")
             elif not self.stopping.is_set():
-                log.error("rolling restart: ended, because a new process could not start; the old ones go on")
+                log.error("rolling restart: ended, because a new process could not start; the old ones continue")
             self._systemd.ready()
 
     def _on_ready(self, hello: Hello) -> None:
@@ -213,7 +213,7 @@ class Supervisor:
             except StoreUnavailable as error:
                 failures += 1
                 if failures == 1:
-                    log.warning("supervisor: %s; trying again", error)
+                    log.warning("supervisor: database not available; trying again", extra={"reason": str(error)})
                 if self.stopping.is_set() and failures > 3:
                     return
             await asyncio.sleep(backoff(failures))
@@ -237,7 +237,8 @@ class Supervisor:
         self._leader.crowd = max(crowds.values(), default=self._leader.crowd)
         self._vitals.renewed(processes=len(serving), lease=self._hello.lease)
         for worker_id in serving.keys() - set(renewed):
-            log.warning("worker %s lost its lease; its runs are aborted", worker_id)
+            lost = {"worker_id": worker_id, "worker": serving[worker_id].name}
+            log.warning("worker lost its lease; its runs are aborted", extra=lost)
             serving[worker_id].lose("taken_by_another_worker")
         self._alone.mind(waiting=suspects)
         return jittered(self._hello.lease / 3)
@@ -248,11 +249,14 @@ class Supervisor:
         """A child that is frozen, or was told to end and did not, is killed; orphans of a container are buried."""
         for child in list(self.children):
             if time.monotonic() > child.leave_by:
-                log.error("worker process %d was told to end, did not, and is killed", child.pid)
+                log.error(
+                    "worker process did not end in time and is killed", extra={"child_pid": child.pid, "worker": child.name}
+                )
                 child.overstayed = True
                 child.kill()
             if child.serving and child.hello and child.silent_for > child.hello.stall_limit:
-                log.error("worker process %d has not moved for %.0f s and is killed", child.pid, child.silent_for)
+                facts = {"child_pid": child.pid, "worker": child.name, "silent_seconds": round(child.silent_for)}
+                log.error("worker process has not moved and is killed", extra=facts)
                 child.kill()
         if os.getpid() == 1:
             reap_orphans({child.pid for child in self.children})

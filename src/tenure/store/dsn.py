@@ -177,4 +177,4 @@ def _is_port(port: str) -> bool:
 
 
 def _unreadable(why: str) -> ConfigError:
-    return ConfigError(f"the DSN cannot be read: {why}. Give {EXAMPLE}")
+    return ConfigError(f"the DSN cannot be read ({why}): give {EXAMPLE}")
