@@ -28,7 +28,7 @@ from tenure.store import schedules, workers
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.wakeups import Wakeups
-from tenure.store.workers import Registration, default_name
+from tenure.store.workers import Registration, check_name, default_name
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, Which
 from tenure.worker.engine import Engine, EngineSettings
@@ -66,7 +66,7 @@ class InProcessWorker:
         self._engine_settings = engine_settings(settings, concurrency)
         self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
         self._supervisor_id = str(uuid7())
-        self.name = name or settings.workers.name or default_name()
+        self.name = check_name(name or settings.workers.name or default_name())
         """In `tenure workers`, events and logs."""
         self._engine: Engine | None = None
         self._leaving = False

@@ -245,6 +245,9 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
     problems += _contradictions("workers", workers)
     for pool, own in pools.items():
         problems += _misnamed(pool) + _contradictions(f"workers.{pool}", own, workers)
+    called = workers.get("name") or ""
+    if len(called.encode()) > 200 or not called.isprintable():
+        problems.append("workers.name must be at most 200 bytes of printable text")
     if problems:
         raise ConfigError("the settings are wrong: " + "; ".join(problems))
     base = _worker_settings(workers)

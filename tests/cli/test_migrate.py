@@ -36,7 +36,7 @@ def test_a_dry_run_and_the_status_of_an_empty_database(line, bare_dsn):
     assert (found["version"], found["needed"]) == (None, newest_version())
     assert len(found["pending"]["pre"]) == len(found["pending"]["post"]) == len(migrations()) / 2
     with Desk(bare_dsn) as desk:
-        assert desk.sql("select from pg_namespace where nspname = 'tenure'") == []
+        assert desk.sql("select nspname from pg_namespace where nspname = 'tenure'") == []
 
 
 def test_the_status_of_a_database_between_the_phases(line, bare_dsn):

@@ -107,6 +107,7 @@ def child_spec(
     name: str | None = None,
 ) -> ChildSpec:
     from tenure.manager.spec import ChildSpec  # noqa: PLC0415 - brings the driver
+    from tenure.store.workers import check_name  # noqa: PLC0415
 
     path, folder = which_app(app)
     return ChildSpec(
@@ -116,7 +117,7 @@ def child_spec(
         queues=_listed(queues) or None,
         capabilities=_listed(capabilities),
         concurrency=concurrency,
-        name=name,
+        name=None if name is None else check_name(name),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from tenure.model.errors import ConfigError
 from tenure.store.migration_files import newest_version
 from tenure.store.query import Query, array_literal
 from tenure.version import __version__
@@ -18,6 +19,9 @@ Death = Literal["crashed", "stopped"]
 
 MAX_CRASHES = 3
 """A job whose worker died so many times while running it is set aside instead of killing the next one."""
+
+
+LONGEST_NAME = 200  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +42,13 @@ class Registration:
 def default_name(pid: int | None = None, host: str | None = None) -> str:
     """Of a worker that was given none."""
     return f"{host or socket.gethostname()}:{pid or os.getpid()}"
+
+
+def check_name(name: str) -> str:
+    """Raises `ConfigError` for what cannot be the name of a worker."""
+    if not name or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
+        raise ConfigError(f"{name[:50]!r} cannot be the name of a worker: give 1 to {LONGEST_NAME} bytes of printable text")
+    return name
 
 
 def register(worker: Registration, ttl: float, *, now: datetime | None = None) -> Query:
