@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import control, demand, jobs, leases, limits, reports, workers
+from tenure.store import control, demand, health, jobs, leases, limits, reports, workers
 from tenure.store.demand import Wants
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
@@ -111,7 +111,10 @@ def statements(worker: str, holder: str) -> list[Query]:
         control.clean_keys(term, limit=10),
         control.clean_traces(term, limit=10, keep=86400.0),
         reports.declare_retentions({"work": 60.0}),
-        reports.probe(),
+        *(query for _, query, _ in health._checks(set())),
+        reports.probe_server(),
+        reports.find_migrations(),
+        reports.find_old_workers(1),
         leases.release(holder, [term], channel="tenure"),
         limits.declare({"kind:work": {"concurrency": 5}}),
         limits.learn(["default"]),

@@ -13,6 +13,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from tenure.model.durations import format_duration
+from tenure.store import reports
 from tenure.store.link import connect
 from tenure.store.place import Place
 from tenure.store.statements import statement
@@ -61,7 +62,8 @@ class BlockerWatch:
         with suppress(psycopg.Error, OSError):
             async with await connect(place, "migrate") as connection:
                 while True:
-                    cursor = await connection.execute(statement("reports/find_blockers", place.schema), {"pid": pid})
+                    query = reports.find_blockers(pid)
+                    cursor = await connection.execute(statement(query.name, place.schema), query.values)
                     if rows := await cursor.fetchall():
                         self.seen = [Blocker(*row) for row in rows]
                     await asyncio.sleep(LOOK_EVERY)

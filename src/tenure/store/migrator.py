@@ -14,7 +14,7 @@ import psycopg
 from psycopg import AsyncConnection, errors
 
 from tenure.model.errors import SchemaMismatch, StoreUnavailable, TenureError
-from tenure.store import faults
+from tenure.store import faults, reports
 from tenure.store.blockers import BlockerWatch
 from tenure.store.link import connect
 from tenure.store.migration_files import (
@@ -175,7 +175,8 @@ async def _to_run(
 
 async def _old_workers(connection: AsyncConnection[Any], schema: str, version: int) -> str:
     """Who they are; empty: there are none."""
-    cursor = await connection.execute(statement("reports/find_old_workers", schema), {"version": version})
+    query = reports.find_old_workers(version)
+    cursor = await connection.execute(statement(query.name, schema), query.values)
     found = await cursor.fetchall()
     shown = ", ".join(f"{name} ({code})" for name, code in found[:3]) + (", ..." if len(found) > 3 else "")
     return f"{len(found)} workers: {shown}" if found else ""

@@ -1,4 +1,4 @@
-"""Looks now and then for what slows a queue before anybody notices, and says so."""
+"""Looks now and then for what slows a queue before anybody notices, and logs it once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tenure.leader.duties.duty import Report
-from tenure.model.health import Probe
-from tenure.store import leases, reports
+from tenure.store import leases
+from tenure.store.health import probe
 from tenure.store.leases import Term
 from tenure.store.link import Link
 
@@ -28,10 +28,12 @@ class Doctor:
     async def run_once(self, link: Link, term: Term) -> Report:
         if not await link.fetch(leases.check(term)):
             return Report(holds=False)
-        [row] = await link.fetch(reports.probe())
-        found = replace(Probe(*row), deaf=self._deaf()).findings
-        for code, text in found.items():
-            if code not in self._told:
-                log.warning("%s", text)
-        self._told = set(found)
-        return Report(holds=True, touched=len(found), rest=self.every, findings=list(found.values()))
+        found = replace(await probe(link.fetch), deaf=self._deaf()).findings
+        for finding in found:
+            if finding.code not in self._told:
+                level = logging.WARNING if finding.severity == "problem" else logging.INFO
+                facts = {"code": finding.code, "finding": finding.text, "way_out": finding.way_out}
+                log.log(level, "doctor found something", extra=facts)
+        self._told = {finding.code for finding in found}
+        lines = [f"{finding.code}: {finding}" for finding in found]
+        return Report(holds=True, touched=len(found), rest=self.every, findings=lines)

@@ -1,0 +1,99 @@
+"""Health: jobs that wait for nothing that will come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tenure.model.findings import Finding, span
+
+MANY_DEAD_LETTERS = 10
+"""In an hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class PausedQueue:
+    name: str
+    age: float
+    by: str | None
+    waiting: int
+
+    def findings(self) -> Iterator[Finding]:
+        if self.waiting:
+            who = f" by {self.by}" if self.by else ""
+            yield Finding(
+                "paused_queue",
+                f"queue {self.name!r} is paused for {span(self.age)}{who}, and {_counted(self.waiting)} wait in it",
+                f"resume it: tenure queues resume {self.name}",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """Pending jobs that no live worker can run."""
+
+    queue: str
+    kind: str
+    capability: str | None
+    jobs: int
+    age: float
+    for_queue: int
+    """Live workers that serve the queue; of those, that know the kind."""
+    for_kind: int
+
+    def findings(self) -> Iterator[Finding]:
+        waiting = f"{_counted(self.jobs)} of kind {self.kind!r} wait in queue {self.queue!r} for {span(self.age)} or less"
+        if self.for_queue == 0:
+            yield Finding(
+                "no_worker_for_queue",
+                f"{waiting}, but no live worker serves that queue",
+                f"start one: tenure worker --queues {self.queue}",
+            )
+        elif self.for_kind == 0:
+            yield Finding(
+                "no_worker_for_kind",
+                f"{waiting}, but no live worker of that queue knows the kind",
+                f"deploy code that defines it, or cancel the jobs: tenure jobs cancel --all --kind {self.kind}",
+            )
+        else:
+            yield Finding(
+                "no_worker_for_capability",
+                f"{waiting}, but no live worker of that queue has capability {self.capability!r}",
+                f"start one: tenure worker --capabilities {self.capability}",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetters:
+    last_hour: int = 0
+    total: int = 0
+    kind: str | None = None
+    """The most frequent of the last hour."""
+
+    def findings(self) -> Iterator[Finding]:
+        if self.last_hour >= MANY_DEAD_LETTERS:
+            yield Finding(
+                "dead_letters",
+                f"{_counted(self.last_hour)} became dead letters in the last hour, most of kind {self.kind!r}; "
+                f"there are {_counted(self.total)} in all",
+                "see why: tenure jobs list --state dead_letter",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldByUnknown:
+    """Running jobs whose worker has no row."""
+
+    jobs: int
+
+    def findings(self) -> Iterator[Finding]:
+        if self.jobs:
+            yield Finding(
+                "held_by_unknown",
+                f"{_counted(self.jobs)} run according to their rows, but the workers that hold them are not known",
+                "the reaper requeues them: see `tenure leaders`, and start a worker if none is alive",
+            )
+
+
+def _counted(jobs: int) -> str:
+    return "1 job" if jobs == 1 else f"{jobs:,} jobs"

@@ -1,0 +1,11 @@
+-- count_dead_letters: how many jobs became dead letters in the last hour, how many there are (counted to 10000), and the kind that
+-- most of those of the last hour are of.
+with lately as (
+    select m.kind, sum(m.jobs) as jobs
+      from (select c.kind, c.jobs from tenure.minutes c where c.minute >= now() - interval '1 hour' and c.what = 'dead_letter'
+            union all
+            select t.kind, t.jobs from tenure.tallies t where t.at >= now() - interval '1 hour' and t.what = 'dead_letter') m
+     group by m.kind)
+select coalesce((select sum(l.jobs) from lately l), 0)::bigint,
+       (select count(*) from (select from tenure.jobs j where j.state = 'dead_letter' limit 10000) d),
+       (select l.kind from lately l order by l.jobs desc, l.kind limit 1)

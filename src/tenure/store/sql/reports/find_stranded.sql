@@ -1,0 +1,54 @@
+-- find_stranded: kinds of pending jobs that no live worker can run, in queues that are not paused: queue, kind, capability; how many
+-- there are and for how many seconds the oldest waits, at least :seconds; how many live workers serve the queue, and know the kind.
+-- Steps from queue to queue and priority to priority by the index, and looks at the first 1000 jobs of each: what nobody claims is at
+-- the front. So its cost does not grow with the backlog.
+with recursive alive as materialized (
+    select w.queues, w.kinds, w.capabilities from tenure.workers w where w.died_at is null and w.expires_at > clock_timestamp()),
+lanes(queue, priority) as (
+    (select j.queue, j.priority from tenure.jobs j where j.state = 'pending' and j.gate is null
+      order by j.queue, j.priority desc, j.position limit 1)
+    union all
+    select n.queue, n.priority
+      from lanes l
+     cross join lateral (
+        (select j.queue, j.priority from tenure.jobs j
+          where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority < l.priority
+          order by j.queue, j.priority desc, j.position limit 1)
+        union all
+        (select j.queue, j.priority from tenure.jobs j
+          where j.state = 'pending' and j.gate is null and j.queue > l.queue
+          order by j.queue, j.priority desc, j.position limit 1)
+        limit 1) n),
+gated(queue) as (
+    (select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is not null order by j.queue limit 1)
+    union all
+    select (select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is not null and j.queue > g.queue order by j.queue limit 1)
+      from gated g
+     where g.queue is not null),
+waiting as (
+    select f.* from lanes l cross join lateral (
+        select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
+          from tenure.jobs j
+         where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority = l.priority
+         order by j.position limit 1000) f
+    union all
+    select f.* from gated g cross join lateral (
+        select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
+          from tenure.jobs j
+         where j.state = 'pending' and j.gate is not null and j.queue = g.queue
+         limit 1000) f),
+kinds as (
+    select w.queue, w.kind, w.capability, count(*) as jobs, extract(epoch from clock_timestamp() - min(w.since))::float8 as age
+      from waiting w
+      left join tenure.queues q on q.name = w.queue
+     where q.paused_at is null
+     group by w.queue, w.kind, w.capability)
+select k.queue, k.kind, k.capability, k.jobs, k.age,
+       (select count(*) from alive a where a.queues ? k.queue),
+       (select count(*) from alive a where a.queues ? k.queue and a.kinds ? k.kind)
+  from kinds k
+ where k.age >= :seconds::float8 and exists (select from alive)
+   and not exists (select from alive a
+                    where a.queues ? k.queue and a.kinds ? k.kind and (k.capability is null or a.capabilities ? k.capability))
+ order by k.age desc
+ limit 20

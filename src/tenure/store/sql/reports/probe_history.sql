@@ -1,0 +1,17 @@
+-- probe_history: for how many days ahead history has partitions; as JSON, days from today to the last of them, tomorrow at least,
+-- that have none; and how many finished jobs no partition took, counted to 1000.
+with attached as materialized (
+    select to_date(right(c.relname, 8), 'YYYYMMDD') as day
+      from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'tenure.history'::regclass and c.relname ~ '^history_[0-9]{8}$'),
+today as (
+    select (clock_timestamp() at time zone 'UTC')::date as day)
+select coalesce((select max(a.day) from attached a) - t.day, -1),
+       (select json_agg(d.day order by d.day)::text
+          from (select t.day + n as day
+                  from generate_series(0, greatest(1, coalesce((select max(a.day) from attached a) - t.day, 1))) as n
+                except
+                select a.day from attached a) d),
+       (select count(*) from (select from tenure.history_default limit 1000) d)
+  from today t

@@ -1,0 +1,10 @@
+-- probe_indexes: every index of our tables, without those of partitions: its name and table, whether it serves reads, whether a
+-- constraint needs it, and a text that is the same for indexes which differ in their names only.
+select i.relname::text, t.relname::text, x.indisvalid and x.indisready, x.indisunique,
+       concat_ws('|', t.relname, i.relam, x.indkey, x.indcollation, x.indclass, x.indoption,
+                 coalesce(pg_get_expr(x.indexprs, x.indrelid), '-'), coalesce(pg_get_expr(x.indpred, x.indrelid), '-'))
+  from pg_index x
+  join pg_class i on i.oid = x.indexrelid
+  join pg_class t on t.oid = x.indrelid
+ where t.relnamespace = (select j.relnamespace from pg_class j where j.oid = 'tenure.jobs'::regclass) and not t.relispartition
+ order by t.relname, i.relname

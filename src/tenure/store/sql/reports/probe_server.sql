@@ -1,0 +1,8 @@
+-- probe_server: the server's clock; whether autovacuum runs and is told what changed; how full the queue of notifications is, from 0
+-- to 1; how many transactions and multixacts are not frozen.
+select extract(epoch from clock_timestamp())::float8,
+       current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean,
+       pg_notification_queue_usage()::float8,
+       age(d.datfrozenxid)::bigint, mxid_age(d.datminmxid)::bigint
+  from pg_database d
+ where d.datname = current_database()

@@ -1,0 +1,22 @@
+-- probe_tables: each of our tables, partitions included: its name; live and dead rows; whether autovacuum works on it; whether it is
+-- unlogged; and, as JSON, the publications that publish its updates or deletes, if it has no replica identity for that.
+with ours as materialized (
+    select c.oid, format('%I.%I', n.nspname, c.relname) as name, n.nspname, c.relname, c.relpersistence, c.reloptions,
+           c.relreplident = 'n' or (c.relreplident = 'd' and not exists (
+               select from pg_index i where i.indrelid = c.oid and i.indisprimary)) as anonymous
+      from pg_class c
+      join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind = 'r' and c.relnamespace = (select j.relnamespace from pg_class j where j.oid = 'tenure.jobs'::regclass))
+select o.name, coalesce(s.n_live_tup, 0)::bigint, coalesce(s.n_dead_tup, 0)::bigint,
+       coalesce(o.reloptions::text, '') !~ 'autovacuum_enabled=(false|off|no|0)', o.relpersistence = 'u',
+       case when o.anonymous then (
+           select json_agg(distinct p.pubname)::text
+             from pg_publication p
+             join pg_publication_tables t on t.pubname = p.pubname
+            where (p.pubupdate or p.pubdelete) and t.schemaname = o.nspname
+              -- A partition may be published by the name of the table it belongs to.
+              and t.tablename in (select o.relname union all
+                                  select c.relname from pg_partition_ancestors(o.oid) a join pg_class c on c.oid = a.relid)) end
+  from ours o
+  left join pg_stat_all_tables s on s.relid = o.oid
+ order by o.name
