@@ -54,6 +54,9 @@ def of(state: str, **fields) -> Facts:
     return replace(READY, job=replace(JOB, state=State(state), **fields))
 
 
+RUNNING = replace(of("running", worker_id=UUID(int=9), started_at=NOW), host="moon", pid=42)
+
+
 # Facts, the codes in their order, and what must be said.
 VERDICTS = {
     "nothing stands in its way": (READY, ["ready"], "1 worker is ready"),
@@ -130,11 +133,31 @@ VERDICTS = {
         r"by worker [0-]+9 \(process 42 on moon\), since 2026.*attempt 2 of 3; its lease holds for 12s",
     ),
     "running under a lease that ran out": (
-        replace(of("running", worker_id=UUID(int=9), started_at=NOW), lease_expires_at=NOW - timedelta(seconds=1)),
+        replace(RUNNING, lease_expires_at=NOW - timedelta(seconds=1)),
         ["running"],
-        "has run out",
+        "its lease has run out: a live worker requeues it within seconds",
     ),
-    "claimed": (of("claimed", worker_id=UUID(int=9), started_at=NOW), ["running"], "about to run"),
+    "running under a lease that ran out, and nobody there": (
+        replace(RUNNING, lease_expires_at=NOW - timedelta(seconds=1), workers=0),
+        ["running"],
+        "no worker is alive that would requeue it; start one",
+    ),
+    "running on a worker with a name": (
+        replace(RUNNING, worker_name="mail-1"),
+        ["running"],
+        r"\(process 42 on moon, named mail-1\)",
+    ),
+    "held by a worker that is not known": (
+        replace(RUNNING, host=None, pid=None),
+        ["held_by_unknown"],
+        r"marked as running since .*, but worker [0-]+9, which holds it, is not known: a live worker requeues it",
+    ),
+    "held by a worker that is not known, and nobody there": (
+        replace(RUNNING, host=None, pid=None, workers=0),
+        ["held_by_unknown"],
+        "no worker is alive that would requeue it",
+    ),
+    "claimed": (replace(RUNNING, job=replace(RUNNING.job, state=State.CLAIMED)), ["running"], "about to run"),
 }
 
 
@@ -209,6 +232,35 @@ async def test_slots_and_the_jobs_ahead_are_counted(client, desk):
     assert "(2 of 2)" in explanation.reasons[0].text
     assert explanation.reasons[1].text.startswith("4 jobs are ahead")
     assert "1000 or more" in (await client.explain(late)).reasons[1].text
+
+
+async def test_jobs_that_its_workers_cannot_run_are_not_ahead_of_it(client, desk):
+    """Neither those of kinds that no worker knows, nor for lack of a capability, nor those that must run alone."""
+    hire(desk, queues=["default"], kinds=["work"], capabilities=["gpu"])
+    hire(desk, queues=["mail"], kinds=["strange"])
+    strange = {"kind": "strange", "priority": 90}
+    *_, suspect = desk.enqueue(*[strange for _ in range(3)], {"kind": "strange"}, {"capability": "smtp"}, {"priority": 80})
+    desk.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
+    [job_id] = desk.enqueue({})
+    assert await codes(client, job_id) == ["ready"]
+    desk.enqueue({"capability": "gpu", "priority": 60})
+    explanation = await client.explain(job_id)
+    assert [reason.text.partition(" of it")[0] for reason in explanation.reasons] == ["1 job is ahead"]
+
+
+async def test_many_jobs_that_no_worker_can_run_do_not_hide_what_is_ahead(client, desk):
+    hire(desk, queues=["default"], kinds=["work"])
+    desk.enqueue(*[{"kind": "strange"} for _ in range(1500)], {}, {})
+    [job_id] = desk.enqueue({})
+    assert (await client.explain(job_id)).reasons[0].text.startswith("2 jobs are ahead")
+
+
+async def test_a_job_whose_worker_has_no_row_says_so(client, desk):
+    worker = hire(desk, queues=["default"], kinds=["work"])
+    [job_id] = desk.enqueue({})
+    desk.claim(worker)
+    desk.sql("delete from tenure.workers")
+    assert await codes(client, job_id) == ["held_by_unknown"]
 
 
 async def test_a_running_job_tells_by_whom(client, desk):

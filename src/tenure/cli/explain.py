@@ -17,6 +17,7 @@ WAYS_OUT = {
     "not_due": "tenure jobs retry {job.id}",
     "running": "tenure watch {job.id}",
     "paused": "tenure queues resume {queue}",
+    "no_worker": "tenure worker",
     "no_worker_for_queue": "tenure worker --queues {queue}",
 }
 """What to type, by the code of the reason."""

@@ -63,17 +63,31 @@ def _finished(job: JobStatus) -> Reason:
 
 def _running(facts: Facts) -> Reason:
     job = facts.job
-    told = f"worker {job.worker_id}" + (f" (process {facts.pid} on {facts.host})" if facts.host else "")
+    if facts.host is None:
+        return _held_by_unknown(facts)
+    named = f", named {facts.worker_name}" if facts.worker_name not in (None, f"{facts.host}:{facts.pid}") else ""
+    told = f"worker {job.worker_id} (process {facts.pid} on {facts.host}{named})"
     lease = ""
     if facts.lease_expires_at is not None:
         left = facts.lease_expires_at - facts.now
-        lease = (
-            f"; its lease holds for {_span(left)}" if left > timedelta() else "; its lease has run out, it will come back soon"
-        )
+        lease = f"; its lease holds for {_span(left)}" if left > timedelta() else f"; its lease has run out: {_requeued(facts)}"
     verb = "runs" if job.state == State.RUNNING else "was claimed and is about to run"
     return Reason(
         "running", f"it {verb}, by {told}, since {_moment(job.started_at)}, attempt {job.attempt} of {job.max_attempts}{lease}"
     )
+
+
+def _held_by_unknown(facts: Facts) -> Reason:
+    """The claim outlived its worker: after a failover to a standby that lagged, say, or a restored backup."""
+    job = facts.job
+    told = f"it is marked as running since {_moment(job.started_at)}, but worker {job.worker_id}, which holds it, is not known"
+    return Reason("held_by_unknown", f"{told}: {_requeued(facts)}")
+
+
+def _requeued(facts: Facts) -> str:
+    if facts.workers == 0:
+        return "no worker is alive that would requeue it; start one: tenure worker"
+    return "a live worker requeues it within seconds"
 
 
 def _dead(job: JobStatus) -> Reason:

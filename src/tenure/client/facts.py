@@ -41,7 +41,9 @@ class Facts:
     now: datetime
     lease_expires_at: datetime | None = None
     host: str | None = None
+    """Of the worker that holds it; None with a worker's id: that worker is not known."""
     pid: int | None = None
+    worker_name: str | None = None
     paused_at: datetime | None = None
     paused_by: str | None = None
     pause_reason: str | None = None
@@ -56,6 +58,7 @@ class Facts:
     """How many jobs the last may run at a time, and how many they hold."""
     held: int = 0
     ahead: int = 0
+    """Jobs before it that the same workers could run."""
     gates: list[Gate] = field(default_factory=list)
 
     @staticmethod

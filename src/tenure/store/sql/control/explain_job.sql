@@ -1,5 +1,6 @@
 -- explain_job: a job (the columns of find_job), and all that may keep it from running.
---   waiting  jobs that are claimed before it; counts up to 1000
+--   ahead    jobs that the workers which could run it claim before it: those that they cannot run are not in its way. Looks at 10000
+--            of each sort, and counts up to 1000
 --   serving  how many living workers there are; of those, how many serve its queue; of those, know its kind; of those, have
 --            its capability; and how many slots the last have, and how many jobs they hold
 --   gates    the limits it is under, as JSON: how many run and may run, how many may start in how many seconds, in all and for
@@ -11,7 +12,7 @@ place as materialized (
       from (select j.position, j.state from tenure.jobs j where j.id = :id::uuid limit 1) j
      where j.state = 'pending'),
 alive as materialized (
-    select w.id, w.concurrency,
+    select w.id, w.concurrency, w.kinds, w.capabilities,
            w.queues ? a.queue as queue,
            w.queues ? a.queue and w.kinds ? a.kind as kind,
            w.queues ? a.queue and w.kinds ? a.kind
@@ -25,26 +26,34 @@ serving as (
            coalesce(sum(w.concurrency) filter (where w.capability), 0) as slots,
            coalesce(sum((select count(*) from tenure.jobs j where j.worker_id >= w.id and j.worker_id <= w.id)) filter (where w.capability), 0) as held
       from alive w),
-higher as (
+able as materialized (
+    select array(select distinct k.name from alive w cross join lateral jsonb_array_elements_text(w.kinds) as k(name)
+                  where w.capability) as kinds,
+           array(select distinct c.name from alive w cross join lateral jsonb_array_elements_text(w.capabilities) as c(name)
+                  where w.capability) as capabilities),
+before as (
     select count(*) as jobs
-      from (select from job a, place p, lateral (
-                select from tenure.jobs j
+      from (select s.crashes, s.kind, s.capability from job a, place p, lateral (
+                select j.crashes, j.kind, j.capability from tenure.jobs j
                  where j.state = 'pending' and j.gate is null and a.gate is null and j.queue = a.queue and j.priority > a.priority
-                 limit 1000) j) s),
-earlier as (
-    select count(*) as jobs
-      from (select from job a, place p, lateral (
-                select from tenure.jobs j
+                 limit 10000) s
+            union all
+            select s.crashes, s.kind, s.capability from job a, place p, lateral (
+                select j.crashes, j.kind, j.capability from tenure.jobs j
                  where j.state = 'pending' and j.gate is null and a.gate is null and j.queue = a.queue and j.priority = a.priority
                    and j.position < p.position
-                 limit 1000) j) s),
-beside as (
-    select count(*) as jobs
-      from (select from job a, place p, lateral (
-                select from tenure.jobs j
+                 limit 10000) s
+            union all
+            select s.crashes, s.kind, s.capability from job a, place p, lateral (
+                select j.crashes, j.kind, j.capability from tenure.jobs j
                  where j.state = 'pending' and j.gate is not null and j.queue = a.queue and j.gate = a.gate and j.kind = a.kind
                    and (j.priority > a.priority or (j.priority = a.priority and j.position < p.position))
-                 limit 1000) j) s),
+                 limit 10000) s) f
+     cross join able b
+     cross join job a
+     -- Jobs that were in two crashes run apart from all others.
+     where (f.crashes >= 2) = (a.crashes >= 2)
+       and f.kind = any (b.kinds) and (f.capability is null or f.capability = any (b.capabilities))),
 gates as (
     select json_agg(json_build_object(
                'name', r.name, 'line', g.line,
@@ -71,14 +80,12 @@ gates as (
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.gate,
-       clock_timestamp(), a.lease_expires_at, w.host, w.pid, q.paused_at, q.paused_by, q.pause_reason,
+       clock_timestamp(), a.lease_expires_at, w.host, w.pid, w.name, q.paused_at, q.paused_by, q.pause_reason,
        exists (select from tenure.leases l where l.name = 'stager' and l.expires_at > clock_timestamp()),
-       s.workers, s.queue, s.kind, s.capability, s.slots, s.held, least(h.jobs + e.jobs + b.jobs, 1000), g.told
+       s.workers, s.queue, s.kind, s.capability, s.slots, s.held, least(b.jobs, 1000), g.told
   from job a
  cross join serving s
- cross join higher h
- cross join earlier e
- cross join beside b
+ cross join before b
  cross join gates g
   left join tenure.workers w on w.id = a.worker_id
   left join tenure.queues q on q.name = a.queue
