@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
+from psycopg.conninfo import make_conninfo
 
 from tenure.cli.main import cli
 from tenure.manager.process import AFTER_GRACE
+from tenure.manager.vitals import ready_file
 from tenure.settings import Settings, WorkerSettings
+from tests.cli.started import started
+from tests.cli.test_cli import tenure
 from tests.docs.pages import blocks_of
 from tests.docs.test_blocks import understand
+from tests.store.clean import bare_dsn
+from tests.store.test_role_upgrades import server, shop
+
+__all__ = ["bare_dsn", "server", "shop"]
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -30,9 +41,25 @@ def documents() -> list[dict]:
     return [one for file in sorted((DEPLOY / "kubernetes").glob("*.yaml")) for one in yaml.safe_load_all(file.read_text())]
 
 
+def all_of_kind(kind: str) -> list[dict]:
+    return [one for one in documents() if one["kind"] == kind]
+
+
 def of_kind(kind: str) -> dict:
-    [found] = [one for one in documents() if one["kind"] == kind]
+    [found] = all_of_kind(kind)
     return found
+
+
+def pods() -> list[dict]:
+    """Of the jobs and the deployment."""
+    return [one["spec"]["template"]["spec"] for one in documents() if one["kind"] in ("Job", "Deployment")]
+
+
+def probes() -> dict[str, list[str]]:
+    """The command of each, those of the image included."""
+    [container] = of_kind("Deployment")["spec"]["template"]["spec"]["containers"]
+    found = {name: probe["exec"]["command"] for name, probe in container.items() if name.endswith("Probe")}
+    return {"HEALTHCHECK": json.loads(dict(instructions())["HEALTHCHECK"].partition("CMD ")[2]), **found}
 
 
 def compose() -> dict:
@@ -56,14 +83,10 @@ def unit(file: Path) -> configparser.SectionProxy:
 def commands() -> list[list[str]]:
     """Every call of ours in these files, without the word `tenure`."""
     given = dict(instructions())
-    found = [json.loads(given["CMD"]), json.loads(given["HEALTHCHECK"].partition("CMD ")[2])[1:]]
-    found.append(compose()["services"]["workers"]["command"])
+    found = [json.loads(given["CMD"])]
+    found += [service["command"] for service in compose()["services"].values() if "command" in service]
     found += [shlex.split(unit(file)["ExecStart"])[1:] for file in UNITS]
-    for pod in (of_kind("Job"), of_kind("Deployment")):
-        [container] = pod["spec"]["template"]["spec"]["containers"]
-        found.append(container["args"])
-        found += [probe["exec"]["command"][1:] for name, probe in container.items() if name.endswith("Probe")]
-    return found
+    return found + [container["args"] for pod in pods() for container in pod["containers"]]
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
@@ -85,16 +108,32 @@ def test_the_deployment_selects_its_own_pods_and_so_does_the_budget():
     assert budget["selector"]["matchLabels"].items() <= labels.items()
 
 
-def test_pods_are_probed_by_the_file_that_the_worker_keeps_on_a_volume_that_is_mounted():
+def test_pods_are_probed_by_the_files_that_the_worker_keeps_on_a_volume_that_is_mounted():
     pod = of_kind("Deployment")["spec"]["template"]["spec"]
     [container] = pod["containers"]
     file = container["args"][container["args"].index("--health-file") + 1]
-    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        assert file in container[probe]["exec"]["command"]
-        assert container[probe]["exec"]["command"][0] == "tenure"
+    probed = {name: command[-1].split()[1] for name, command in probes().items()}
+    alive = dict.fromkeys(("HEALTHCHECK", "startupProbe", "livenessProbe"), file)
+    assert probed == {**alive, "readinessProbe": str(ready_file(Path(file)))}
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert any(file.startswith(path) for path in mounts.values())
     assert set(mounts) == {volume["name"] for volume in pod["volumes"]}
+
+
+@pytest.mark.parametrize("name", probes())
+def test_a_probe_tells_a_fresh_file_from_an_old_and_a_missing_one_without_starting_python(name, tmp_path):
+    file = tmp_path / "health"
+    command = [re.sub(r"/run/tenure/\S+", str(file), word) for word in probes()[name]]
+    assert not any("python" in word or "tenure health" in word for word in probes()[name])
+
+    def probe() -> int:
+        return subprocess.run(command, capture_output=True, check=False, timeout=10).returncode
+
+    assert probe() != 0
+    file.touch()
+    assert probe() == 0
+    os.utime(file, (time.time() - 120, time.time() - 120))
+    assert probe() != 0
 
 
 def test_pods_have_longer_to_stop_than_running_jobs_have():
@@ -105,11 +144,53 @@ def test_pods_have_longer_to_stop_than_running_jobs_have():
 
 
 def test_pods_run_without_rights():
-    pod = of_kind("Deployment")["spec"]["template"]["spec"]
-    [container] = pod["containers"]
-    assert pod["securityContext"]["runAsNonRoot"]
-    assert not container["securityContext"]["allowPrivilegeEscalation"]
-    assert dict(instructions())["USER"] == str(pod["securityContext"]["runAsUser"])
+    assert len(pods()) == 3
+    for pod in pods():
+        [container] = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert not container["securityContext"]["allowPrivilegeEscalation"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert dict(instructions())["USER"] == str(pod["securityContext"]["runAsUser"])
+
+
+def test_workers_do_not_have_the_account_that_migrates():
+    secrets = {}
+    for one in (*all_of_kind("Job"), of_kind("Deployment")):
+        [container] = one["spec"]["template"]["spec"]["containers"]
+        [dsn] = [given for given in container["env"] if given["name"] == "TENURE_DSN"]
+        secrets.setdefault(dsn["valueFrom"]["secretKeyRef"]["name"], []).append(one["kind"])
+    assert secrets == {"tenure-owner": ["Job", "Job"], "tenure-worker": ["Deployment"]}
+    services = compose()["services"]
+    assert services["migrate"]["environment"]["TENURE_DSN"] != services["workers"]["environment"]["TENURE_DSN"]
+
+
+def test_both_phases_of_a_migration_have_a_job():
+    phases = [one["spec"]["template"]["spec"]["containers"][0]["args"][:3] for one in all_of_kind("Job")]
+    assert sorted(phases) == [["migrate", "--phase", "post"], ["migrate", "--phase", "pre"]]
+
+
+def test_keda_asks_for_every_queue_of_the_app():
+    [trigger] = of_kind("ScaledObject")["spec"]["triggers"]
+    script = "from jobs import app; print(*sorted({kind.queue for kind in app.kinds.values()}))"
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=DEPLOY / "app", capture_output=True, text=True, check=True, timeout=60
+    )
+    assert re.findall(r"backlog\('(\w+)'", trigger["metadata"]["query"]) == ran.stdout.split()
+
+
+async def test_the_accounts_of_compose_can_migrate_and_run_workers(server, shop, tmp_path):
+    """`shop` is the superuser that the image of PostgreSQL makes; here another one."""
+    server.sql("drop role shop_worker")
+    server.sql(compose()["configs"]["accounts"]["content"])
+    owner, worker = shop, make_conninfo(shop, user="shop_worker")
+    for _ in range(2):
+        assert tenure(*compose()["services"]["migrate"]["command"], "--dsn", owner).returncode == 0
+    with started(DEPLOY / "app", *compose()["services"]["workers"]["command"], TENURE_DSN=worker) as workers:
+        assert workers.says("ready: ", within=60), workers.said
+        enqueued = tenure("enqueue", "hello", "--app", "jobs:app", "--wait", "60s", cwd=DEPLOY / "app", TENURE_DSN=worker)
+        assert enqueued.stdout.startswith('"hello world'), enqueued.stderr
+        workers.signal(signal.SIGTERM)
+        assert workers.ends(within=40) == 0
 
 
 def test_keda_scales_the_deployment_by_a_query_that_postgresql_answers(sql):
@@ -122,8 +203,8 @@ def test_keda_scales_the_deployment_by_a_query_that_postgresql_answers(sql):
     assert secret["name"] == of_kind("Secret")["metadata"]["name"]
     assert secret["key"] in of_kind("Secret")["stringData"]
     assert float(trigger["metadata"]["targetQueryValue"]) > 0
-    sql("""select tenure.enqueue('[{"kind": "hello"}, {"kind": "hello"}]')""")
-    assert sql(trigger["metadata"]["query"].replace("%", "%%")) == [(2,)]
+    sql("""select tenure.enqueue('[{"kind": "hello"}, {"kind": "hello"}, {"kind": "resize", "queue": "media"}]')""")
+    assert sql(trigger["metadata"]["query"].replace("%", "%%")) == [(3,)]
 
 
 def test_the_services_of_compose_wait_for_what_is_there():
@@ -134,6 +215,8 @@ def test_the_services_of_compose_wait_for_what_is_there():
             assert how["condition"] != "service_healthy" or "healthcheck" in given["services"][needed]
         for mount in service.get("volumes", []):
             assert mount.partition(":")[0] in given["volumes"]
+        for config in service.get("configs", []):
+            assert config["source"] in given["configs"]
 
 
 def test_the_image_is_built_of_files_that_exist_and_runs_without_rights():
@@ -165,6 +248,7 @@ def test_the_units_say_what_the_supervisor_relies_on(file):
     told = {name: service[name] for name in ("Type", "NotifyAccess", "KillMode", "ExecReload")}
     assert told == {"Type": "notify", "NotifyAccess": "main", "KillMode": "mixed", "ExecReload": "/bin/kill -HUP $MAINPID"}
     assert float(service["WatchdogSec"]) > 0
+    assert service["EnvironmentFile"].startswith("/"), "with a leading - the unit would start without its database"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
