@@ -27,7 +27,6 @@ from tenure.model.limits import LimitGiven, RateGiven
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
 from tenure.store import control, jobs, limits, reports
-from tenure.store.health import probe
 
 if TYPE_CHECKING:
     from tenure.client.report.life import Report
@@ -233,6 +232,8 @@ class Client:
 
     async def probe(self) -> Probe:
         """What slows a queue before anybody notices, as PostgreSQL sees it now."""
+        from tenure.store.health import probe  # noqa: PLC0415 - brings the driver
+
         return await probe(self._door.session().fetch_all)
 
     find_sync = twin(find)
