@@ -85,3 +85,24 @@ def test_what_pools_say_themselves_is_shown_with_where_it_came_from(line, folder
     assert found["workers.media.queues"] == ("a, b", "tenure.toml")
     assert found["workers.media.max_count"] == (3, "tenure.toml")
     assert found["workers.queues"] == (None, "default")
+
+
+def test_the_file_may_be_named_and_one_above_is_shown_with_its_path(line, folder, monkeypatch):
+    (folder / "tenure.toml").write_text("schema = 'found'\n")
+    (folder / "production.toml").write_text("schema = 'named'\n")
+    (folder / "deep").mkdir()
+    monkeypatch.chdir(folder / "deep")
+    assert told(line)["schema"] == ("found", "../tenure.toml")
+    named = str(folder / "production.toml")
+    assert told(line, "--config", "../production.toml")["schema"] == ("named", named)
+    assert told(line, TENURE_CONFIG=named)["schema"] == ("named", named)
+    assert told(line)["schema"] == ("found", "../tenure.toml"), "the flag was for one call only"
+    refused = line("config", "--config", "missing.toml")
+    assert refused.exit_code == 3
+    assert "there is no such file" in refused.stderr
+
+
+def test_a_dsn_that_cannot_be_read_is_not_shown_at_all(line):
+    shown = line("config", "--dsn", "postgresql://me:s3cret@rest@db/x")
+    assert "cannot be read" in shown.stdout
+    assert "s3cret" not in shown.output

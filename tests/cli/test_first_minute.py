@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.cli.started import FOREIGN, started
 from tests.cli.test_cli import tenure
@@ -123,9 +124,11 @@ async def test_an_app_that_needs_the_variable_at_import_gets_it_and_one_exported
 
 def test_dev_with_a_database_of_its_own_uses_that_and_starts_none(folder, fresh_dsn):
     assert tenure("init", cwd=folder).returncode == 0
-    with started(folder, "dev", TENURE_DSN=fresh_dsn) as dev:
-        assert dev.says("ready: ", within=60), dev.said
-        assert f"database   {fresh_dsn}" in dev.said
+    (folder / "tenure.toml").write_text('app = "jobs:app"\nlog_format = "json"\n')
+    with started(folder, "dev", TENURE_DSN=make_conninfo(fresh_dsn, password="s3cret")) as dev:
+        assert dev.says('"message": "ready: ', within=60), dev.said
+        assert re.search(rf"database   .*{conninfo_to_dict(fresh_dsn)['dbname']}", dev.said)
+        assert "s3cret" not in dev.said
         dev.signal(signal.SIGINT)
         assert dev.ends(within=40) == 0
     assert not (folder / ".tenure").exists()

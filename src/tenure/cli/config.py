@@ -44,7 +44,7 @@ def config(dsn: str | None, schema: str | None, app: str | None, as_json: bool) 
 
 
 def _settings(app: str | None, flags: dict[str, Any]) -> list[Setting]:
-    environ = dict(os.environ)  # as it was given to us: what is set for the app's code says nothing of where it came from
+    environ = dict(os.environ)  # as it was: what is exported for the app's code would hide where it came from
     provide(flags["dsn"])
     said = [] if app is None else [(f"the code of {app}", load(app).given)]
     named = ((f"--{name}", {name: value}) for name, value in flags.items())

@@ -22,7 +22,7 @@ from tenure.store.dsn import sockets_of
 
 VARIABLE = "TENURE_DSN"
 ONLY_AT_A_TERMINAL = (
-    "{}\n`tenure up` and `tenure worker` start an embedded PostgreSQL by themselves only at a terminal, where somebody sees it; "
+    "{}\n`tenure up` and `tenure worker` start an embedded PostgreSQL by themselves only at a terminal, where it is seen; "
     "anywhere else give --embedded (for development, not for production)."
 )
 
@@ -142,7 +142,7 @@ def _shared(schema: str | None) -> Iterator[Opened]:
 
 
 def provide(dsn: str | None) -> Callable[[], None]:
-    """For a command that asks: sets TENURE_DSN for code that it may import. What it gives says which embedded server is used."""
+    """For a command that asks: sets TENURE_DSN for code that it may import. Returns what prints the embedded server."""
     settings, sources = Settings.explained([("--dsn", {"dsn": dsn})])
     export(settings, over=dsn is not None)
     if not sources["dsn"].startswith("the embedded server") or output.wants_json():

@@ -25,7 +25,7 @@ from tenure.settings import Settings
 def health(file: Path | None, what: str, max_age: float | None, as_json: bool) -> int:
     """Is the supervisor on this machine alive, or ready? For probes: exit code 0 or 1; asks no database.
 
-    Alive: its event loop turns, whatever becomes of PostgreSQL. Restart it when it is not. Ready: it has renewed its leases
+    Alive: its event loop turns, with or without PostgreSQL. Restart it when it is not. Ready: it has renewed its leases
     lately, which takes PostgreSQL. Probes of containers need no Python for either: see `docs/operations/deploy.md`.
     """
     kept = file or _set()

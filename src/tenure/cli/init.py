@@ -46,7 +46,7 @@ NEXT = (
 @click.option("--force", is_flag=True, help="Overwrite files that are there already.")
 @options.as_json
 def init(folder: Path, force: bool, as_json: bool) -> int:
-    """Begin a project: write a small jobs.py and tenure.toml into FOLDER (here), and say what to run next."""
+    """Begin a project: write a small jobs.py and tenure.toml into FOLDER (here), and print what to run next."""
     present = [name for name in FILES if (folder / name).exists()]
     if present and not force:
         raise click.ClickException(f"{' and '.join(present)} exists already: nothing was written; --force overwrites")

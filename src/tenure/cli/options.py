@@ -26,7 +26,7 @@ def _named_file(ctx: click.Context, _: click.Parameter, given: str | None) -> No
     if given is None:
         return
     before = os.environ.get(FILE_VARIABLE)
-    os.environ[FILE_VARIABLE] = str(Path(given).expanduser().absolute())
+    os.environ[FILE_VARIABLE] = os.path.abspath(Path(given).expanduser())  # noqa: PTH100 - a link stays a link
 
     def restore() -> None:
         if before is None:

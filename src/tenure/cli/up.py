@@ -97,7 +97,7 @@ def _run(
 
 
 def _share_duties() -> None:
-    """In development there is no fleet to choose a leader from: every process does what is due, unless settings differ."""
+    """In development every process does what is due, unless settings differ: there is only one, so no leader is chosen."""
     if Settings.explained([], embedded=False)[1]["leader_strategy"] == "default":
         os.environ["TENURE_LEADER_STRATEGY"] = "shared"
 

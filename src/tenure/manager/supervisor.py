@@ -265,7 +265,7 @@ class Supervisor:
         return 1.0
 
     async def _feed_watchdog(self) -> float:
-        """Tells that the loop turns, from the first moment on and whatever becomes of PostgreSQL."""
+        """Reports that the loop turns, from the first moment on, with or without PostgreSQL."""
         self._vitals.alive(processes=len(self.children))
         if self._systemd.watchdog_every is None:
             return TOUCH_EVERY

@@ -72,7 +72,7 @@ def _seconds(value: str) -> float:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     autovacuum: bool = True
-    """Of the whole server, and that it is told what changed."""
+    """Of the whole server, with the statistics that it needs (track_counts)."""
     notify_usage: float = 0.0
     """Of the queue of notifications, from 0 to 1."""
     xid_age: int = 0

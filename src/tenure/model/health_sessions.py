@@ -61,7 +61,7 @@ class Sessions:
         if self.hidden:
             yield Finding(
                 "limited",
-                f"this account sees nothing of {self.hidden} other sessions, so long transactions may be missed",
+                f"this account sees nothing of {self.hidden} other sessions, and may miss transactions that are open for long",
                 f"let an administrator run: grant pg_read_all_stats to {self.account}",
                 severity="note",
             )

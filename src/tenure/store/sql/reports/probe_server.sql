@@ -1,4 +1,4 @@
--- probe_server: the server's clock; whether autovacuum runs and is told what changed; how full the queue of notifications is, from 0
+-- probe_server: the server's clock; whether autovacuum runs, with track_counts; how full the queue of notifications is, from 0
 -- to 1; how many transactions and multixacts are not frozen.
 select extract(epoch from clock_timestamp())::float8,
        current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean,
