@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tenure.logs import extra_fields
+
 PASSWORD = "planted-password-8f2c"
 """Of every DSN that tests use. The embedded server trusts its users, so that it does not matter to PostgreSQL."""
 
@@ -37,6 +39,6 @@ class _Scan(logging.Handler):
         self._formatter = logging.Formatter("%(message)s")
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = self._formatter.format(record) + repr(record.__dict__.get("fields", ""))
+        text = self._formatter.format(record) + repr(extra_fields(record))
         if PASSWORD in text or PAYLOAD in text:
             self.found.append(text)

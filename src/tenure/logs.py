@@ -21,7 +21,10 @@ from tenure.model.current import current_run
 from tenure.model.errors import ConfigError
 
 FORMATS = ("text", "json")
-STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields"}
+SPELLED_OUT = "spelled_out"
+"""Given as `extra=` with a message that has its facts in words, for applications with a format of their own: lines for people do
+not repeat them."""
+STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields", SPELLED_OUT}
 """Attributes of every record: what is beyond them was given as `extra=`."""
 
 
@@ -76,6 +79,8 @@ class Lines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         line = super().formatMessage(record)
+        if getattr(record, SPELLED_OUT, False):
+            return line
         fields = {**extra_fields(record), **getattr(record, "fields", {})}
         blocks = {name: str(value) for name, value in fields.items() if isinstance(value, str) and "\n" in value.strip()}
         words = [f"{name}={_word(value)}" for name, value in fields.items() if name not in blocks]

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from tenure import ConfigError, Context, Fail, Retry, Snooze, Tenure
+from tenure.logs import extra_fields
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -44,7 +45,7 @@ async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, d
         assert record.exc_info
         assert repr(record.exc_info[1]) == "ValueError('no such address')"
         assert record.exc_info[2] is not None
-    assert first.fields | {"worker_id": ""} == {
+    assert extra_fields(first) | {"worker_id": ""} == {
         "job_id": str(handle.id),
         "kind": "work",
         "queue": "default",
@@ -70,7 +71,7 @@ async def test_a_timeout_shows_where_the_handler_was(app, desk, caplog):
         await over(desk)
 
     [record] = failures(caplog)
-    assert record.fields["what"] == "timed_out"
+    assert record.what == "timed_out"
     assert isinstance(record.exc_info[1], TimeoutError)
     assert isinstance(record.exc_info[1].__cause__, asyncio.CancelledError)
 
@@ -87,7 +88,7 @@ async def test_a_handler_that_gives_up_is_a_warning_and_one_that_snoozes_says_no
         await over(desk)
 
     [record] = failures(caplog)
-    assert (record.levelname, record.fields["state"], record.exc_info) == ("WARNING", "failed", None)
+    assert (record.levelname, record.state, record.exc_info) == ("WARNING", "failed", None)
 
 
 async def test_the_levels_are_settings(app, desk, caplog):

@@ -11,6 +11,7 @@ from tenure import Context, Fail, Retry, Snooze
 from tests.planted_secrets import PASSWORD, PAYLOAD
 from tests.waiting import until
 from tests.worker.serving import serving
+from tests.worker.test_held import SESSIONS
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ async def test_neither_input_nor_output_nor_password_is_logged_whatever_happens(
                 await job.using(key=PAYLOAD, auth={"token": PAYLOAD}, meta={"note": PAYLOAD}).enqueue(PAYLOAD)
             desk.enqueue({"kind": "wants_a_number", "input": {"word": PAYLOAD}})
             await over(desk, 6)
-            desk.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'tenure%%'")
+            desk.sql(SESSIONS)
             await app.client().cancel((await fails.using(delay="1h").enqueue(PAYLOAD)).id)
             await over(desk, 7)
     assert any("failed in attempt" in record.getMessage() for record in caplog.records)

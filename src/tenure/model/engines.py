@@ -60,7 +60,7 @@ class PydanticEngine:
             valid = self._validate(value)
             # Aliases and round_trip: what is written must be readable again.
             text = self._write(valid, by_alias=True, round_trip=True, warnings=False, fallback=_plain)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told as what it means for the caller
             raise self._refuse(_problems(error, self._root)) from _cause(error)
         if b"null" in text:
             plain = self._to_python(valid, round_trip=True, warnings=False, fallback=_plain)
@@ -70,7 +70,7 @@ class PydanticEngine:
     def load(self, text: str | bytes) -> Any:
         try:
             return self._read(text)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told as what it means for the caller
             raise self._refuse(_problems(error, self._root)) from _cause(error)
 
     def schema(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class MsgspecEngine:
     def load(self, text: str | bytes) -> Any:
         try:
             return self._read(text)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told as what it means for the caller
             raise self._refuse(_problems(error, self._root)) from _cause(error)
 
     def schema(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from tenure.logs import SPELLED_OUT
 from tenure.worker.settlements import Settlement
 
 log = logging.getLogger("tenure")
@@ -38,7 +39,7 @@ def log_failure(settlement: Settlement, levels: FailureLevels) -> None:
         run.attempt,
         run.max_attempts,
         exc_info=cause,
-        extra={"fields": _fields(settlement, cause)},
+        extra={**_fields(settlement, cause), SPELLED_OUT: True},
     )
 
 
