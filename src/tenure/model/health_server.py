@@ -27,7 +27,7 @@ DURABLE: dict[str, tuple[str, ...]] = {
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
 }
-"""With other values, accepted jobs may be lost in a crash of the server."""
+"""With other values, a crash of the server may undo what it has accepted."""
 
 SHORTEST: dict[str, float] = {
     "statement_timeout": 30.0,
@@ -54,7 +54,7 @@ class Setting:
     def findings(self) -> Iterator[Finding]:
         expected = EXPECTED.get(self.name)
         if self.name in DURABLE and self.value not in DURABLE[self.name]:
-            told = f"{self.name} is {self.value} for {self.where}: accepted jobs may be lost in a crash of the server"
+            told = f"{self.name} is {self.value} for {self.where}: a crash of the server may undo what it has accepted"
             yield Finding("not_durable", told, self.reset)
         elif expected and self.value not in expected:
             told = f"{self.name} is {self.value} for {self.where}: statements behave otherwise than Tenure relies on"
