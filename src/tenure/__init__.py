@@ -38,12 +38,14 @@ if TYPE_CHECKING:
         LeaseLost,
         NotEnqueued,
         NotPossible,
+        RemoteError,
         ResultTimeout,
         ScheduleConflict,
         ScheduleNotFound,
         SchemaMismatch,
         StoreUnavailable,
         TenureError,
+        TransactionError,
         UnknownKind,
     )
     from tenure.model.events import (
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         LeaderDeposed,
         LeaderElected,
         RunAbandoned,
+        RunFailedAfterCompletion,
         RunLost,
         WorkerDied,
         WorkerLeaseLost,
@@ -113,10 +116,12 @@ __all__ = [
     "QueueStatus",
     "Rate",
     "Reason",
+    "RemoteError",
     "Report",
     "ResultTimeout",
     "Retry",
     "RunAbandoned",
+    "RunFailedAfterCompletion",
     "RunLost",
     "ScheduleConflict",
     "ScheduleNotFound",
@@ -131,6 +136,7 @@ __all__ = [
     "Tenure",
     "TenureError",
     "Tick",
+    "TransactionError",
     "UnknownKind",
     "WorkerDied",
     "WorkerLeaseLost",
@@ -157,12 +163,12 @@ _HOMES = {
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
         "ConfigError InvalidInput InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
-        "JobUnfinished LeaseLost NotEnqueued NotPossible ResultTimeout ScheduleConflict ScheduleNotFound SchemaMismatch "
-        "StoreUnavailable TenureError UnknownKind"
+        "JobUnfinished LeaseLost NotEnqueued NotPossible RemoteError ResultTimeout ScheduleConflict ScheduleNotFound "
+        "SchemaMismatch StoreUnavailable TenureError TransactionError UnknownKind"
     ),
     "tenure.model.events": (
-        "Event JobEnqueued JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned RunLost WorkerDied "
-        "WorkerLeaseLost WorkerStarted WorkerStopped"
+        "Event JobEnqueued JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned RunFailedAfterCompletion RunLost "
+        "WorkerDied WorkerLeaseLost WorkerStarted WorkerStopped"
     ),
     "tenure.model.health": "Probe",
     "tenure.model.limits": "Limit Rate",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
@@ -43,6 +44,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 M = TypeVar("M", bound=Middleware)
 S = TypeVar("S", bound=Callable[..., Any])
+H = TypeVar("H", bound=Callable[..., Any])
 
 
 class Tenure:
@@ -64,6 +66,7 @@ class Tenure:
         self.given = {"dsn": dsn, "schema": schema, "pooled": pooled, **settings}
         self.kinds = Registry()
         self.kinds.middleware += middleware
+        self.kinds.home = _importable(sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001 - the module that makes the app
         self.events = Events()
         self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
         self._portal = Portal()
@@ -215,6 +218,26 @@ class Tenure:
         self.kinds.middleware.append(layer)
         return layer
 
+    def around_thread(self, hook: H) -> H:
+        """Enters `hook(ctx)`, a context manager, in the thread that runs a plain handler, around each job: in a process
+        of its own, too. A generator function with one `yield` will do. The first hook is the outermost. What a hook raises fails
+        the job.
+
+        For what belongs to a thread, such as Django's connections. Coroutine handlers have `around_coroutine`.
+        """
+        if inspect.isasyncgenfunction(hook) or inspect.iscoroutinefunction(hook):
+            raise ConfigError(f"around_thread: {hook.__qualname__} is asynchronous: write it with `def`, or use around_coroutine")
+        self.kinds.around_thread.append(contextmanager(hook) if inspect.isgeneratorfunction(hook) else hook)
+        return hook
+
+    def around_coroutine(self, hook: H) -> H:
+        """Enters `hook(ctx)`, an asynchronous context manager, in the task that runs a coroutine handler, around each job: in a
+        process of its own, too. An asynchronous generator function with one `yield` will do."""
+        if inspect.isgeneratorfunction(hook) or inspect.iscoroutinefunction(hook):
+            raise ConfigError(f"around_coroutine: {hook.__qualname__} must be `async def` with one `yield`, or use around_thread")
+        self.kinds.around_coroutine.append(asynccontextmanager(hook) if inspect.isasyncgenfunction(hook) else hook)
+        return hook
+
     def on(self, *types: type[Event]) -> Callable[[S], S]:
         """Subscribes a function, plain or async, to what happens in this process: `@app.on(JobSettled)`."""
 
@@ -310,6 +333,10 @@ class Tenure:
 
             session = self._sessions[loop] = Session(self.settings.place, ended=lambda: self._sessions.pop(loop, None))
         return session
+
+
+def _importable(module: object) -> str | None:
+    return module if isinstance(module, str) and module != "__main__" else None
 
 
 def _where_it_stands(app: Tenure) -> str:

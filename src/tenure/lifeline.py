@@ -1,18 +1,84 @@
-"""Processes that must not outlive the one that started them."""
+"""Processes that must not outlive the one that started them, and what handlers fork."""
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import signal
 import sys
+import threading
+from collections import deque
 
 _PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: not safe in a process that was just forked
+
+_owner: list[int] = []
+_forking = threading.local()
 
 
 def die_with(starter: int, number: signal.Signals = signal.SIGKILL) -> None:
     """From now on this process gets the signal when its starter dies, where the system can do that (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    if _libc is not None:
+        _libc.prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != starter:
         os._exit(0)  # it died before we asked
+
+
+def exit_if_forked(process: int) -> None:
+    """Ends a forked copy of `process` when it returns from the handler. Only the original continues."""
+    if os.getpid() != process:
+        os._exit(0)
+
+
+def own_forks() -> None:
+    """From now on what this process forks (`os.fork`, multiprocessing) ends with it, obeys SIGTERM, and never works for it.
+
+    What such a process forks in its turn is on its own, as daemons are.
+    """
+    _owner[:] = [os.getpid()]
+    os.register_at_fork(before=_before_fork, after_in_parent=_unblock, after_in_child=_own)
+
+
+def _before_fork() -> None:
+    # A signal to the new process must wait until it has given up the handlers of this one.
+    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    # The system watches the thread that forks. Of threads that the handler has started it is not known how long they live.
+    thread = threading.current_thread()
+    lasts = thread is threading.main_thread() or thread.name.startswith("tenure")
+    # uvloop starts other programs by way of this hook, asyncio does not. Such programs are left alone.
+    starts_a_program = sys._getframe(1).f_globals.get("__name__") == "asyncio.subprocess"  # noqa: SLF001
+    _forking.watch = lasts and not starts_a_program
+    try:
+        _forking.loop = asyncio.get_running_loop()
+    except RuntimeError:
+        _forking.loop = None
+
+
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+
+
+def _own() -> None:
+    if _owner:
+        _begin_as_child_of(_owner.pop())
+    _unblock()
+
+
+def _begin_as_child_of(process: int) -> None:
+    # Otherwise a signal to this process would wake the event loop of its parent, which would take it for its own.
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if _forking.watch:
+        die_with(process)
+    _end_with_next_turn_of_the_loop()
+
+
+def _end_with_next_turn_of_the_loop() -> None:
+    """A forked copy of a coroutine that runs to its next `await` would run the whole worker a second time, on the same sockets."""
+    loop = _forking.loop
+    if loop is not None:
+        loop.call_soon(os._exit, 0)
+        ready = getattr(loop, "_ready", None)  # of asyncio's own loops
+        if isinstance(ready, deque):
+            ready.rotate(1)  # before all that was ready when the handler forked

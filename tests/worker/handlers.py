@@ -131,10 +131,10 @@ def kill_itself(ctx: Context, order: Order) -> Any:
 
 
 def die_before_a_child(ctx: Context, order: Order) -> Any:
-    """As a process pool of the handler's own may: what it forked lives on and holds what it inherited."""
+    """As a process pool of the handler's own may: what it forked would continue, with all that it inherited."""
     forked = os.fork()
     if forked == 0:
-        time.sleep(8)
+        time.sleep(LONG)
         os._exit(0)
     note(order, forked=forked)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from tenure import JobCanceled, JobStarted
-from tests.manager.workshop import alive
+from tests.manager.workshop import alive, ended
 from tests.waiting import until
 from tests.worker.bench import failure
 from tests.worker.handlers import EXECUTORS, HURRIED, JOBS, PROCESSES, Order, notes
@@ -125,14 +125,13 @@ async def test_a_job_whose_process_dies_three_times_is_set_aside_and_harms_no_ne
     assert (status.attempt, status.crashes, status.fence) == (1, 0, 1)
 
 
-async def test_a_dead_process_is_missed_although_one_that_it_forked_lives_on(bench, tmp_path):
+async def test_a_process_that_dies_is_missed_at_once_and_takes_along_what_it_forked(bench, tmp_path):
     handle = await JOBS["process"].enqueue(Order(act="die_before_a_child", folder=str(tmp_path)))
     try:
         await until(lambda: bench.incidents(handle)[:1], is_=["crashed"], within=4)
     finally:
         bench.sql("delete from tenure.jobs where id = %s", handle.id)
-        for entry in notes(tmp_path):
-            os.kill(entry["forked"], signal.SIGKILL)
+    await ended(*(entry["forked"] for entry in notes(tmp_path)), within=5)
 
 
 @in_processes

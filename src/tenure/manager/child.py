@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tenure.inprocess import engine_settings
-from tenure.lifeline import die_with
+from tenure.lifeline import die_with, own_forks
 from tenure.logs import name_worker, set_up_logging
 from tenure.manager.loading import load_app
 from tenure.manager.loops import run_loop
@@ -39,6 +39,7 @@ UNUSABLE = 3  # exit code: the app cannot be loaded
 def main() -> None:
     end = socket.socket(fileno=int(sys.argv[1]))
     die_with(int(sys.argv[2]))
+    own_forks()
     # Ctrl-C reaches the whole process group, and so may a hang-up; only the supervisor decides what they mean.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

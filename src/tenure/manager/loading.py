@@ -28,7 +28,8 @@ def load_app(path: str, folder: str) -> Tenure:
         raise
     found = getattr(module, attribute or "app", None)
     if isinstance(found, Tenure):
+        found.kinds.home = module_name
         return found
     apps = [name for name, value in vars(module).items() if isinstance(value, Tenure)]
     hint = f"did you mean {module_name}:{apps[0]}?" if apps else f"{module_name} has no Tenure() at its top level"
-    raise ConfigError(f"--app {path}: {attribute or 'app'!r} is no Tenure app; {hint}")
+    raise ConfigError(f"--app {path}: {attribute or 'app'!r} is not a Tenure app; {hint}")

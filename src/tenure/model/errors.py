@@ -17,6 +17,8 @@
     ├── ScheduleNotFound       no such schedule (`name`)
     ├── ScheduleConflict       the schedule is another's: its code's, or somebody came first (`name`); nothing was changed
     ├── LeaseLost              the run is no longer ours; its writes were refused (`job_id`, `reason`)
+    ├── TransactionError       ctx.transaction() cannot commit the job with the handler's writes (`committed`)
+    ├── RemoteError            what a handler raised in another process, where its class is not known here (`type_name`)
     ├── SchemaMismatch         the database's schema is older or newer than this code (`found`, `needed`)
     └── StoreUnavailable       PostgreSQL cannot be reached; the call may be repeated
 
@@ -143,6 +145,25 @@ class LeaseLost(TenureError):  # noqa: N818
         self.job_id = job_id
         self.reason = reason
         super().__init__(f"job {job_id} is no longer held by this run ({reason}); nothing was written")
+
+
+class TransactionError(TenureError):
+    """The job cannot be completed in the same transaction as the handler's writes. The completion was not written."""
+
+    def __init__(self, message: str, *, committed: bool = False) -> None:
+        self.committed = committed
+        """The handler has committed writes by itself. They stay, so the job is not retried: a retry would repeat them."""
+        super().__init__(message)
+
+
+class RemoteError(TenureError):
+    """What a handler raised in a process of its own, when its class is not imported in the worker's process."""
+
+    def __init__(self, type_name: str, message: str, traceback: str) -> None:
+        self.type_name = type_name
+        """Module and name of the class: `billing.errors.CardDeclined`."""
+        self.traceback = traceback
+        super().__init__(f"{type_name}: {message}".removesuffix(": "))
 
 
 class SchemaMismatch(TenureError):  # noqa: N818

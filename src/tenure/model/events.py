@@ -81,6 +81,18 @@ class RunAbandoned(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailedAfterCompletion(Event):
+    """A session of the handler's own had completed the job, and then the handler failed. The job stays completed."""
+
+    job_id: UUID
+    kind: str
+    fence: int
+    what: str
+    """failed, timed_out, snoozed, canceled, handed_back: what would have become of the job otherwise."""
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStarted(Event):
     worker_id: UUID
     queues: tuple[str, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
@@ -21,6 +22,12 @@ KeyScope = Literal["live", "forever"] | float
 
 Middleware = Callable[..., Awaitable[Any]]
 """`async def middleware(ctx, call_next)`: awaits `call_next()` for the result, or decides otherwise."""
+
+AroundThread = Callable[[Any], AbstractContextManager[Any]]
+"""`hook(ctx)` gives a context manager that is entered in the thread in which a plain handler runs."""
+
+AroundCoroutine = Callable[[Any], AbstractAsyncContextManager[Any]]
+"""The same for coroutine handlers, in their task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +63,12 @@ class Registry(Mapping[str, Kind]):
         self._kinds: dict[str, Kind] = {}
         self.middleware: list[Middleware] = []
         """For every kind, outermost first."""
+        self.around_thread: list[AroundThread] = []
+        """Around every plain handler, where it runs; outermost first."""
+        self.around_coroutine: list[AroundCoroutine] = []
+        """Around every coroutine handler, where it runs; outermost first."""
+        self.home: str | None = None
+        """The module that holds the app: a job's own process imports it first."""
         self.schedules: dict[str, Schedule] = {}
         """What the code declares, by name."""
         self.queue_limits: dict[str, Mapping[str, Any]] = {}

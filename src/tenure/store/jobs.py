@@ -59,12 +59,21 @@ def disown(worker_id: str, runs: Iterable[HeldJob], queues: Iterable[str]) -> Qu
     return Query("jobs/disown_jobs", {"worker_id": worker_id, "runs": held, "queues": array_literal(list(queues))})
 
 
-def finish(outcomes: str, *, now: datetime | None = None) -> Query:
-    return Query("jobs/finish_jobs", {"outcomes": outcomes, "now": now})
+def finish(outcomes: str, *, xact: str | None = None, now: datetime | None = None) -> Query:
+    """`xact`: write nothing unless this is the id of the current transaction."""
+    return Query("jobs/finish_jobs", {"outcomes": outcomes, "xact": xact, "now": now})
 
 
-def move(outcomes: str, *, now: datetime | None = None) -> Query:
-    return Query("jobs/move_jobs", {"outcomes": outcomes, "now": now})
+def move(outcomes: str, *, xact: str | None = None, now: datetime | None = None) -> Query:
+    return Query("jobs/move_jobs", {"outcomes": outcomes, "xact": xact, "now": now})
+
+
+def enter_transaction(job_id: str, claim_id: str) -> Query:
+    return Query("jobs/enter_transaction", {"id": job_id, "claim_id": claim_id})
+
+
+def check_transaction(xact: str) -> Query:
+    return Query("jobs/check_transaction", {"xact": xact})
 
 
 def note(notes: str, keep_lines: int, *, now: datetime | None = None) -> Query:
@@ -73,6 +82,10 @@ def note(notes: str, keep_lines: int, *, now: datetime | None = None) -> Query:
 
 def set_output(job_id: str, claim_id: str, output: str) -> Query:
     return Query("jobs/set_output", {"id": job_id, "claim_id": claim_id, "output": output})
+
+
+def note_late_failure(job_id: str, claim_id: str, error: str) -> Query:
+    return Query("jobs/note_late_failure", {"id": job_id, "claim_id": claim_id, "error": error})
 
 
 def watch(job_id: str, seconds: float) -> Query:

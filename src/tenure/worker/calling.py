@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tenure.model.kinds import Kind, Registry
+from tenure.lifeline import exit_if_forked
+from tenure.model.kinds import AroundCoroutine, AroundThread, Kind, Registry
+from tenure.worker import settlements
+from tenure.worker.around import await_within, call_within
 from tenure.worker.context import Context
 from tenure.worker.middleware import BUILT_IN, Call, compose
-from tenure.worker.transactions import take
+from tenure.worker.transactions import settle_open_sync, take, undo, undo_sync
 
 if TYPE_CHECKING:
     from tenure.worker.cells import Cells
@@ -33,14 +37,17 @@ class Caller:
         kind = ctx._run.kind  # noqa: SLF001
         chain = self._chains.get(kind.name)
         if chain is None:
-            handler: Call = {"loop": on_loop, "thread": self._in_thread, "process": self._in_process}[kind.run_in]
+            handler: Call = {"loop": self._on_loop, "thread": self._in_thread, "process": self._in_process}[kind.run_in]
             chain = self._chains[kind.name] = compose((*BUILT_IN, *self._kinds.middleware, *kind.middleware), handler)
         return chain(ctx)
+
+    def _on_loop(self, ctx: Context) -> Any:
+        return on_loop(ctx, self._kinds.around_coroutine)
 
     async def _in_thread(self, ctx: Context) -> Any:
         run = ctx._run  # noqa: SLF001
         inside = contextvars.copy_context()
-        run.thread = self._threads.submit(inside.run, in_thread, ctx)
+        run.thread = self._threads.submit(inside.run, in_thread, ctx, self._kinds.around_thread)
         waiting = asyncio.wrap_future(run.thread)
         try:
             return await asyncio.shield(waiting)
@@ -62,32 +69,70 @@ def arguments_of(kind: Kind, ctx: Context) -> dict[str, Any]:
     return arguments
 
 
-async def on_loop(ctx: Context) -> Any:
+async def on_loop(ctx: Context, hooks: Iterable[AroundCoroutine]) -> Any:
+    """Calls a coroutine handler. When it fails, what it wrote in its transaction is undone at once."""
+    try:
+        return await await_within(hooks, ctx, partial(_awaited, ctx))
+    except BaseException as error:
+        await undo(ctx._run, error)  # noqa: SLF001
+        raise
+
+
+async def _awaited(ctx: Context) -> Any:
     kind = ctx._run.kind  # noqa: SLF001
     arguments = arguments_of(kind, ctx)
     if kind.atomic:
         async with ctx.transaction():
-            return await kind.fn(**arguments)
-    return await kind.fn(**arguments)
+            return await _await_handler(ctx, arguments)
+    return await _await_handler(ctx, arguments)
 
 
-def in_thread(ctx: Context) -> Any:
+async def _await_handler(ctx: Context, arguments: dict[str, Any]) -> Any:
+    process = os.getpid()
+    try:
+        return ctx._result_of(await ctx._run.kind.fn(**arguments))  # noqa: SLF001
+    finally:
+        exit_if_forked(process)
+
+
+def in_thread(ctx: Context, hooks: Iterable[AroundThread]) -> Any:
     run = ctx._run  # noqa: SLF001
     try:
-        return _carried(partial(call_plain, ctx))
+        return _carried(partial(call_plain, ctx, hooks))
     finally:
-        # Nobody waits for this thread any more, so nobody else ends its transaction.
+        # The loop does not wait for this thread any more, so only we can end its transaction.
         if run.settled and (transaction := take(run)) is not None:
             transaction.rollback_sync()
 
 
-def call_plain(ctx: Context) -> Any:
-    kind = ctx._run.kind  # noqa: SLF001
-    arguments = arguments_of(kind, ctx)
-    if kind.atomic:
+def call_plain(ctx: Context, hooks: Iterable[AroundThread]) -> Any:
+    """Calls a plain handler. When it fails, what it wrote in its transaction is undone at once."""
+    try:
+        return call_within(hooks, ctx, partial(_called, ctx))
+    except BaseException as error:
+        undo_sync(ctx._run, error)  # noqa: SLF001
+        raise
+
+
+def _called(ctx: Context) -> Any:
+    run = ctx._run  # noqa: SLF001
+    arguments = arguments_of(run.kind, ctx)
+    if run.kind.atomic:
         with ctx.transaction():
-            return kind.fn(**arguments)
-    return kind.fn(**arguments)
+            return _call_handler(ctx, arguments)
+    result = _call_handler(ctx, arguments)
+    if run.transaction is not None and run.transaction.thread_bound:
+        # No other thread may commit it, and the hooks around us may close its connection.
+        settle_open_sync(run, ctx._desk, lambda: settlements.of_result(run, result))  # noqa: SLF001
+    return result
+
+
+def _call_handler(ctx: Context, arguments: dict[str, Any]) -> Any:
+    process = os.getpid()
+    try:
+        return ctx._result_of(ctx._run.kind.fn(**arguments))  # noqa: SLF001
+    finally:
+        exit_if_forked(process)
 
 
 def _carried(call: Callable[[], Any]) -> Any:

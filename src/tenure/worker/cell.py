@@ -13,14 +13,15 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from tenure.lifeline import die_with
+from tenure.lifeline import die_with, own_forks
 from tenure.logs import set_up_logging
 from tenure.model.current import current_run
-from tenure.model.errors import ConfigError, InvalidInput
-from tenure.model.kinds import Kind, Registry
+from tenure.model.errors import ConfigError
+from tenure.model.kinds import Registry
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.model.payloads import clean_text, describe_exception
 from tenure.store.place import Place
@@ -28,11 +29,12 @@ from tenure.worker import settlements
 from tenure.worker.calling import call_plain, on_loop
 from tenure.worker.context import Context
 from tenure.worker.notes import LONGEST_LINE, LONGEST_MESSAGE, plain
+from tenure.worker.remote import CELL_MAIN, packed
 from tenure.worker.resources import Resources
 from tenure.worker.runs import Run
 from tenure.worker.settlements import Settlement
 from tenure.worker.signals import Aborted
-from tenure.worker.transactions import settle_open, settle_open_sync, take
+from tenure.worker.transactions import settle_open, settle_open_sync
 
 TELL_EVERY = 0.05  # seconds between two words about progress
 
@@ -40,32 +42,44 @@ _THREADS = 4  # connections a single handler may hold at once
 
 
 def main() -> None:
+    os.setpgrp()  # the worker ends this whole group with us: what a handler starts does not outlive its process
     line = Line(socket.socket(fileno=int(sys.argv[1])))
     die_with(int(sys.argv[2]))
+    own_forks()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the worker decides
     signal.signal(signal.SIGTERM, line.on_sigterm)
     set_up_logging()
     hello = line.next()
     sys.path[:] = hello["path"]
     desk = CellDesk(line, Resources(Place(**hello["place"]), _THREADS))
+    surroundings = Surroundings(hello["home"], django=hello["django"])
     while True:
         job = line.next()["run"]
         line.send(taken_up=True)
-        _serve(desk, job)
+        _serve(desk, surroundings, job)
 
 
 class Line:
     """Messages to and from the worker. A thread reads, so that an abort arrives while the handler computes."""
 
     def __init__(self, end: socket.socket) -> None:
+        self._process = os.getpid()
+        self._end = end
+        end.set_inheritable(False)
         self._file = end.makefile("rwb")
         self._lock = threading.RLock()
         self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._flushed = threading.Event()
         self.run: Run | None = None
+        os.register_at_fork(after_in_child=self._cut)
         threading.Thread(target=self._read, daemon=True, name="tenure line").start()
 
     def send(self, **message: Any) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "this process was forked by the handler: only the process that runs the handler can use its Context; pass back "
+                "to it what you have to report"
+            )
         with self._lock:
             self._file.write(json.dumps(message).encode() + b"\n")
             self._file.flush()
@@ -85,6 +99,14 @@ class Line:
         # A SIGTERM from elsewhere, as to all processes of a service, is for the worker to understand, not for us.
         if run is not None and run.abort_reason is not None:
             raise Aborted(run.abort_reason)
+
+    def _cut(self) -> None:
+        """In a process that the handler has forked: it cannot answer for the job, and does not keep the line open."""
+        with suppress(OSError):
+            # Not closed: the number would be given to another file, which the objects here would close later.
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, self._end.fileno(), inheritable=False)
+            os.close(nothing)
 
     def _read(self) -> None:
         for message in self._lines():
@@ -151,7 +173,8 @@ class CellDesk:
         self._line.flush()
 
     def settled(self, settlement: Settlement, *, watched: bool) -> None:
-        self._line.send(settled={"settlement": _described(settlement), "watched": watched})
+        owes_output = settlement.run.owes_output
+        self._line.send(settled={"settlement": _described(settlement), "watched": watched, "owes_output": owes_output})
 
     def doubt(self, settlement: Settlement) -> None:
         self._line.send(in_doubt=_described(settlement))
@@ -161,17 +184,56 @@ def _described(settlement: Settlement) -> dict[str, Any]:
     return {name: getattr(settlement, name) for name in ("finishing", "text", "state", "what", "error", "delay")}
 
 
-def _serve(desk: CellDesk, job: dict[str, Any]) -> None:
+class Surroundings:
+    """What is imported before a job, once for all jobs of this process."""
+
+    def __init__(self, home: str | None, *, django: bool) -> None:
+        self._home = home
+        self._django = django
+        self._mains: dict[str, dict[str, Any]] = {}
+
+    def kinds(self, job: dict[str, Any], place: Place) -> Registry:
+        """Imports the app's module, then the job's. Gives the app's registry, and the app the worker's settings."""
+        self._prepare()
+        main, module, name = job["main"], job["module"], job["kind"]
+        names = self._run_main(main) if main else vars(importlib.import_module(module))
+        for value in names.values():
+            door = getattr(value, "_door", None)  # both apps and jobs have one
+            kinds = getattr(door, "kinds", None)
+            if door is not None and isinstance(kinds, Registry) and name in kinds:
+                door.configure(dsn=place.dsn, schema=place.schema, pooled=place.pooled, listen_dsn=place.listen_dsn)
+                return kinds
+        raise ConfigError(
+            f"module {module} has no job {name!r} at its top level, so another process cannot find it: move it there"
+        )
+
+    def _prepare(self) -> None:
+        if self._django:
+            import django  # noqa: PLC0415 - the worker uses it
+
+            django.setup()  # as in the worker's process; without it no module with models can be imported
+            self._django = False
+        if self._home is not None:
+            importlib.import_module(self._home)  # may set up what jobs' modules need
+            self._home = None
+
+    def _run_main(self, path: str) -> dict[str, Any]:
+        if path not in self._mains:
+            self._mains[path] = runpy.run_path(path, run_name=CELL_MAIN)
+        return self._mains[path]
+
+
+def _serve(desk: CellDesk, surroundings: Surroundings, job: dict[str, Any]) -> None:
     line = desk.line
     try:
-        kind = find_kind(job["module"], job["main"], job["kind"], desk.resources.place)
-        run = Run(kind, tuple(job["row"]), job["claim_id"], job["worker_id"])
-    except BaseException as error:  # noqa: BLE001 - whatever user code raises while it is imported
+        kinds = surroundings.kinds(job, desk.resources.place)
+        run = Run(kinds[job["kind"]], tuple(job["row"]), job["claim_id"], job["worker_id"])
+    except BaseException as error:  # noqa: BLE001 - user code may raise anything while it is imported
         line.send(**_failure(None, error))
         return
     line.run = run
     try:
-        answer = _answer(desk, run)
+        answer = _answer(desk, run, kinds)
     finally:
         line.run = None
     desk.tell_progress()
@@ -180,11 +242,11 @@ def _serve(desk: CellDesk, job: dict[str, Any]) -> None:
         os._exit(0)  # what the handler left behind after an abort is not worth trusting
 
 
-def _answer(desk: CellDesk, run: Run) -> dict[str, Any]:
+def _answer(desk: CellDesk, run: Run, kinds: Registry) -> dict[str, Any]:
     current_run.set(run)
     ctx = Context(run, desk)
     try:
-        result = asyncio.run(_call_async(ctx, desk)) if run.kind.signature.is_async else _call_plain(ctx, desk)
+        result = asyncio.run(_call_async(ctx, desk, kinds)) if run.kind.signature.is_async else _call_plain(ctx, desk, kinds)
         if isinstance(result, Outcome):
             return _outcome(result, raised=False)
         return {"output": run.kind.output.encode(result).decode()}
@@ -199,29 +261,20 @@ def _answer(desk: CellDesk, run: Run) -> dict[str, Any]:
         return _failure(run, error)
 
 
-def _call_plain(ctx: Context, desk: CellDesk) -> Any:
+def _call_plain(ctx: Context, desk: CellDesk, kinds: Registry) -> Any:
     run = ctx._run  # noqa: SLF001
-    try:
-        result = call_plain(ctx)
-        if run.transaction is not None:
-            settle_open_sync(run, desk, lambda: settlements.of_result(run, result))
-    except BaseException:
-        if (transaction := take(run)) is not None:
-            transaction.rollback_sync()
-        raise
+    result = call_plain(ctx, kinds.around_thread)
+    if run.transaction is not None:
+        settle_open_sync(run, desk, lambda: settlements.of_result(run, result))
     return result
 
 
-async def _call_async(ctx: Context, desk: CellDesk) -> Any:
+async def _call_async(ctx: Context, desk: CellDesk, kinds: Registry) -> Any:
     run = ctx._run  # noqa: SLF001
     try:
-        result = await on_loop(ctx)
+        result = await on_loop(ctx, kinds.around_coroutine)
         if run.transaction is not None:
             await settle_open(run, desk, lambda: settlements.of_result(run, result))
-    except BaseException:
-        if (transaction := take(run)) is not None:
-            await transaction.rollback()
-        raise
     finally:
         await desk.resources.close()  # its pools belong to this handler's loop
         desk.resources = Resources(desk.resources.place, _THREADS)
@@ -233,7 +286,7 @@ def _outcome(outcome: Outcome, *, raised: bool) -> dict[str, Any]:
     value: object
     match outcome:
         case Snooze():
-            name, value = "snooze", outcome.delay.total_seconds()
+            name, value = "snooze", _when(outcome)
         case Fail():
             name, value = "fail", clean_text(outcome.reason)
         case Cancel():
@@ -243,22 +296,16 @@ def _outcome(outcome: Outcome, *, raised: bool) -> dict[str, Any]:
     return {"outcome": name, "value": value, "raised": raised}
 
 
+def _when(snooze: Snooze) -> float | str:
+    if snooze.delay is not None:
+        return snooze.delay.total_seconds()
+    assert snooze.until is not None
+    return snooze.until.isoformat()
+
+
 def _failure(run: Run | None, error: BaseException) -> dict[str, Any]:
-    text = describe_exception(error)
-    wanted = run is None or (run.kind.retry.wants(error) and not isinstance(error, InvalidInput))
-    return {"error": text, "last": clean_text(text.strip().splitlines()[-1]), "wanted": wanted}
-
-
-def find_kind(module: str, main: str | None, name: str, place: Place) -> Kind:
-    """Imports the module that defines the job, finds the job in it, and tells its app where the worker's database is."""
-    names = runpy.run_path(main, run_name="__tenure_main__") if main else vars(importlib.import_module(module))
-    for value in names.values():
-        door = getattr(value, "_door", None)  # both apps and jobs have one
-        kinds = getattr(door, "kinds", None)
-        if door is not None and isinstance(kinds, Registry) and name in kinds:
-            door.configure(dsn=place.dsn, schema=place.schema, pooled=place.pooled, listen_dsn=place.listen_dsn)
-            return kinds[name]
-    raise ConfigError(f"module {module} defines no job {name!r} at its top level, so no other process can find it: move it there")
+    wanted = run is None or settlements.worth_another_attempt(run, error)
+    return {"error": describe_exception(error), "wanted": wanted, "raised": packed(error)}
 
 
 if __name__ == "__main__":

@@ -15,16 +15,18 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
-from tenure.model.kinds import Kind
+from tenure.model.kinds import Kind, Registry
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.store.place import Place
 from tenure.worker.calling import ABORT_PATIENCE
 from tenure.worker.context import Context
 from tenure.worker.desks import LoopDesk
+from tenure.worker.remote import Remote, unpacked
 from tenure.worker.runs import Run
-from tenure.worker.settlements import ProcessDied, RemoteError, Settlement
+from tenure.worker.settlements import ProcessDied, Settlement
 from tenure.worker.signals import Aborted
 from tenure.worker.wire import Message, Wire
 
@@ -57,7 +59,7 @@ class Cell:
         assert self._process is not None
         return self._process.pid
 
-    async def spawn(self, place: Place) -> None:
+    async def spawn(self, place: Place, home: str | None) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             wire = self._wire = await Wire.over(ours)
@@ -72,7 +74,7 @@ class Cell:
                 stdin=asyncio.subprocess.DEVNULL,
             )
         self._burial = asyncio.create_task(_hang_up_after_death(self._process, wire))
-        wire.send(place=asdict(place), path=sys.path)
+        wire.send(place=asdict(place), path=sys.path, home=home, django=_uses_django())
 
     def send(self, **message: Any) -> None:
         assert self._wire is not None
@@ -96,6 +98,11 @@ class Cell:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
+    def _kill_group(self) -> None:
+        """And what its handlers have started, unless that has made itself a group of its own."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
     async def end(self, reason: str) -> None:
         """Told, then made to."""
         assert self._process is not None
@@ -111,6 +118,7 @@ class Cell:
     async def kill(self) -> None:
         if self._process is not None:
             self.signal(signal.SIGKILL)
+            self._kill_group()
             await self._process.wait()
         if self._burial is not None:
             self._burial.cancel()
@@ -126,6 +134,12 @@ class Cell:
             return 0.0
 
 
+def _uses_django() -> bool:
+    """Whether the worker's process has set up Django, so that a process for a job must do so, too."""
+    apps = getattr(sys.modules.get("django.apps"), "apps", None)
+    return bool(getattr(apps, "ready", False)) and "DJANGO_SETTINGS_MODULE" in os.environ
+
+
 async def _hang_up_after_death(process: asyncio.subprocess.Process, wire: Wire) -> None:
     """The end of the line is no sign: a process that the handler forked may hold it open."""
     await process.wait()
@@ -134,8 +148,9 @@ async def _hang_up_after_death(process: asyncio.subprocess.Process, wire: Wire) 
 
 
 class Cells:
-    def __init__(self, place: Place, settings: CellSettings, desk: LoopDesk) -> None:
+    def __init__(self, place: Place, settings: CellSettings, desk: LoopDesk, kinds: Registry) -> None:
         self._place = place
+        self._kinds = kinds
         self._settings = settings
         self._idle: list[Cell] = []
         self._busy: set[Cell] = set()
@@ -167,7 +182,7 @@ class Cells:
             self._busy.add(cell)
             try:
                 if not cell.tasks:
-                    await cell.spawn(self._place)
+                    await cell.spawn(self._place, self._kinds.home)
                 cell.send(run=_described(run))
                 taken_up = await cell.receive() is not None
             except BaseException:
@@ -187,9 +202,7 @@ class Cells:
     async def _keep(self, cell: Cell) -> None:
         """For the next job, unless it is worn."""
         cell.tasks += 1
-        if cell.dead:
-            return
-        if cell.tasks >= self._settings.max_tasks or self._too_big(cell):
+        if cell.dead or cell.tasks >= self._settings.max_tasks or self._too_big(cell):
             await cell.kill()
         else:
             self._idle.append(cell)
@@ -210,7 +223,7 @@ class Cells:
                 case {"in_doubt": told}:
                     run.in_doubt = Settlement(run, **told)
                 case {"settled": told}:
-                    run.settled = True
+                    run.settled, run.owes_output = True, told["owes_output"]
                     self._desk.settled(Settlement(run, **told["settlement"]), watched=told["watched"])
                 case _:
                     return message
@@ -254,7 +267,7 @@ def _described(run: Run) -> Message:
 
 
 def _result(kind: Kind, message: Message) -> Any:
-    outcomes: dict[str, Callable[[Any], Outcome]] = {"snooze": Snooze, "fail": Fail, "cancel": Cancel}
+    outcomes: dict[str, Callable[[Any], Outcome]] = {"snooze": _snooze, "fail": Fail, "cancel": Cancel}
     match message:
         case {"output": text}:
             return kind.output.decode(text)
@@ -265,6 +278,10 @@ def _result(kind: Kind, message: Message) -> Any:
             return outcome
         case {"aborted": reason}:
             raise Aborted(reason)
-        case {"error": text, "last": last, "wanted": wanted}:
-            raise RemoteError(last, text, wanted=wanted)
-    raise ProcessDied(f"it said what nobody understands: {message}")
+        case {"error": text, "wanted": wanted, "raised": told}:
+            raise unpacked(told, Remote(text, wanted))
+    raise ProcessDied(f"it sent a message that is not understood: {message}")
+
+
+def _snooze(when: float | str) -> Snooze:
+    return Snooze(until=datetime.fromisoformat(when)) if isinstance(when, str) else Snooze(when)

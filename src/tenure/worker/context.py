@@ -7,7 +7,7 @@ import logging
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from tenure.model.payloads import clean_text
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import httpx2
 
     from tenure.worker.desks import Desk
-    from tenure.worker.transactions import TransactionBlock
+    from tenure.worker.transaction_block import TransactionBlock
+
+T = TypeVar("T")
 
 NOT_SET = object()
 
@@ -140,19 +142,25 @@ class Context:
         return Database(self)
 
     def transaction(self, session: object | None = None) -> TransactionBlock:
-        """What is written in this block and that the job is done commit together, or not at all.
+        """What is written in this block and the completion of the job commit together, or not at all.
 
-        Without a session: a connection of Tenure's own; all is committed with the handler's result, when it has returned.
-        With a psycopg or asyncpg connection or an SQLAlchemy session or connection: committed when the block ends; say
-        `set_output` inside it to have the output in the same transaction.
+        Without an argument: a connection of Tenure's own. With a session factory, an engine or a pool (SQLAlchemy, psycopg,
+        asyncpg), or Django's connection: a session of yours. Both commit when the handler has returned, with its result.
+
+        With a session or connection that is already open: committed when the block ends, because it may be closed right after.
+        `return ctx.set_output(result)` inside of the block puts the result into the same transaction.
         """
-        from tenure.worker.transactions import TransactionBlock  # noqa: PLC0415 - brings the store
+        from tenure.worker.transaction_block import TransactionBlock  # noqa: PLC0415 - brings the store
 
         return TransactionBlock(self._run, self._desk, session, lambda: None if self._output is NOT_SET else (self._output,))
 
-    def set_output(self, output: Any) -> None:
-        """The job's output, for a transaction that ends before the handler returns."""
+    def set_output(self, output: T) -> T:
+        """Sets the job's output before the handler returns, and gives it back: `return ctx.set_output(result)`."""
         self._output = output
+        return output
+
+    def _result_of(self, returned: Any) -> Any:
+        return self._output if returned is None and self._output is not NOT_SET else returned
 
     def http(self) -> httpx2.AsyncClient:
         """One HTTP client for all handlers of this process (extra `http`)."""

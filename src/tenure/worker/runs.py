@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from tenure.worker.notes import RunNotes
+    from tenure.worker.open_transaction import OpenTransaction
     from tenure.worker.settlements import Settlement
-    from tenure.worker.transactions import OpenTransaction
 
 
 class Run:
@@ -34,10 +34,12 @@ class Run:
         "input",
         "job_id",
         "kind",
+        "late_error",
         "max_attempts",
         "meta",
         "notes",
         "opening",
+        "owes_output",
         "queue",
         "settled",
         "started",
@@ -76,6 +78,10 @@ class Run:
         self.notes: RunNotes | None = None
         self.transaction: OpenTransaction | None = None
         self.opening: asyncio.Lock | None = None
+        self.owes_output = False
+        """A session of the handler's own has completed the job before the handler returned its result."""
+        self.late_error: BaseException | None = None
+        """What the handler raised after its own session had completed the job."""
         self.in_doubt: Settlement | None = None
         """What a transaction of its own was to settle, when its COMMIT was not answered."""
         self._signal: Signal | None = None

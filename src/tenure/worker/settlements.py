@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from tenure.model.errors import InvalidInput
+from tenure.model.errors import InvalidInput, TransactionError
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.model.payloads import clean_text, describe_exception
 from tenure.store.workers import MAX_CRASHES
+from tenure.worker.remote import remote_of
 from tenure.worker.runs import Run
 
 
@@ -26,7 +27,7 @@ class Settlement:
     what: str = "completed"
     error: str | None = None
     delay: float | None = None
-    """Seconds until the job is due again: the stager must be told."""
+    """Seconds until the next attempt."""
     cause: BaseException | None = None
     """What the handler raised, until it has been logged."""
     in_place_of_refused: bool = False
@@ -37,16 +38,6 @@ class Settlement:
 
 class ProcessDied(Exception):  # noqa: N818 - reads as the fact it states
     """The process that ran the handler is gone. A crash, not a failed attempt."""
-
-
-class RemoteError(Exception):
-    """What the handler raised in another process, as text; its retry policy was asked there."""
-
-    def __init__(self, last_line: str, text: str, *, wanted: bool) -> None:
-        super().__init__(last_line)
-        self.add_note(text)  # seen where a middleware raises something else because of it
-        self.text = text
-        self.wanted = wanted
 
 
 def of_result(run: Run, result: Any) -> Settlement:
@@ -72,7 +63,7 @@ def of_outcome(run: Run, outcome: Outcome) -> Settlement:
 def _of_outcome(run: Run, outcome: Outcome) -> Settlement:
     match outcome:
         case Snooze():
-            return _move(run, "scheduled", "snoozed", delay=outcome.delay.total_seconds(), refund=1)
+            return _move(run, "scheduled", "snoozed", **_due(outcome), refund=1)
         case Fail():
             return _finish(run, "failed", outcome.reason or "failed by its handler")
         case Cancel():
@@ -81,20 +72,34 @@ def _of_outcome(run: Run, outcome: Outcome) -> Settlement:
             return of_error(run, TypeError(f"{type(outcome).__name__} is not an outcome that Tenure knows"))
 
 
+def _due(snooze: Snooze) -> dict[str, Any]:
+    if snooze.delay is not None:
+        return {"delay": snooze.delay.total_seconds()}
+    assert snooze.until is not None
+    return {"until": snooze.until.isoformat()}
+
+
 def of_error(run: Run, error: BaseException, what: str = "failed") -> Settlement:
     """The handler raised: again after a while, or set aside for a person to look at."""
     if isinstance(error, ProcessDied):
         return of_crash(run, str(error))
-    policy = run.kind.retry
-    text = error.text if isinstance(error, RemoteError) else describe_exception(error)
-    wanted = error.wanted if isinstance(error, RemoteError) else policy.wants(error)
-    if isinstance(error, InvalidInput) or run.attempt >= run.max_attempts or not wanted:
+    policy, remote = run.kind.retry, remote_of(error)
+    text = remote.text if remote else describe_exception(error)
+    wanted = remote.wanted if remote else worth_another_attempt(run, error)
+    if run.attempt >= run.max_attempts or not wanted:
         settlement = _move(run, "dead_letter", what, error=text)
     else:
         delay = policy.delay(run.attempt, random.random()).total_seconds()  # noqa: S311
         settlement = _move(run, "retry", what, delay=delay, error=text)
     settlement.cause = error
     return settlement
+
+
+def worth_another_attempt(run: Run, error: BaseException) -> bool:
+    """Not with input that does not fit, and not when a retry would write again what the handler committed by itself."""
+    if isinstance(error, InvalidInput) or (isinstance(error, TransactionError) and error.committed):
+        return False
+    return run.kind.retry.wants(error)
 
 
 def of_timeout(run: Run, where: BaseException | None = None) -> Settlement:

@@ -27,6 +27,7 @@ from tenure.worker.cells import Cells, CellSettings
 from tenure.worker.context import Context
 from tenure.worker.desks import LoopDesk
 from tenure.worker.failures import FailureLevels, log_failure
+from tenure.worker.late import LateFailures
 from tenure.worker.notes import Notes
 from tenure.worker.resources import Resources
 from tenure.worker.runs import Run
@@ -78,7 +79,8 @@ class Slots:
         self._threads = ThreadPoolExecutor(concurrency + MOST_ABANDONED, thread_name_prefix="tenure")
         self._resources = Resources(link.place, concurrency)
         self._desk = LoopDesk(self.notes, self._resources, self._on_settled)
-        self.cells = Cells(link.place, cells, self._desk)
+        self.cells = Cells(link.place, cells, self._desk, kinds)
+        self._late = LateFailures(link, events)
         self._caller = Caller(kinds, self._threads, self.cells)
         self.runs: dict[str, Run] = {}
         """By job, the newest run of each."""
@@ -175,6 +177,8 @@ class Slots:
             await self._roll_back(run)
         if settlement is not None:
             settlement.instead_of = run.in_doubt
+            if run.settled and settlement.what != "completed" and run not in self._abandoned:
+                await self._late.report(settlement, run.late_error)
         self._close(run, settlement)
         run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector
 
@@ -197,8 +201,7 @@ class Slots:
         except GeneratorExit:
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
-            if run.settled and run not in self._abandoned:
-                log.warning("job %s was completed by its own transaction, and then its handler raised %r", run.job_id, error)
+            run.late_error = error if run.settled else None
             return settlements.of_error(run, error)
 
     async def _concluded(self, run: Run, settlement: Settlement) -> Settlement | None:
@@ -206,7 +209,7 @@ class Slots:
         if run.transaction is not None and not run.settled:
             await settle_open(run, self._desk, lambda: settlement, self._threads)
             return None
-        if run.settled and run not in self._abandoned:
+        if run.settled and run.owes_output and settlement.what == "completed" and run not in self._abandoned:
             await self._add_output(run, settlement)
         return settlement
 
@@ -306,7 +309,7 @@ class Slots:
     # Settling
 
     def _on_settled(self, settlement: Settlement, watched: bool) -> None:
-        if settlement.delay is not None:
+        if settlement.state in ("retry", "scheduled"):
             self._tell("due")
         if settlement.state == "pending":
             self._tell(f"jobs {settlement.run.queue}")  # it came back: others may have room for it

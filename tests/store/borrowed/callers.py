@@ -31,8 +31,6 @@ class Caller:
     """A synchronous one."""
 
     connection: Any
-    ends_transactions = True
-    """Whether `begin`, `commit` and `rollback` are for it."""
 
     def __init__(self, dsn: str) -> None:
         self._closing = ExitStack()
@@ -265,8 +263,6 @@ class AlchemyAsyncConnectionPsycopg(AlchemyAsyncConnection):
 
 
 class Django(Caller):
-    ends_transactions = False
-
     def open(self, dsn: str) -> None:
         if not django.conf.settings.configured:
             database = {"ENGINE": "django.db.backends.postgresql", "NAME": "said below"}

@@ -42,7 +42,7 @@ def caller(request: pytest.FixtureRequest, opened: Callable[[type[Caller]], Call
     return opened(request.param)
 
 
-@pytest.fixture(params=[kind for kind in CALLERS if kind.ends_transactions], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=CALLERS, ids=lambda kind: kind.__name__)
 def ender(request: pytest.FixtureRequest, opened: Callable[[type[Caller]], Caller]) -> Caller:
     """A caller whose transaction the adapter can end."""
     return opened(request.param)

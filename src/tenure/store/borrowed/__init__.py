@@ -18,9 +18,10 @@ from tenure.store.borrowed.asyncpg_adapter import AsyncpgConnection
 from tenure.store.borrowed.base import Borrowed
 from tenure.store.borrowed.django_adapter import DjangoConnection
 from tenure.store.borrowed.psycopg_adapter import PsycopgAsyncConnection, PsycopgConnection
+from tenure.store.borrowed.sources import SOURCES, Source, source_of
 from tenure.store.borrowed.sqlalchemy_adapter import AlchemyAsync, AlchemyConnection, AlchemySession
 
-__all__ = ["Borrowed", "borrow"]
+__all__ = ["SOURCES", "Borrowed", "Source", "borrow", "source_of"]
 
 # By package and name, not by class: to have the class, its package would have to be imported.
 _KNOWN: dict[tuple[str, str], Callable[[Any], Borrowed]] = {

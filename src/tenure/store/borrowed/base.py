@@ -14,6 +14,8 @@ Rows = list[tuple[Any, ...]]
 class Borrowed(ABC):
     is_async: ClassVar[bool]
     """The connection can only be used with await."""
+    thread_bound: ClassVar[bool] = False
+    """Only the thread that opened the connection may use it."""
 
     @abstractmethod
     def fetch_sync(self, query: Query, schema: str) -> Rows:
@@ -30,6 +32,9 @@ class Borrowed(ABC):
     @abstractmethod
     def rollback_sync(self) -> None:
         """Ends the transaction. Says nothing when the connection is lost, for then it is rolled back already."""
+
+    def after_commit_sync(self) -> None:  # noqa: B027 - most have nothing to do
+        """What the caller's framework runs after a commit, apart from the commit: it may raise."""
 
     @abstractmethod
     async def fetch(self, query: Query, schema: str) -> Rows: ...

@@ -1,23 +1,27 @@
-"""Django's connections. Django ends its transactions itself, by `transaction.atomic()`, and is only joined."""
+"""Django's connections. A statement joins the transaction it finds; `begin` opens one by `transaction.atomic()`."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
-from tenure.model.errors import ConfigError
+from tenure.model.errors import ConfigError, TransactionError
 from tenure.store.borrowed.base import Blocking, Rows
-from tenure.store.borrowed.translation import guarded
+from tenure.store.borrowed.translation import ending, guarded, undoing
 from tenure.store.query import Query
 from tenure.store.statements import statement
 
 
 class DjangoConnection(Blocking):
+    thread_bound = True
+
     def __init__(self, connection: Any) -> None:
         # Django's caches stand behind the same kind of proxy as its databases.
         vendor = getattr(connection, "vendor", "no database")
         if vendor != "postgresql":
             raise ConfigError(f"this connection of Django's leads to {vendor}: pass connections[alias] of one on PostgreSQL")
         self._connection = connection
+        self._atomic: Any = None
+        self._after_commit: list[Any] = []
 
     def fetch_sync(self, query: Query, schema: str) -> Rows:
         with guarded(), self._connection.cursor() as cursor:
@@ -25,13 +29,43 @@ class DjangoConnection(Blocking):
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
     def begin_sync(self) -> None:
-        self._refuse()
+        from django.db import transaction  # noqa: PLC0415 - loaded already, by the caller
+
+        if self._atomic is not None:
+            return
+        with ending():
+            if self._connection.in_atomic_block:
+                raise ConfigError(
+                    "this Django connection is already inside of transaction.atomic(), which would commit before the job is "
+                    "completed: remove the outer atomic(), or use it inside of the ctx.transaction(connection) block"
+                )
+            if not self._connection.get_autocommit():
+                raise ConfigError(
+                    "autocommit is off on this Django connection, so atomic() would not commit: call set_autocommit(True), and "
+                    "close the connection of jobs that leave it off (see app.around_thread)"
+                )
+            atomic = transaction.atomic(using=self._connection.alias)
+            atomic.__enter__()
+            self._atomic = atomic
 
     def commit_sync(self) -> None:
-        self._refuse()
+        if self._connection.savepoint_ids:
+            raise TransactionError("an inner transaction.atomic() was entered and never left: use it by `with`")
+        with ending(), self._connection.cursor() as cursor:
+            cursor.execute("select 1")  # fails where an earlier error has aborted the transaction
+        atomic, self._atomic = self._atomic, None
+        # A callback of on_commit() that fails must not look like a commit that failed.
+        self._after_commit, self._connection.run_on_commit = self._connection.run_on_commit, []
+        with ending():
+            atomic.__exit__(None, None, None)
 
     def rollback_sync(self) -> None:
-        self._refuse()
+        atomic, self._atomic = self._atomic, None
+        if atomic is not None:
+            with undoing():
+                while self._connection.in_atomic_block:  # those inside that were never left come first
+                    atomic.__exit__(RuntimeError, RuntimeError("rolled back"), None)
 
-    def _refuse(self) -> NoReturn:
-        raise ConfigError("Django ends its transactions itself: enqueue inside of `with transaction.atomic():`")
+    def after_commit_sync(self) -> None:
+        self._connection.run_on_commit, self._after_commit = self._after_commit, []
+        self._connection.run_and_clear_commit_hooks()

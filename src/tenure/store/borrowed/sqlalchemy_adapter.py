@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tenure.model.errors import ConfigError
+from tenure.model.errors import ConfigError, TransactionError
 from tenure.store.borrowed.base import Awaited, Blocking, Rows
 from tenure.store.borrowed.positional import positional
 from tenure.store.borrowed.translation import ending, guarded, undoing
@@ -78,7 +78,18 @@ class AlchemySession(_Alchemy):
     def commit_sync(self) -> None:
         # The caller's own statements, hence the caller's own errors.
         self._target.flush()
+        self._refuse_several()
         super().commit_sync()
+
+    def _refuse_several(self) -> None:
+        """A session may write through several engines. It commits them one after another, not together."""
+        transaction = self._target.get_transaction()
+        used = {id(entry[0]) for entry in getattr(transaction, "_connections", {}).values()}
+        if len(used) > 1:
+            raise TransactionError(
+                f"this session writes through {len(used)} connections (binds=...), which do not commit together: use a session "
+                "that is bound to Tenure's database only"
+            )
 
 
 class AlchemyAsync(Awaited):

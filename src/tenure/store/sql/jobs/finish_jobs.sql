@@ -1,6 +1,7 @@
 -- finish_jobs: running -> completed, failed or canceled, for runs whose claim is still the current one.
 -- Returns the ids moved to history, and whether somebody watches them. A missing id lost its lease (or was moved by this very
 -- call before its connection broke).
+--   xact    when given, the transaction that the handler opened: nothing is written in any other
 --
 -- First found one by one, then deleted by place: written as a join, the planner may walk all of jobs instead, for which it
 -- expects a single row whenever vacuum last saw the queue empty. The claim is checked again where the row is deleted.
@@ -8,7 +9,8 @@ with found as materialized (
     select j.place, o.claim_id, o.state, o.output, o.error
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, output jsonb, error text)
      cross join lateral (
-        select j.ctid as place from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j),
+        select j.ctid as place from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j
+     where :xact::text is null or pg_current_xact_id()::text = :xact::text),
 settled as (
     delete from tenure.jobs j
      using found f

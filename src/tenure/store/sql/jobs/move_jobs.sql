@@ -1,21 +1,23 @@
 -- move_jobs: running -> retry, scheduled, pending or dead_letter, for runs whose claim is still the current one.
 --   what    what came between: failed, timed_out, snoozed, handed_back, crashed
---   delay   seconds until the job is due again (retry, scheduled)
+--   delay   seconds until the job is due again (retry, scheduled); until: the time itself
 --   refund  1 when the run must not count as an attempt (snooze, shutdown, crash); crash: 1 when it counts as a crash
+--   xact    when given, the transaction that the handler opened: nothing is written in any other
 -- A job handed back keeps its place, so the workers of its queue are told to look again below their cursors.
 -- Returns the ids moved, and whether somebody watches them; a missing id lost its lease.
 -- Found one by one, then moved by place, as in finish_jobs.
 with found as materialized (
-    select j.place, j.attempt, j.fence, j.worker_id, j.started_at, o.claim_id, o.state, o.what, o.delay, o.refund, o.crash, o.error
+    select j.place, j.attempt, j.fence, j.worker_id, j.started_at, o.claim_id, o.state, o.what, o.delay, o.until, o.refund, o.crash, o.error
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, what text, delay double precision,
-           refund integer, crash integer, error text)
+           until timestamptz, refund integer, crash integer, error text)
      cross join lateral (
         select j.ctid as place, j.attempt, j.fence, j.worker_id, j.started_at
-          from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j),
+          from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j
+     where :xact::text is null or pg_current_xact_id()::text = :xact::text),
 moved as (
     update tenure.jobs j
        set state = f.state, claim_id = null, worker_id = null, lease_until = null,
-           run_at = coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => f.delay),
+           run_at = coalesce(f.until, coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => f.delay)),
            attempt = j.attempt - coalesce(f.refund, 0),
            crashes = j.crashes + coalesce(f.crash, 0),
            error = coalesce(f.error, j.error)
