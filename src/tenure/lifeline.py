@@ -75,7 +75,7 @@ def _begin_as_child_of(process: int) -> None:
 
 
 def _end_with_next_turn_of_the_loop() -> None:
-    """A forked copy of a coroutine that runs to its next `await` would run the whole worker a second time, on the same sockets."""
+    """A forked copy of a coroutine that runs to its next `await` would run the worker a second time, on the same sockets."""
     loop = _forking.loop
     if loop is not None:
         loop.call_soon(os._exit, 0)

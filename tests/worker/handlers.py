@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ app = Tenure()  # TENURE_DSN says where
 EXECUTORS = ("loop", "thread", "process", "process_async")
 PROCESSES = ("process", "process_async")
 LONG = 60.0
+LATER = datetime(2101, 2, 3, 4, 5, 6, 789, tzinfo=timezone(timedelta(hours=-3)))
 
 
 class Order(BaseModel):
@@ -71,7 +73,13 @@ def give(ctx: Context, order: Order) -> Any:
 
 def decide(ctx: Context, order: Order) -> Any:
     how, outcome = order.text.split()
-    value = {"Snooze": lambda: Snooze("1h"), "Fail": lambda: Fail("not today"), "Cancel": lambda: Cancel("no need")}[outcome]()
+    values = {
+        "Snooze": lambda: Snooze("1h"),
+        "Snooze_until": lambda: Snooze(until=LATER),
+        "Fail": lambda: Fail("not today"),
+        "Cancel": lambda: Cancel("no need"),
+    }
+    value = values[outcome]()
     if how == "raises":
         raise value
     return value

@@ -10,7 +10,7 @@ import pytest
 from tenure import JobCanceled
 from tests.waiting import until
 from tests.worker.bench import failure
-from tests.worker.handlers import EXECUTORS, JOBS, Order, Receipt
+from tests.worker.handlers import EXECUTORS, JOBS, LATER, Order, Receipt
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.parametrize("executor", EXECUTORS)]
 
@@ -29,6 +29,14 @@ async def test_a_snoozed_job_waits_and_has_spent_no_attempt(bench, executor, how
     status = await settled(handle)
     assert (status.state, status.attempt, status.error) == ("scheduled", 0, None)
     assert status.run_at - status.started_at > timedelta(minutes=59)
+    assert bench.incidents(handle) == ["snoozed"]
+
+
+@pytest.mark.parametrize("how", ["returns", "raises"])
+async def test_a_job_snoozed_until_a_time_is_due_then_and_has_spent_no_attempt(bench, executor, how):
+    handle = await JOBS[executor].enqueue(Order(act="decide", text=f"{how} Snooze_until"))
+    status = await settled(handle)
+    assert (status.state, status.attempt, status.run_at) == ("scheduled", 0, LATER)
     assert bench.incidents(handle) == ["snoozed"]
 
 

@@ -265,3 +265,101 @@ async def test_a_job_that_forgets_its_heartbeat_is_given_to_another(app, desk):
     status = await handle.status()
     assert (status.attempt, status.fence, status.crashes) == (1, 2, 1)
     assert desk.sql("select what from tenure.incidents") == [("lease_lost",)]
+
+
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_aborted_and_runs_again(app, desk, other, run_in):
+    """Its row is locked here; a connection that is gone has the same effect. Neither is the handler's fault."""
+    reasons, started = [], []
+
+    def beats(ctx: Context) -> str:
+        if ctx.fence > 1:
+            return "second"
+        started.append(ctx.job_id)
+        try:
+            while True:
+                ctx.heartbeat()
+                ctx.signal.wait_sync(0.05)
+        finally:
+            reasons.append(ctx.signal.reason)
+
+    async def beats_async(ctx: Context) -> str:
+        if ctx.fence > 1:
+            return "second"
+        started.append(ctx.job_id)
+        try:
+            while True:
+                await ctx.heartbeat()
+                await asyncio.sleep(0.05)
+        finally:
+            reasons.append(ctx.signal.reason)
+
+    job = app.job(name="beats", lease="700ms", max_attempts=1)(beats_async if run_in == "loop" else beats)
+    async with serving(app):
+        handle = await job.enqueue()
+        await until(lambda: started)
+        other.sql("begin")
+        other.sql("select id from tenure.jobs for update")
+        await until(lambda: reasons, is_=["error"])
+        other.sql("commit")
+        assert await handle.result("10s") == "second"
+    status = await handle.status()
+    assert (status.attempt, status.crashes, status.fence) == (1, 0, 2)
+    assert desk.sql("select what from tenure.incidents") == [("handed_back",)]
+
+
+async def test_a_run_without_a_lease_of_its_own_is_not_aborted_when_its_reports_cannot_be_written(app, desk, other):
+    running, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def work(ctx: Context) -> str:
+        running.set()
+        while not go_on.is_set():
+            await ctx.heartbeat()
+            await ctx.progress(50)
+            await asyncio.sleep(0.05)
+        return "first"
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await running.wait()
+        other.sql("begin")
+        other.sql("select id from tenure.jobs for update")
+        await until(lambda: other.sql("select clock_timestamp() - now() > interval '2 s'"), is_=[(True,)])
+        other.sql("commit")
+        go_on.set()
+        assert await handle.result("10s") == "first"
+
+
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_reports_may_be_awaited_returned_or_left_alone(app, desk, run_in, recwarn):
+    async def awaits(ctx: Context) -> None:
+        assert await ctx.heartbeat() is None
+        assert await ctx.progress(50) is None
+        ctx.heartbeat()
+        return ctx.progress(100, "all of it")
+
+    def plain(ctx: Context) -> None:
+        ctx.heartbeat()
+        return ctx.progress(100, "all of it")
+
+    job = app.job(name="work", max_attempts=1)(awaits if run_in == "loop" else plain)
+    async with serving(app):
+        handle = await job.enqueue()
+        assert await handle.result("10s") is None
+        assert (await handle.progress()).message == "all of it"
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+async def test_an_awaited_heartbeat_lets_others_run(app, desk):
+    """A coroutine that computes between two heartbeats would otherwise hold up all others of its process."""
+    turns = []
+
+    @app.job
+    async def busy(ctx: Context) -> int:
+        asyncio.get_running_loop().call_soon(turns.append, "another")
+        await ctx.heartbeat()
+        return len(turns)
+
+    async with serving(app):
+        assert await (await busy.enqueue()).result("10s") == 1

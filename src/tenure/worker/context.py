@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Awaitable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from types import TracebackType
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NOT_SET = object()
+
+
+class Done:
+    """May be awaited or not. Not a coroutine, so Python does not warn where it is not."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield  # one turn of the event loop, as `asyncio.sleep(0)`
+
+
+DONE = Done()
 
 
 class Context:
@@ -115,17 +126,21 @@ class Context:
 
     # Telling
 
-    def progress(self, percent: float, message: str | None = None) -> None:
-        """How far the job is, 0 to 100. Never waits: the latest word is written soon, and always before the outcome."""
+    def progress(self, percent: float, message: str | None = None) -> Awaitable[None]:
+        """Reports how far the job is, 0 to 100. Does not wait: the latest report is written soon, and always before the outcome.
+        May be awaited, too."""
         percent = float(percent)
         if not 0 <= percent <= 100:
             raise ValueError(f"progress is a percentage from 0 to 100, not {percent}")
         self._desk.progress(self._run, percent, message)
+        return DONE
 
-    def heartbeat(self) -> None:
-        """Still alive: extends the lease of a kind that has one of its own. Raises `Aborted` when the run is over."""
+    def heartbeat(self) -> Awaitable[None]:
+        """Extends the lease of a kind that has one of its own. Raises `Aborted` when the run is over. A plain call, or awaited:
+        `await ctx.heartbeat()` also lets other handlers of the loop run."""
         self._run.signal.check()
         self._desk.alive(self._run)
+        return DONE
 
     @property
     def log(self) -> JobLog:
@@ -160,7 +175,9 @@ class Context:
         return output
 
     def _result_of(self, returned: Any) -> Any:
-        return self._output if returned is None and self._output is not NOT_SET else returned
+        if returned is not None and returned is not DONE:  # what `return ctx.progress(100)` returns
+            return returned
+        return None if self._output is NOT_SET else self._output
 
     def http(self) -> httpx2.AsyncClient:
         """One HTTP client for all handlers of this process (extra `http`)."""

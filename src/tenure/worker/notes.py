@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
@@ -81,6 +82,7 @@ class Notes:
         self._mark(run)
 
     def alive(self, run: Run) -> None:
+        run.heartbeat_at = time.monotonic()
         self._of(run).alive = True
         self._mark(run)
 
@@ -132,6 +134,9 @@ class Notes:
         finally:
             self._on_the_way = set()
         ours = {row[0] for row in rows}
+        for run in runs:
+            if run.job_id in ours:
+                run.heartbeat_written()
         # Of those that are about to be settled, the next word is the last one.
         talking = {run.job_id for run in runs if not (run.settled or run.closing)}
         for job_id, watched in rows:
@@ -170,6 +175,7 @@ def _taken(run: Run) -> tuple[str, Callable[[], None]]:
         told |= {"percent": progress[0], "message": progress[1]}
     if alive and run.kind.lease is not None:
         told["lease"] = run.kind.lease.total_seconds()
+        run.heartbeat_sent_at = time.monotonic()
     if lines:
         told |= {"first": lines[0]["n"], "last": lines[-1]["n"], "lines": lines}
     return json.dumps(told, ensure_ascii=False), undo

@@ -30,11 +30,14 @@ class Run:
         "deadline",
         "fence",
         "gate",
+        "heartbeat_at",
+        "heartbeat_sent_at",
         "in_doubt",
         "input",
         "job_id",
         "kind",
         "late_error",
+        "leased_until",
         "max_attempts",
         "meta",
         "notes",
@@ -69,6 +72,9 @@ class Run:
         self.worker_id = worker_id
         self.started = time.monotonic()
         self.deadline: float | None = None
+        self.leased_until: float | None = None if kind.lease is None else self.started + kind.lease.total_seconds()
+        """When the job's own lease ends, by this process's clock, as far as it is known to be written."""
+        self.heartbeat_at = self.heartbeat_sent_at = 0.0
         self.aborted_at = 0.0
         self.settled = False
         self.closing = False
@@ -110,6 +116,17 @@ class Run:
     @property
     def abort_reason(self) -> AbortReason | None:
         return None if self._signal is None else self._signal.reason
+
+    def heartbeat_written(self) -> None:
+        if self.heartbeat_sent_at and self.kind.lease is not None:
+            self.leased_until = self.heartbeat_sent_at + self.kind.lease.total_seconds()
+            self.heartbeat_sent_at = 0.0
+
+    def is_cut_off(self, now: float) -> bool:
+        """Its own lease has run out although the handler sent heartbeats: they could not be written."""
+        if self.leased_until is None or self.kind.lease is None or now <= self.leased_until:
+            return False
+        return self.heartbeat_at > self.leased_until - self.kind.lease.total_seconds()
 
     def abort(self, reason: AbortReason) -> None:
         """Tells the handler, and cancels it where that is possible. Once: what it does then is its clean-up."""

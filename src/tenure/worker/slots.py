@@ -217,7 +217,7 @@ class Slots:
         match run.abort_reason:
             case "timeout":
                 return settlements.of_timeout(run, error)
-            case "shutdown":
+            case "shutdown" | "error":
                 return settlements.handed_back(run)
             case None:
                 return settlements.of_error(run, error)
