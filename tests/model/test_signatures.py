@@ -120,6 +120,19 @@ def test_callers_see_the_signature_without_the_context():
     assert list(read(job).bindable.parameters) == ["n", "text"]
 
 
+def test_a_ctx_without_an_annotation_is_refused_because_it_would_be_input():
+    def job(ctx, n: int): ...
+
+    with pytest.raises(ConfigError, match="'ctx' has no annotation, so it would be a part of the job's input: write `ctx: Ctx`"):
+        read(job)
+
+
+def test_a_ctx_that_is_annotated_as_something_else_is_input():
+    def job(ctx: dict, n: int): ...
+
+    assert (read(job).context, names(read(job))) == (None, ["ctx", "n"])
+
+
 def test_two_contexts_are_one_too_many():
     def job(ctx: Ctx, other: Ctx): ...
 

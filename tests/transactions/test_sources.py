@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
-from sqlalchemy.orm import sessionmaker
+from sqlalchemy.orm import Session, sessionmaker
 
 from tenure import Context, Tenure
 from tests.store.borrowed.callers import for_asyncpg
@@ -164,6 +164,26 @@ async def test_a_source_may_be_named_again_inside_of_its_block(app, shop, made, 
 
     status = await run(app, work)
     assert (status.output, names(shop)) == (True, ["once"])
+
+
+async def test_a_session_that_cannot_be_closed_does_not_undo_what_is_committed(app, shop, dsn, caplog):
+    class Clinging(Session):
+        def close(self) -> None:
+            super().close()
+            raise OSError("cannot let go")
+
+    engine = engine_of(dsn)
+
+    @app.job(max_attempts=1)
+    def work(ctx: Context) -> str:
+        with ctx.transaction(sessionmaker(engine, class_=Clinging)) as session:
+            alchemy_insert(session, "written")
+        return "done"
+
+    status = await run(app, work)
+    assert (status.state, status.output, names(shop)) == ("completed", "done", ["written"])
+    assert "could not be returned to where it came from" in caplog.text
+    engine.dispose()
 
 
 @pytest.mark.parametrize("made", [sessions])

@@ -104,6 +104,11 @@ def _refuse_what_has_no_name(fn: Callable[..., Any], raw: inspect.Signature) -> 
 
 def _context_among(resolved: dict[str, Any], fn: Callable[..., Any], context_type: type) -> str | None:
     names = [name for name, annotation in resolved.items() if _takes(annotation, context_type)]
+    if not names and resolved.get("ctx") is Any and "ctx" not in getattr(fn, "__annotations__", {}):
+        raise ConfigError(
+            f"{fn.__qualname__}: parameter 'ctx' has no annotation, so it would be a part of the job's input: write "
+            f"`ctx: {context_type.__name__}`, as the first parameter, or give it another name"
+        )
     if len(names) > 1:
         raise ConfigError(f"{fn.__qualname__}: parameters {' and '.join(names)} both take the context: keep one")
     return names[0] if names else None

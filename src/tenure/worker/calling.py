@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
@@ -11,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tenure.lifeline import exit_if_forked
+from tenure.model.errors import ConfigError
 from tenure.model.kinds import AroundCoroutine, AroundThread, Kind, Registry
 from tenure.worker import settlements
 from tenure.worker.around import await_within, call_within
@@ -128,11 +130,15 @@ def _called(ctx: Context) -> Any:
 
 
 def _call_handler(ctx: Context, arguments: dict[str, Any]) -> Any:
-    process = os.getpid()
+    process, kind = os.getpid(), ctx._run.kind  # noqa: SLF001
     try:
-        return ctx._result_of(ctx._run.kind.fn(**arguments))  # noqa: SLF001
+        returned = kind.fn(**arguments)
     finally:
         exit_if_forked(process)
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise ConfigError(f"job {kind.name!r} is a plain function that returned a coroutine, which is never run: use `async def`")
+    return ctx._result_of(returned)  # noqa: SLF001
 
 
 def _carried(call: Callable[[], Any]) -> Any:

@@ -38,7 +38,8 @@ DONE = Done()
 
 
 class Context:
-    """What a handler is told about its run. Ask for it with a parameter annotated `Context`."""
+    """The run that a handler belongs to. A handler gets it by a parameter annotated `Context`. Put that one first: type checkers
+    know it only there."""
 
     __slots__ = ("_desk", "_log", "_output", "_run")
 

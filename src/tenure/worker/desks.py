@@ -58,7 +58,7 @@ class LoopDesk:
             async with asyncio.timeout(LAST_WORDS):
                 await self._notes.flush([run])
         except TimeoutError:
-            log.warning("job %s (%s): what it said last could not be written, and is lost", run.job_id, run.kind.name)
+            log.warning("job %s (%s): its last progress and log lines could not be written in time", run.job_id, run.kind.name)
 
     def flush_sync(self, run: Run) -> None:
         asyncio.run_coroutine_threadsafe(self.flush(run), self._loop).result()

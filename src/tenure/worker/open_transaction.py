@@ -7,10 +7,11 @@ transaction (a commit or rollback of its own, or a connection that commits every
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import SchemaMismatch, TransactionError
@@ -21,6 +22,8 @@ from tenure.worker.settlements import Settlement
 
 if TYPE_CHECKING:
     from tenure.store.borrowed import Borrowed
+
+log = logging.getLogger("tenure")
 
 AUTOCOMMIT = (
     "ctx.transaction() was given a connection on which every statement commits by itself, so the job cannot be completed in one "
@@ -196,11 +199,22 @@ class OpenTransaction:
         return jobs.finish(text, xact=self._xact) if settlement.finishing else jobs.move(text, xact=self._xact)
 
     async def _give_back(self) -> None:
-        if self._release is not None:
-            released = self._release()
-            if isinstance(released, Awaitable):
-                await released
+        with _logged():
+            if self._release is not None:
+                released = self._release()
+                if isinstance(released, Awaitable):
+                    await released
 
     def _give_back_sync(self) -> None:
-        if self._release is not None:
-            self._release()
+        with _logged():
+            if self._release is not None:
+                self._release()
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """What is committed stays committed, even if its connection cannot be returned."""
+    try:
+        yield
+    except Exception:
+        log.exception("a connection of ctx.transaction() could not be returned to where it came from")

@@ -146,7 +146,13 @@ class TransactionBlock:
             return self._own(connection, borrow(connection), partial(pools.give_sync, connection))
         source = source_of(self._given)
         if source is None:
-            return self._opened_by(self._given, self._borrow())
+            borrowed = self._borrow()
+            if borrowed.is_async:
+                raise ConfigError(
+                    "this connection can only be used with await: write `async with ctx.transaction(...)` in a coroutine, or "
+                    "pass a synchronous one"
+                )
+            return self._opened_by(self._given, borrowed)
         if source.is_async:
             raise ConfigError(
                 f"{type(self._given).__name__} gives connections that need await: use it in a coroutine, by `async with`, or "

@@ -52,4 +52,4 @@ def borrow(connection: object) -> Borrowed:
         if adapter := _KNOWN.get((kind.__module__.partition(".")[0], kind.__name__)):
             return adapter(connection)
     kind = type(connection)
-    raise ConfigError(f"{kind.__module__}.{kind.__qualname__} is no connection to work through: pass {_UNDERSTOOD}")
+    raise ConfigError(f"{kind.__module__}.{kind.__qualname__} is not a connection that Tenure can use: pass {_UNDERSTOOD}")

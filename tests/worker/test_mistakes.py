@@ -1,0 +1,24 @@
+"""Mistakes that are easily made with handlers, and what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tenure import Tenure
+from tests.worker.bench import failure
+from tests.worker.serving import serving
+
+
+async def test_a_plain_function_that_returns_a_coroutine_is_told_to_be_one(dsn, desk, recwarn):
+    app = Tenure(dsn)
+
+    @app.job(max_attempts=1)
+    def work() -> str:
+        return asyncio.sleep(1, "never")
+
+    async with serving(app):
+        failed = await failure(await work.enqueue())
+    assert failed.error_type == "ConfigError"
+    assert "is a plain function that returned a coroutine, which is never run: use `async def`" in failed.message
+    assert [str(warning.message) for warning in recwarn] == []
+    await app.close()
