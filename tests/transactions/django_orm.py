@@ -28,7 +28,7 @@ def payment_model() -> type:
     if known is not None:
         return known
 
-    class Payment(models.Model):  # noqa: DJ008 - nobody prints it
+    class Payment(models.Model):  # noqa: DJ008 - never printed
         name = models.TextField(primary_key=True)
 
         class Meta:

@@ -1,4 +1,4 @@
-"""A handler that fails after its own session has completed the job: too late to undo it, but everybody can see it."""
+"""A handler that fails after its own session has completed the job: too late to undo it, but not to report it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def note(text: object) -> None:
 
 
 def hold() -> None:
-    """Goes on for long, in a process that the handler has started."""
+    """Takes long, in a process that the handler has started."""
     note(os.getpid())
     time.sleep(60)
 

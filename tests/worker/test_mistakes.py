@@ -1,4 +1,4 @@
-"""Mistakes that are easily made with handlers, and what they are told."""
+"""Mistakes that are easily made with handlers, and the errors that name them."""
 
 from __future__ import annotations
 
