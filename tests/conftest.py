@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -32,6 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
         # As root the server runs under another account, which must be able to pass.
         Path(os.environ[HOME]).chmod(0o711)
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(HOME), ignore_errors=True))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Hostile handlers raise text that is not UTF-8; it is logged, and the report must reach the first process all the same."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.fixture(scope="session")
