@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from tenure.model.errors import StoreUnavailable
-
-log = logging.getLogger("tenure")
+from tenure.failures import failures
 
 FIRST_BACKOFF = 0.05
 FOREVER = 3600.0  # a turn that waits to be woken
@@ -37,8 +34,8 @@ def cancellations() -> int:
 class Beat:
     """Calls `turn` for ever. A turn answers after how many seconds it wants the next one; `wake()` makes it sooner.
 
-    A turn that fails is reported and repeated: an outage of PostgreSQL once, anything else each time with its traceback.
-    Cancellation ends a beat at once, `end()` after the turn that is under way.
+    A turn that fails is repeated, and logged by `failures`. Cancellation ends a beat at once, `end()` after the turn
+    that is under way.
     """
 
     def __init__(self, name: str, turn: Callable[[], Awaitable[float]]) -> None:
@@ -69,14 +66,11 @@ class Beat:
         asked_to_end = cancellations()
         try:
             rest = await self._turn()
-        except StoreUnavailable as error:
-            if self._failures == 0:
-                log.warning("%s: %s; trying again", self.name, error)
-        except Exception:
-            log.exception("%s failed; trying again", self.name)
+        except Exception as error:  # noqa: BLE001 - any error may be gone at the next turn
+            failures.failed(self.name, error)
         else:
             if self._failures:
-                log.info("%s: works again after %d failures", self.name, self._failures)
+                failures.recovered(self.name)
             self._failures = 0
             return rest
         if cancellations() > asked_to_end:

@@ -153,7 +153,7 @@ async def test_settings_of_the_database_do_not_end_a_migration_half_way(bare_dsn
 
 async def test_a_refusal_of_a_server_that_is_there_is_not_called_out_of_reach(bare_dsn, monkeypatch):
     monkeypatch.setattr(migrator, "_PINNED", "set transaction read only;")
-    with pytest.raises(StoreUnavailable, match=r"PostgreSQL refuses this now: .*read-only transaction"):
+    with pytest.raises(StoreUnavailable, match=r"this PostgreSQL is read-only: .*read-only transaction"):
         await migrate(Place.at(bare_dsn))
 
 

@@ -20,7 +20,7 @@
     ├── TransactionError       ctx.transaction() cannot commit the job with the handler's writes (`committed`)
     ├── RemoteError            what a handler raised in another process, where its class is not known here (`type_name`)
     ├── SchemaMismatch         the database's schema is older or newer than this code (`found`, `needed`)
-    └── StoreUnavailable       PostgreSQL cannot be reached; the call may be repeated
+    └── StoreUnavailable       PostgreSQL cannot be reached, or cannot do this now; the call may be repeated (`cause`)
 
 A class for each decision a caller can take. Messages end with the way out.
 """
@@ -175,7 +175,14 @@ class SchemaMismatch(TenureError):  # noqa: N818
 
 
 class StoreUnavailable(TenureError):  # noqa: N818
-    """PostgreSQL cannot be reached right now."""
+    """PostgreSQL cannot be reached, or cannot do this now. The message names the reason; the call may be repeated."""
+
+    def __init__(self, message: str, *, cause: str = "connection", statement: str = "", server: str = "") -> None:
+        """`cause` is one word for the reason, `statement` what was asked, `server` whom. All for the log."""
+        self.cause = cause
+        self.statement = statement
+        self.server = server
+        super().__init__(message)
 
 
 def _named(ids: Sequence[UUID]) -> str:

@@ -1,55 +1,136 @@
-"""What an error of the driver means for us: wait and repeat, isolate a row, or tell."""
+"""What an error of the driver means for us. Every error is exactly one of these:
+
+- `StoreUnavailable`: nothing is wrong with what we sent, and the same statement may succeed later. `ConnectionRejected` is one
+  that a person must fix: wrong database, role or password;
+- `SchemaMismatch`: our tables or functions are missing;
+- `Refused`: all others. PostgreSQL does not accept these rows, but may accept the other rows of a batch. With
+  `is_configuration`, a privilege is missing, and the rows are accepted once it is granted.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
-from tenure.model.errors import SchemaMismatch, TenureError
+from tenure.model.errors import SchemaMismatch, StoreUnavailable, TenureError
+from tenure.store import reasons
+from tenure.store.reasons import Reason
 
-# Classes and codes after which the same statement may succeed later, without anyone's doing.
-_OUTAGE_CLASSES = ("08", "57P", "53")
-# Data, constraints, views' checks, limits, and whatever a function or trigger of the user's raises.
+# Data, constraints, view checks, limits, and what a function or trigger of the user raises.
 _REFUSAL_CLASSES = ("22", "23", "38", "39", "44", "54", "P0")
-# 25P03: we were asleep in the middle of a transaction, and our session was ended for it.
-_OUTAGE_CODES = {"40001", "40P01", "55P03", "25006", "25P03", "57014"}
 
 
 class Refused(TenureError):  # noqa: N818 - reads as the fact it states
-    """PostgreSQL refuses a value: the same rows will never go through. The rest of a batch will."""
+    """PostgreSQL does not accept these rows. It may accept the others of a batch."""
 
-    def __init__(self, message: str, sqlstate: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        sqlstate: str | None = None,
+        *,
+        statement: str = "",
+        server: str = "",
+        is_configuration: bool = False,
+    ) -> None:
+        """`is_configuration`: nothing is wrong with the rows, but a privilege is missing. Keep them until it is granted."""
         self.sqlstate = sqlstate
+        self.is_configuration = is_configuration
+        self.cause = f"refused {sqlstate}"
+        self.statement = statement
+        self.server = server
         super().__init__(message)
 
 
+class ConnectionRejected(StoreUnavailable):
+    """Waiting does not help. Reported at once at the start; retried later, because a person may be fixing it."""
+
+
+class StatementTimeout(StoreUnavailable):
+    """The statement took longer than its caller allows and was canceled. It may have been committed nevertheless."""
+
+
+def translated(
+    error: BaseException, *, schema: str = "", statement: str = "", server: str = "", dsn: str = ""
+) -> TenureError | None:
+    """The error for the rest of the code; None if it is not one of the driver. The password of `dsn` is kept out of the text."""
+    if isinstance(error, UnicodeError):
+        return Refused(f"text that cannot be sent ({words(error, dsn)})", "22021", statement=statement, server=server)
+    if not isinstance(error, psycopg.Error | OSError):
+        return None
+    said = words(error, dsn)
+    if reason := _outage(error):
+        kind = ConnectionRejected if reason.lasting else StoreUnavailable
+        # Without a code it is the connection that failed, not the statement.
+        asked = statement if getattr(error, "sqlstate", None) else ""
+        return kind(reason.text(said), cause=reason.cause, statement=asked, server=server)
+    if is_missing_schema(error, schema):
+        return schema_missing(error)
+    denied = isinstance(error, errors.InsufficientPrivilege) and not _is_foreign(error, schema)
+    if denied:
+        said += "; `tenure sql --roles` prints the grants that are needed"
+    return Refused(said, getattr(error, "sqlstate", None), statement=statement, server=server, is_configuration=denied)
+
+
 def is_outage(error: BaseException) -> bool:
-    """The server is away, overloaded or shutting down: nothing is wrong with what we sent."""
+    """Nothing is wrong with what we sent."""
+    return _outage(error) is not None
+
+
+def _outage(error: BaseException) -> Reason | None:
     if isinstance(error, OSError):
-        return True
+        return reasons.LOST
     if not isinstance(error, psycopg.Error):
-        return False
-    state = error.sqlstate
-    if state is None:
-        # libpq's own: the connection could not be made, or broke.
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    return state.startswith(_OUTAGE_CLASSES) or state in _OUTAGE_CODES
+        return None
+    if error.sqlstate:
+        return reasons.STALE_PLAN if _is_stale_plan(error) else reasons.by_code(error.sqlstate)
+    # libpq's own: the connection could not be made, or broke.
+    return reasons.by_words(str(error)) if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else None
+
+
+def _is_stale_plan(error: psycopg.Error) -> bool:
+    """`cached plan must not change result type`: solved by a new connection."""
+    return isinstance(error, errors.FeatureNotSupported) and error.diag.source_function == "RevalidateCachedQuery"
 
 
 def is_poison(error: BaseException) -> bool:
-    """A value in what we sent is refused: the same batch will never go through, but its other rows will."""
+    """A value is refused. Only for connections of the caller: other errors there are raised as the driver raises them."""
     return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(_REFUSAL_CLASSES)
 
 
-def words(error: BaseException) -> str:
-    return str(error).strip() or type(error).__name__
+def words(error: BaseException, dsn: str = "") -> str:
+    """The message of PostgreSQL on one line, without DETAIL (it may show rows), statement and password."""
+    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    said = " ".join((primary or str(error)).split()) or type(error).__name__
+    for secret in _secrets(dsn):
+        said = said.replace(secret, "***")
+    return said
+
+
+def _secrets(dsn: str) -> list[str]:
+    known = os.environ.get("PGPASSWORD"), conninfo_to_dict(dsn).get("password") if dsn else None
+    return [str(secret) for secret in known if secret]
 
 
 def schema_missing(error: BaseException) -> SchemaMismatch:
     from tenure.store.migrator import newest_version  # noqa: PLC0415 - the migrator stands above
 
-    return SchemaMismatch(None, newest_version(), f"run `tenure migrate` ({words(error).splitlines()[0]})")
+    return SchemaMismatch(None, newest_version(), f"run `tenure migrate` ({words(error)})")
 
 
-def is_missing_schema(error: BaseException) -> bool:
-    return isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction | errors.UndefinedColumn)
+def is_missing_schema(error: BaseException, schema: str = "") -> bool:
+    """A table, function or column of ours is missing, not one that a trigger or function of the user needs."""
+    if not isinstance(
+        error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction | errors.UndefinedColumn
+    ):
+        return False
+    return not _is_foreign(error, schema)
+
+
+def _is_foreign(error: psycopg.Error, schema: str) -> bool:
+    """Raised inside a function that is not ours, such as a trigger of the user."""
+    inside = re.search(r"function (.+?)\(", error.diag.context or "") if schema else None
+    return inside is not None and not inside[1].replace('"', "").startswith(f"{schema}.")

@@ -279,9 +279,7 @@ def _named_errors() -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, OSError) as error:
-        if not faults.is_outage(error):
+        told = faults.translated(error)
+        if not isinstance(told, StoreUnavailable):
             raise
-        state = getattr(error, "sqlstate", None)
-        away = state is None or state.startswith(("08", "57P"))
-        told = "PostgreSQL cannot be reached" if away else "PostgreSQL refuses this now"
-        raise StoreUnavailable(f"{told}: {faults.words(error)}") from error
+        raise told from error

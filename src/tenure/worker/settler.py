@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 
+from tenure.failures import failures
 from tenure.pacing import FOREVER, Beat
 from tenure.store import jobs
 from tenure.store.faults import Refused
@@ -161,7 +162,9 @@ class Settler:
 
     async def _refused(self, settlement: Settlement, error: Refused) -> None:
         """PostgreSQL does not take this outcome: the job fails instead. If even that is refused, it is tried again later."""
-        if settlement.in_place_of_refused:
+        if error.is_configuration:
+            failures.failed("settler", error)
+        if error.is_configuration or settlement.in_place_of_refused:
             self._park(settlement)
             return
         log.error("the outcome of job %s was refused by PostgreSQL: %s", settlement.run.job_id, error)

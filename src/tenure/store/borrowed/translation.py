@@ -50,7 +50,9 @@ def undoing(lost: Callable[[], bool] = _never) -> Iterator[None]:
 def _outage(error: Exception, lost: Callable[[], bool]) -> TenureError | None:
     known = _in_terms_of_psycopg(error)
     # SQLAlchemy asks the driver whether the connection is gone and keeps the answer.
-    if lost() or getattr(error, "connection_invalidated", False) or (known and faults.is_outage(known)):
+    if known and faults.is_outage(known):
+        return faults.translated(known)
+    if lost() or getattr(error, "connection_invalidated", False):
         return StoreUnavailable(f"PostgreSQL cannot be reached: {faults.words(known or error)}")
     return None
 
