@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenure.store.dsn import read_dsn
-from tenure.store.statements import DEFAULT_SCHEMA
+from tenure.store.statements import DEFAULT_SCHEMA, checked_schema
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where the data is: which server, which schema, and what stands between."""
 
-    dsn: str
+    dsn: str = field(repr=False)
     schema: str = DEFAULT_SCHEMA
     pooled: bool = False
     """A transaction pooler (PgBouncer) stands between: no prepared statements, no session settings. Found by the port
     6432 or `pgbouncer=true` in the DSN, or said by the setting."""
 
-    listen_dsn: str | None = None
+    listen_dsn: str | None = field(default=None, repr=False)
     """A direct way to the server for LISTEN, when `dsn` leads through a pooler."""
 
     @property
@@ -34,4 +34,5 @@ class Place:
         """Raises `ConfigError` for a DSN that cannot be read, without showing any of it."""
         given = read_dsn(dsn)
         listening = None if listen_dsn is None else read_dsn(listen_dsn).text
-        return Place(dsn=given.text, schema=schema, pooled=given.pooled if pooled is None else pooled, listen_dsn=listening)
+        is_pooled = given.pooled if pooled is None else pooled
+        return Place(dsn=given.text, schema=checked_schema(schema), pooled=is_pooled, listen_dsn=listening)

@@ -6,10 +6,19 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from tenure.model.errors import ConfigError
+
 DEFAULT_SCHEMA = "tenure"
+
+LONGEST_NAME = 63 - len("_enqueue")
+"""Bytes: PostgreSQL cuts names off after 63, and the roles of a schema have its name and more."""
 
 # The files name the default schema; another one replaces exactly this token and the channel keeps pace with it.
 _SCHEMA_TOKEN = re.compile(r"\btenure\.(?=[a-z_%])")
+# What would end a literal, a format string, a parameter or the quotes around the name itself.
+_UNUSABLE = re.compile(r"""['"%\\:$\x00-\x1f\x7f]""")
+# No keyword of SQL begins so; all other names are quoted.
+_PLAIN = re.compile(r"tenure[a-z0-9_]*")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 
@@ -20,7 +29,22 @@ def in_schema(sql: str, schema: str) -> str:
 
 
 def quoted(name: str) -> str:
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def checked_schema(name: str) -> str:
+    """The name of a schema, or `ConfigError`."""
+    if not name or name != name.strip():
+        raise ConfigError(f"schema is {name!r}: give a name without spaces around it, such as {DEFAULT_SCHEMA!r}")
+    if bad := _UNUSABLE.search(name):
+        raise ConfigError(f"schema is {name!r}: {bad[0]!r} cannot be part of the name; use letters, digits, '_' and '-'")
+    if name.lower().startswith("pg_") or name == "information_schema":
+        raise ConfigError(
+            f"schema is {name!r}: PostgreSQL keeps such names for itself; use another one, such as {DEFAULT_SCHEMA!r}"
+        )
+    if (size := len(name.encode("utf-8", "replace"))) > LONGEST_NAME:
+        raise ConfigError(f"schema has a name of {size} bytes, but PostgreSQL leaves room for {LONGEST_NAME}: use a shorter one")
+    return name
 
 
 @cache
