@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tenure.client.schedules import Schedules
     from tenure.client.session import Session
     from tenure.inprocess import InProcessWorker
+    from tenure.store.place import Place
+    from tenure.store.wakeups import Wakeups
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,6 +71,7 @@ class Tenure:
         self.kinds.home = _importable(sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001 - the module that makes the app
         self.events = Events()
         self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
+        self._wakeups: dict[tuple[asyncio.AbstractEventLoop, Place], Wakeups] = {}
         self._portal = Portal()
         self._door = Door(self._session, self._portal, lambda: self.settings.place, self.kinds, self.events, self.configure)
 
@@ -277,8 +280,10 @@ class Tenure:
 
     async def check(self) -> None:
         """Raises unless the database can be reached and its schema fits this code."""
+        from tenure.store.connecting import check_settings  # noqa: PLC0415
         from tenure.store.migrator import check_schema  # noqa: PLC0415
 
+        await check_settings(self.settings.place)
         await check_schema(self.settings.place)
 
     # Running
@@ -299,6 +304,7 @@ class Tenure:
             self.kinds,
             self.settings,
             self.events,
+            wakeups=self._wakeups_here,
             owner=self.settings.name or _where_it_stands(self),
             queues=queues,
             concurrency=concurrency,
@@ -331,8 +337,25 @@ class Tenure:
         if session is None:
             from tenure.client.session import Session  # noqa: PLC0415
 
-            session = self._sessions[loop] = Session(self.settings.place, ended=lambda: self._sessions.pop(loop, None))
+            session = self._sessions[loop] = Session(
+                self.settings.place, self._wakeups_here(), ended=lambda: self._sessions.pop(loop, None)
+            )
         return session
+
+    def share(self, wakeups: Wakeups) -> None:
+        """Makes clients of this app in the running event loop use these, instead of connections of their own."""
+        self._wakeups[asyncio.get_running_loop(), self.settings.place] = wakeups
+
+    def _wakeups_here(self) -> Wakeups:
+        """One LISTEN and one NOTIFY for the client and the workers of an event loop."""
+        from tenure.store.wakeups import Wakeups  # noqa: PLC0415
+
+        place = self.settings.place
+        key = asyncio.get_running_loop(), place
+        if key not in self._wakeups:
+            within = max(1.0, self.settings.workers.renew_every)  # the renewal of a worker may have to wait for that long
+            self._wakeups[key] = Wakeups(place, within=within, ended=lambda: self._wakeups.pop(key, None))
+        return self._wakeups[key]
 
 
 def _importable(module: object) -> str | None:

@@ -7,10 +7,9 @@ Simple to start and to stop, at one price: a handler that blocks the loop also h
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -25,8 +24,10 @@ from tenure.model.kinds import Registry
 from tenure.pacing import Beat, jittered
 from tenure.settings import Settings
 from tenure.store import schedules, workers
+from tenure.store.connecting import check_settings
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
+from tenure.store.renewals import renew
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration, check_name, default_name
 from tenure.worker.cells import CellSettings
@@ -50,6 +51,7 @@ class InProcessWorker:
         settings: Settings,
         events: Events,
         *,
+        wakeups: Callable[[], Wakeups],
         owner: str,
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
@@ -57,7 +59,9 @@ class InProcessWorker:
         grace: Duration | None = None,
         name: str | None = None,
     ) -> None:
+        """`wakeups()` gives those of the running event loop, which others may share."""
         self._kinds = kinds
+        self._wakeups_here = wakeups
         self._settings = settings
         self._events = events
         self._owner = owner
@@ -82,23 +86,28 @@ class InProcessWorker:
         if self._engine is not None:
             return
         place = self._settings.place
+        await check_settings(place)
         await check_schema(place)
-        self._link = Link(place, "lease", hot=True)
+        self._wakeups = self._wakeups_here()
+        self._link = self._wakeups.link
         self._leader = Leader(
             place,
             self._settings.leader,
+            link=self._link,
             holder=self._supervisor_id,
             events=self._events,
             deaf=lambda: self._wakeups.deaf,
         )
-        self._wakeups = Wakeups(place, self._hear)
         self._stopped.clear()
         self._leaving = False
-        if await declare(self._link, Declarations.of(self._kinds, self._owner)):
-            self._wakeups.tell(schedules.CHANGED)
+        async with Link(place, "declare", hot=True) as link:  # it may wait for locks
+            changed = await declare(link, Declarations.of(self._kinds, self._owner))
         self._engine = await self._enter()
         self._engine.start()
-        self._wakeups.start()
+        self._deafen = self._wakeups.subscribe(self._hear)
+        self._wakeups.start(self)
+        if changed:
+            self._wakeups.tell(schedules.CHANGED)
         self._leader.start()
         self._renewal = Beat("lease", self._renew)
         self._tasks = [asyncio.create_task(self._renewal.run())]
@@ -126,11 +135,12 @@ class InProcessWorker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._engine = None
         with suppress(StoreUnavailable):
-            await self._link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
-            await give_back(self._link, engine.worker_id)
+            async with Link(self._link.place, "return", hot=True) as link:
+                await link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
+                await give_back(link, engine.worker_id)
         await self._leader.stop()
-        await self._wakeups.stop()
-        await self._link.close()
+        self._deafen()
+        await self._wakeups.stop(self)
         self._events.emit(WorkerStopped(worker_id=UUID(engine.worker_id), worker=self.name))
         self._stopped.set()
 
@@ -167,13 +177,12 @@ class InProcessWorker:
             lease = self._settings.workers.lease_timeout_seconds
             self._renewals += 1
             counting = self._renewals % COUNT_EVERY == 1
-            query = workers.renew([engine.worker_id], self._scope.queues, lease, counting=counting)
-            [(renewed, _suspects, free_in, alike)] = await self._link.fetch(query)
-            engine.crowd = json.loads(alike or "{}").get(engine.worker_id, engine.crowd)
+            renewal = await renew(self._link, [engine.worker_id], self._scope.queues, lease, counting=counting)
+            engine.crowd = renewal.alike.get(engine.worker_id, engine.crowd)
             self._leader.crowd = engine.crowd
             self._leader.contact.touch()
-            self._leader.hint(free_in)
-            if engine.worker_id not in renewed:
+            self._leader.hint(renewal.free_in)
+            if engine.worker_id not in renewal.renewed:
                 await self._replace(engine)
         return jittered(self._settings.workers.renew_every)
 

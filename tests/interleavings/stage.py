@@ -9,7 +9,7 @@ from typing import Self
 
 import psycopg
 
-from tenure.store.link import _PLANNER
+from tenure.store.connecting import PLANNER
 from tests.interleavings import world
 from tests.interleavings.sessions import Call, Session
 from tests.interleavings.world import World
@@ -65,7 +65,7 @@ TABLES = (
 
 SCHEDULES_PER_VACUUM = 200
 TIME = {"search_path": "stage,pg_catalog"}
-SETTINGS = {**TIME, **_PLANNER, "statement_timeout": "20s"}
+SETTINGS = {**TIME, **PLANNER, "statement_timeout": "20s"}
 # A deadlock is found as soon as it is there, if we may say so.
 IMPATIENT = {"deadlock_timeout": "3ms"}
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 
+import psycopg
 import pytest
 
 from tenure.manager.plan import Plan
 from tenure.manager.pool import Pool
 from tenure.manager.scaling import Scaling
 from tenure.manager.spec import ChildSpec, Hello
+from tenure.store import workers
+from tenure.store.link import Link
 from tests.manager.workshop import serving
 from tests.waiting import until
 
@@ -153,8 +157,14 @@ def pool(dsn) -> Pool:
     return pool
 
 
-async def test_a_look_during_an_outage_changes_nothing(pool, queue, place):
-    scaling = Scaling(place, [pool], 1.0)
+@pytest.fixture
+async def link(place):
+    async with Link(place, "control", hot=True) as link:
+        yield link
+
+
+async def test_a_look_during_an_outage_changes_nothing(pool, queue, link):
+    scaling = Scaling(link, [pool], 1.0)
     try:
         queue.add("quick", 60)
         await scaling.turn()
@@ -172,8 +182,27 @@ async def test_a_look_during_an_outage_changes_nothing(pool, queue, place):
         await scaling.close()
 
 
-async def test_a_paused_queue_brings_no_process(pool, queue, place):
-    scaling = Scaling(place, [pool], 1.0)
+async def test_after_a_look_that_took_long_the_next_one_does_not_hold_up_the_renewal(pool, queue, link, dsn, monkeypatch):
+    monkeypatch.setattr("tenure.manager.scaling.SLOW", 0.0)
+    scaling = Scaling(link, [pool], 1.0)
+    own = "from pg_stat_activity where datname = current_database() and application_name = 'tenure scale'"
+    try:
+        await scaling.turn()
+        with psycopg.connect(dsn) as dba:
+            dba.execute("lock table tenure.jobs in access exclusive mode")
+            look = asyncio.create_task(scaling.turn())
+            await until(lambda: queue.sql(f"select wait_event_type {own}"), is_=[("Lock",)])
+            await link.fetch(workers.extend([], ttl=15))
+            monkeypatch.setattr("tenure.manager.scaling.SLOW", 60.0)
+        await look
+        await until(lambda: queue.sql(f"select pid {own}"), is_=[])
+        assert scaling.looks == 2
+    finally:
+        await scaling.close()
+
+
+async def test_a_paused_queue_brings_no_process(pool, queue, link):
+    scaling = Scaling(link, [pool], 1.0)
     try:
         queue.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
         queue.add("quick", 60)

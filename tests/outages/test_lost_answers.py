@@ -160,7 +160,7 @@ async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_n
 
     await queue.completed(*ids)
     assert set(ledger.runs(*ids)) == {1}
-    await until(lambda: "settler: works again" in worker.said)
+    await until(lambda: "PostgreSQL is back after" in worker.said)
     assert "lease was lost" not in worker.said
 
 
@@ -193,6 +193,6 @@ async def test_an_outcome_whose_answer_was_lost_is_recorded_once(project, ledger
 
             await queue.completed(*ids)
 
-            await until(lambda: "settler: works again" in worker.said)
+            await until(lambda: "PostgreSQL is back after" in worker.said)
             assert (cutter.cuts, "lease was lost" in worker.said) == (1, False)
             assert ledger.runs(*ids) == [1] * 5

@@ -30,9 +30,9 @@ BUGS = (
         promise=Promise.LIMITS,
         edits=(
             Edit(
-                "worker/claims.py",
-                'self._gated_link = Link(place, "gates", hot=True)',
-                'self._gated_link = Link(place, "gates", hot=True, durable=False)',
+                LOCK,
+                "nullif(current_setting('tenure_link.synchronous_commit', true), '')",
+                "'off'",
             ),
         ),
         caught_by=(f"{WORKERS}::test_a_claim_under_a_limit_is_durable_and_an_ordinary_one_need_not_be",),

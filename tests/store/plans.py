@@ -9,13 +9,13 @@ from typing import Any
 
 from psycopg import sql
 
-from tenure.store.link import _PLANNER
+from tenure.store.connecting import PLANNER
 from tenure.store.query import Query
 from tenure.store.statements import statement
 from tests.store.desk import Desk
 
 MODES: dict[str, dict[str, str]] = {
-    "hot": _PLANNER,  # the links of workers
+    "hot": PLANNER,  # the links of workers
     "pooled": {"plan_cache_mode": "force_custom_plan"},  # behind a pooler: planned anew for each call, no setting is ours
 }
 

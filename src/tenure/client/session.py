@@ -1,4 +1,4 @@
-"""What a client holds open in one event loop: a connection to ask by, one to wake workers by."""
+"""The connections of a client in one event loop, each made at first use. LISTEN and NOTIFY are shared with a worker there."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from tenure.client.refusals import explained
 from tenure.client.waiting import Waiting
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.notifier import Notifier
 from tenure.store.place import Place
 from tenure.store.query import Query
+from tenure.store.wakeups import Wakeups
 
 
 class Session:
     """Belongs to the loop that made it. Closes itself when that loop ends, and loses no wake-up by it."""
 
-    def __init__(self, place: Place, ended: Callable[[], object]) -> None:
-        self._place = place
+    def __init__(self, place: Place, wakeups: Wakeups, ended: Callable[[], object]) -> None:
         self._ended = ended
         self._link = Link(place, "client", hot=True)
         self._wide_link = Link(place, "client")
         self._enqueue_link = Link(place, "enqueue")
         self._enqueuer = Enqueuer(self._enqueue_link)
-        self._notifier = Notifier(place)
+        self._wakeups = wakeups
+        self._wakeups.start(self, listening=False)
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     @cached_property
     def waiting(self) -> Waiting:
-        return Waiting(self._place, self._notifier.say)
+        return Waiting(self._wakeups)
 
     async def enqueue(self, texts: list[str], words: Iterable[str]) -> Met:
         with _refusing():
             met = await self._enqueuer.enqueue(texts)
         for word in words:
-            self._notifier.tell(word)
+            self._wakeups.tell(word)
         return met
 
     async def enqueue_bulk(self, chunks: Iterator[str], words: set[str]) -> Met:
@@ -48,7 +48,7 @@ class Session:
         with _refusing():
             met = await enqueue_bulk(self._enqueue_link, chunks)
         for word in words:
-            self._notifier.tell(word)
+            self._wakeups.tell(word)
         return met
 
     async def fetch(self, query: Query) -> list[tuple[Any, ...]]:
@@ -61,20 +61,21 @@ class Session:
 
     def tell(self, word: str) -> None:
         """Wakes whoever waits for this."""
-        self._notifier.tell(word)
+        self._wakeups.tell(word)
 
     async def close(self) -> None:
         self._keeper.cancel()
         await asyncio.wait([self._keeper])
 
     async def _keep(self) -> None:
+        """Until the session is closed, or the loop ends and cancels all its tasks."""
         try:
-            await self._notifier.beat.run()
+            await asyncio.Event().wait()
         finally:
             self._ended()
             if "waiting" in self.__dict__:
-                await self.waiting.close()
-            await self._notifier.close()
+                self.waiting.close()
+            await self._wakeups.stop(self)
             await self._enqueue_link.close()
             await self._wide_link.close()
             await self._link.close()

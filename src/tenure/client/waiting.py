@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from tenure.pacing import Beat
-from tenure.store.listener import Listener
-from tenure.store.place import Place
+from tenure.store.wakeups import Wakeups
 
 FIRST_LOOK, LONGEST_LOOK = 0.01, 5.0
 """Seconds between two looks. Few at first: a job that was being settled just when we came is not announced to us. Then ever
@@ -35,15 +33,14 @@ class News:
 
 
 class Waiting:
-    def __init__(self, place: Place, say: Callable[[str], Awaitable[None]]) -> None:
-        self._listener = Listener(place, self._hear, say)
+    def __init__(self, wakeups: Wakeups) -> None:
+        self._wakeups = wakeups
         self._waiters: dict[str, set[News]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._end = wakeups.subscribe(self._hear)
 
     @asynccontextmanager
     async def on(self, job_id: str) -> AsyncIterator[News]:
-        if self._task is None:
-            self._task = asyncio.create_task(Beat("client listener", self._listener.turn).run())
+        self._wakeups.listen()
         news = News()
         self._waiters.setdefault(job_id, set()).add(news)
         try:
@@ -63,7 +60,5 @@ class Waiting:
             for news in self._waiters.get(job_id, ()):
                 news.say()
 
-    async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+    def close(self) -> None:
+        self._end()

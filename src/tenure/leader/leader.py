@@ -55,13 +55,15 @@ class Leader:
         place: Place,
         settings: LeaderSettings | None = None,
         *,
+        link: Link | None = None,
         holder: str | None = None,
         duties: Sequence[Duty] | None = None,
         events: Events | None = None,
         deaf: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`holder` is the supervisor's id: by it a leader knows whether there is somebody to hand over to. `deaf` tells whether
-        this process does not hear what others tell by NOTIFY."""
+        """`link` is for election and heartbeat; it belongs to the caller and stays open. `holder` is the supervisor's id: by it a
+        leader knows whether there is somebody to hand over to. `deaf` tells whether this process does not hear what others tell
+        by NOTIFY."""
         self._settings = settings or LeaderSettings()
         self._events = events or Events()
         self.holder = holder or str(uuid4())
@@ -69,7 +71,8 @@ class Leader:
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         self._election = Election(place, self.holder, self._settings.strategy, whereabouts)
         # Two: a round that takes long must not hold up the heartbeat.
-        self._link, self._hands = Link(place, "leader", hot=True), Link(place, "duties", hot=True)
+        self._owns_link = link is None
+        self._link, self._hands = link or Link(place, "leader", hot=True), Link(place, "duties", hot=True)
         self.contact = Contact()
         self.crowd = 1
         """How many candidates there are, about: workers that serve the same as ours."""
@@ -122,7 +125,8 @@ class Leader:
                 await self._link.fetch(leases.release(self.holder, ours, channel=self._channel))
         self._held.clear()
         await self._hands.close()
-        await self._link.close()
+        if self._owns_link:
+            await self._link.close()
 
     # Being elected
 
@@ -152,7 +156,7 @@ class Leader:
         new = [term for term in won.terms if self._take(term, asked_at)]
         if new:
             log.debug("leading %s", ", ".join(f"{term.duty} (term {term.term})" for term in new))
-        if not self._held:
+        if not self._held and self._owns_link:
             await self._link.close()  # a candidate needs no connection until it asks again
         # What was heard while the question was under way is newer than its answer.
         if self._stand_at == due:

@@ -24,7 +24,6 @@ from tenure.model.errors import TenureError
 from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped
 from tenure.model.payloads import clean_text
 from tenure.settings import Settings
-from tenure.store.wakeups import Wakeups
 from tenure.worker.claimer import Scope
 from tenure.worker.engine import Engine
 from tenure.worker.wire import Wire
@@ -85,18 +84,19 @@ class Child:
 
     async def _work(self, app: Tenure, settings: Settings, hello: Hello, spec: ChildSpec, worker_id: str) -> None:
         scope = Scope(queues=hello.queues, capabilities=hello.capabilities, jobs=spec.jobs)
-        wakeups = Wakeups(settings.place, self._hear)
-        self._engine = Engine(
+        engine = self._engine = Engine(
             settings.place,
             app.kinds,
             scope,
             worker_id,
             engine_settings(settings, hello.concurrency),
-            tell=wakeups.tell,
+            tell=lambda word: wakeups.tell(word),  # noqa: PLW0108 - they are made of the engine's connections, below
             condemned=lambda: self._wire.send(condemned=True),
             worn_out=lambda: self._leave(hello.grace),
             events=app.events,
         )
+        wakeups = engine.wakeups(engine.hear)
+        app.share(wakeups)
         self._events = app.events
         self._engine.start()
         wakeups.start()
@@ -111,10 +111,6 @@ class Child:
         with suppress(TimeoutError):
             async with asyncio.timeout(1):
                 await wakeups.stop()
-
-    def _hear(self, word: str) -> None:
-        if self._engine is not None:
-            self._engine.hear(word)
 
     def _unusable(self, why: str) -> int:
         self._wire.send(unusable=clean_text(why))

@@ -16,6 +16,7 @@ from tenure.manager.process import ChildProcess
 from tenure.manager.spec import ChildSpec, Hello
 from tenure.model.events import WorkerDied
 from tenure.store import workers
+from tenure.store.link import Link
 from tenure.store.workers import Registration
 
 log = logging.getLogger("tenure")
@@ -133,8 +134,10 @@ class Life:
             house.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause(child.exit_code), worker=child.name))
 
         async def give() -> None:
-            await house.link.fetch(workers.condemn(child.worker_id, house.id, how))
-            await give_back(house.link, child.worker_id)
+            # This may take long and must not delay the renewal. The process has released its own connections by now.
+            async with Link(house.link.place, "return", hot=True) as link:
+                await link.fetch(workers.condemn(child.worker_id, house.id, how))
+                await give_back(link, child.worker_id)
 
         await house.insist(give)
         house.renew_soon()  # it also tells whether jobs must now run alone

@@ -13,11 +13,12 @@ from tenure.manager.plan import Plan
 from tenure.manager.restarts import Restarts
 from tenure.manager.spec import Hello
 from tenure.model.errors import ConfigError, SchemaMismatch
+from tenure.store.faults import ConnectionRejected
 
 log = logging.getLogger("tenure")
 
 EXIT_FAILED, EXIT_HOPELESS = 1, 9
-EXIT_CODES = {ConfigError: 3, SchemaMismatch: 4}
+EXIT_CODES: dict[type[Exception], int] = {ConfigError: 3, ConnectionRejected: 3, SchemaMismatch: 4}
 
 START_PATIENCE = 300.0
 """Seconds that a replacement may take to become ready; imports may be slow, but not for ever."""

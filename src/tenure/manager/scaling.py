@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from tenure.manager.policy import Demand, Scaler
 from tenure.manager.pool import Pool
 from tenure.store import demand
 from tenure.store.demand import Wants
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.query import Query
 
 log = logging.getLogger("tenure")
 
@@ -23,10 +24,15 @@ LARGEST_SHARE = 0.05
 makes the interval longer instead of the database busier."""
 
 
+SLOW = 0.5
+"""Seconds. After a look that took longer, the next one has its own connection, so that it does not delay the renewal."""
+
+
 class Scaling:
-    def __init__(self, place: Place, pools: Sequence[Pool], interval: float) -> None:
-        # A connection of its own: a look that takes long must not hold up the renewal.
-        self._link = Link(place, "scale", hot=True)
+    def __init__(self, link: Link, pools: Sequence[Pool], interval: float) -> None:
+        self._shared_link = link
+        self._own_link = Link(link.place, "scale", hot=True)
+        self._is_slow = False
         self._pools = [pool for pool in pools if pool.plan.max_count > pool.plan.default_count]
         self._interval = interval
         self._scalers: dict[str, Scaler] = {}
@@ -44,7 +50,7 @@ class Scaling:
         began = time.monotonic()
         scalers = {pool.name: self._scaler(pool) for pool in asked}
         look = STRANGERS + max(scaler.bounds.most_jobs for scaler in scalers.values())
-        rows = await self._link.fetch(demand.measure(map(_wants, asked), look=look))
+        rows = await self._measure(demand.measure(map(_wants, asked), look=look))
         self.looks += 1
         waiting = {name: (jobs, age) for name, jobs, age in rows}
         for pool in asked:
@@ -53,7 +59,16 @@ class Scaling:
         return max(self._interval, (time.monotonic() - began) / LARGEST_SHARE)
 
     async def close(self) -> None:
-        await self._link.close()
+        await self._own_link.close()
+
+    async def _measure(self, query: Query) -> list[tuple[Any, ...]]:
+        began, was_slow = time.monotonic(), self._is_slow
+        self._is_slow = True  # also if it is canceled
+        rows = await (self._own_link if was_slow else self._shared_link).fetch(query)
+        self._is_slow = time.monotonic() - began > SLOW
+        if was_slow and not self._is_slow:
+            await self._own_link.close()
+        return rows
 
     def _scaler(self, pool: Pool) -> Scaler:
         """The concurrency is known once a process has said it, and may be another after a restart."""

@@ -6,13 +6,13 @@ Runs no user code, not even the import of the app: nothing can hold up the renew
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
+from tenure.failures import failures
 from tenure.inprocess import COUNT_EVERY
 from tenure.leader.declaring import Declarations, declare
 from tenure.leader.leader import Leader
@@ -33,9 +33,12 @@ from tenure.manager.vitals import TOUCH_EVERY, Vitals
 from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.pacing import Beat, backoff, jittered
-from tenure.store import schedules, workers
+from tenure.store import schedules
+from tenure.store.connecting import check_settings
+from tenure.store.faults import ConnectionRejected
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
+from tenure.store.renewals import renew
 from tenure.store.wakeups import Wakeups
 
 log = logging.getLogger("tenure")
@@ -161,18 +164,22 @@ class Supervisor:
             if self._hello is not None:
                 return
             place = hello.place
+            # For all short statements. Each has a time limit, so that none delays the renewal for long.
+            self.link = Link(place, "control", hot=True, within=max(1.0, hello.lease / 3))
+            await self.insist(self.link.open, starting=True)
+            await self.insist(lambda: check_settings(place))
             await self.insist(lambda: check_schema(place))
-            self.link = Link(place, "lease", hot=True)
             self._leader = Leader(
                 place,
                 LeaderSettings(**hello.leader),
+                link=self.link,
                 holder=self.id,
                 events=self.events,
                 deaf=self._is_deaf,
             )
-            self._wakeups = Wakeups(place, self._leader.hear)
+            self._wakeups = Wakeups(place, self._leader.hear, notify_on=self.link)
             self._renewal = Beat("lease", self._renew)
-            self._scaling = Scaling(place, self._pools, self._scale_interval)
+            self._scaling = Scaling(self.link, self._pools, self._scale_interval)
             self._hello = hello
             self._wakeups.start()
             self._leader.start()
@@ -191,7 +198,9 @@ class Supervisor:
                 return
 
             async def tell() -> None:
-                if await declare(self.link, Declarations(**hello.declared)):
+                async with Link(hello.place, "declare", hot=True) as link:  # it may wait for locks
+                    changed = await declare(link, Declarations(**hello.declared))
+                if changed:
                     self._wakeups.tell(schedules.CHANGED)
                 self._declared = hello.declared
 
@@ -204,19 +213,20 @@ class Supervisor:
         await self._scaling.close()
         await self.link.close()
 
-    async def insist(self, work: Callable[[], Awaitable[object]]) -> None:
-        failures = 0
+    async def insist(self, work: Callable[[], Awaitable[object]], *, starting: bool = False) -> None:
+        attempts = 0
         while True:
             try:
                 await work()
                 return
             except StoreUnavailable as error:
-                failures += 1
-                if failures == 1:
-                    log.warning("supervisor: database not available; trying again", extra={"reason": str(error)})
-                if self.stopping.is_set() and failures > 3:
+                if starting and isinstance(error, ConnectionRejected):
+                    raise  # waiting does not help
+                attempts += 1
+                failures.failed("supervisor", error)
+                if self.stopping.is_set() and attempts > 3:
                     return
-            await asyncio.sleep(backoff(failures))
+            await asyncio.sleep(backoff(attempts))
 
     def renew_soon(self) -> None:
         if self._hello is not None:
@@ -227,20 +237,19 @@ class Supervisor:
         serving = {child.worker_id: child for child in self.children if child.serving}
         self._renewals += 1
         counting = self._renewals % COUNT_EVERY == 1
-        query = workers.renew(serving, self._alone.queues, self._hello.lease, counting=counting)
-        [(renewed, suspects, free_in, alike)] = await self.link.fetch(query)
+        renewal = await renew(self.link, serving, self._alone.queues, self._hello.lease, counting=counting)
         self._leader.contact.touch()
-        self._leader.hint(free_in)
-        crowds: dict[str, int] = json.loads(alike or "{}")
-        for worker_id, crowd in crowds.items():
+        self._leader.hint(renewal.free_in)
+        for worker_id, crowd in renewal.alike.items():
             serving[worker_id].tell_crowd(crowd)
-        self._leader.crowd = max(crowds.values(), default=self._leader.crowd)
+        self._leader.crowd = max(renewal.alike.values(), default=self._leader.crowd)
         self._vitals.renewed(processes=len(serving), lease=self._hello.lease)
-        for worker_id in serving.keys() - set(renewed):
+        for worker_id in serving.keys() - renewal.renewed:
             lost = {"worker_id": worker_id, "worker": serving[worker_id].name}
             log.warning("worker lost its lease; its runs are aborted", extra=lost)
             serving[worker_id].lose("taken_by_another_worker")
-        self._alone.mind(waiting=suspects)
+        if renewal.suspects is not None:
+            self._alone.mind(waiting=renewal.suspects)
         return jittered(self._hello.lease / 3)
 
     # Local looks only

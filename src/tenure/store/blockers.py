@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from tenure.model.durations import format_duration
 from tenure.store import reports
-from tenure.store.link import connect
+from tenure.store.connecting import connect
 from tenure.store.place import Place
 from tenure.store.statements import statement
 
@@ -40,6 +40,18 @@ class Blocker:
         return f"session {self.pid} ({', '.join([self.application, f'user {self.user}', *(ages or [doing])])})"
 
 
+async def find_blockers(place: Place, pid: int) -> list[Blocker]:
+    """On a new connection: all others may wait for the same lock."""
+    async with await connect(place, "diagnose") as connection:
+        return await _blockers(connection, place.schema, pid)
+
+
+async def _blockers(connection: AsyncConnection[Any], schema: str, pid: int) -> list[Blocker]:
+    query = reports.find_blockers(pid)
+    cursor = await connection.execute(statement(query.name, schema), query.values)
+    return [Blocker(*row) for row in await cursor.fetchall()]
+
+
 class BlockerWatch:
     """Looks every half second for whom a session waits: after a lock timeout it would be too late to ask."""
 
@@ -62,8 +74,5 @@ class BlockerWatch:
         with suppress(psycopg.Error, OSError):
             async with await connect(place, "migrate") as connection:
                 while True:
-                    query = reports.find_blockers(pid)
-                    cursor = await connection.execute(statement(query.name, place.schema), query.values)
-                    if rows := await cursor.fetchall():
-                        self.seen = [Blocker(*row) for row in rows]
+                    self.seen = await _blockers(connection, place.schema, pid) or self.seen
                     await asyncio.sleep(LOOK_EVERY)

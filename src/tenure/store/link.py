@@ -1,125 +1,244 @@
-"""One connection of our own, that comes back by itself.
+"""A connection of our own that reconnects by itself.
 
 A link runs one statement at a time, each in its own transaction. When the connection breaks, the call that noticed raises
-`StoreUnavailable` and the next one connects anew: callers decide whether their statement may be repeated.
+`StoreUnavailable` and the next one connects again: callers decide whether their statement may be repeated. A link may also
+LISTEN. Then it receives notifications between and during statements, and a connection that breaks while idle is noticed at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 
-from tenure.model.errors import StoreUnavailable
+from tenure.failures import CONNECT, failures
+from tenure.model.errors import SchemaMismatch
 from tenure.pacing import cancellations
-from tenure.store import faults
+from tenure.store import faults, lockwaits
+from tenure.store.connecting import KEEPALIVE, PLANNER, connect, server_of
+from tenure.store.notification_reader import NotificationReader
 from tenure.store.place import Place
+from tenure.store.priority_lock import PriorityLock
 from tenure.store.query import Query
-from tenure.store.statements import statement
+from tenure.store.statements import quoted, statement
 
-# A server that vanished without a word is noticed within seconds, not hours.
-KEEPALIVE: dict[str, Any] = {
-    "connect_timeout": 5,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,
-}
+__all__ = ["KEEPALIVE", "Link", "Receiver", "connect"]
 
-# Our statements are written for these plans. Statistics of a queue are always stale, and a plan that was
-# cheap on an empty table costs seconds on a full one.
-_PLANNER = {
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "enable_bitmapscan": "off",
-    "plan_cache_mode": "force_generic_plan",
-    "jit": "off",
-}
+KEEPS = {"conflict", "lock", "canceled", "disk_full", "memory"}
+"""Causes after which the connection can still be used."""
+
+# The previous value is kept for transactions that must be durable (lock_limits).
+_RELAXED = """select set_config('tenure_link.synchronous_commit', current_setting('synchronous_commit'), false);
+              select set_config('synchronous_commit', 'off', false)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """What a link that listens calls: `received(payload)` for each notification, `received("")` when some may have been missed,
+    and `changed()` when a connection was made or lost."""
+
+    channel: str
+    received: Callable[[str], None]
+    changed: Callable[[], None]
 
 
 class Link:
-    def __init__(self, place: Place, role: str, *, hot: bool = False, durable: bool = True) -> None:
+    def __init__(
+        self,
+        place: Place,
+        role: str,
+        *,
+        hot: bool = False,
+        durable: bool = True,
+        within: float | None = None,
+        lock_timeout: float | None = None,
+    ) -> None:
         """`hot` fixes the plans for statements that go by index only; `durable=False` lets commits be lost in a crash of
-        the server, for writes that may as well not have happened."""
+        the server, for writes that may as well not have happened. `within`: seconds after which any statement is canceled;
+        `lock_timeout`: seconds for which one waits for a lock (not behind a pooler)."""
         self.place = place
+        self.is_direct: bool | None = None
+        """Whether the server is connected without a pooler. Known once a link that listens is connected."""
+        self.sessions = 0
+        """The number of connections made so far."""
+        self.last_answer = 0.0
         self._role = role
-        self._settings = {**(_PLANNER if hot else {}), **({} if durable else {"synchronous_commit": "off"})}
+        self._settings = dict(PLANNER if hot else {})
+        if lock_timeout is not None:
+            self._settings["lock_timeout"] = f"{lock_timeout * 1000:.0f}ms"
+        self._durable = durable or place.pooled
+        self._within = within
+        self._server = server_of(place.dsn)
         self._connection: AsyncConnection[Any] | None = None
         self._cursor: psycopg.AsyncCursor[Any] | None = None
-        self._turn = asyncio.Lock()
+        self._lock = PriorityLock()
+        self._asked = ""
+        self._receiver: Receiver | None = None
+        self._reader: NotificationReader | None = None
+        self._is_broken = False
 
-    async def fetch(self, query: Query) -> list[tuple[Any, ...]]:
-        """Runs the statement in a transaction of its own and gives all its rows."""
-        async with self._turn, self._guarded():
-            return await self._run(self._cursor or await self._open(), query)
+    async def fetch(self, query: Query, *, within: float | None = None, urgent: bool = False) -> list[tuple[Any, ...]]:
+        """Runs the statement in its own transaction and returns all rows. An urgent one goes before others that wait."""
+        async with self._locked(query.name, urgent=urgent):
+            cursor = await self._ready()
+            limit = within or self._within
+            if limit is None:
+                return await self._run(cursor, query)
+            async with self._limited(limit):
+                return await self._run(cursor, query)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Callable[[Query], Awaitable[list[tuple[Any, ...]]]]]:
-        """Several statements as one. Gives what runs them, one at a time."""
-        async with self._turn, self._guarded():
-            cursor = self._cursor or await self._open()
+        """Several statements in one transaction. Yields a function that runs one."""
+        async with self._locked("transaction"):
+            cursor = await self._ready()
             async with cursor.connection.transaction():
                 yield partial(self._run, cursor)
 
-    async def _run(self, cursor: psycopg.AsyncCursor[Any], query: Query) -> list[tuple[Any, ...]]:
-        await cursor.execute(statement(query.name, self.place.schema), query.values)
-        return await cursor.fetchall() if cursor.description else []
+    async def open(self) -> int:
+        """Connects if necessary. Returns the number of the connection."""
+        async with self._locked(CONNECT):
+            await self._ready()
+        return self.sessions
 
-    @asynccontextmanager
-    async def _guarded(self) -> AsyncIterator[None]:
-        """Tells the driver's errors apart, and never keeps a connection whose state is not known."""
-        asked_to_end = cancellations()
-        try:
-            yield
-        except (psycopg.Error, OSError) as error:
-            if faults.is_outage(error):
-                await self._drop()
-                if cancellations() > asked_to_end:
-                    raise asyncio.CancelledError from error
-                raise StoreUnavailable(f"PostgreSQL cannot be reached: {faults.words(error)}") from error
-            if faults.is_poison(error):
-                raise faults.Refused(faults.words(error), getattr(error, "sqlstate", None)) from error
-            if faults.is_missing_schema(error):
-                raise faults.schema_missing(error) from error
-            raise
-        except BaseException:
-            await self._drop()
-            raise
+    async def ping(self, within: float) -> None:
+        """Raises `StoreUnavailable` unless the server answers in that time."""
+        async with self._locked(CONNECT):
+            cursor = await self._ready()
+            async with asyncio.timeout(within):
+                await cursor.execute("select 1", prepare=False)
+            self.last_answer = time.monotonic()
+
+    def listen(self, receiver: Receiver) -> None:
+        """LISTENs from the next statement on, and after each reconnect. A link has one receiver."""
+        self._receiver = receiver
+
+    def unlisten(self) -> None:
+        """Does not LISTEN on later connections. The current one is to be closed."""
+        self._receiver = None
 
     async def close(self) -> None:
-        async with self._turn:
+        await self._lock.acquire()
+        try:
             await self._drop()
+        finally:
+            self._lock.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _run(self, cursor: psycopg.AsyncCursor[Any], query: Query) -> list[tuple[Any, ...]]:
+        self._asked = query.name
+        watch = lockwaits.watch(self.place, query.name, cursor.connection)
+        try:
+            await cursor.execute(statement(query.name, self.place.schema), query.values)
+            rows = await cursor.fetchall() if cursor.description else []
+        finally:
+            watch.cancel()
+        self.last_answer = time.monotonic()
+        failures.succeeded(self._server, query.name)
+        return rows
+
+    @asynccontextmanager
+    async def _locked(self, what: str, *, urgent: bool = False) -> AsyncIterator[None]:
+        """Translates the driver's errors, and drops a connection whose state is not known."""
+        await self._lock.acquire(urgent=urgent)
+        try:
+            asked_to_end, self._asked = cancellations(), what
+            yield
+        except faults.StatementTimeout:
+            raise
+        except (psycopg.Error, OSError, UnicodeError) as error:
+            told = faults.translated(
+                error, schema=self.place.schema, statement=self._asked, server=self._server, dsn=self.place.dsn
+            )
+            keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
+            if not (keeps and self._is_idle):
+                await self._lose()
+            if faults.is_outage(error) and cancellations() > asked_to_end:
+                raise asyncio.CancelledError from error
+            raise (told or error) from error
+        except BaseException:
+            await self._lose()
+            raise
+        finally:
+            if self._reader is not None:
+                self._reader.watch()
+            self._lock.release()
+
+    @asynccontextmanager
+    async def _limited(self, within: float) -> AsyncIterator[None]:
+        """The driver cancels the statement in the server. It may have been committed nevertheless, as after a lost answer."""
+        try:
+            async with asyncio.timeout(within) as limit:
+                yield
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            if not self._is_idle:
+                await self._lose()
+            text = (
+                f"{self._asked} took longer than {within:g} s and was canceled; if it waits for a lock, the log names the holder"
+            )
+            raise faults.StatementTimeout(text, cause="slow", statement=self._asked, server=self._server) from error
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._connection is not None and self._connection.info.transaction_status is TransactionStatus.IDLE
+
+    async def _ready(self) -> psycopg.AsyncCursor[Any]:
+        if self._is_broken:
+            await self._drop()
+        cursor = self._cursor or await self._open()
+        if self._receiver is not None and self._reader is None:
+            await self._listen(cursor.connection, self._receiver)
+        return cursor
 
     async def _open(self) -> psycopg.AsyncCursor[Any]:
-        self._connection = await connect(self.place, self._role, self._settings)
-        self._cursor = self._connection.cursor(binary=True)
+        connection = self._connection = await connect(self.place, self._role, self._settings)
+        if not self._durable:
+            await connection.execute(_RELAXED, prepare=False)
+        failures.succeeded(self._server, CONNECT)
+        self.sessions += 1
+        self._cursor = connection.cursor(binary=True)
         return self._cursor
 
+    async def _listen(self, connection: AsyncConnection[Any], receiver: Receiver) -> None:
+        await connection.execute(f"listen {quoted(receiver.channel)}", prepare=False)
+        # A pooler reports a process id of its own.
+        [(pid,)] = await (await connection.execute("select pg_backend_pid()", prepare=False)).fetchall()
+        self.is_direct = pid == connection.info.backend_pid
+        self._reader = NotificationReader(connection, receiver.received, self._on_broken)
+        receiver.changed()
+        receiver.received("")
+
+    def _on_broken(self) -> None:
+        self._is_broken = True
+        if self._receiver is not None:
+            self._receiver.changed()
+
+    async def _lose(self) -> None:
+        """Drops a connection that cannot be used any more. A receiver is notified, so that it can reconnect soon."""
+        listened = self._reader is not None
+        await self._drop()
+        if listened and self._receiver is not None:
+            self._receiver.changed()
+
     async def _drop(self) -> None:
-        connection, self._connection, self._cursor = self._connection, None, None
+        connection, self._connection, self._cursor, self._is_broken = self._connection, None, None, False
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
         if connection is not None:
             await connection.close()
-
-
-async def connect(place: Place, role: str, settings: Mapping[str, str] | None = None) -> AsyncConnection[Any]:
-    """A connection in autocommit. Session settings are left out behind a pooler, where they would leak to strangers."""
-    options = [str(conninfo_to_dict(place.dsn).get("options") or "")]
-    if settings and not place.pooled:
-        options += [f"-c {name}={value}" for name, value in settings.items()]
-    return await AsyncConnection.connect(
-        place.dsn,
-        autocommit=True,
-        # Prepared at once: the statements are few and run for as long as the process lives.
-        prepare_threshold=None if place.pooled else 0,
-        # A pooler passes a changed name on with a statement of its own, each time a session goes to another client.
-        application_name="tenure" if place.pooled else f"tenure {role}",
-        options=" ".join(options).strip(),
-        **KEEPALIVE,
-    )

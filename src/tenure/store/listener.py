@@ -1,83 +1,103 @@
-"""One LISTEN connection a process: hears, proves that it hears, and comes back when the line breaks."""
+"""Keeps LISTEN connected, and tests whether it delivers."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import suppress
 from uuid import uuid4
 
-import psycopg
-from psycopg import AsyncConnection
-
-from tenure.model.errors import StoreUnavailable
-from tenure.store.link import connect
-from tenure.store.place import Place
-from tenure.store.statements import quoted
+from tenure.pacing import Beat
+from tenure.store import jobs
+from tenure.store.link import Link, Receiver
 
 log = logging.getLogger("tenure")
 
-SILENCE = 60.0  # after so many quiet seconds the line is asked whether it still stands; TCP finds out sooner, where it can
+SILENCE = 60.0
+"""Seconds without an answer of the server after which it is asked. TCP keepalives usually find a dead connection sooner."""
+
 ANSWER = 5.0
-ECHO = 2.0  # how long the self-test waits for its own words
+ECHO = 2.0
+"""Seconds that the self-test waits for its own notification."""
+
+TEST_AGAIN = 1.0
+FAILED_TESTS = 2
+"""Failed tests in a row after which LISTEN is reported as not delivering."""
+
+_OWN = "self "
 
 
 class Listener:
-    """Calls `heard(payload)` for each notification, and `heard("")` whenever something may have been missed.
+    """Calls `heard(payload)` for each notification, and `heard("")` whenever one may have been missed.
 
-    A transaction pooler accepts LISTEN and delivers nothing. So once connected, `say` (another connection) sends a word
-    that must come back; if it does not, that is reported once and everybody lives by polling.
+    A transaction pooler accepts LISTEN and delivers nothing. So after each connect we send a notification to ourselves. A test
+    has failed only if the notification was sent and had not arrived when the listening connection answered a later statement. A
+    server that is away or slow does not fail it.
     """
 
-    def __init__(self, place: Place, heard: Callable[[str], None], say: Callable[[str], Awaitable[None]]) -> None:
-        self._place = place
+    def __init__(self, link: Link, heard: Callable[[str], None], say: Callable[[str], Awaitable[bool]], *, alone: bool) -> None:
+        """`say(payload)` sends a notification and returns whether it was sent. `alone`: it uses the same link."""
+        self._link = link
         self._heard = heard
         self._say = say
-        self._password = f"self {uuid4()}"
-        self._echo = asyncio.Event()
+        self._alone = alone
+        self._test_payload = f"{_OWN}{uuid4()}"
+        self._arrived = asyncio.Event()
+        self._tested = 0
+        """The number of the connection that passed the test."""
+        self._failed = 0
         self.deaf = False
+        self.beat = Beat("listener", self._turn)
 
-    async def turn(self) -> float:
-        """Listens until the line breaks. A turn of a `Beat`, which waits and connects anew."""
-        try:
-            async with await connect(self._place.for_listening, "listen") as connection:
-                await self._listen(connection)
-        except (psycopg.Error, OSError, TimeoutError) as error:
-            raise StoreUnavailable(f"the LISTEN connection broke: {str(error).strip() or type(error).__name__}") from error
-        return 0.0
+    def start(self) -> None:
+        self._link.listen(Receiver(self._link.place.channel, self._take, self.beat.wake))
 
-    async def _listen(self, connection: AsyncConnection[Any]) -> None:
-        await connection.execute(f"listen {quoted(self._place.channel)}")
-        self._echo.clear()
-        test = asyncio.create_task(self._test())
-        try:
-            self._heard("")
-            while True:
-                async for note in connection.notifies(timeout=SILENCE):
-                    self._take(note.payload)
-                async with asyncio.timeout(ANSWER):
-                    await connection.execute("select 1")
-        finally:
-            test.cancel()
+    def stop(self) -> None:
+        self._link.unlisten()
 
     def _take(self, payload: str) -> None:
-        if payload == self._password:
-            self._echo.set()
-        elif not payload.startswith("self "):
+        if payload == self._test_payload:
+            self._arrived.set()
+        elif not payload.startswith(_OWN):
             self._heard(payload)
 
-    async def _test(self) -> None:
-        await self._say(self._password)
-        try:
+    async def _turn(self) -> float:
+        session = await self._link.open()
+        if session != self._tested:
+            return await self._test(session)
+        if time.monotonic() - self._link.last_answer > SILENCE:
+            await self._link.ping(ANSWER)
+        return SILENCE
+
+    async def _test(self, session: int) -> float:
+        self._arrived.clear()
+        if not await self._send():
+            return TEST_AGAIN
+        with suppress(TimeoutError):
             async with asyncio.timeout(ECHO):
-                await self._echo.wait()
-        except TimeoutError:
-            if not self.deaf:
-                log.warning(
-                    "LISTEN delivers nothing (a transaction pooler such as PgBouncer?): polling instead, which is slower; "
-                    "give a direct connection in `listen_dsn` to be woken at once"
-                )
+                await self._arrived.wait()
+        if not self._arrived.is_set():
+            await self._link.ping(ANSWER)  # the server delivers nothing to a connection that is busy
+        if self._arrived.is_set():
+            self._tested, self._failed, self.deaf = session, 0, False
+            log.debug("listener: the test notification has arrived")
+        elif session == self._link.sessions:
+            self._failed += 1
+        if self._failed >= FAILED_TESTS and not self.deaf:
             self.deaf = True
-        else:
-            self.deaf = False
+            log.warning(
+                "LISTEN delivers nothing (a transaction pooler such as PgBouncer?): polling instead, which is slower; "
+                "give a direct connection in `listen_dsn` to be woken at once"
+            )
+        return SILENCE if self.deaf or not self._failed else TEST_AGAIN
+
+    async def _send(self) -> bool:
+        if not self._alone or self._link.is_direct:
+            return await self._say(self._test_payload)
+        # Behind a pooler a connection may receive its own notifications and no others.
+        async with Link(self._link.place, "notify") as other:
+            await other.fetch(jobs.notify(self._link.place.channel, json.dumps([self._test_payload])), within=ANSWER)
+        return True

@@ -9,8 +9,8 @@ import logging
 from tenure.model.errors import StoreUnavailable
 from tenure.pacing import FOREVER, Beat
 from tenure.store import jobs
+from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.place import Place
 
 log = logging.getLogger("tenure")
 
@@ -18,13 +18,15 @@ log = logging.getLogger("tenure")
 # speaks now and then is heard at once.
 SHORTEST_GAP, LONGEST_GAP = 0.005, 0.05
 
+LONGEST_NOTIFY = 2.0
+"""Seconds after which a NOTIFY is given up: it waits for the commits of all other sessions that notify."""
+
 
 class Notifier:
-    """Own connection, own beat. A word that cannot be sent is dropped: listeners also poll."""
+    """Sends on a link that also runs other statements. What cannot be sent is dropped: listeners also poll."""
 
-    def __init__(self, place: Place) -> None:
-        self._link = Link(place, "notify", durable=False)
-        self._channel = place.channel
+    def __init__(self, link: Link) -> None:
+        self._link = link
         self._words: set[str] = set()
         self._gap = SHORTEST_GAP
         self.beat = Beat("notifier", self._turn)
@@ -34,17 +36,20 @@ class Notifier:
             self._words.add(word)
             self.beat.wake()
 
-    async def say(self, *words: str) -> None:
-        """Sends now. A failure is nobody's loss but time."""
+    async def say(self, *words: str) -> bool:
+        """Sends now. Returns whether that was possible; if not, listeners find out by polling."""
         try:
-            await self._link.fetch(jobs.notify(self._channel, json.dumps(words)))
-        except StoreUnavailable as error:
+            await self._link.fetch(jobs.notify(self._link.place.channel, json.dumps(words)), within=LONGEST_NOTIFY)
+        except (StoreUnavailable, Refused) as error:
             log.debug("notifier: %s", error)
+            return False
+        return True
 
-    async def close(self) -> None:
-        if self._words:
-            await self.say(*self._words)
-        await self._link.close()
+    async def flush(self) -> None:
+        """Sends what is still waiting."""
+        words, self._words = self._words, set()
+        if words:
+            await self.say(*words)
 
     async def _turn(self) -> float:
         words, self._words = self._words, set()
@@ -52,7 +57,7 @@ class Notifier:
             try:
                 await self.say(*words)
             except asyncio.CancelledError:
-                self._words |= words  # `close` still says them
+                self._words |= words  # `flush` still sends them
                 raise
             await asyncio.sleep(self._gap)
             self._gap = min(LONGEST_GAP, 2 * self._gap) if self._words else SHORTEST_GAP

@@ -1,4 +1,4 @@
-"""What a process hears and says: one LISTEN connection and one for NOTIFY, shared by all who wait in it."""
+"""LISTEN and NOTIFY of a process: one of each, shared by its users, on connections that also run other statements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from tenure.pacing import Beat
+from tenure.store.link import Link
 from tenure.store.listener import Listener
 from tenure.store.notifier import Notifier
 from tenure.store.place import Place
@@ -24,31 +24,81 @@ def jobs_in(queue: str) -> str:
 
 
 class Wakeups:
-    """`heard(word)` is called with each word, and with "" when words may have been missed."""
+    """Subscribers are called with each word, and with "" when words may have been missed.
 
-    def __init__(self, place: Place, heard: Callable[[str], None]) -> None:
-        self._notifier = Notifier(place)
-        self._listener = Listener(place, heard, self._notifier.say)
-        self._tasks: list[asyncio.Task[None]] = []
+    Several users in one event loop may share it, a worker and a client: it starts with the first and stops with the last of them.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        heard: Callable[[str], None] | None = None,
+        *,
+        role: str = "wakeups",
+        listen_on: Link | None = None,
+        notify_on: Link | None = None,
+        within: float | None = None,
+        ended: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Has one link of its own unless links are given. Behind a pooler, or with `listen_dsn`, LISTEN has a separate one.
+        `ended()` is called when the last user stops, before anything is closed."""
+        self.link = notify_on or listen_on or Link(place, role, hot=True, within=within)
+        """Sends notifications, and may run other short statements: each is canceled after `within` seconds."""
+        direct = not place.pooled and place.listen_dsn is None
+        self._listening_link = (listen_on or self.link) if direct else Link(place.for_listening, "listen")
+        self._subscribers: list[Callable[[str], None]] = [] if heard is None else [heard]
+        self._notifier = Notifier(self.link)
+        self._listener = Listener(self._listening_link, self._hear, self._notifier.say, alone=self._listening_link is self.link)
+        self._ended = ended
+        self._users: set[object] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @property
     def deaf(self) -> bool:
         return self._listener.deaf
 
     def tell(self, word: str) -> None:
+        """Sends the word soon, together with others."""
         self._notifier.tell(word)
 
-    def start(self) -> None:
-        self._tasks = [
-            asyncio.create_task(self._notifier.beat.run()),
-            asyncio.create_task(Beat("listener", self._listener.turn).run()),
-        ]
+    def subscribe(self, heard: Callable[[str], None]) -> Callable[[], None]:
+        """Returns a function that ends the subscription."""
+        self._subscribers.append(heard)
 
-    async def stop(self) -> None:
-        tasks, self._tasks = self._tasks, []
+        def end() -> None:
+            with suppress(ValueError):
+                self._subscribers.remove(heard)
+
+        return end
+
+    def start(self, user: object = None, *, listening: bool = True) -> None:
+        self._users.add(user)
+        if "notifier" not in self._tasks:
+            self._tasks["notifier"] = asyncio.create_task(self._notifier.beat.run())
+        if listening:
+            self.listen()
+
+    def listen(self) -> None:
+        """Starts listening, for users that began without."""
+        if "listener" not in self._tasks:
+            self._listener.start()
+            self._tasks["listener"] = asyncio.create_task(self._listener.beat.run())
+
+    async def stop(self, user: object = None) -> None:
+        """Ends all of it when the last user stops."""
+        self._users.discard(user)
+        if self._users:
+            return
+        self._ended()
+        tasks, self._tasks = list(self._tasks.values()), {}
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-        await self._notifier.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._listener.stop()
+        await self._notifier.flush()
+        await self._listening_link.close()
+        await self.link.close()
+
+    def _hear(self, word: str) -> None:
+        for heard in list(self._subscribers):
+            heard(word)

@@ -82,6 +82,11 @@ def renew(ids: Iterable[str], queues: Iterable[str], ttl: float, *, counting: bo
     return Query("workers/renew_workers", values)
 
 
+def extend(ids: Iterable[str], ttl: float, *, now: datetime | None = None) -> Query:
+    """Gives the ids renewed."""
+    return Query("workers/extend_leases", {"ids": array_literal(list(ids)), "ttl": ttl, "now": now})
+
+
 def condemn(worker_id: str, supervisor_id: str, how: Death, *, now: datetime | None = None) -> Query:
     return Query("workers/condemn_worker", {"id": worker_id, "supervisor_id": supervisor_id, "how": how, "now": now})
 

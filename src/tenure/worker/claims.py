@@ -42,14 +42,13 @@ class Claims:
         unanswered: Callable[[], None],
     ) -> None:
         """`unanswered()` is called when it is not known what a claim took."""
-        # Lost in a crash of the server, a claim simply never happened; so it need not wait for the disk.
-        self._link = Link(place, "claim", hot=True, durable=False)
-        # But one that counts under a limit must not be forgotten while its job runs.
-        self._gated_link = Link(place, "gates", hot=True)
-        self._gates = Gates(self._link, kinds, list(scope.queues), worker_id, tell)
+        # A claim that is lost in a crash of the server never happened, so it need not wait for the disk. One under a limit must
+        # not be lost while its job runs: its transaction is durable nevertheless (lock_limits).
+        self.link = Link(place, "claim", hot=True, durable=False)
+        self._gates = Gates(self.link, kinds, list(scope.queues), worker_id, tell)
         self.under_way = ClaimsUnderWay(unanswered)
-        self._open = Claimer(self._link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way)
-        self._gated = GatedClaimer(self._gated_link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way)
+        self._open = Claimer(self.link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way)
+        self._gated = GatedClaimer(self.link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way)
         self._gated_first = False
         self._next_gated = 0.0
         self._gated_due = 0.0
@@ -116,5 +115,4 @@ class Claims:
             log.error(text, FAILED_QUIET, exc_info=error)
 
     async def close(self) -> None:
-        await self._link.close()
-        await self._gated_link.close()
+        await self.link.close()

@@ -16,7 +16,7 @@ from tenure.store.jobs import HeldJob
 from tenure.store.limits import LIMITS
 from tenure.store.link import Link
 from tenure.store.place import Place
-from tenure.store.wakeups import jobs_in
+from tenure.store.wakeups import Wakeups, jobs_in
 from tenure.worker.calling import ABORT_PATIENCE
 from tenure.worker.cells import CellSettings
 from tenure.worker.claimer import Scope, WorkerCondemned
@@ -116,6 +116,10 @@ class Engine:
         self._stopping = False
         self._last_found = 0.0
         self._tasks: dict[Beat, asyncio.Task[None]] = {}
+
+    def wakeups(self, heard: Callable[[str], None]) -> Wakeups:
+        """On the connections of this engine: LISTEN on the one that claims, NOTIFY on the one that settles."""
+        return Wakeups(self._settle_link.place, heard, listen_on=self._claimer.link, notify_on=self._settle_link)
 
     @property
     def running(self) -> int:

@@ -3,6 +3,8 @@
 -- Only limits for which jobs wait in these queues, and which are not full as far as can be seen from here: whoever finds a
 -- limit full writes nothing. Nobody waits for a lock.
 -- A claimer that falls asleep between the two statements loses its session after a second, and the locks with it.
+-- A claim under a limit must survive a crash of the server while its job runs: the commit is as durable as the server is configured,
+-- although other commits of this connection are not.
 -- Returns the limits under which something may be claimed, and whether the lock was had.
 with wanted as materialized (
     select r.name
@@ -35,4 +37,6 @@ locked as materialized (
        for no key update skip locked)
 select w.name, exists (select from locked l where l.name = w.name)
   from wanted w
- cross join (select set_config('idle_in_transaction_session_timeout', '1000', true)) awake
+ cross join (select set_config('idle_in_transaction_session_timeout', '1000', true),
+                    set_config('synchronous_commit', coalesce(nullif(current_setting('tenure_link.synchronous_commit', true), ''),
+                                                              current_setting('synchronous_commit')), true)) awake

@@ -1,0 +1,52 @@
+"""What a worker says about an outage: that it began and that it is over, each once in each process, and nothing untrue."""
+
+from __future__ import annotations
+
+import time
+
+from tests.manager.workshop import serving
+from tests.waiting import until
+
+PROCESSES = 2  # the supervisor and its child
+AWAY, BACK = "PostgreSQL cannot be reached", "PostgreSQL is back after"
+DEAF, HEARS = "LISTEN delivers nothing", "the test notification has arrived"
+
+
+def facts(worker):
+    return worker.said.count(AWAY), worker.said.count(BACK)
+
+
+async def test_an_outage_is_one_warning_and_one_info_in_each_process(start, ledger, queue, power):
+    worker = start("--concurrency", "5")
+    await serving(worker)
+    ids = queue.add("gated", 5)
+    await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+    assert facts(worker) == (0, 0)
+
+    power.off()
+    ledger.open_gate()
+    await until(lambda: facts(worker), is_=(PROCESSES, 0))
+    over = time.monotonic() + 6  # every loop has had its turns, those too that have nothing to do
+    await until(lambda: time.monotonic() > over)
+    assert facts(worker) == (PROCESSES, 0)
+    power.on()
+
+    await until(lambda: facts(worker), is_=(PROCESSES, PROCESSES), within=20)
+    await queue.completed(*ids)
+    assert facts(worker) == (PROCESSES, PROCESSES)
+    assert "works again" not in worker.said
+    assert "Traceback" not in worker.said
+
+
+async def test_restarts_of_the_server_are_not_taken_for_a_pooler(start, queue, power, ledger):
+    """The connections that send and that listen do not reconnect in the same moment."""
+    worker = start(env={"TENURE_LOG": "DEBUG"})
+    await serving(worker)
+    await until(lambda: worker.said.count(HEARS) >= PROCESSES)
+    for _ in range(3):
+        before = worker.said.count(HEARS)
+        power.off()
+        power.on()
+        await until(lambda: worker.said.count(HEARS) >= before + PROCESSES, within=20)  # noqa: B023
+    assert DEAF not in worker.said
+    await queue.completed(*queue.add("quick", 3))

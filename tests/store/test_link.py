@@ -1,0 +1,184 @@
+"""A link: statements one at a time, and notifications between and during them, on one connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import uvloop
+
+from tenure.chaos.wire import Wire
+from tenure.model.errors import StoreUnavailable
+from tenure.store import jobs, workers
+from tenure.store.faults import Refused, StatementTimeout
+from tenure.store.link import Link, Receiver
+from tenure.store.place import Place
+from tenure.store.query import Query
+from tests.waiting import until
+
+OURS = "from pg_stat_activity where datname = current_database() and application_name = 'tenure test'"
+LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
+
+
+class Heard(list[str]):
+    """What a link received, and how often it said that its connection has changed."""
+
+    changes = 0
+
+    def receiver(self) -> Receiver:
+        return Receiver("tenure", self.append, self._changed)
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+
+@asynccontextmanager
+async def listening(place, **options: Any):
+    heard = Heard()
+    async with Link(place, "test", **options) as link:
+        link.listen(heard.receiver())
+        await link.open()
+        yield link, heard
+
+
+@pytest.fixture
+def say(dsn):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield lambda word: connection.execute("select pg_notify('tenure', %s)", [word])
+
+
+def on(loop: Callable[[], asyncio.AbstractEventLoop], work: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(work)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_link_receives_while_it_is_idle(place, say, loop):
+    async def work() -> None:
+        async with listening(place) as (link, heard):
+            assert heard == [""]  # what was said before may have been missed
+            say("one")
+            await until(lambda: heard, is_=["", "one"])
+            await link.fetch(workers.extend([], 1))
+            say("two")
+            await until(lambda: heard, is_=["", "one", "two"])
+
+    on(loop, work())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_nothing_is_lost_among_many_statements(place, dsn, loop):
+    async def work() -> None:
+        async with listening(place) as (link, heard), await psycopg.AsyncConnection.connect(dsn, autocommit=True) as other:
+
+            async def ask() -> None:
+                while len(heard) < 500:
+                    await link.fetch(workers.extend([], 1))
+                    await asyncio.sleep(0)
+
+            asking = [asyncio.create_task(ask()) for _ in range(3)]
+            for number in range(500):
+                await other.execute("select pg_notify('tenure', %s)", [str(number)])
+            await until(lambda: len(heard) == 501)
+            await asyncio.gather(*asking)
+            assert heard[1:] == [str(number) for number in range(500)]
+
+    on(loop, work())
+
+
+async def test_what_a_link_says_itself_it_hears(place):
+    async with listening(place) as (link, heard):
+        await link.fetch(jobs.notify("tenure", '["a", "b"]'))
+        await until(lambda: heard, is_=["", "a", "b"])
+
+
+async def test_a_connection_that_breaks_while_idle_is_noticed_at_once_and_the_next_statement_does_not_fail(place, sql, say):
+    async with listening(place) as (link, heard):
+        before = heard.changes
+        sql(f"select pg_terminate_backend(pid) {OURS}")
+        await until(lambda: heard.changes > before)
+        await link.fetch(workers.extend([], 1))
+        assert (link.sessions, heard) == (2, ["", ""])
+        say("again")
+        await until(lambda: heard[2:], is_=["again"])
+
+
+async def test_a_link_that_listens_later_hears_on_the_connection_it_has(place, say):
+    heard = Heard()
+    async with Link(place, "test") as link:
+        await link.fetch(workers.extend([], 1))
+        link.listen(heard.receiver())
+        await link.open()
+        say("now")
+        await until(lambda: heard, is_=["", "now"])
+        assert link.sessions == 1
+
+
+async def test_a_statement_that_takes_too_long_is_canceled_and_the_connection_stays(place, dsn, say):
+    async with listening(place, within=0.2) as (link, heard):
+        with psycopg.connect(dsn) as dba:
+            dba.execute("lock table tenure.workers in access exclusive mode")
+            with pytest.raises(StatementTimeout, match=r"workers/extend_leases took longer than 0\.2 s") as raised:
+                await link.fetch(workers.extend([], 1))
+        assert raised.value.statement == "workers/extend_leases"
+        await link.fetch(workers.extend([], 1))
+        say("still there")
+        await until(lambda: heard, is_=["", "still there"])
+        assert link.sessions == 1
+
+
+async def test_what_is_urgent_does_not_wait_in_line(place, dsn, sql):
+    order: list[str] = []
+
+    async def ask(name: str, *, urgent: bool) -> None:
+        await link.fetch(workers.extend([], 1), urgent=urgent)
+        order.append(name)
+
+    async with Link(place, "test") as link:
+        with psycopg.connect(dsn) as dba:
+            dba.execute("lock table tenure.workers in access exclusive mode")
+            tasks = [asyncio.create_task(ask("first", urgent=False))]
+            await until(lambda: sql(f"select 1 {OURS} and wait_event_type = 'Lock'"))
+            tasks += [asyncio.create_task(ask(name, urgent=name == "urgent")) for name in ("second", "urgent")]
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks)
+    assert order == ["first", "urgent", "second"]
+
+
+async def test_who_gives_up_while_in_line_does_not_keep_the_others_waiting(place):
+    async with Link(place, "test") as link:
+        await link.open()
+        tasks = [asyncio.create_task(link.fetch(workers.extend([], 1))) for _ in range(5)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        tasks[3].cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [isinstance(answer, asyncio.CancelledError) for answer in done] == [False, True, False, True, False]
+        await link.fetch(workers.extend([], 1))
+
+
+async def test_a_refused_statement_costs_no_connection(place):
+    async with listening(place) as (link, _):
+        for values in ({"ids": "{}", "ttl": "x", "now": None}, {"ids": "{\ud800}", "ttl": 1, "now": None}):
+            with pytest.raises(Refused) as raised:
+                await link.fetch(Query("workers/extend_leases", values))
+            assert raised.value.statement == "workers/extend_leases"
+        await link.fetch(workers.extend([], 1))
+        assert link.sessions == 1
+
+
+async def test_a_server_that_does_not_answer_is_told_by_a_ping(place, dsn):
+    """Half-open: nothing comes back, and nobody says so."""
+    wire = Wire(dsn)
+    async with wire.open() as way, Link(Place.at(way), "test") as link:
+        await link.open()
+        wire.speaks.clear()
+        with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            await link.ping(0.2)
+        wire.speaks.set()
+        await link.ping(5)
+        assert link.sessions == 2

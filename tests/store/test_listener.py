@@ -1,0 +1,153 @@
+"""Whether LISTEN delivers: found out after each connect, never guessed from a server that is away or busy."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import psycopg
+import pytest
+
+from tenure.chaos.pooler import PGBOUNCER, Pooler
+from tenure.store import listener, workers
+from tenure.store.link import Link
+from tenure.store.listener import Listener
+from tenure.store.place import Place
+from tenure.store.wakeups import Wakeups
+from tests.waiting import until
+
+HERE = "from pg_stat_activity where datname = current_database()"
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    monkeypatch.setattr(listener, "ECHO", 0.1)
+    monkeypatch.setattr(listener, "TEST_AGAIN", 0.05)
+
+
+class Sender:
+    """Sends or fails to, as it is told to."""
+
+    def __init__(self, dsn):
+        self._dsn, self.works, self.arrives, self.sent = dsn, True, True, 0
+
+    async def say(self, word):
+        self.sent += 1
+        if self.works and self.arrives:
+            async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True) as connection:
+                await connection.execute("select pg_notify('tenure', %s)", [word])
+        return self.works
+
+
+@asynccontextmanager
+async def listening(place, sender):
+    heard: list[str] = []
+    async with Link(place, "listen") as link:
+        ears = Listener(link, heard.append, sender.say, alone=False)
+        ears.start()
+        task = asyncio.create_task(ears.beat.run())
+        try:
+            yield ears, heard
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def test_a_test_that_could_not_be_sent_proves_nothing(place, dsn):
+    sender = Sender(dsn)
+    sender.works = False
+    async with listening(place, sender) as (ears, _):
+        await until(lambda: sender.sent > 5)
+        assert not ears.deaf
+        sender.works = True
+        await until(lambda: ears._tested, is_=1)
+        assert not ears.deaf
+
+
+async def test_what_does_not_arrive_twice_is_told_and_tested_again(place, dsn, caplog, monkeypatch):
+    monkeypatch.setattr(listener, "SILENCE", 0.05)
+    sender = Sender(dsn)
+    sender.arrives = False
+    async with listening(place, sender) as (ears, _):
+        await until(lambda: ears.deaf)
+        assert sender.sent >= 2
+        await until(lambda: sender.sent > 5)
+        assert caplog.text.count("LISTEN delivers nothing") == 1
+        sender.arrives = True
+        await until(lambda: not ears.deaf)
+
+
+async def test_a_listening_connection_that_is_busy_is_not_deaf(place, dsn, sql):
+    """While a statement waits for a lock, the server delivers nothing on its connection."""
+    heard: list[str] = []
+    claim, settle = Link(place, "claim"), Link(place, "settle")
+    wakeups = Wakeups(place, heard.append, listen_on=claim, notify_on=settle)
+    with psycopg.connect(dsn) as dba:
+        dba.execute("lock table tenure.workers in access exclusive mode")
+        wakeups.start()
+        busy = asyncio.create_task(_busy(claim))
+        await until(
+            lambda: sql("select 1 from pg_stat_activity where application_name = 'tenure claim' and wait_event_type = 'Lock'")
+        )
+        await until(lambda: sql("select 1 from pg_stat_activity where application_name = 'tenure settle'"))
+        await asyncio.wait([busy], timeout=5 * listener.ECHO)
+        assert not wakeups.deaf
+    await busy
+    await until(lambda: wakeups._listener._tested, is_=1)
+    assert not wakeups.deaf
+    await wakeups.stop()
+
+
+async def _busy(link):
+    await link.fetch(workers.extend([], 1))
+
+
+async def test_several_who_listen_in_one_process_do_not_hear_each_others_tests(place, dsn):
+    sender = Sender(dsn)
+    async with listening(place, sender) as (first, heard), listening(place, sender) as (second, other):
+        await until(lambda: (first._tested, second._tested), is_=(1, 1))
+        assert (heard, other) == ([""], [""])
+
+
+@pytest.fixture
+async def unnamed_pooler(dsn, tmp_path):
+    """A pooler on any port, which takes our settings and forgets them."""
+
+    def start(mode):
+        pooler._settings.write_text(
+            pooler._settings.read_text()
+            .replace("pool_mode = transaction", f"pool_mode = {mode}")
+            .replace("extra_float_digits", "extra_float_digits,options")
+        )
+        pooler.start()
+        return pooler
+
+    pooler = Pooler(dsn, tmp_path)
+    yield start
+    pooler.kill()
+
+
+needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed (apt-get install pgbouncer)")
+
+
+@needs_pgbouncer
+async def test_a_pooler_of_sessions_that_nobody_named_delivers(unnamed_pooler):
+    """Tested by another connection: on its own one it may be handed what it said itself, also where nothing else is delivered."""
+    pooler = unnamed_pooler("session")
+    await until(lambda: pooler.answers)
+    wakeups = Wakeups(Place(dsn=pooler.dsn, pooled=False), lambda _: None)
+    wakeups.start()
+    await until(lambda: wakeups._listener._tested)
+    assert (wakeups.deaf, wakeups.link.is_direct) == (False, False)
+    await wakeups.stop()
+
+
+@needs_pgbouncer
+async def test_a_pooler_of_transactions_that_nobody_named_is_told_with_the_way_out(unnamed_pooler, caplog):
+    pooler = unnamed_pooler("transaction")
+    await until(lambda: pooler.answers)
+    wakeups = Wakeups(Place(dsn=pooler.dsn, pooled=False), lambda _: None)
+    wakeups.start()
+    await until(lambda: "set pooled = true" in caplog.text or wakeups.deaf)
+    assert not wakeups._listener._tested
+    await wakeups.stop()
