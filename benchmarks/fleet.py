@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -130,14 +130,15 @@ async def _measure(size: int, seconds: float, *, pooled: bool) -> Measured:
     with _server(size, pooled=pooled) as (server, dsn):
         direct = server.dsn
         await migrate(Place.at(direct))
-        app = Tenure(dsn, pooled=pooled, listen_dsn=direct)
         started: dict[int, float] = {}
+        # One app for each: the workers of one app in one event loop would share connections.
+        apps = [Tenure(dsn, pooled=pooled, listen_dsn=direct) for _ in range(1 + size)]
+        client, *others = apps
+        mark = _mark(client, started)
+        for app in others:
+            _mark(app, started)
 
-        @app.job(name="mark")
-        async def mark(n: int) -> None:
-            started[n] = time.perf_counter()
-
-        async with _fleet(app, size):
+        async with _fleet(others):
             await _settled(direct, size)
             cpu, before = _cpu(server), _one(direct, TRANSACTIONS)
             idle, took = await _counted(seconds)
@@ -145,7 +146,7 @@ async def _measure(size: int, seconds: float, *, pooled: bool) -> Measured:
             idle_cores = (_cpu(server) - cpu) / took
             connections = _one(direct, "select count(*) from pg_stat_activity where backend_type = 'client backend'") - 1
             waits, claims = await _trickle(mark, started, seconds)
-        await app.close()
+        await client.close()
     own = sum(idle[name] for name in OWN)
     return Measured(
         workers=size,
@@ -181,10 +182,18 @@ def _server(size: int, *, pooled: bool) -> Iterator[tuple[EmbeddedServer, str]]:
                 pooler.kill()
 
 
+def _mark(app: Tenure, started: dict[int, float]) -> Any:
+    @app.job(name="mark")
+    async def mark(n: int) -> None:
+        started[n] = time.perf_counter()
+
+    return mark
+
+
 @asynccontextmanager
-async def _fleet(app: Tenure, size: int) -> AsyncIterator[None]:
-    workers = [app.worker() for _ in range(size)]
-    for start in range(0, size, 20):
+async def _fleet(apps: Sequence[Tenure]) -> AsyncIterator[None]:
+    workers = [app.worker() for app in apps]
+    for start in range(0, len(workers), 20):
         await asyncio.gather(*(worker.start() for worker in workers[start : start + 20]))
     try:
         yield
