@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tenure.client.facts import Reason
     from tenure.client.handle import Handle
     from tenure.client.job import Call, Job
+    from tenure.client.leases import Lease, SyncLease
     from tenure.client.limits import LimitStatus
     from tenure.client.overview import LeaderStatus, QueueStatus, Stats, WorkerStatus
     from tenure.client.pages import Page
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
         JobsLocked,
         JobUnfinished,
         LeaseLost,
+        LeaseNotHeld,
+        LeaseTaken,
         NotEnqueued,
         NotPossible,
         RemoteError,
@@ -50,7 +53,9 @@ if TYPE_CHECKING:
     )
     from tenure.model.events import (
         Event,
+        JobDue,
         JobEnqueued,
+        JobReaped,
         JobSettled,
         JobStarted,
         LeaderDeposed,
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
         RunAbandoned,
         RunFailedAfterCompletion,
         RunLost,
+        ScheduleTicked,
         WorkerDied,
         WorkerLeaseLost,
         WorkerStarted,
@@ -90,9 +96,11 @@ __all__ = [
     "InvalidPayload",
     "Job",
     "JobCanceled",
+    "JobDue",
     "JobEnqueued",
     "JobFailed",
     "JobNotFound",
+    "JobReaped",
     "JobSettled",
     "JobStarted",
     "JobStatus",
@@ -103,7 +111,10 @@ __all__ = [
     "LeaderDeposed",
     "LeaderElected",
     "LeaderStatus",
+    "Lease",
     "LeaseLost",
+    "LeaseNotHeld",
+    "LeaseTaken",
     "Limit",
     "LimitStatus",
     "MinuteCount",
@@ -126,6 +137,7 @@ __all__ = [
     "ScheduleConflict",
     "ScheduleNotFound",
     "ScheduleStatus",
+    "ScheduleTicked",
     "Schedules",
     "SchemaMismatch",
     "Signal",
@@ -133,6 +145,7 @@ __all__ = [
     "State",
     "Stats",
     "StoreUnavailable",
+    "SyncLease",
     "Tenure",
     "TenureError",
     "Tick",
@@ -153,6 +166,7 @@ _HOMES = {
     "tenure.client.facts": "Reason",
     "tenure.client.handle": "Handle",
     "tenure.client.job": "Call Job",
+    "tenure.client.leases": "Lease SyncLease",
     "tenure.client.limits": "LimitStatus",
     "tenure.client.overview": "LeaderStatus QueueStatus Stats WorkerStatus",
     "tenure.client.pages": "Page",
@@ -163,12 +177,12 @@ _HOMES = {
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
         "ConfigError InvalidInput InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
-        "JobUnfinished LeaseLost NotEnqueued NotPossible RemoteError ResultTimeout ScheduleConflict ScheduleNotFound "
-        "SchemaMismatch StoreUnavailable TenureError TransactionError UnknownKind"
+        "JobUnfinished LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible RemoteError ResultTimeout ScheduleConflict "
+        "ScheduleNotFound SchemaMismatch StoreUnavailable TenureError TransactionError UnknownKind"
     ),
     "tenure.model.events": (
-        "Event JobEnqueued JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned RunFailedAfterCompletion RunLost "
-        "WorkerDied WorkerLeaseLost WorkerStarted WorkerStopped"
+        "Event JobDue JobEnqueued JobReaped JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned "
+        "RunFailedAfterCompletion RunLost ScheduleTicked WorkerDied WorkerLeaseLost WorkerStarted WorkerStopped"
     ),
     "tenure.model.health": "Probe",
     "tenure.model.limits": "Limit Rate",

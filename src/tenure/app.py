@@ -35,6 +35,7 @@ from tenure.worker.context import Context
 # The driver is slow to import: what needs it is imported when it is first used.
 if TYPE_CHECKING:
     from tenure.client.client import Client
+    from tenure.client.leases import Lease, SyncLease
     from tenure.client.schedules import Schedules
     from tenure.client.session import Session
     from tenure.inprocess import InProcessWorker
@@ -271,6 +272,24 @@ class Tenure:
 
     def enqueue_many_sync(self, calls: Iterable[Call[Any]], *, conn: object | None = None) -> list[Handle[Any]]:
         return enqueue_many_sync(self._door, calls, conn)
+
+    def lease(self, name: str, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s") -> Lease:
+        """Work of your own that one process does at a time: `async with app.lease("nightly-import") as lease:`.
+
+        Waits until it is free; at most for `timeout`; not at all with `wait=False`: then `LeaseTaken` is raised. It is renewed in
+        the background. When its holder dies, another can have it after `duration`. `lease.term` grows with every holder.
+        """
+        from tenure.client.leases import Lease  # noqa: PLC0415
+
+        return Lease(name, self._door, wait=wait, timeout=timeout, duration=duration)
+
+    def lease_sync(
+        self, name: str, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s"
+    ) -> SyncLease:
+        """The same for code without an event loop: `with app.lease_sync("nightly-import") as lease:`."""
+        from tenure.client.leases import SyncLease  # noqa: PLC0415
+
+        return SyncLease(self.lease(name, wait=wait, timeout=timeout, duration=duration), self._door)
 
     async def migrate(self) -> list[str]:
         """Brings the schema to this version. `tenure migrate` does the same."""

@@ -14,7 +14,8 @@ from contextlib import suppress
 from uuid import UUID
 
 from tenure.leader.declaring import Declarations, declare
-from tenure.leader.duties.reaper import give_back
+from tenure.leader.duties.duty import Outlets
+from tenure.leader.duties.requeue import give_back
 from tenure.leader.leader import Leader
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import StoreUnavailable
@@ -96,12 +97,13 @@ class InProcessWorker:
             link=self._link,
             holder=self._supervisor_id,
             events=self._events,
+            tell=self._tell,
             deaf=lambda: self._wakeups.deaf,
         )
         self._stopped.clear()
         self._leaving = False
         async with Link(place, "declare", hot=True) as link:  # it may wait for locks
-            changed = await declare(link, Declarations.of(self._kinds, self._owner))
+            changed = await declare(link, Declarations.of(self._kinds, self._owner), self._supervisor_id)
         self._engine = await self._enter()
         self._engine.start()
         self._deafen = self._wakeups.subscribe(self._hear)
@@ -137,7 +139,8 @@ class InProcessWorker:
         with suppress(StoreUnavailable):
             async with Link(self._link.place, "return", hot=True) as link:
                 await link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
-                await give_back(link, engine.worker_id)
+                await give_back(link, engine.worker_id, Outlets(self._wakeups.tell, self._events))
+                await link.fetch(schedules.withdraw_app(self._supervisor_id))
         await self._leader.stop()
         self._deafen()
         await self._wakeups.stop(self)
@@ -196,6 +199,9 @@ class InProcessWorker:
         self._engine = await self._enter()
         self._engine.start()
         await engine.stop(0)
+
+    def _tell(self, word: str) -> None:
+        self._wakeups.tell(word)
 
     def _hear(self, word: str) -> None:
         if self._engine is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -12,6 +13,11 @@ from tenure.failures import failures
 FIRST_BACKOFF = 0.05
 FOREVER = 3600.0  # a turn that waits to be woken
 LONGEST_BACKOFF = 2.0  # all workers are back within seconds of the server, spread enough not to trample it
+
+
+def boottime() -> float:
+    """Goes on while the machine is suspended, where the monotonic clock stops."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def backoff(failures: int) -> float:

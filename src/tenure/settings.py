@@ -32,7 +32,7 @@ or start one with `tenure dev`: programs in the same folder, or below it, then f
 DEFAULT_POOL = "default"
 """The pool that `[workers]` itself describes."""
 
-SHARED = ("lease_timeout_seconds", "scale_interval_ms", "health_file", "name")
+SHARED = ("lease_timeout_seconds", "renew_interval_seconds", "scale_interval_ms", "health_file", "name")
 """Settings of `[workers]` that a supervisor has once, for all of its pools."""
 
 
@@ -57,7 +57,10 @@ class WorkerSettings:
 
     lease_timeout_seconds: float = 15.0
     """How long a worker's jobs stay its own without a sign of life. Less: a dead machine's jobs come back sooner. More:
-    kinder to slow networks. Renewed three times in that span."""
+    kinder to slow networks."""
+
+    renew_interval_seconds: float = 0.0
+    """How often that lease is renewed. 0: three times in its span."""
 
     grace_seconds: float = 25.0
     """How long running jobs may go on after SIGTERM before they are handed back. Kubernetes kills after 30."""
@@ -112,7 +115,8 @@ class WorkerSettings:
 
     @property
     def renew_every(self) -> float:
-        return self.lease_timeout_seconds / 3  # two renewals may fail before the lease is lost
+        # Two renewals may fail before the lease is lost.
+        return self.renew_interval_seconds or self.lease_timeout_seconds / 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +141,13 @@ class Settings:
     """The level at which a failed attempt is logged, with its exception: debug, info, warning or error."""
     log_dead_letter: str = "error"
     """The level at which a job is logged that is not tried again."""
+    leader_term_seconds: float = 10.0
+    """How long a duty stays its holder's without a heartbeat: so long it is left undone when a leader dies."""
+    leader_heartbeat_seconds: float = 2.0
+    leader_reap_interval_seconds: float = 5.0
+    """Longest wait between two looks for workers and jobs whose lease ran out. The reaper looks sooner when a lease ends."""
+    leader_cleanup_interval_seconds: float = 1200.0
+    """How often partitions are made and dropped, and old rows removed."""
     workers: WorkerSettings = WorkerSettings()
     pools: Mapping[str, WorkerSettings] = field(default_factory=dict)
     """`[workers.NAME]`, each with what it inherits from `[workers]`."""
@@ -156,6 +167,10 @@ class Settings:
             dead_letter_retention=self.dead_letter_retention_seconds,
             strategy=cast("Strategy", self.leader_strategy),
             rotate=self.leader_rotate_seconds,
+            term=self.leader_term_seconds,
+            heartbeat=self.leader_heartbeat_seconds,
+            reap_every=self.leader_reap_interval_seconds,
+            clean_every=self.leader_cleanup_interval_seconds,
         )
 
     @property
@@ -242,7 +257,7 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
         problems.append(f"leader.strategy must be one of {', '.join(STRATEGIES)}")
     if others.get("log_format", "text") not in FORMATS:
         problems.append(f"log_format must be one of {', '.join(FORMATS)}")
-    problems += _contradictions("workers", workers)
+    problems += _leader_contradictions(others) + _contradictions("workers", workers)
     for pool, own in pools.items():
         problems += _misnamed(pool) + _contradictions(f"workers.{pool}", own, workers)
     called = workers.get("name") or ""
@@ -290,10 +305,40 @@ AT_LEAST_NONE = (
 )
 
 
+def _leader_contradictions(given: Mapping[str, Any]) -> list[str]:
+    heartbeat, term, reap, cleanup = (
+        given.get(f"leader_{name}", getattr(Settings, f"leader_{name}"))
+        for name in ("heartbeat_seconds", "term_seconds", "reap_interval_seconds", "cleanup_interval_seconds")
+    )
+    found = []
+    if heartbeat < 0.5:
+        found.append(f"leader.heartbeat_seconds is {heartbeat:g}, but must be at least 0.5: each one is a write")
+    if term < 3 * heartbeat:
+        found.append(
+            f"leader.term_seconds is {term:g}, but must be at least three heartbeats ({3 * heartbeat:g}): two may fail before a"
+            " duty is lost; raise leader.term_seconds or lower leader.heartbeat_seconds"
+        )
+    if term < 3:
+        found.append(f"leader.term_seconds is {term:g}, but must be at least 3: a holder stops a second before its term ends")
+    if not 1 <= reap <= 60:
+        found.append(f"leader.reap_interval_seconds is {reap:g}, but must be from 1 to 60")
+    if cleanup < 10:
+        found.append(
+            f"leader.cleanup_interval_seconds is {cleanup:g}, but must be at least 10: each round looks at a dozen tables"
+        )
+    return found
+
+
 def _contradictions(block: str, own: Mapping[str, Any], inherited: Mapping[str, Any] | None = None) -> list[str]:
     found = []
     if own.get("lease_timeout_seconds", 15) < 3:
         found.append(f"{block}.lease_timeout_seconds must be at least 3: a shorter lease is lost to any hiccup")
+    lease, renew = own.get("lease_timeout_seconds", 15), own.get("renew_interval_seconds", 0)
+    if renew and not 0.5 <= renew <= lease / 2:
+        found.append(
+            f"{block}.renew_interval_seconds is {renew:g}, but must be from 0.5 to half of lease_timeout_seconds ({lease / 2:g}),"
+            " so that one renewal may fail; 0 is a third of it"
+        )
     if own.get("scale_interval_ms", 1000) < 100:
         found.append(f"{block}.scale_interval_ms must be at least 100: every look asks PostgreSQL")
     found += [f"{block}.{name} must be at least 1" for name in AT_LEAST_ONE if own.get(name, 1) < 1]

@@ -21,7 +21,7 @@ async def test_a_schedule_its_times_and_its_line_are_recorded(dsn, place, tmp_pa
         term = desk.term("cron")
         await Cron(60.0).run_once(link, term, now=at(180))
         desk.sql("delete from tenure.jobs")
-        desk.run(schedules.release_ticks(term, limit=10, channel="tenure", now=at(181)))
+        desk.run(schedules.release_ticks(term, limit=10, now=at(181)))
         desk.run(schedules.clean_ticks(term, limit=10, keep=0.0, now=at(500)))
         desk.run(schedules.delete("s"))
         export(connection, Ledger(tmp_path))

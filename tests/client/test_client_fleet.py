@@ -105,7 +105,7 @@ async def test_counts_are_exact_before_and_after_they_are_merged(client, desk):
     for merged in (False, True):
         if merged:
             term = desk.term("rollup")
-            assert desk.run(control.merge_tallies(term, limit=3))[0] == (True, 3)
+            assert desk.run(control.merge_tallies(term, limit=3))[0][:2] == (True, 3)
             assert (await client.stats()).by_outcome == {"completed": 9, "failed": 2, "retry": 4, "canceled": 3}
             desk.run(control.merge_tallies(term, limit=100))
             assert desk.sql("select count(*) from tenure.tallies") == [(0,)]

@@ -49,7 +49,7 @@ def run(desk: Desk, worker: str, **outcome) -> Claim:
 def make_due(desk: Desk) -> None:
     desk.sql("update tenure.jobs set run_at = clock_timestamp() where state in ('retry', 'scheduled')")
     term = desk.term("stager")
-    desk.run(leases.promote(term, limit=10, channel="tenure"))
+    desk.run(leases.promote(term, limit=10))
     desk.end_term("stager")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -175,7 +176,8 @@ async def test_a_run_whose_answer_was_lost_is_not_handed_in_twice(schedules, rep
 
 
 async def test_what_code_declares_is_changed_and_deleted_there(schedules, desk):
-    desk.run(store.reconcile("shop:app", [schedule(name="s", kind="work", every="1m").to_json()]))
+    declared = [schedule(name="s", kind="work", every="1m").to_json()]
+    desk.run(store.reconcile("shop:app", declared, supervisor_id=str(uuid4()), kinds=["work"]))
     for refused in (schedules.change("s", queue="q"), schedules.delete("s")):
         with pytest.raises(ScheduleConflict, match="code of shop:app"):
             await refused

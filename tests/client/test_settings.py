@@ -91,6 +91,35 @@ def test_a_lease_too_short_is_refused_with_the_reason(tmp_path):
         load(tmp_path, workers_lease_timeout_seconds=1)
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"leader_term_seconds": 5}, "at least three heartbeats \\(6\\)"),
+        ({"leader_heartbeat_seconds": 4}, "term_seconds is 10, .* \\(12\\)"),
+        ({"leader_heartbeat_seconds": 0.1}, "at least 0.5"),
+        ({"leader_heartbeat_seconds": 0.5, "leader_term_seconds": 2}, "at least 3:"),
+        ({"leader_reap_interval_seconds": 0}, "from 1 to 60"),
+        ({"leader_cleanup_interval_seconds": 1}, "at least 10"),
+        ({"workers_renew_interval_seconds": 10}, "half of lease_timeout_seconds \\(7.5\\)"),
+        ({"workers_renew_interval_seconds": 0.1}, "from 0.5"),
+    ],
+)
+def test_times_that_contradict_each_other_are_refused_with_the_way_out(tmp_path, settings, told):
+    with pytest.raises(ConfigError, match=told):
+        load(tmp_path, **settings)
+
+
+def test_the_times_of_leaders_and_renewals_can_be_set(tmp_path):
+    (tmp_path / FILE).write_text(
+        "[leader]\nterm_seconds = 30\nheartbeat_seconds = 5\nreap_interval_seconds = 10\ncleanup_interval_seconds = '1m'\n"
+        "[workers]\nlease_timeout_seconds = 60\nrenew_interval_seconds = 10\n"
+    )
+    found = load(tmp_path)
+    leader = found.leader
+    assert (leader.term, leader.heartbeat, leader.reap_every, leader.clean_every) == (30.0, 5.0, 10.0, 60.0)
+    assert found.workers.renew_every == 10.0
+
+
 def test_spans_may_be_written_in_words(tmp_path):
     (tmp_path / FILE).write_text('retention_seconds = "2d"\n[workers]\nlease_timeout_seconds = "30s"\n')
     found = load(tmp_path, {"TENURE_WORKERS_GRACE_SECONDS": "7.5"})

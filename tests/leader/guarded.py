@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from tenure.model.ids import uuid7
-from tenure.store import control, leases, schedules
+from tenure.store import control, history, leases, schedules
 from tenure.store.leases import Term
 from tenure.store.query import Query
 from tests.leader.plans import at, plan
@@ -20,24 +20,34 @@ def _record(desk: Desk, term: Term) -> Query:
     [(version,)] = desk.sql("select version::text from tenure.schedules where name = 'due'")
     tick = {"planned_at": at(60).isoformat(), "times": 1, "missed": False, "job_id": str(uuid7())}
     move = {"name": "due", "version": version, "since": at(60).isoformat(), "next_at": at(120).isoformat(), "ticks": [tick]}
-    return schedules.record_ticks(term, [move], channel="tenure")
+    return schedules.record_ticks(term, [move])
 
 
 WRITES: dict[str, Ask] = {
-    "jobs/promote_jobs": lambda _, term: leases.promote(term, limit=10, channel="tenure"),
+    "jobs/promote_jobs": lambda _, term: leases.promote(term, limit=10),
     "workers/condemn_workers": lambda _, term: leases.condemn_expired(term, reap=True),
     "workers/condemn_unknown": lambda _, term: leases.condemn_unknown(term),
-    "jobs/expire_jobs": lambda _, term: leases.expire_jobs(term, limit=10, max_crashes=3, channel="tenure"),
-    "history/keep_history": lambda _, term: leases.keep_history(term, days_ahead=9, keep=0.0),
-    "history/clean_history": lambda _, term: leases.clean_history(term, limit=10, keep=60.0),
+    "jobs/expire_jobs": lambda _, term: leases.expire_jobs(term, limit=10, max_crashes=3),
+    "history/drop_history": lambda _, term: history.drop(term, keep=0.0),
+    "history/make_history": lambda _, term: history.make(term, days_ahead=9),
+    "history/clean_history": lambda _, term: history.clean(term, limit=10, keep=60.0),
+    "history/clean_default": lambda _, term: history.clean_default(term, limit=10, keep=60.0),
     "control/merge_tallies": lambda _, term: control.merge_tallies(term, limit=10),
     "control/clean_keys": lambda _, term: control.clean_keys(term, limit=10),
-    "control/clean_traces": lambda _, term: control.clean_traces(term, limit=10, keep=60.0),
-    "control/clean_counts": lambda _, term: control.clean_counts(term, limit=10, keep=60.0),
+    "control/clean_progress": lambda _, term: control.clean_progress(term, limit=10, keep=60.0),
+    "control/clean_logs": lambda _, term: control.clean_logs(term, limit=10, keep=60.0),
+    "control/clean_incidents": lambda _, term: control.clean_incidents(term, limit=10, keep=60.0),
+    "control/clean_watches": lambda _, term: control.clean_watches(term, limit=10),
+    "control/clean_counters": lambda _, term: control.clean_counters(term, limit=10, keep=60.0),
+    "control/clean_minutes": lambda _, term: control.clean_minutes(term, limit=10),
+    "control/clean_latencies": lambda _, term: control.clean_latencies(term, limit=10, keep=60.0),
     "control/clean_dead": lambda _, term: control.clean_dead(term, limit=10, keep=60.0),
     "schedules/record_ticks": _record,
-    "schedules/release_ticks": lambda _, term: schedules.release_ticks(term, limit=10, channel="tenure"),
+    "schedules/release_ticks": lambda _, term: schedules.release_ticks(term, limit=10),
     "schedules/clean_ticks": lambda _, term: schedules.clean_ticks(term, limit=10, keep=60.0),
+    "leases/follow_clock": lambda _, term: leases.follow_clock(term),
+    "schedules/rewind_schedules": lambda _, term: schedules.rewind(term),
+    "schedules/retire_schedules": lambda _, term: schedules.retire(term),
 }
 """By the file of the statement."""
 
@@ -58,13 +68,16 @@ def lay_out_work(desk: Desk) -> None:
 
 
 def _jobs(desk: Desk) -> None:
-    """One to promote, one of a dead worker with its own lease over, one held by a worker without a row, and a dead letter."""
+    """One to promote, one of a dead worker with its own lease over, one held by a worker without a row, a dead letter, and a
+    worker that was last seen in the future."""
     desk.enqueue({"delay": 60})
     desk.sql("update tenure.jobs set run_at = now() - interval '1 minute'")
     worker = desk.worker(ttl=600)
     desk.enqueue({})
     desk.claim(worker, leases={"work": 0})
     desk.sql("update tenure.workers set expires_at = now() - interval '1 minute'")
+    early = desk.worker()
+    desk.sql("update tenure.workers set heartbeat_at = now() + interval '1 hour' where id = %s", early)
     lost = desk.worker()
     desk.enqueue({})
     desk.claim(lost)
@@ -78,6 +91,9 @@ def _counts(desk: Desk) -> None:
     desk.sql(
         "insert into tenure.counters (hour, queue, kind, what, jobs) values (now() - interval '1 day', 'q', 'k', 'failed', 1)"
     )
+    desk.sql("insert into tenure.minutes values (now() - interval '2 days', 'q', 'k', 'failed', 1)")
+    desk.sql("insert into tenure.latencies values (now() - interval '2 days', 'minute', 'q', 'k', 'ran', 5, 1)")
+    desk.sql("insert into tenure.watches values (gen_random_uuid(), now() - interval '1 hour')")
 
 
 def _traces(desk: Desk) -> None:
@@ -85,6 +101,8 @@ def _traces(desk: Desk) -> None:
     job = str(uuid4())
     ago = "now() - interval '1 hour'"
     desk.sql(f"insert into tenure.progress (job_id, fence, percent, began_at) values (%s, 1, 5, {ago})", job)
+    desk.sql(f"insert into tenure.logs values (%s, 1, 1, 1, {ago}, '[]')", job)
+    desk.sql(f"insert into tenure.incidents (job_id, what, at) values (%s, 'failed', {ago})", job)
     desk.sql(
         "insert into tenure.keys (kind, key, job_id, scope, expires_at, digest) values ('k', 'over', %s, 'window', now(), '')",
         job,
@@ -96,12 +114,14 @@ def _history(desk: Desk) -> None:
     desk.sql(
         "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
         " queue, input)"
-        " values (gen_random_uuid(), 1, now(), now() - interval '1 hour', 1, 1, 50, 0, 'completed', 'brief', 'q', '{}')"
+        " select gen_random_uuid(), 1, now(), now() - age, 1, 1, 50, 0, 'completed', 'brief', 'q', '{}'"
+        " from unnest('{1 hour, 400 days}'::interval[]) as age"
     )
 
 
 def _schedules(desk: Desk) -> None:
-    """One whose time has come, one with a line that may move on, and a tick that nobody needs any more."""
+    """One whose time has come (by a clock that is years ahead), one with a line that may move on, a tick that nobody needs any
+    more, and one that no code declares any more."""
     plan(desk, "due")
     plan(desk, "line", overlap="queue")
     desk.sql("insert into tenure.ticks (schedule, planned_at, outcome) values ('line', %s, 'queued')", at(60))
@@ -110,6 +130,9 @@ def _schedules(desk: Desk) -> None:
         " values ('gone', %s, 'skipped', now() - interval '1 hour')",
         at(60),
     )
+    plan(desk, "orphan")
+    desk.sql("update tenure.schedules set owner = 'shop:app' where name = 'orphan'")
+    desk.run(schedules.declare_app(str(uuid4()), "shop:app", kinds=[], schedules=[]))
 
 
 def everything(desk: Desk) -> dict[str, list[Any]]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import datetime
+from uuid import uuid4
 
 import pytest
 
 from tenure.leader.duties.cron import Cron
+from tenure.leader.duties.duty import Outlets
 from tenure.leader.leader import Leader
 from tenure.model.errors import StoreUnavailable
+from tenure.model.events import Events, ScheduleTicked
 from tenure.model.ids import uuid7
 from tenure.store import schedules
 from tenure.store.link import Link
@@ -75,14 +79,14 @@ async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, d
     assert report.rest == Cron.longest_rest
 
 
-async def test_queues_are_told(leader, desk, other):
-    other.sql("listen tenure")
+async def test_queues_are_told(leader, desk):
+    told: list[str] = []
+    leader.cron = Cron(RETENTION, Outlets(told.append))
     plan(desk, "a", queue="mail")
     plan(desk, "b", queue="mail")
     plan(desk, "c", queue="post")
     await leader.look(60)
-    notes = other.connection.notifies(timeout=5, stop_after=2)
-    assert {note.payload for note in notes} == {"jobs mail", "jobs post"}
+    assert sorted(told) == ["jobs mail", "jobs post"]
 
 
 # Overlap
@@ -255,7 +259,7 @@ async def test_what_is_decided_between_a_look_and_its_record_counts(place, desk,
             plan(desk, every="45s")  # another one of that name
         case "retire":
             desk.sql("update tenure.schedules set owner = 'shop:app'")
-            desk.run(schedules.reconcile("shop:app", []))
+            desk.run(schedules.reconcile("shop:app", [], supervisor_id=str(uuid4()), kinds=[]))
         case "change":
             desk.sql("update tenure.schedules set every = 45, version = gen_random_uuid()")
     link.awake.set()
@@ -286,7 +290,7 @@ async def test_a_line_is_not_moved_on_while_a_run_is_asked_for(dsn, desk, other,
     with Desk(dsn) as third:
         with other.connection.transaction():
             other.run(schedules.run("s", uuid7(), input=None, by="ann"))
-            query = schedules.release_ticks(leader.term, limit=10, channel="tenure", now=at(130))
+            query = schedules.release_ticks(leader.term, limit=10, now=at(130))
             released = meanwhile(lambda: third.run(query))
             await waits_for_a_lock(desk)
         assert released()[0][:2] == (True, 0)
@@ -443,8 +447,8 @@ async def test_a_stale_leader_releases_and_cleans_nothing(leader, desk):
     desk.end_term("cron")
     desk.term("cron")
     assert not (await leader.cron.run_once(leader.link, leader.term, now=at(130))).holds
-    [(holds, released, *_)] = desk.run(schedules.release_ticks(leader.term, limit=10, channel="tenure", now=at(130)))
-    [(still_holds, removed)] = desk.run(schedules.clean_ticks(leader.term, limit=10, keep=0, now=at(10**6)))
+    [(holds, released, *_)] = desk.run(schedules.release_ticks(leader.term, limit=10, now=at(130)))
+    [(still_holds, removed, _)] = desk.run(schedules.clean_ticks(leader.term, limit=10, keep=0, now=at(10**6)))
     assert (holds, released, still_holds, removed) == (False, 0, False, 0)
     assert ticks(desk) == [(60, "enqueued", 1), (120, "queued", 1)]
 
@@ -460,3 +464,87 @@ async def test_a_leader_that_hears_of_a_new_schedule_plans_it_at_once(place, des
     leader.hear("schedules")
     await until(lambda: desk.sql("select next_at is not null from tenure.schedules"), is_=[(True,)], within=Cron.longest_rest)
     await leader.stop()
+
+
+# Clocks that are set
+
+
+async def test_a_clock_that_was_ahead_for_a_round_does_not_stop_the_schedule(leader, desk, caplog):
+    plan(desk, overlap="allow")
+    await leader.look(60)
+    month = 30 * 86400.0
+    await leader.look(month)
+    await leader.look(120)  # the clock is right again: that is noticed now
+    await leader.look(121)
+    for seconds in (180, 240):
+        await leader.look(seconds)
+    near = [(planned, outcome) for planned, outcome, _ in ticks(desk) if planned < 86400]
+    assert near == [(60, "enqueued"), (120, "missed"), (180, "enqueued"), (240, "enqueued")]
+    assert [record.levelname for record in caplog.records if "was ahead" in record.getMessage()] == ["WARNING"]
+    assert [planned for planned, _ in jobs(desk)] == [60, 180, 240, month]
+
+
+async def test_a_time_that_had_its_job_while_the_clock_was_ahead_has_no_second_one(leader, desk):
+    plan(desk, every="600s", overlap="allow", catch_up="all")
+    await leader.look(1800)
+    await leader.look(10)
+    for seconds in (11, 600, 1200, 1800, 2400):
+        await leader.look(seconds)
+    assert [planned for planned, _ in jobs(desk)] == [600, 1200, 1800, 2400]
+
+
+async def test_after_the_clock_was_set_back_leases_and_rates_count_from_now(leader, desk):
+    """The clock was an hour ahead when these were written. The worker is dead, so nobody writes them again."""
+    await leader.look(3600)
+    worker = desk.worker(ttl=15)
+    desk.enqueue({})
+    desk.claim(worker, leases={"work": 120})
+    hour = "interval '1 hour'"
+    desk.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
+    desk.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
+    desk.sql(
+        f"insert into tenure.starts select 'kind:work', now() + {hour}, now() + {hour}, now() + {hour} + interval '1 minute', 5"
+    )
+    report = await leader.cron.run_once(leader.link, leader.term)
+    assert report.holds  # years behind the clock of this test: set back, and seen to at the next look
+    await leader.cron.run_once(leader.link, leader.term)
+    left = (
+        "select (select extract(epoch from expires_at - now()) < 20 from tenure.workers),"
+        " (select extract(epoch from lease_until - now()) < 130 from tenure.jobs),"
+        " (select extract(epoch from ended - now()) < 5 and extract(epoch from forget_at - now()) < 70 from tenure.starts)"
+    )
+    assert desk.sql(left) == [(True, True, True)]
+
+
+# What is told of times that came to no job
+
+
+async def test_missed_and_skipped_times_are_logged_once_with_their_schedule(leader, desk, caplog):
+    caplog.set_level("INFO", "tenure.schedules")
+    plan(desk)
+    await leader.look(300)
+    await leader.look(360)
+    await leader.look(361)
+    told = [record for record in caplog.records if record.name == "tenure.schedules"]
+    assert [(record.levelname, record.schedule, record.times) for record in told] == [("WARNING", "s", 4), ("INFO", "s", 1)]
+    assert [datetime.fromisoformat(record.planned_at) for record in told] == [at(60), at(360)]
+
+
+async def test_what_became_of_each_time_is_an_event_where_somebody_listens(leader, desk):
+    seen: list[ScheduleTicked] = []
+    events = Events()
+    events.subscribe((ScheduleTicked,), seen.append)
+    leader.cron = Cron(RETENTION, Outlets(events=events))
+    plan(desk, overlap="queue")
+    await leader.look(180)
+    await leader.look(240)
+    finish(desk)
+    await leader.look(241)
+    told = [(tick.outcome, tick.planned_at, tick.times, tick.until, tick.job_id is not None) for tick in seen]
+    assert told == [
+        ("missed", at(60), 2, at(120), False),
+        ("enqueued", at(180), 1, None, True),
+        ("queued", at(240), 1, None, False),
+        ("enqueued", at(240), 1, None, True),
+    ]
+    assert {tick.schedule for tick in seen} == {"s"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -46,18 +48,13 @@ class Counting:
         return Report(holds, touched=2, rest=self.rest)
 
 
-@pytest.fixture(autouse=True)
-def hearts_beat_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leading, "HEARTBEAT", 0.1)
-
-
 @pytest.fixture
 async def leaders(place: Place) -> AsyncIterator[Any]:
     """Makes leaders, and stops them at the end."""
     made: list[Leader] = []
 
     def make(at: Place | None = None, **more: Any) -> Leader:
-        settings = LeaderSettings(**{"rotate": 0.0, **more.pop("settings", {})})
+        settings = LeaderSettings(**{"rotate": 0.0, "heartbeat": 0.1, **more.pop("settings", {})})
         made.append(Leader(at or place, settings, **more))
         made[-1].start()
         return made[-1]
@@ -136,11 +133,10 @@ def test_a_beat_under_an_older_term_renews_nothing(desk):
 async def test_a_holder_that_cannot_renew_stops_acting_before_its_term_ends(leaders, desk, monkeypatch):
     """Nothing was refused: the lease still holds when it stops."""
     asleep = [0.0]
-    monkeypatch.setattr(leading, "HEARTBEAT", 3600.0)
     monkeypatch.setattr(terms, "boottime", lambda: clock() + asleep[0])
     clock = leading.boottime
     duty = Counting()
-    leader = leaders(duties=[duty])
+    leader = leaders(duties=[duty], settings={"heartbeat": 3600.0})
     await until(lambda: len(duty.rounds) > 2)
     asleep[0] = 5.0
     await until(lambda: leader.duties_held, is_=[])
@@ -170,12 +166,14 @@ async def test_a_heartbeat_prolongs_the_round_under_way(desk):
 
 
 async def test_who_leaves_is_followed_at_once_by_whoever_hears_of_it(leaders, place, desk):
-    first = leaders()
+    listening: list[Leader] = []
+    words: list[str] = []
+    wakeups = Wakeups(place, lambda word: (words.append(word), [leader.hear(word) for leader in listening]))
+    wakeups.start()
+    first = leaders(tell=wakeups.tell)
     await until(lambda: first.duties_held, is_=ALL)
     second = leaders()
-    words = []
-    wakeups = Wakeups(place, lambda word: (words.append(word), second.hear(word)))
-    wakeups.start()
+    listening.append(second)
     try:
         await until(lambda: "" in words)  # it listens from now on
         second.hint(3600.0)
@@ -187,13 +185,15 @@ async def test_who_leaves_is_followed_at_once_by_whoever_hears_of_it(leaders, pl
 
 
 async def test_a_duty_goes_round_when_there_is_somebody_else(leaders, place, desk):
-    first = leaders(duties=[Counting()], settings={"rotate": 0.5})
-    await until(lambda: first.duties_held, is_=["counting"])
-    second = leaders(duties=[Counting()], settings={"rotate": 0.5})
-    for leader in (first, second):
-        desk.worker(supervisor=leader.holder)
-    wakeups = Wakeups(place, lambda word: (first.hear(word), second.hear(word)))
+    listening: list[Leader] = []
+    wakeups = Wakeups(place, lambda word: [leader.hear(word) for leader in listening])
     wakeups.start()
+    first = leaders(duties=[Counting()], settings={"rotate": 0.5}, tell=wakeups.tell)
+    await until(lambda: first.duties_held, is_=["counting"])
+    second = leaders(duties=[Counting()], settings={"rotate": 0.5}, tell=wakeups.tell)
+    listening += [first, second]
+    for leader in listening:
+        desk.worker(supervisor=leader.holder)
     try:
         await until(lambda: second.duties_held, is_=["counting"])
         await until(lambda: first.duties_held, is_=["counting"], within=20)
@@ -226,8 +226,8 @@ async def test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer(lea
     asked, heard = asyncio.Event(), asyncio.Event()
 
     class Slow(Election):
-        async def stand(self, link: Link, duties: Any) -> Any:
-            answer = await super().stand(link, duties)
+        async def stand(self, link: Link, duties: Any, **more: Any) -> Any:
+            answer = await super().stand(link, duties, **more)
             asked.set()
             await heard.wait()
             return answer
@@ -268,7 +268,7 @@ def test_two_hundred_overlaps_and_no_stale_write(dsn, desk):
                 number += 1
                 term = current[max(0, len(current) - 1 - number % 3)]
                 mine.sql(f"set application_name = '{term.term}'")
-                mine.run(leases.promote(term, limit=1, channel="tenure"))
+                mine.run(leases.promote(term, limit=1))
 
     threads = [threading.Thread(target=go_on) for _ in range(3)]
     for thread in threads:
@@ -304,8 +304,8 @@ def test_sharers_promote_at_the_same_time_and_each_job_once(dsn, desk, other):
     desk.sql("update tenure.jobs set run_at = now() - interval '1 s'")
     term = desk.term("stager", SHARED)
     with other.connection.transaction():
-        assert other.run(leases.promote(term, limit=2, channel="tenure"))[0][1] == 2
-        assert desk.run(leases.promote(term, limit=100, channel="tenure"))[0][1] == 4
+        assert other.run(leases.promote(term, limit=2))[0][1] == 2
+        assert desk.run(leases.promote(term, limit=100))[0][1] == 4
     assert desk.sql("select count(*), count(distinct position) from tenure.jobs where state = 'pending'") == [(6, 6)]
 
 
@@ -335,9 +335,7 @@ async def test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat(lea
     first = leaders(settings={"strategy": "advisory"})
     await until(lambda: first.duties_held, is_=ALL)
     desk.sql("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and objsubid = 1")
-    desk.sql(
-        f"select pg_advisory_lock({Election(first._link.place, first.holder, 'advisory', {})._key})"
-    )  # somebody else was quicker
+    desk.sql(f"select pg_advisory_lock({first._election._key})")  # somebody else was quicker
     try:
         await until(lambda: first.duties_held, is_=[])
     finally:
@@ -373,3 +371,70 @@ async def test_a_heartbeat_that_comes_when_the_round_is_being_cut_off_changes_no
             except asyncio.CancelledError:
                 held.renewed(terms.boottime())  # it is over all the same
                 raise
+
+
+async def test_a_lease_lasts_for_as_long_as_is_set(leaders, desk):
+    leaders(duties=[Counting()], settings={"term": 40.0})
+    await until(lambda: desk.sql("select count(*) from tenure.leases"), is_=[(1,)])
+    assert 30 < lease(desk, "counting")["left"] <= 40
+
+
+async def test_a_lease_whose_heartbeat_lies_in_the_future_can_be_taken_over(leaders, desk):
+    """The server's clock was set back by an hour, and its holder is dead."""
+    term = desk.term("counting", ttl=10.0)
+    hour = "interval '1 hour'"
+    desk.sql(f"update tenure.leases set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
+    leader = leaders(duties=[Counting()])
+    await until(lambda: leader.duties_held, is_=["counting"])
+    assert lease(desk, "counting")["term"] == term.term + 1
+
+
+async def test_a_candidate_does_not_believe_that_a_lease_lasts_for_an_hour(leaders, desk):
+    desk.term("counting", ttl=600.0)
+    candidate = leaders(duties=[Counting()])
+    await until(lambda: candidate._stand_at > 0)
+    candidate.hint(3600.0)
+    assert candidate._stand_at < leading.boottime() + 60
+
+
+# Failover by lock, with processes that are killed
+
+LEADING_PROCESS = """
+import asyncio, sys
+from tenure.leader.leader import Leader
+from tenure.leader.settings import LeaderSettings
+from tenure.store.place import Place
+
+async def main():
+    leader = Leader(Place.at(sys.argv[1]), LeaderSettings(strategy="advisory"))
+    leader.start()
+    while True:
+        leader.hint(9.0)  # as every renewal does
+        await asyncio.sleep(0.1)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def leading_process(dsn: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", LEADING_PROCESS, dsn])
+    yield process
+    process.kill()
+    process.wait()
+
+
+async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_out(leaders, leading_process, desk):
+    holds = "select count(*) from tenure.leases where expires_at > clock_timestamp()"
+    await until(lambda: desk.sql(holds), is_=[(6,)], within=20)
+    second = leaders(settings={"strategy": "advisory"})
+    await until(lambda: second._stand_at > 0)
+    leading_process.kill()
+
+    def followed() -> bool:
+        second.hint(9.0)  # a renewal tells when rows run out: it must not put off the question for the lock
+        return bool(second.duties_held)
+
+    desk.sql("update tenure.leases set expires_at = expires_at + interval '1 hour'")  # so that only the lock can be the reason
+    await until(followed)
+    assert second.duties_held == ALL

@@ -41,7 +41,7 @@ def test_the_term_stands_in_the_statement_and_its_row_is_locked(name):
     text = (SQL / f"{name}.sql").read_text("utf-8")
     guard = "l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()"
     assert guard in text
-    assert name == "leases/check_lease" or f"{guard}\n       for share)" in text
+    assert name == "leases/check_lease" or f"{guard}\n       for key share)" in text
 
 
 @pytest.mark.parametrize("write", ASKED)
@@ -88,7 +88,7 @@ def test_nobody_writes_in_the_name_of_another(desk, write):
     assert everything(desk) == before
 
 
-@pytest.mark.parametrize("write", sorted(WRITES.keys() - {"history/keep_history"}))
+@pytest.mark.parametrize("write", sorted(WRITES.keys() - {"history/drop_history", "history/make_history"}))
 def test_the_leader_of_the_current_term_does_write(desk, write):
     """Otherwise the tests above would prove nothing. Of partitions: in tests/store/test_history.py."""
     lay_out_work(desk)
@@ -148,10 +148,10 @@ async def test_two_at_the_same_time_do_not_both_win(dsn, desk, other):
 
 def test_only_the_holder_of_the_term_can_release_it(desk):
     term = desk.term("duty")
-    desk.run(leases.release(str(uuid4()), [term], channel="tenure"))
-    desk.run(leases.release(term.holder, [Term(term.duty, term.holder, term.term + 1, term.ttl)], channel="tenure"))
+    desk.run(leases.release(str(uuid4()), [term]))
+    desk.run(leases.release(term.holder, [Term(term.duty, term.holder, term.term + 1, term.ttl)]))
     assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)]
-    desk.run(leases.release(term.holder, [term], channel="tenure"))
+    desk.run(leases.release(term.holder, [term]))
     assert desk.sql("select expires_at > clock_timestamp() from tenure.leases") == [(False,)]
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 
+from tenure.model.kinds import Registry
 from tenure.store import limits
+from tenure.store.link import Link
+from tenure.worker.gates import Gates
 from tests.store.desk import everything
 
 
@@ -37,11 +41,11 @@ def test_what_runs_already_counts_under_a_new_limit(desk):
     desk.many(3)
     assert len(desk.claim(worker, limit=2).ids) == 2
     desk.limit("kind:work", concurrency=3)
-    assert desk.run(limits.adopt_held(worker)) == [(2,)]
+    assert desk.run(limits.adopt_held(worker)) == [(2, None)]
     adopt(desk)
     desk.many(5)
     assert len(desk.take(worker).ids) == 1
-    assert desk.run(limits.adopt_held(worker)) == [(0,)]
+    assert desk.run(limits.adopt_held(worker)) == [(0, None)]
 
 
 def test_when_a_limit_goes_its_jobs_are_free_and_everybody_looks_again(desk):
@@ -49,9 +53,9 @@ def test_when_a_limit_goes_its_jobs_are_free_and_everybody_looks_again(desk):
     worker = desk.worker()
     ids = desk.many(3)
     desk.run(limits.reset("kind:work", declared=True))
-    assert desk.run(limits.regate(["default"], limit=2)) == [(2, True)]
-    assert desk.run(limits.regate(["default"], limit=2)) == [(1, False)]
-    assert desk.run(limits.regate(["default"], limit=2)) == [(0, False)]
+    assert desk.run(limits.regate(["default"], limit=2)) == [(2, True, None)]
+    assert desk.run(limits.regate(["default"], limit=2)) == [(1, False, None)]
+    assert desk.run(limits.regate(["default"], limit=2)) == [(0, False, None)]
     assert desk.sql("select returns from tenure.queues where name = 'default'") == [(2,)]
     desk.sql("update tenure.limit_changes set version = 0")
     assert sorted(desk.claim(worker).ids) == sorted(ids)
@@ -64,7 +68,7 @@ def test_gates_of_another_key_are_given_anew_and_not_claimed_before(desk):
     desk.limit("kind:work", concurrency_per_key=1, key="region")
     taken = desk.take(worker)
     assert (taken.ids, taken.told["stale"]) == ([], True)
-    assert desk.run(limits.regate(["default"], limit=100)) == [(5, False)]
+    assert desk.run(limits.regate(["default"], limit=100)) == [(5, False, None)]
     assert desk.gates() == {"kind:work/region=eu": 5}
     assert len(desk.take(worker).ids) == 1
 
@@ -73,7 +77,7 @@ def test_gates_that_fit_are_left_alone(desk):
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     desk.of("a", 3)
     desk.limit("kind:work", concurrency_per_key=5, key="tenant_id")
-    assert desk.run(limits.regate(["default"], limit=100)) == [(0, False)]
+    assert desk.run(limits.regate(["default"], limit=100)) == [(0, False, None)]
 
 
 def test_a_higher_bound_counts_at_once_and_a_lower_one_as_soon_as_it_can(desk):
@@ -112,3 +116,34 @@ def test_jobs_that_wait_under_a_limit_that_is_gone_are_noticed_beside_those_of_o
     desk.run(limits.regate(["default"], limit=100))
     assert learned(desk) == (True, False)
     assert desk.gates() == {None: 3, "kind:a/b/tenant_id=x": 1}
+
+
+async def test_a_job_whose_gate_cannot_be_written_holds_up_no_other(place, desk, caplog):
+    """Under a new limit, when it runs already, and when the limit is gone."""
+    desk.sql("create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$")
+    desk.sql("create trigger refuse before update on tenure.jobs for each row when (old.input ? 'bad') execute function refuse()")
+    worker = desk.worker()
+    link = Link(place, "gates", hot=True)
+    gates = Gates(link, Registry(), ["default"], worker, lambda _: None)
+    try:
+        desk.many(5)
+        [bad] = desk.enqueue({"input": {"bad": True}})
+        desk.many(5)
+        desk.limit("queue:default", concurrency=1)
+        await gates.keep()
+        assert desk.gates() == {"queue:default": 10, None: 1}
+        desk.run(limits.reset("queue:default", declared=True))
+        desk.sql("alter table tenure.jobs disable trigger refuse")
+        desk.sql("update tenure.jobs set gate = 'queue:default'")
+        desk.sql("alter table tenure.jobs enable trigger refuse")
+        gates.doubt()
+        await gates.keep()
+        assert desk.gates() == {"queue:default": 1, None: 10}
+        gates.misgated()
+        await gates.keep()
+        assert not gates.misgated(), "a row that is refused is not looked at again and again"
+    finally:
+        await link.close()
+        desk.sql("drop function refuse() cascade")
+    [told] = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert told.job_id == bad

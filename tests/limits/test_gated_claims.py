@@ -95,7 +95,7 @@ def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(desk, end):
             desk.run(control.delete([first], force=True))
         case "returned":
             desk.condemn(worker)
-            desk.run(workers.return_jobs(worker, channel="tenure"))
+            desk.run(workers.return_jobs(worker))
         case "disowned":
             desk.run(jobs.disown(worker, taken.held, ["default"]))
     assert desk.take(next_worker).ids == [first if end in ("returned", "disowned") else second]

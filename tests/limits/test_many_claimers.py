@@ -60,7 +60,7 @@ def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, desk):
                     continue
                 if fate < 0.1:
                     mine.condemn(worker)  # it died with its jobs in its hands
-                    mine.run(workers.return_jobs(worker, channel="tenure"))
+                    mine.run(workers.return_jobs(worker))
                     worker = mine.worker()
                 elif fate < 0.2:
                     mine.run(jobs.disown(worker, taken.held, ["default"]))

@@ -95,8 +95,14 @@ async def test_what_the_code_declares_is_there_when_a_worker_starts_and_retired_
     write(project, "")
     fourth = start()
     await serving(fourth)
+    assert sql("select retired_at from tenure.schedules") == [(None,)], "processes of the older version still declare it"
+    for worker in (first, second, third, fourth):
+        worker.terminate()
+        assert worker.wait(30) == 0
+    fifth = start()
+    await serving(fifth)
     assert sql("select retired_at is not null from tenure.schedules") == [(True,)]
-    assert "is not in the code of jobs:app any more" in fourth.said
+    assert "is not in the code of jobs:app any more" in fifth.said
 
 
 async def test_a_child_that_is_replaced_declares_new_code_and_does_not_undo_what_others_declared(start, project, sql):

@@ -84,3 +84,11 @@ async def test_dev_without_a_database_starts_one_and_ends_it_with_itself(dev_wit
     dev_without_a_database.send_signal(signal.SIGINT)
     await until(dev_without_a_database.poll, is_=0, within=30)
     assert not list(folder.glob(".tenure/**/postmaster.pid"))
+
+
+async def test_dev_shares_the_duties_that_many_can_do(start, sql, project):
+    dev = start("--processes", "1", command="dev")
+    await serving(dev)
+    shared = "select name from tenure.leases where holder = '00000000-0000-0000-0000-000000000000' order by name"
+    await until(lambda: sql(shared), is_=[("reaper",), ("stager",)])
+    assert sql("select distinct metadata ->> 'strategy' from tenure.leases") == [("shared",)]

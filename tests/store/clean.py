@@ -26,7 +26,7 @@ EMPTY = """
     update tenure.limit_changes set version = 0;
     truncate tenure.starts;
     truncate tenure.keys, tenure.progress, tenure.logs, tenure.incidents, tenure.watches, tenure.tallies, tenure.counters;
-    truncate tenure.minutes, tenure.latencies, tenure.retentions, tenure.schedules, tenure.ticks;
+    truncate tenure.minutes, tenure.latencies, tenure.retentions, tenure.schedules, tenure.ticks, tenure.declarations;
     alter table tenure.jobs reset (autovacuum_enabled);
     select setval('tenure.job_position', 1, false);
 """

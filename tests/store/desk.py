@@ -124,7 +124,7 @@ class Desk:
         self.sql("update tenure.workers set died_at = clock_timestamp(), died_how = %s where id = %s", how, worker_id)
 
     def return_jobs(self, worker_id: str | None = None) -> tuple[Any, ...]:
-        return self.run(workers.return_jobs(worker_id, channel="tenure"))[0]
+        return self.run(workers.return_jobs(worker_id))[0]
 
     def term(self, duty: str, holder: str | None = None, ttl: float = 600.0) -> Term:
         """Wins the duty, or fails."""

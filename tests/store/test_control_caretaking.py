@@ -7,17 +7,20 @@ from uuid import uuid4
 
 import pytest
 
-from tenure.store import control, jobs, leases, reports
+from tenure.store import control, history, jobs, reports
 from tenure.store.leases import Term
 from tests.store.desk import Desk
 
 WRITES: dict[str, Any] = {
     "merge tallies": lambda term: control.merge_tallies(term, limit=100),
     "clean keys": lambda term: control.clean_keys(term, limit=100),
-    "clean traces": lambda term: control.clean_traces(term, limit=100, keep=60.0),
-    "clean counts": lambda term: control.clean_counts(term, limit=100, keep=60.0),
+    "clean progress": lambda term: control.clean_progress(term, limit=100, keep=60.0),
+    "clean logs": lambda term: control.clean_logs(term, limit=100, keep=60.0),
+    "clean incidents": lambda term: control.clean_incidents(term, limit=100, keep=60.0),
+    "clean watches": lambda term: control.clean_watches(term, limit=100),
+    "clean counters": lambda term: control.clean_counters(term, limit=100, keep=60.0),
     "clean dead": lambda term: control.clean_dead(term, limit=100, keep=60.0),
-    "clean history": lambda term: leases.clean_history(term, limit=100, keep=60.0),
+    "clean history": lambda term: history.clean(term, limit=100, keep=60.0),
 }
 
 
@@ -106,10 +109,8 @@ def test_the_current_term_writes(desk, write):
     term = desk.term("duty")
     before = everything(desk)
     holds, *counts = desk.run(WRITES[write](term))[0]
-    assert (holds, sum(count for count in counts if isinstance(count, int))) == (
-        True,
-        {"merge tallies": 2, "clean traces": 3}.get(write, 2),
-    )
+    found = {"merge tallies": 2, "clean keys": 2, "clean dead": 2, "clean history": 2}.get(write, 1)
+    assert (holds, sum(count for count in counts if isinstance(count, int))) == (True, found)
     assert everything(desk) != before
 
 
@@ -146,10 +147,10 @@ def test_what_is_being_merged_is_seen_once_and_counted_once(desk, other):
         desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
     first, second = desk.term("one"), desk.term("two")
     with other.connection.transaction():
-        assert other.run(control.merge_tallies(first, limit=6))[0] == (True, 6)
+        assert other.run(control.merge_tallies(first, limit=6))[0] == (True, 6, None)
         assert [tuple(row[2:4]) for row in desk.run(control.count_finished())] == [("completed", 10)]
     assert [tuple(row[2:4]) for row in desk.run(control.count_finished())] == [("completed", 10)]
-    assert desk.run(control.merge_tallies(second, limit=100))[0] == (True, 4)
+    assert desk.run(control.merge_tallies(second, limit=100))[0] == (True, 4, None)
     assert desk.sql("select sum(jobs) from tenure.counters") == [(10,)]
 
 
@@ -160,8 +161,10 @@ def test_old_counts_and_watches_that_are_over_go_and_the_others_stay(desk):
         " select now() - n * interval '1 day', 'q', 'k', 'completed', 1 from generate_series(0, 9) n"
     )
     desk.sql("insert into tenure.watches select gen_random_uuid(), now() + n * interval '1 minute' from generate_series(-4, 5) n")
-    assert desk.run(control.clean_counts(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, 3, 3, 0, 0)
-    assert desk.run(control.clean_counts(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, 2, 2, 0, 0)
+    for removed in (3, 2, 0):
+        assert desk.run(control.clean_counters(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, removed, None)
+    for removed in (3, 2, 0):
+        assert desk.run(control.clean_watches(term, limit=3))[0] == (True, removed, None)
     assert desk.sql("select count(*) from tenure.watches where until > now()") == desk.sql("select count(*) from tenure.watches")
     assert desk.sql("select count(*) from tenure.counters") == [(5,)]
 
@@ -197,7 +200,8 @@ def test_minutes_go_after_a_day_and_hours_stay(desk):
         desk.sql("insert into tenure.minutes values (now() - %s::interval, 'q', 'k', 'completed', 1)", age)
         for span in ("minute", "hour"):
             desk.sql("insert into tenure.latencies values (now() - %s::interval, %s, 'q', 'k', 'ran', 5, 1)", age, span)
-    assert desk.run(control.clean_counts(term, limit=10, keep=90 * 86400.0))[0] == (True, 0, 0, 1, 1)
+    assert desk.run(control.clean_minutes(term, limit=10))[0] == (True, 1, None)
+    assert desk.run(control.clean_latencies(term, limit=10, keep=90 * 86400.0))[0] == (True, 1, None)
     assert desk.sql("select span, count(*) from tenure.latencies group by span order by span") == [("hour", 2), ("minute", 1)]
 
 
@@ -209,7 +213,7 @@ def test_dead_letters_go_when_their_own_time_is_over(desk):
     desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() where id in (%s, %s)", old, young)
     desk.sql("update tenure.jobs set started_at = now() - interval '31 days' where id in (%s, %s)", old, alive)
     term = desk.term("cleaner")
-    assert desk.run(control.clean_dead(term, limit=10, keep=30 * 86400.0))[0] == (True, 1)
+    assert desk.run(control.clean_dead(term, limit=10, keep=30 * 86400.0))[0] == (True, 1, None)
     assert {row[0] for row in desk.sql("select id::text from tenure.jobs")} == {young, alive}
 
 
@@ -218,10 +222,10 @@ def test_a_kind_is_kept_for_its_own_time_and_the_others_for_theirs(desk):
     for kind, age in [("audit", "6 days"), ("work", "8 days"), ("noise", "2 hours"), ("noise", "1 minute"), ("work", "1 day")]:
         finish(desk, kind, age)
     term = desk.term("cleaner")
-    assert desk.run(leases.clean_history(term, limit=10, keep=7 * 86400.0))[0] == (True, 1, 1)
+    assert desk.run(history.clean(term, limit=10, keep=7 * 86400.0))[0] == (True, 1, 1, None)
     left = desk.sql("select kind, (now() - finished_at)::text from tenure.history order by kind, finished_at desc")
     assert [kind for kind, _ in left] == ["audit", "noise", "work"]
-    assert desk.run(leases.clean_history(term, limit=10, keep=7 * 86400.0))[0] == (True, 0, 0)
+    assert desk.run(history.clean(term, limit=10, keep=7 * 86400.0))[0] == (True, 0, 0, None)
 
 
 def test_partitions_stay_for_the_kind_that_is_kept_longest(fresh_dsn):
@@ -233,9 +237,9 @@ def test_partitions_stay_for_the_kind_that_is_kept_longest(fresh_dsn):
         )
         desk.run(reports.declare_retentions({"audit": 30 * 86400.0}))
         term = desk.term("cleaner")
-        assert desk.run(leases.keep_history(term, days_ahead=7, keep=7 * 86400.0)) == [(0, 0)]
+        assert desk.run(history.drop(term, keep=7 * 86400.0)) == [(None,)]
         desk.run(reports.declare_retentions({"audit": None}))
-        assert desk.run(leases.keep_history(term, days_ahead=7, keep=7 * 86400.0)) == [(0, 1)]
+        assert desk.run(history.drop(term, keep=7 * 86400.0))[0][0].startswith("history_")
 
 
 def test_what_the_code_says_of_retention_is_taken_over_and_taken_back(desk):
@@ -255,9 +259,9 @@ def test_traces_go_with_their_time_but_never_those_of_a_live_job(desk):
     leave_traces(desk, young, "1 minute")
     for _ in range(5):
         leave_traces(desk, str(uuid4()))
-    assert desk.run(control.clean_traces(term, limit=3, keep=600.0))[0] == (True, 3, 3, 3)
-    assert desk.run(control.clean_traces(term, limit=3, keep=600.0))[0] == (True, 2, 2, 2)
-    assert desk.run(control.clean_traces(term, limit=3, keep=600.0))[0] == (True, 0, 0, 0)
+    for clean in (control.clean_progress, control.clean_logs, control.clean_incidents):
+        for removed in (3, 2, 0):
+            assert desk.run(clean(term, limit=3, keep=600.0))[0] == (True, removed, None)
     assert traced(desk) == {live, young}
 
 
@@ -268,7 +272,7 @@ def sweep(desk: Desk, limit: int = 2) -> tuple[int, int]:
     """All keys, some at a time."""
     term, after, expired, freed = desk.term(f"cleaner {uuid4()}"), None, 0, 0
     while True:
-        holds, over, idle, kind, key = desk.run(control.clean_keys(term, limit=limit, after=after))[0]
+        holds, over, idle, kind, key, _ = desk.run(control.clean_keys(term, limit=limit, after=after))[0]
         assert holds
         expired, freed = expired + over, freed + idle
         if kind is None:

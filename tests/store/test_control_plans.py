@@ -67,8 +67,12 @@ TERM = Term("cleaner", str(A), 1, 60.0)
 CARE: dict[str, tuple[Query, str]] = {
     "merge tallies": (control.merge_tallies(TERM, limit=100), "counters_pkey"),
     "clean keys": (control.clean_keys(TERM, limit=100), "keys_expires"),
-    "clean traces": (control.clean_traces(TERM, limit=100, keep=60.0), "incidents_at"),
-    "clean counts": (control.clean_counts(TERM, limit=100, keep=60.0), "counters_pkey"),
+    "clean progress": (control.clean_progress(TERM, limit=100, keep=60.0), "progress_began"),
+    "clean logs": (control.clean_logs(TERM, limit=100, keep=60.0), "logs_at"),
+    "clean incidents": (control.clean_incidents(TERM, limit=100, keep=60.0), "incidents_at"),
+    "clean counters": (control.clean_counters(TERM, limit=100, keep=60.0), "counters_pkey"),
+    "clean minutes": (control.clean_minutes(TERM, limit=100), "minutes_pkey"),
+    "clean latencies": (control.clean_latencies(TERM, limit=100, keep=60.0), "latencies_pkey"),
 }
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from uuid import uuid4
 
+import psycopg
 import pytest
 
-from tenure.store import jobs, leases
+from tenure.store import history, jobs
+from tenure.store.query import Query
 from tests.store.desk import Desk
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -99,7 +104,148 @@ def test_the_statement_of_the_cleaner_does_it_for_the_current_term_only(desk):
     make(desk, days(-30)[0])
     old = desk.term("cleaner")
     desk.end_term("cleaner")
-    assert desk.run(leases.keep_history(old, days_ahead=8, keep=86400.0)) == []
+    assert desk.run(history.make(old, days_ahead=8)) == desk.run(history.drop(old, keep=86400.0)) == []
     current = desk.term("cleaner")
-    assert desk.run(leases.keep_history(old, days_ahead=8, keep=86400.0)) == []
-    assert desk.run(leases.keep_history(current, days_ahead=8, keep=86400.0)) == [(1, 1)]
+    assert desk.run(history.make(old, days_ahead=8)) == desk.run(history.drop(old, keep=86400.0)) == []
+    assert desk.run(history.make(current, days_ahead=8)) == [(1,)]
+    assert desk.run(history.drop(current, keep=86400.0)) == [(f"history_{days(-30)[0]}",)]
+    assert desk.run(history.drop(current, keep=86400.0)) == [(None,)]
+
+
+# When today has no partition: after more than a week without workers, or in a restored dump
+
+
+def forget_days(desk: Desk) -> None:
+    for day in partitions(desk):
+        if day != "default":
+            desk.sql(f"drop table tenure.history_{day}")
+
+
+def settled(desk: Desk, count: int, age: str = "0") -> None:
+    desk.sql(
+        "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
+        " queue, input) select gen_random_uuid(), 1, now(), clock_timestamp() - %s::interval, 1, 3, 50, 0, 'completed', 'work',"
+        " 'default', '{}' from generate_series(1, %s)",
+        age,
+        count,
+    )
+
+
+def where(desk: Desk) -> dict[str, int]:
+    """How many finished jobs are in which partition."""
+    rows = desk.sql(
+        "select substr(c.relname, 9), count(*) from tenure.history h join pg_class c on c.oid = h.tableoid group by 1"
+    )
+    return dict(rows)
+
+
+@pytest.mark.parametrize("caught", [10, 1500], ids=["few", "many"])
+def test_what_was_caught_today_is_in_todays_partition_afterwards(desk, caught):
+    forget_days(desk)
+    settled(desk, caught)
+    assert desk.run(history.make(desk.term("cleaner"), days_ahead=7)) == [(8,)]
+    assert partitions(desk) == [*days(*range(8)), "default"]
+    assert where(desk) == {days(0)[0]: caught}
+    settled(desk, 5)
+    assert where(desk) == {days(0)[0]: caught + 5}
+
+
+def test_many_rows_of_the_days_before_stay_with_those_of_today_up_to_the_last_partition(desk):
+    forget_days(desk)
+    make(desk, days(-5)[0])
+    for number, age in ((1200, "0"), (10, "2 days"), (3, "5 days"), (7, "20 days")):
+        settled(desk, number, age)
+    settled(desk, 4, "-30 days")  # from a clock that was ahead
+    desk.run(history.make(desk.term("cleaner"), days_ahead=7))
+    assert where(desk) == {days(0)[0]: 1210, days(-5)[0]: 3, "default": 11}
+    assert partitions(desk) == [*days(-5, *range(8)), "default"]
+    term = desk.term("other cleaner")
+    assert [desk.run(history.drop(term, keep=2 * 86400.0))[0][0] for _ in range(2)] == [f"history_{days(-5)[0]}", None]
+
+
+def test_the_new_default_partition_has_the_grants_of_the_old_one(desk):
+    desk.sql("create role looks; grant select on tenure.history_default to looks")
+    try:
+        forget_days(desk)
+        settled(desk, 1500)
+        desk.run(history.make(desk.term("cleaner"), days_ahead=0))
+        assert desk.sql("select has_table_privilege('looks', 'tenure.history_default', 'select')") == [(True,)]
+    finally:
+        desk.sql("drop owned by looks; drop role looks")
+
+
+@pytest.mark.parametrize("caught", [0, 5000], ids=["few", "many"])
+async def test_a_missing_partition_is_made_while_jobs_finish_all_the_time(desk, fresh_dsn, caught):
+    forget_days(desk)
+    settled(desk, caught)
+    done, failures, finished = threading.Event(), [], []
+
+    def settle() -> None:
+        try:
+            with Desk(fresh_dsn) as mine:
+                worker = mine.worker()
+                while not done.is_set():
+                    mine.enqueue({}, {}, {})
+                    claim = mine.claim(worker, limit=3)
+                    assert len(mine.run(jobs.finish(claim.outcomes()))) == len(claim.ids)
+                    finished.extend(claim.ids)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=settle) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        await until(lambda: len(finished) > 50)
+        term = desk.term("cleaner")
+        await until(lambda: insist(desk, history.make(term, days_ahead=7)))
+        reached = len(finished)
+        await until(lambda: failures or len(finished) > reached + 50)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert partitions(desk) == [*days(*range(8)), "default"]
+    assert where(desk) == {days(0)[0]: caught + len(finished)}
+
+
+async def test_partitions_are_made_and_dropped_among_many_readers(desk, fresh_dsn):
+    """Readers lock the parent before its partitions, so must whoever changes them: else both wait for each other."""
+    done, failures, reads = threading.Event(), [], []
+
+    def read() -> None:
+        try:
+            with Desk(fresh_dsn) as mine:
+                mine.connection.prepare_threshold = 0
+                while not done.is_set():
+                    mine.run(jobs.find(str(uuid4())))
+                    reads.append(1)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    try:
+        term = desk.term("cleaner")
+        for ahead in range(8, 14):
+            reached = len(reads)
+            make(desk, days(-30)[0])
+            await until(lambda: insist(desk, history.drop(term, keep=7 * 86400.0)))
+            await until(lambda ahead=ahead: insist(desk, history.make(term, days_ahead=ahead)))
+            await until(lambda reached=reached: failures or len(reads) > reached + 12)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert partitions(desk) == [*days(*range(14)), "default"]
+
+
+def insist(desk: Desk, query: Query) -> object:
+    """What it did; None when a lock was not had at once, as the cleaner sees it."""
+    try:
+        return desk.run(query)[0][0]
+    except psycopg.errors.LockNotAvailable:
+        return None

@@ -11,11 +11,12 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tenure.leader.duties.reaper import Contact, Reaper, give_back
+from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.requeue import give_back
 from tenure.leader.duties.stager import Stager
-from tenure.leader.leader import Leader
 from tenure.store import demand, jobs, leases, workers
 from tenure.store.demand import Wants
+from tenure.store.duty_link import DutyLink
 from tenure.store.leases import Term
 from tenure.store.place import Place
 from tenure.store.query import Query
@@ -45,9 +46,9 @@ HOT: dict[str, tuple[Query, str]] = {
     "find settled": (jobs.find_settled(RUNS), "id"),
     "survey": (jobs.survey('["default", "mail"]', '{"work"}'), "jobs_pending"),
     "renew": (workers.renew([A, B], ["default"], 15.0), "jobs_suspect"),
-    "return": (workers.return_jobs(None, channel="tenure"), "jobs_held"),
-    "promote": (leases.promote(TERM, limit=1000, channel="tenure"), "jobs_due"),
-    "expire": (leases.expire_jobs(TERM, limit=500, max_crashes=3, channel="tenure"), "jobs_leased"),
+    "return": (workers.return_jobs(None), "jobs_held"),
+    "promote": (leases.promote(TERM, limit=1000), "jobs_due"),
+    "expire": (leases.expire_jobs(TERM, limit=500, max_crashes=3), "jobs_leased"),
     "condemn": (leases.condemn_expired(TERM, reap=True), "jobs_leased"),
     "find": (jobs.find(A), "jobs_pkey"),
     "demand": (demand.measure(POOLS, look=1080), "jobs_pending"),
@@ -120,7 +121,7 @@ def test_an_enqueue_walks_over_no_table(stage, condition, again):
 
 async def test_plans_that_the_leader_made_on_an_empty_table_do_not_walk_it_once_it_is_full(fresh_dsn):
     """The leader's connection lives for days and its statements are planned once: not by the look of an empty table."""
-    link = Leader(Place.at(fresh_dsn))._hands
+    link = DutyLink(Place.at(fresh_dsn))
     desk = Desk(fresh_dsn)
     stager, reaper = Stager(), Reaper(Contact())
     terms = {duty.name: desk.term(duty.name) for duty in (stager, reaper)}

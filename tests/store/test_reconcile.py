@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 from tenure.model.schedules import schedule
 from tenure.store import schedules
@@ -18,8 +20,9 @@ def declared(name: str = "s", **options: Any) -> dict[str, Any]:
     return schedule(**{"name": name, "kind": "work", **options}).to_json()
 
 
-def tell(desk: Desk, *given: dict[str, Any], owner: str = OWNER) -> dict[str, str]:
-    return {name: what for name, what, _ in desk.run(schedules.reconcile(owner, given))}
+def tell(desk: Desk, *given: dict[str, Any], owner: str = OWNER, kinds: Sequence[str] = ("work",)) -> dict[str, str]:
+    query = schedules.reconcile(owner, given, supervisor_id=str(uuid4()), kinds=kinds)
+    return {name: what for name, what, _ in desk.run(query)}
 
 
 def row(desk: Desk, *columns: str, name: str = "s") -> tuple[Any, ...]:
@@ -97,7 +100,9 @@ def test_whoever_declares_a_name_owns_it_and_it_goes_on_as_it_was(desk):
     tell(desk, declared())
     planned(desk)
     before = row(desk, "since", "next_at")
-    assert desk.run(schedules.reconcile("new:app", [declared()])) == [("s", "taken", OWNER)]
+    assert desk.run(schedules.reconcile("new:app", [declared()], supervisor_id=str(uuid4()), kinds=["work"])) == [
+        ("s", "taken", OWNER)
+    ]
     assert row(desk, "owner", "since", "next_at") == ("new:app", *before)
     assert tell(desk) == {}  # the old one has nothing to retire any more
 
@@ -145,8 +150,118 @@ async def test_a_tick_under_way_is_waited_for_and_a_declaration_that_came_first_
     with Desk(dsn) as third:
         with other.connection.transaction():
             tell(other, declared(every="45s"))
-            recorded = meanwhile(lambda: third.run(schedules.record_ticks(term, [move], channel="tenure")))
+            recorded = meanwhile(lambda: third.run(schedules.record_ticks(term, [move])))
             await waits_for_a_lock(desk)
         assert recorded()[0][:3] == (True, 0, 0)
     assert desk.sql("select count(*) from tenure.ticks") == [(0,)]
     assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+
+
+# Several processes of one app, and several apps of one name
+
+
+class App:
+    """A process with this code: declared, with a living worker."""
+
+    def __init__(self, desk: Desk, *names: str, kinds: Sequence[str] = ("work", "mail"), owner: str = OWNER) -> None:
+        self.desk, self.id, self.owner, self.kinds = desk, str(uuid4()), owner, kinds
+        self.given = [declared(name, kind=kinds[0]) for name in names]
+
+    def start(self) -> dict[str, str]:
+        names = [schedule["name"] for schedule in self.given]
+        self.desk.run(schedules.declare_app(self.id, self.owner, kinds=self.kinds, schedules=names))
+        done = self.desk.run(schedules.reconcile(self.owner, self.given, supervisor_id=self.id, kinds=self.kinds))
+        self.worker = self.desk.worker(supervisor=self.id)
+        return {name: what for name, what, _ in done}
+
+    def stop(self) -> None:
+        self.desk.sql("delete from tenure.workers where id = %s", self.worker)
+        self.desk.run(schedules.withdraw_app(self.id))
+
+    def crash(self) -> None:
+        """A while ago."""
+        self.desk.sql("delete from tenure.workers where id = %s", self.worker)
+        ago = "clock_timestamp() - interval '2 minutes'"
+        self.desk.sql(f"update tenure.declarations set declared_at = {ago} where supervisor_id = %s", self.id)
+
+
+def active(desk: Desk) -> list[str]:
+    return [name for (name,) in desk.sql("select name from tenure.schedules where retired_at is null order by name")]
+
+
+def sweep(desk: Desk) -> str | None:
+    """What the leader does every minute."""
+    [(holds, retired)] = desk.run(schedules.retire(desk.term("cron", OWNER_ID)))
+    assert holds
+    return retired
+
+
+OWNER_ID = str(uuid4())
+
+
+def test_two_apps_of_one_name_do_not_retire_each_others_schedules(desk):
+    one, other = App(desk, "a", kinds=["a", "common"]), App(desk, "b", kinds=["b", "c", "d"])
+    assert one.start() == {"a": "created"}
+    assert other.start() == {"b": "created", "a": "foreign"}
+    one.stop()
+    other.stop()
+    assert App(desk, "b", kinds=["b", "c", "d"]).start() == {"a": "foreign"}
+    sweep(desk)
+    assert active(desk) == ["a", "b"]
+
+
+def test_a_deploy_that_removes_a_schedule_retires_it(desk):
+    old = App(desk, "a", "b")
+    old.start()
+    old.stop()
+    assert App(desk, "b").start() == {"a": "retired"}
+    assert active(desk) == ["b"]
+
+
+def test_a_process_that_crashed_does_not_keep_its_schedules_alive(desk):
+    old = App(desk, "a", "b")
+    old.start()
+    old.crash()
+    assert App(desk, "b").start() == {"a": "retired"}
+
+
+def test_two_versions_side_by_side_do_not_flap_and_the_last_of_the_old_one_takes_its_schedules_with_it(desk):
+    old, new = App(desk, "both", "old"), App(desk, "both", "new", kinds=["work", "mail", "more"])
+    old.start()
+    assert new.start() == {"new": "created"}
+    again = App(desk, "both", "old")  # a process of the old version is restarted
+    assert again.start() == {}
+    assert sweep(desk) is None
+    assert active(desk) == ["both", "new", "old"]
+    old.stop()
+    assert sweep(desk) is None
+    again.stop()
+    assert sweep(desk) == '[["old", "shop:app"]]'
+    assert active(desk) == ["both", "new"]
+
+
+def test_an_app_that_is_down_keeps_its_schedules(desk):
+    app = App(desk, "a")
+    app.start()
+    app.stop()
+    assert sweep(desk) is None
+    App(desk, "x", owner="other:app").start()
+    assert sweep(desk) is None
+    assert active(desk) == ["a", "x"]
+
+
+def test_the_kinds_of_an_app_are_noted_without_a_change_of_its_schedules(desk):
+    App(desk, "a", kinds=["work", "mail"]).start()
+    before = row(desk, "version", "changed_at", name="a")
+    assert App(desk, "a", kinds=["work", "mail", "new"]).start() == {}
+    assert row(desk, "version", "changed_at", name="a") == before
+    assert row(desk, "app_kinds", name="a") == (["mail", "new", "work"],)
+
+
+def test_declarations_of_processes_that_are_gone_for_long_are_removed(desk):
+    old = App(desk, "a")
+    old.start()
+    old.crash()
+    desk.sql("update tenure.declarations set declared_at = now() - interval '2 days'")
+    App(desk, "a").start()
+    assert desk.sql("select count(*) from tenure.declarations") == [(1,)]

@@ -34,6 +34,12 @@ TABLES = (
     "counters",
     "schedules",
     "ticks",
+    "declarations",
+    "living_declarations",
+    "history_default",
+    "drop_history",
+    "make_history",
+    "same_app",
 )
 
 

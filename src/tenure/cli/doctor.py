@@ -53,7 +53,7 @@ def of_workers(workers: list[WorkerStatus], leaders: list[LeaderStatus]) -> list
         told = f"{len(late)} workers are lost ({named}) and may still hold jobs"
         found.append(Finding("lost_workers", told, "the reaper requeues their jobs within seconds: see `tenure leaders`"))
     if alive:
-        found += [_led(leader) for leader in leaders if leader.stuck or not leader.holds]
+        found += [_led(leader) for leader in leaders if leader.is_duty and (leader.stuck or not leader.holds)]
     return found
 
 

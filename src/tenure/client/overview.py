@@ -49,7 +49,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderStatus:
-    """A duty that the fleet does once, and who does it."""
+    """A duty that the fleet does once, or a lease of your own (`lease:NAME`), and who holds it."""
 
     duty: str
     holder: UUID
@@ -65,7 +65,12 @@ class LeaderStatus:
 
     @property
     def state(self) -> str:
-        return "stuck" if self.stuck else "holds" if self.holds else "ran out"
+        return "stuck" if self.stuck else "holds" if self.holds else "ran out" if self.is_duty else "free"
+
+    @property
+    def is_duty(self) -> bool:
+        """Somebody should hold it at all times."""
+        return not self.duty.startswith("lease:")
 
     @staticmethod
     def from_row(row: tuple[Any, ...]) -> LeaderStatus:

@@ -56,8 +56,9 @@ class Waiting:
             for waiters in self._waiters.values():
                 for news in waiters:
                     news.say()
-        elif verb in ("done", "moved"):
-            for news in self._waiters.get(job_id, ()):
+        else:
+            # Of a job, or whatever else somebody waits for by the whole word.
+            for news in self._waiters.get(job_id if verb in ("done", "moved") else word, ()):
                 news.say()
 
     def close(self) -> None:

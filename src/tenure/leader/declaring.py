@@ -17,8 +17,8 @@ _TOLD = {
     "created": "schedule %r is new",
     "changed": "schedule %r is changed, as the code has it",
     "back": "schedule %r is back in the code",
-    "retired": "schedule %r is not in the code of %s any more, and is retired",
 }
+RETIRED = "schedule %r is not in the code of %s any more, and is retired"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Declarations:
     owner: str
     schedules: Sequence[Mapping[str, Any]]
     retentions: Mapping[str, float | None]
-    """By kind, in seconds; None: as all others."""
+    """By kind, in seconds; None: as all others. All kinds of the app are here."""
 
     @staticmethod
     def of(kinds: Registry, owner: str) -> Declarations:
@@ -39,18 +39,34 @@ class Declarations:
         )
 
 
-async def declare(link: Link, declared: Declarations) -> bool:
-    """Whether schedules are other than before. May be repeated, and done by many at once."""
+async def declare(link: Link, declared: Declarations, supervisor_id: str) -> bool:
+    """Whether schedules are other than before. May be repeated, and done by many at once.
+
+    What `supervisor_id` declares is not retired by another process while it lives.
+    """
     await link.fetch(reports.declare_retentions(declared.retentions))
-    return await _reconcile(link, declared.owner, declared.schedules)
-
-
-async def _reconcile(link: Link, owner: str, declared: Sequence[Mapping[str, Any]]) -> bool:
-    done = await link.fetch(schedules.reconcile(owner, declared))
+    kinds, names = declared.retentions.keys(), [str(schedule["name"]) for schedule in declared.schedules]
+    await link.fetch(schedules.declare_app(supervisor_id, declared.owner, kinds=kinds, schedules=names))
+    query = schedules.reconcile(declared.owner, declared.schedules, supervisor_id=supervisor_id, kinds=kinds)
+    done = await link.fetch(query)
+    foreign = sorted(name for name, what, _ in done if what == "foreign")
+    if foreign:
+        log.warning(
+            "another app is called %s as well, but has other jobs: its schedules (%s) are left as they are; "
+            "give each app its own name with the setting `name`: TENURE_NAME, name = ... in tenure.toml, or Tenure(name=...)",
+            declared.owner,
+            ", ".join(foreign),
+        )
     for name, what, before in done:
-        if what == "taken":
-            was = f"that of {before}" if before else "made by hand"
-            log.warning("schedule %r was %s and is now that of %s: two apps need names that differ", name, was, owner)
-        else:
-            log.info(_TOLD[what], name, *([owner] if what == "retired" else []))
-    return bool(done)
+        _tell(name, what, before, declared.owner)
+    return len(done) > len(foreign)
+
+
+def _tell(name: str, what: str, before: str | None, owner: str) -> None:
+    if what == "taken":
+        was = f"that of {before}" if before else "made by hand"
+        log.warning("schedule %r was %s and is now that of %s: two apps need names that differ", name, was, owner)
+    elif what == "retired":
+        log.info(RETIRED, name, owner)
+    elif what in _TOLD:
+        log.info(_TOLD[what], name)

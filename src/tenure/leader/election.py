@@ -18,19 +18,24 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tenure.leader.duties.duty import Duty
-from tenure.leader.settings import STRATEGIES, Strategy
+from tenure.leader.settings import STRATEGIES, LeaderSettings
 from tenure.model.errors import ConfigError
 from tenure.store import leases
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.place import Place
 
-TTL = 10.0
 SHARED_TTL = 60.0
 SHARED = str(UUID(int=0))
 """The holder that all share."""
 
 LONGEST_WAIT = 10.0
+
+LOCK_ASKED = (0.5, 2.0)
+"""Seconds between two questions of a candidate for the lock."""
+
+LOCK_ASKERS = 16
+"""Candidates up to which each asks as often as that. In a larger crowd each asks less, and one of them as soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class Won:
 
 
 class Election:
-    def __init__(self, place: Place, holder: str, strategy: Strategy, whereabouts: Mapping[str, object]) -> None:
+    def __init__(self, place: Place, holder: str, settings: LeaderSettings, whereabouts: Mapping[str, object]) -> None:
+        strategy = settings.strategy
         if strategy not in STRATEGIES:
             raise ConfigError(f"leader.strategy is {strategy!r}: use one of {', '.join(STRATEGIES)}")
         if strategy == "advisory" and place.pooled:
@@ -51,20 +57,26 @@ class Election:
             )
         self._holder = holder
         self._strategy = strategy
+        self._ttl = settings.term
+        self._locked = False
         self._whereabouts = {**whereabouts, "strategy": strategy}
         self._key = zlib.crc32(place.schema.encode()) | 0x7E9 << 32
+
+    @property
+    def by_lock(self) -> bool:
+        return self._strategy == "advisory"
 
     def is_shared(self, duty: Duty) -> bool:
         return self._strategy == "shared" and duty.divisible
 
-    async def stand(self, link: Link, duties: Iterable[Duty]) -> Won:
-        """Asks once for all of these."""
+    async def stand(self, link: Link, duties: Iterable[Duty], *, crowd: int = 1) -> Won:
+        """Asks once for all of these. `crowd`: how many candidates there are, about."""
         alone = [duty for duty in duties if not self.is_shared(duty)]
         together = [duty for duty in duties if self.is_shared(duty)]
         if not await self.may_lead(link):
-            return Won([], random.uniform(1.0, 5.0))  # noqa: S311
-        forced = self._strategy == "advisory"
-        terms, free_in = await self._acquire(link, self._holder, alone, TTL, forced=forced) if alone else ([], None)
+            # The lock is free the moment its session ends, and nobody is told: some candidate asks every moment.
+            return Won([], random.uniform(*LOCK_ASKED) * max(1.0, crowd / LOCK_ASKERS))  # noqa: S311
+        terms, free_in = await self._acquire(link, self._holder, alone, self._ttl, forced=self.by_lock) if alone else ([], None)
         if together:
             terms += (await self._acquire(link, SHARED, together, SHARED_TTL))[0]
         # A little after the others' leases may have run out, and not all candidates in the same moment.
@@ -73,10 +85,17 @@ class Election:
 
     async def may_lead(self, link: Link) -> bool:
         """Whether we hold the lock by which it is settled, where there is one. A session that broke has lost it."""
-        if self._strategy != "advisory":
+        if not self.by_lock:
             return True
         [(locked,)] = await link.fetch(leases.lock(self._key))
-        return bool(locked)
+        self._locked = bool(locked)
+        return self._locked
+
+    async def leave(self, link: Link) -> None:
+        """Gives the lock back, if it is ours: the session may go on with other work."""
+        if self._locked:
+            self._locked = False
+            await link.fetch(leases.unlock(self._key))
 
     async def _acquire(
         self, link: Link, holder: str, duties: list[Duty], ttl: float, *, forced: bool = False

@@ -15,17 +15,19 @@ from uuid import uuid4
 from tenure.leader.duties.cleaner import Cleaner
 from tenure.leader.duties.cron import Cron
 from tenure.leader.duties.doctor import Doctor
-from tenure.leader.duties.duty import Duty
+from tenure.leader.duties.duty import Duty, Outlets
 from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.rollup import Rollup
 from tenure.leader.duties.stager import Stager
 from tenure.leader.election import SHARED, SHARED_TTL, Election
+from tenure.leader.links import DutyLinks
 from tenure.leader.settings import LeaderSettings
-from tenure.leader.terms import Held, boottime
+from tenure.leader.terms import Held
 from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, LeaderDeposed, LeaderElected
-from tenure.pacing import FOREVER, Beat
+from tenure.pacing import FOREVER, Beat, boottime
 from tenure.store import leases
+from tenure.store.duty_link import Contended
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.place import Place
@@ -33,7 +35,6 @@ from tenure.store.wakeups import FREE
 
 log = logging.getLogger("tenure")
 
-HEARTBEAT = 2.0
 ABSTINENCE = 3.0
 """Seconds for which a holder that handed a duty over does not want it back."""
 
@@ -44,7 +45,7 @@ SPREAD = 0.02
 """Seconds by which each further candidate spreads the moment at which they stand: each needs a connection for that."""
 
 STALLED = 60.0
-"""A round that takes longer costs its holder the duty: a heart that beats while the hands hang is no leader."""
+"""Seconds. A leader whose round takes longer loses that duty: it may hang, although the heartbeat goes on."""
 
 
 class Leader:
@@ -55,25 +56,27 @@ class Leader:
         place: Place,
         settings: LeaderSettings | None = None,
         *,
-        link: Link | None = None,
         holder: str | None = None,
         duties: Sequence[Duty] | None = None,
         events: Events | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        link: Link | None = None,
         deaf: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`link` is for election and heartbeat; it belongs to the caller and stays open. `holder` is the supervisor's id: by it a
-        leader knows whether there is somebody to hand over to. `deaf` tells whether this process does not hear what others tell
-        by NOTIFY."""
+        """`holder` is the supervisor's id: by it a leader knows whether there is another to hand over to. `tell` wakes other
+        processes after a commit. `link` is used for elections and heartbeats, and never closed here; without one, the leader
+        has its own. `deaf` tells whether this process does not hear what others tell by NOTIFY."""
         self._settings = settings or LeaderSettings()
         self._events = events or Events()
+        self._tell = tell
         self.holder = holder or str(uuid4())
-        self._channel = place.channel
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
-        self._election = Election(place, self.holder, self._settings.strategy, whereabouts)
-        # Two: a round that takes long must not hold up the heartbeat.
+        self._election = Election(place, self.holder, self._settings, whereabouts)
+        # Apart from the duties: a round that takes long must not hold up the heartbeat.
         self._owns_link = link is None
-        self._link, self._hands = link or Link(place, "leader", hot=True), Link(place, "duties", hot=True)
-        self.contact = Contact()
+        self._link = Link(place, "leader", hot=True) if link is None else link
+        self._links = DutyLinks(place)
+        self.contact = Contact(longest_silence=max(6.0, 3 * self._settings.heartbeat))
         self.crowd = 1
         """How many candidates there are, about: workers that serve the same as ours."""
         self._deaf = deaf
@@ -87,9 +90,15 @@ class Leader:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _usual_duties(self) -> tuple[Duty, ...]:
-        keep = self._settings.retention
-        cleaner = Cleaner(keep, self._settings.dead_letter_retention)
-        return Stager(), Reaper(self.contact), Cron(keep), cleaner, Rollup(), Doctor(self._deaf)
+        settings, outlets = self._settings, Outlets(self._tell, self._events)
+        return (
+            Stager(outlets),
+            Reaper(self.contact, outlets, every=settings.reap_every),
+            Cron(settings.retention, outlets),
+            Cleaner(settings.retention, settings.dead_letter_retention, every=settings.clean_every),
+            Rollup(),
+            Doctor(self._deaf),
+        )
 
     @property
     def duties_held(self) -> list[str]:
@@ -108,9 +117,14 @@ class Leader:
                 self._beats[name].wake()
 
     def hint(self, free_in: float | None) -> None:
-        """The renewal of our workers told when the first duty may become free: until then we need not ask."""
+        """The renewal of our workers told when the first duty may become free: until then we need not ask. Where a lock settles
+        it, that says nothing: the lock may be free long before."""
+        if self._election.by_lock:
+            return
         if free_in is not None and free_in > 0:
-            self._stand_in(free_in + random.uniform(0.1, 1.0 + self.crowd * SPREAD))  # noqa: S311
+            # A server whose clock was set back tells of leases that seem to last for long.
+            soonest = min(free_in, 3 * self._settings.term)
+            self._stand_in(soonest + random.uniform(0.1, 1.0 + self.crowd * SPREAD))  # noqa: S311
         elif free_in is not None:
             self._stand_soon()
 
@@ -122,9 +136,15 @@ class Leader:
         ours = [held.term for held in self._held.values() if held.term.holder == self.holder]
         if ours:
             with suppress(StoreUnavailable):
-                await self._link.fetch(leases.release(self.holder, ours, channel=self._channel))
+                if await self._link.fetch(leases.release(self.holder, ours)):
+                    self._tell(FREE)
+                await self._election.leave(self._link)
         self._held.clear()
-        await self._hands.close()
+        await self._close()
+
+    async def _close(self) -> None:
+        """What is not needed until the next election."""
+        await self._links.close()
         if self._owns_link:
             await self._link.close()
 
@@ -148,7 +168,7 @@ class Leader:
             return wait
         asked_at, due = boottime(), self._stand_at
         try:
-            won = await self._election.stand(self._link, wanted)
+            won = await self._election.stand(self._link, wanted, crowd=self.crowd)
         except StoreUnavailable:
             self.contact.broke()
             raise
@@ -156,8 +176,8 @@ class Leader:
         new = [term for term in won.terms if self._take(term, asked_at)]
         if new:
             log.debug("leading %s", ", ".join(f"{term.duty} (term {term.term})" for term in new))
-        if not self._held and self._owns_link:
-            await self._link.close()  # a candidate needs no connection until it asks again
+        if not self._held:
+            await self._close()  # a candidate needs no connection until it asks again
         # What was heard while the question was under way is newer than its answer.
         if self._stand_at == due:
             self._stand_at = boottime() + min(won.ask_again_in, SHARED_TTL / 4)
@@ -213,17 +233,19 @@ class Leader:
         else:
             rows = await self._link.fetch(leases.beat(self.holder, [held.news() for held in beating]))
             renewed = {name for (name,) in rows}
+        self.contact.touch()
         for held in beating:
             if held.term.duty in renewed:
                 held.renewed(asked_at)
             else:
                 self._lose(held, "another may have it")
         await self._rotate()
-        return HEARTBEAT
+        return self._settings.heartbeat
 
     async def _rotate(self) -> None:
-        """Hands over what was held for long and is not being done just now, if there is somebody else."""
-        if not self._settings.rotate:
+        """Hands over what was held for long and is not being done just now, if there is somebody else. Whoever leads by a lock
+        keeps the lock, so nobody else could take over."""
+        if not self._settings.rotate or self._election.by_lock:
             return
         old = {
             name: held
@@ -232,8 +254,11 @@ class Leader:
         }
         if not old:
             return
-        query = leases.release(self.holder, [held.term for held in old.values()], channel=self._channel, handing_over=True)
-        for name, *_ in await self._link.fetch(query):
+        query = leases.release(self.holder, [held.term for held in old.values()], handing_over=True)
+        released = await self._link.fetch(query)
+        if released:
+            self._tell(FREE)
+        for (name,) in released:
             self._abstains[name] = boottime() + ABSTINENCE
             # A round that began meanwhile may have met the end of its term, and said so.
             if self._held.get(name) is old[name]:
@@ -254,8 +279,10 @@ class Leader:
             self._lose(held, "it could not be renewed in time")
             return FOREVER
         try:
-            async with held.round():
-                report = await duty.run_once(self._hands, held.term)
+            async with held.round(), self._links.take() as link:
+                report = await duty.run_once(link, held.term)
+        except Contended:
+            raise  # PostgreSQL is there: the reaper has no reason to wait
         except StoreUnavailable:
             self.contact.broke()
             raise

@@ -17,3 +17,8 @@ class LeaderSettings:
     strategy: Strategy = "lease"
     rotate: float = 60.0
     """Seconds after which a duty is handed over, if there is somebody else. 0: never."""
+    term: float = 10.0
+    """Seconds for which a lease lasts without a heartbeat."""
+    heartbeat: float = 2.0
+    reap_every: float = 5.0
+    clean_every: float = 1200.0

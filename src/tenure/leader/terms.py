@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from tenure.leader.duties.duty import Report
+from tenure.pacing import boottime
 from tenure.store.leases import Term
 
 MARGIN = 1.0
 """Seconds before the end of its term at which a holder stops acting: clocks differ, and a statement takes its time."""
-
-
-def boottime() -> float:
-    """Goes on while the machine is suspended, where the monotonic clock stops."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Held:

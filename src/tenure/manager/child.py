@@ -65,7 +65,7 @@ class Child:
             app = load_app(spec.app, spec.folder)
             app.configure(**spec.flags)
             settings = app.settings.in_pool(spec.pool)
-            hello = Hello.of(app.kinds, settings, spec)
+            hello = Hello.of(app.kinds, settings, spec, app.events)
         except TenureError as error:
             return self._unusable(str(error))
         except BaseException:  # noqa: BLE001 - whatever user code raises while it is imported

@@ -32,6 +32,9 @@ class House(Protocol):
     async def insist(self, work: Callable[[], Awaitable[object]]) -> None:
         """Repeats until PostgreSQL answers, or it is time to go (then the lease does it)."""
 
+    def tell(self, word: str) -> None:
+        """Wakes other processes, after a commit."""
+
     def renew_soon(self) -> None: ...
 
     def fail(self, code: int, why: str) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from uuid import UUID
 
-from tenure.leader.duties.reaper import give_back
+from tenure.leader.duties.duty import Outlets
+from tenure.leader.duties.requeue import give_back
 from tenure.manager.house import House
 from tenure.manager.process import ChildProcess
 from tenure.manager.spec import ChildSpec, Hello
@@ -137,7 +138,7 @@ class Life:
             # This may take long and must not delay the renewal. The process has released its own connections by now.
             async with Link(house.link.place, "return", hot=True) as link:
                 await link.fetch(workers.condemn(child.worker_id, house.id, how))
-                await give_back(link, child.worker_id)
+                await give_back(link, child.worker_id, Outlets(house.tell, house.events))
 
         await house.insist(give)
         house.renew_soon()  # it also tells whether jobs must now run alone

@@ -8,6 +8,7 @@ from typing import Any
 
 from tenure.inprocess import engine_settings, scope_of
 from tenure.leader.declaring import Declarations
+from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.settings import DEFAULT_POOL, Settings
 from tenure.store.place import Place
@@ -66,13 +67,17 @@ class Hello:
     """LeaderSettings."""
     declared: dict[str, Any]
     """Declarations."""
+    renew: float = 0.0
+    """Seconds between two renewals of the lease; 0: a third of it."""
+    wants: Sequence[str] = ()
+    """The events to which the app subscribes: the supervisor's own are told to the child."""
 
     @property
     def place(self) -> Place:
         return Place(dsn=self.dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
 
     @staticmethod
-    def of(kinds: Registry, settings: Settings, spec: ChildSpec) -> Hello:
+    def of(kinds: Registry, settings: Settings, spec: ChildSpec, events: Events | None = None) -> Hello:
         """`settings` as the pool sees them."""
         place, workers = settings.place, settings.workers
         scope = scope_of(kinds, spec.queues or workers.queues, spec.capabilities or workers.capabilities, spec.jobs, spec.without)
@@ -94,6 +99,8 @@ class Hello:
             recycle_above_mb=workers.recycle_above_mb,
             leader=asdict(settings.leader),
             declared=asdict(Declarations.of(kinds, settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app"))),
+            renew=workers.renew_every,
+            wants=[] if events is None else events.wanted(),
         )
 
     def to_message(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from tenure.failures import failures
 from tenure.inprocess import COUNT_EVERY
@@ -175,6 +176,7 @@ class Supervisor:
                 link=self.link,
                 holder=self.id,
                 events=self.events,
+                tell=self.tell,
                 deaf=self._is_deaf,
             )
             self._wakeups = Wakeups(place, self._leader.hear, notify_on=self.link)
@@ -188,6 +190,9 @@ class Supervisor:
                 beats.append(Beat("scaling", self._scaling.turn))
             self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
 
+    def tell(self, word: str) -> None:
+        self._wakeups.tell(word)
+
     def _is_deaf(self) -> bool:
         return self._wakeups.deaf
 
@@ -199,7 +204,7 @@ class Supervisor:
 
             async def tell() -> None:
                 async with Link(hello.place, "declare", hot=True) as link:  # it may wait for locks
-                    changed = await declare(link, Declarations(**hello.declared))
+                    changed = await declare(link, Declarations(**hello.declared), self.id)
                 if changed:
                     self._wakeups.tell(schedules.CHANGED)
                 self._declared = hello.declared
@@ -208,6 +213,8 @@ class Supervisor:
 
     async def _close(self) -> None:
         await _cancelled(self._tasks)
+        with suppress(StoreUnavailable):
+            await self.link.fetch(schedules.withdraw_app(self.id))
         await self._leader.stop()
         await self._wakeups.stop()
         await self._scaling.close()
@@ -250,7 +257,7 @@ class Supervisor:
             serving[worker_id].lose("taken_by_another_worker")
         if renewal.suspects is not None:
             self._alone.mind(waiting=renewal.suspects)
-        return jittered(self._hello.lease / 3)
+        return jittered(self._hello.renew or self._hello.lease / 3)
 
     # Local looks only
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from tenure.manager.process import ChildProcess
-from tenure.model.events import Event, Events, LeaderDeposed, LeaderElected, WorkerDied
+from tenure.model.events import (
+    Event,
+    Events,
+    JobDue,
+    JobReaped,
+    LeaderDeposed,
+    LeaderElected,
+    ScheduleTicked,
+    WorkerDied,
+)
 
-_TOLD: dict[str, type[Event]] = {type_.__name__: type_ for type_ in (LeaderElected, LeaderDeposed, WorkerDied)}
+_TOLD: dict[str, type[Event]] = {
+    type_.__name__: type_ for type_ in (LeaderElected, LeaderDeposed, WorkerDied, JobDue, JobReaped, ScheduleTicked)
+}
+_READ = {"UUID": UUID, "datetime": datetime.fromisoformat}
 
 
 class Telling(Events):
@@ -21,6 +34,10 @@ class Telling(Events):
         self._children = children
         self._untold: deque[Event] = deque(maxlen=100)
 
+    def wants(self, type_: type[Event]) -> bool:
+        """Whether the app subscribes to it, as far as a child has told."""
+        return any(child.hello is not None and type_.__name__ in child.hello.wants for child in self._children)
+
     def emit(self, event: Event) -> None:
         self._untold.append(event)
         self.catch_up()
@@ -30,12 +47,16 @@ class Telling(Events):
         serving = [child for child in self._children if child.serving]
         while serving and self._untold:
             event = self._untold.popleft()
-            fields = {name: str(value) if isinstance(value, UUID) else value for name, value in asdict(event).items()}
-            min(serving, key=lambda child: child.started).tell(type(event).__name__, fields)
+            told = {name: str(value) if isinstance(value, UUID | datetime) else value for name, value in asdict(event).items()}
+            min(serving, key=lambda child: child.started).tell(type(event).__name__, told)
 
 
-def told_event(name: str, fields: dict[str, Any]) -> Event:
+def told_event(name: str, told: dict[str, Any]) -> Event:
     """The event that the supervisor told."""
-    if "worker_id" in fields:
-        fields = {**fields, "worker_id": UUID(fields["worker_id"])}
-    return _TOLD[name](**fields)
+    type_ = _TOLD[name]
+    readers = {field.name: _READ.get(str(field.type).removesuffix(" | None")) for field in fields(type_)}
+    return type_(**{key: _read(readers[key], value) for key, value in told.items()})
+
+
+def _read(reader: Any, value: Any) -> Any:
+    return value if reader is None or value is None else reader(value)

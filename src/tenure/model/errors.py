@@ -166,6 +166,24 @@ class RemoteError(TenureError):
         super().__init__(f"{type_name}: {message}".removesuffix(": "))
 
 
+class LeaseTaken(TenureError):  # noqa: N818 - reads as the fact it states
+    """Another holds the lease, and did not release it in the time that was given."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"lease {name!r} is held by another: `tenure leaders` shows by whom; wait longer, or try again later")
+
+
+class LeaseNotHeld(TenureError):  # noqa: N818
+    """The lease is not held, or not any more: another may have it."""
+
+    def __init__(self, name: str, term: int | None) -> None:
+        self.name = name
+        self.term = term
+        was = "is not held: enter `async with` or call acquire() first" if term is None else f"was lost in term {term}"
+        super().__init__(f"lease {name!r} {was}")
+
+
 class SchemaMismatch(TenureError):  # noqa: N818
     def __init__(self, found: int | None, needed: int, way_out: str) -> None:
         self.found = found

@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -93,6 +94,44 @@ class RunFailedAfterCompletion(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobDue(Event):
+    """The time of a scheduled or retried job has come: it is pending now."""
+
+    job_id: UUID
+    kind: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReaped(Event):
+    """A job was taken from a worker that holds it no longer. It is pending again, or, after too many crashes, a dead letter."""
+
+    job_id: UUID
+    kind: str
+    queue: str
+    worker_id: UUID
+    why: str
+    """lease_lost: the worker's lease ran out. crashed: its process died. expired: the job's own lease ran out. stopped: its
+    process was told to end and left the job behind."""
+    quarantined: bool
+    """It is a dead letter now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleTicked(Event):
+    """What became of a planned time of a schedule."""
+
+    schedule: str
+    planned_at: datetime
+    outcome: str
+    """enqueued; queued: it waits for an earlier job to end; skipped: an earlier job was live; missed: no leader was there."""
+    times: int
+    """Missed times in a row are one event: how many, from `planned_at` to `until`."""
+    until: datetime | None
+    job_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStarted(Event):
     worker_id: UUID
     queues: tuple[str, ...]
@@ -154,6 +193,10 @@ class Events:
     def wants(self, type_: type[Event]) -> bool:
         """Whether anybody listens: if not, the event need not even be made."""
         return bool(self._subscribers) and any(issubclass(type_, types) for types, _ in self._subscribers)
+
+    def wanted(self) -> list[str]:
+        """The names of all events that somebody listens to."""
+        return [type_.__name__ for type_ in Event.__subclasses__() if self.wants(type_)]
 
     def emit(self, event: Event) -> None:
         for types, subscriber in self._subscribers:

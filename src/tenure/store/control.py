@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from tenure.store.leases import Term, guard
-from tenure.store.query import Query, array_literal
+from tenure.store.query import ALL, Pick, Query, array_literal
 
 # Deciding
 
@@ -86,35 +86,51 @@ def explain(job_id: UUID) -> Query:
 # Caretaking, by the leader
 
 
-def merge_tallies(term: Term, *, limit: int) -> Query:
-    """Gives (holds, merged)."""
-    return Query("control/merge_tallies", {**guard(term), "limit": limit})
+def merge_tallies(term: Term, *, limit: int, pick: Pick = ALL) -> Query:
+    """Gives (holds, merged, places)."""
+    return Query("control/merge_tallies", {**guard(term), **pick.values(limit)})
 
 
-def clean_keys(term: Term, *, limit: int, after: tuple[str, str] | None = None) -> Query:
-    """Gives (holds, expired, freed, next kind, next key); give the last two as `after` the next time."""
+def clean_keys(term: Term, *, limit: int, after: tuple[str, str] | None = None, pick: Pick = ALL) -> Query:
+    """Gives (holds, expired, freed, next kind, next key, places); give next kind and key as `after` the next time."""
     kind, key = after or ("", "")
-    return Query("control/clean_keys", {**guard(term), "limit": limit, "after_kind": kind, "after_key": key})
+    return Query("control/clean_keys", {**guard(term), "after_kind": kind, "after_key": key, **pick.values(limit)})
 
 
-def clean_traces(term: Term, *, limit: int, keep: float) -> Query:
-    """Gives (holds, progress, logs, incidents). `keep` is in seconds."""
-    return Query("control/clean_traces", {**guard(term), "limit": limit, "keep": keep})
+# All of these give (holds, removed, places). `keep` is in seconds.
 
 
-def clean_dead(term: Term, *, limit: int, keep: float) -> Query:
-    """Gives (holds, removed). `keep` is in seconds."""
-    return Query("control/clean_dead", {**guard(term), "limit": limit, "keep": keep})
+def clean_progress(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query:
+    return Query("control/clean_progress", {**guard(term), "keep": keep, **pick.values(limit)})
 
 
-def clean_counts(term: Term, *, limit: int, keep: float) -> Query:
-    """Gives (holds, watches, counters, minutes, latencies). `keep` is in seconds, no less than history is kept: a queue's
-    kinds are found here."""
-    return Query("control/clean_counts", {**guard(term), "limit": limit, "keep": keep})
+def clean_logs(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query:
+    return Query("control/clean_logs", {**guard(term), "keep": keep, **pick.values(limit)})
 
 
-def _guard(term: Term) -> dict[str, object]:
-    return {"duty": term.duty, "holder": term.holder, "term": term.term, "ttl": term.ttl}
+def clean_incidents(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query:
+    return Query("control/clean_incidents", {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_dead(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query:
+    return Query("control/clean_dead", {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_watches(term: Term, *, limit: int, pick: Pick = ALL) -> Query:
+    return Query("control/clean_watches", {**guard(term), **pick.values(limit)})
+
+
+def clean_counters(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query:
+    """Keep them no less than history: a queue's kinds are found here."""
+    return Query("control/clean_counters", {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_minutes(term: Term, *, limit: int, pick: Pick = ALL) -> Query:
+    return Query("control/clean_minutes", {**guard(term), **pick.values(limit)})
+
+
+def clean_latencies(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query:
+    return Query("control/clean_latencies", {**guard(term), "keep": keep, **pick.values(limit)})
 
 
 def _ids(ids: Iterable[UUID]) -> str:

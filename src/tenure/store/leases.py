@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from tenure.store.query import Query
+from tenure.store.query import ALL, Pick, Query
+
+LEASE = "lease:"
+"""What the rows of users' own leases begin with: no duty is called so."""
+
+
+def lease_free(name: str) -> str:
+    """The word that a user's own lease was released."""
+    return f"lease {name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +42,18 @@ def beat(holder: str, held: Iterable[Mapping[str, object]]) -> Query:
     return Query("leases/beat_leases", {"holder": holder, "held": json.dumps(list(held))})
 
 
-def release(holder: str, terms: Iterable[Term], *, channel: str, handing_over: bool = False) -> Query:
+def release(holder: str, terms: Iterable[Term], *, handing_over: bool = False) -> Query:
+    """Gives the names of those released. Announce it, so that candidates need not wait."""
     held = json.dumps([{"name": term.duty, "term": term.term} for term in terms])
-    return Query("leases/release_leases", {"holder": holder, "held": held, "channel": channel, "handing_over": handing_over})
+    return Query("leases/release_leases", {"holder": holder, "held": held, "handing_over": handing_over})
 
 
 def lock(key: int) -> Query:
     return Query("leases/lock_leadership", {"key": key})
+
+
+def unlock(key: int) -> Query:
+    return Query("leases/unlock_leadership", {"key": key})
 
 
 def check(term: Term) -> Query:
@@ -48,8 +61,9 @@ def check(term: Term) -> Query:
     return Query("leases/check_lease", guard(term))
 
 
-def promote(term: Term, *, limit: int, channel: str, now: datetime | None = None) -> Query:
-    return Query("jobs/promote_jobs", {**guard(term), "limit": limit, "channel": channel, "now": now})
+def promote(term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL, now: datetime | None = None) -> Query:
+    """Gives (holds, promoted, queues, seconds until the next is due, jobs as JSON if `listing`)."""
+    return Query("jobs/promote_jobs", {**guard(term), "listing": listing, "now": now, **pick.values(limit)})
 
 
 def condemn_expired(term: Term, *, reap: bool, now: datetime | None = None) -> Query:
@@ -61,18 +75,14 @@ def condemn_unknown(term: Term) -> Query:
     return Query("workers/condemn_unknown", guard(term))
 
 
-def expire_jobs(term: Term, *, limit: int, max_crashes: int, channel: str, now: datetime | None = None) -> Query:
-    values = {**guard(term), "limit": limit, "max_crashes": max_crashes, "channel": channel, "now": now}
-    return Query("jobs/expire_jobs", values)
+def expire_jobs(term: Term, *, limit: int, max_crashes: int, pick: Pick = ALL, now: datetime | None = None) -> Query:
+    """Gives (came back, quarantined, queues, the jobs as JSON)."""
+    return Query("jobs/expire_jobs", {**guard(term), "max_crashes": max_crashes, "now": now, **pick.values(limit)})
 
 
-def keep_history(term: Term, *, days_ahead: int, keep: float) -> Query:
-    return Query("history/keep_history", {**guard(term), "days_ahead": days_ahead, "keep": keep})
-
-
-def clean_history(term: Term, *, limit: int, keep: float) -> Query:
-    """Gives (holds, of kinds with a retention of their own, of others). `keep` is in seconds."""
-    return Query("history/clean_history", {**guard(term), "limit": limit, "keep": keep})
+def follow_clock(term: Term, *, now: datetime | None = None) -> Query:
+    """Gives (holds, workers, jobs, starts)."""
+    return Query("leases/follow_clock", {**guard(term), "now": now})
 
 
 def guard(term: Term) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from tenure.store.query import Query, array_literal
+from tenure.store.query import ALL, Pick, Query, array_literal
 
 LIMITS = "limits"
 """The word that a limit was changed: workers learn them anew."""
@@ -72,15 +72,18 @@ def claim(
     return Query("limits/claim_gated", values)
 
 
-def adopt(lanes: str, *, kinds: Iterable[str], queues: Iterable[str], limit: int) -> Query:
-    values = {"lanes": lanes, "kinds": array_literal(list(kinds)), "queues": array_literal(list(queues)), "limit": limit}
+def adopt(lanes: str, *, kinds: Iterable[str], queues: Iterable[str], limit: int, pick: Pick = ALL) -> Query:
+    values = {"lanes": lanes, "kinds": array_literal(list(kinds)), "queues": array_literal(list(queues)), **pick.values(limit)}
     return Query("limits/adopt_jobs", values)
 
 
-def adopt_held(worker_id: str) -> Query:
-    return Query("limits/adopt_held", {"worker_id": worker_id})
+def adopt_held(worker_id: str, *, pick: Pick = ALL) -> Query:
+    """Gives (how many were changed, ids)."""
+    values = {"worker_id": worker_id, **pick.values(0)}
+    del values["limit"]
+    return Query("limits/adopt_held", values)
 
 
-def regate(queues: Iterable[str], *, limit: int) -> Query:
-    """Gives (how many were changed, whether there may be more)."""
-    return Query("limits/regate_jobs", {"queues": array_literal(list(queues)), "limit": limit})
+def regate(queues: Iterable[str], *, limit: int, pick: Pick = ALL) -> Query:
+    """Gives (how many were changed, whether there may be more, ids)."""
+    return Query("limits/regate_jobs", {"queues": array_literal(list(queues)), **pick.values(limit)})

@@ -166,7 +166,9 @@ class Link:
             keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
             if not (keeps and self._is_idle):
                 await self._lose()
-            if faults.is_outage(error) and cancellations() > asked_to_end:
+            # Whatever the statement came to in the end: we were asked to end, and the driver tells only of the error.
+            if cancellations() > asked_to_end:
+                await self._lose()
                 raise asyncio.CancelledError from error
             raise (told or error) from error
         except BaseException:

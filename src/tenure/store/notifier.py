@@ -21,6 +21,9 @@ SHORTEST_GAP, LONGEST_GAP = 0.005, 0.05
 LONGEST_NOTIFY = 2.0
 """Seconds after which a NOTIFY is given up: it waits for the commits of all other sessions that notify."""
 
+LONGEST_WORD = 7999
+"""In bytes: the limit of pg_notify."""
+
 
 class Notifier:
     """Sends on a link that also runs other statements. What cannot be sent is dropped: listeners also poll."""
@@ -32,7 +35,8 @@ class Notifier:
         self.beat = Beat("notifier", self._turn)
 
     def tell(self, word: str) -> None:
-        if word not in self._words:
+        # One that PostgreSQL does not take would take the others of its statement with it.
+        if word not in self._words and len(word.encode()) <= LONGEST_WORD:
             self._words.add(word)
             self.beat.wake()
 

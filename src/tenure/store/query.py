@@ -17,3 +17,22 @@ class Query:
 def array_literal(items: list[str] | tuple[str, ...]) -> str:
     """A text[] literal. The driver's own list adaptation costs more than the whole statement."""
     return "{" + ",".join('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in items) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Which rows a batch statement takes."""
+
+    only: tuple[str, ...] | None = None
+    """None: any."""
+    peek: bool = False
+    """Change nothing, return which rows would be taken."""
+    more: int = 0
+    """Look at so many rows more than the batch has: these are known, and will be left out."""
+
+    def values(self, limit: int) -> dict[str, object]:
+        only = None if self.only is None else array_literal(self.only)
+        return {"limit": limit + self.more, "only": only, "peek": self.peek}
+
+
+ALL = Pick()

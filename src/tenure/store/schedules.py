@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from tenure.model.schedules import GRACE, Schedule
-from tenure.store.leases import Term
-from tenure.store.query import Query
+from tenure.store.leases import Term, guard
+from tenure.store.query import ALL, Pick, Query, array_literal
 
 CHANGED = "schedules"
 """The word that a schedule was made or changed: the leader works out its next time."""
@@ -23,66 +23,71 @@ the new declares, until the next of the new starts."""
 # By the leader
 
 
-def find_due(term: Term, *, limit: int, now: datetime | None = None) -> Query:
-    """Gives (holds, now, seconds until the next, are there queued ticks, schedules as JSON)."""
-    values = {
-        "duty": term.duty,
-        "holder": term.holder,
-        "term": term.term,
-        "limit": limit,
-        "patience": PATIENCE,
-        "now": now,
-    }
-    return Query("schedules/find_due", values)
+def find_due(term: Term, *, limit: int, skipped: Iterable[str] = (), now: datetime | None = None) -> Query:
+    """Gives (holds, now, seconds until the next, are there queued ticks, schedules as JSON). `skipped` are versions of schedules
+    that are left out."""
+    values = {"limit": limit, "skipped": array_literal(list(skipped)), "patience": PATIENCE, "now": now}
+    return Query("schedules/find_due", {**guard(term), **values})
 
 
-def record_ticks(term: Term, moves: Iterable[Mapping[str, Any]], *, channel: str, now: datetime | None = None) -> Query:
-    """Gives (holds, schedules moved, jobs handed in, words told)."""
-    values = {
-        "duty": term.duty,
-        "holder": term.holder,
-        "term": term.term,
-        "moves": json.dumps(list(moves)),
-        "grace": GRACE.total_seconds(),
-        "channel": channel,
-        "now": now,
-    }
-    return Query("schedules/record_ticks", values)
+def record_ticks(term: Term, moves: Iterable[Mapping[str, Any]], *, listing: bool = False, now: datetime | None = None) -> Query:
+    """Gives (holds, schedules moved, jobs enqueued, what to announce, ticks as JSON). Ticks are those that came to no job; with
+    `listing` all."""
+    moved = json.dumps(list(moves))
+    return Query(
+        "schedules/record_ticks",
+        {**guard(term), "moves": moved, "grace": GRACE.total_seconds(), "listing": listing, "now": now},
+    )
 
 
-def release_ticks(term: Term, *, limit: int, channel: str, now: datetime | None = None) -> Query:
-    """Gives (holds, jobs handed in, queues told, dropped, schedules moved)."""
-    values = {
-        "duty": term.duty,
-        "holder": term.holder,
-        "term": term.term,
-        "limit": limit,
-        "grace": GRACE.total_seconds(),
-        "patience": PATIENCE,
-        "channel": channel,
-        "now": now,
-    }
-    return Query("schedules/release_ticks", values)
+def release_ticks(term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL, now: datetime | None = None) -> Query:
+    """Gives (holds, jobs enqueued, queues, dropped, schedules moved, ticks as JSON)."""
+    times = {"grace": GRACE.total_seconds(), "patience": PATIENCE, "now": now}
+    return Query("schedules/release_ticks", {**guard(term), **times, "listing": listing, **pick.values(limit)})
 
 
-def clean_ticks(term: Term, *, limit: int, keep: float, now: datetime | None = None) -> Query:
-    """Gives (holds, removed). `keep` is in seconds."""
-    values = {"duty": term.duty, "holder": term.holder, "term": term.term, "limit": limit, "keep": keep, "now": now}
-    return Query("schedules/clean_ticks", values)
+def clean_ticks(term: Term, *, limit: int, keep: float, pick: Pick = ALL, now: datetime | None = None) -> Query:
+    """Gives (holds, removed, places). `keep` is in seconds."""
+    return Query("schedules/clean_ticks", {**guard(term), "keep": keep, "now": now, **pick.values(limit)})
+
+
+def rewind(term: Term, *, now: datetime | None = None) -> Query:
+    """Gives (holds, names)."""
+    return Query("schedules/rewind_schedules", {**guard(term), "grace": GRACE.total_seconds(), "now": now})
+
+
+def retire(term: Term) -> Query:
+    """Gives (holds, [name, owner] as JSON)."""
+    return Query("schedules/retire_schedules", guard(term))
 
 
 # By an app that starts
 
 
-def reconcile(owner: str, declared: Iterable[Mapping[str, Any]]) -> Query:
-    """Gives (name, what was done, owner before). `declared` are schedules as JSON."""
+def declare_app(supervisor_id: str, owner: str, *, kinds: Iterable[str], schedules: Iterable[str]) -> Query:
+    values = {"supervisor_id": supervisor_id, "owner": owner, "kinds": _names(kinds), "schedules": _names(schedules)}
+    return Query("schedules/declare_app", values)
+
+
+def withdraw_app(supervisor_id: str) -> Query:
+    return Query("schedules/withdraw_app", {"supervisor_id": supervisor_id})
+
+
+def reconcile(owner: str, declared: Iterable[Mapping[str, Any]], *, supervisor_id: str, kinds: Iterable[str]) -> Query:
+    """Gives (name, what was done, owner before). `declared` are schedules as JSON, `kinds` all that the app has."""
     values = {
         "owner": owner,
         "declared": json.dumps(list(declared)),
+        "supervisor_id": supervisor_id,
+        "kinds": _names(kinds),
         "grace": GRACE.total_seconds(),
         "patience": PATIENCE,
     }
     return Query("schedules/reconcile_schedules", values)
+
+
+def _names(names: Iterable[str]) -> str:
+    return array_literal(sorted(names))
 
 
 # By people

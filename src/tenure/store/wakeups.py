@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tenure.store.link import Link
@@ -21,6 +21,18 @@ FREE = "free"
 def jobs_in(queue: str) -> str:
     """The word that a queue has new work."""
     return f"jobs {queue}"
+
+
+GONE = "gone"
+"""The word that runs may have lost their jobs: with an id, the run of that job; alone, any."""
+
+MOST_GONE = 20
+"""Jobs that are named one by one. When there are more, every run is asked."""
+
+
+def gone(job_ids: Sequence[str]) -> list[str]:
+    """The words by which runs learn that they have lost these jobs."""
+    return [f"{GONE} {job_id}" for job_id in job_ids] if len(job_ids) <= MOST_GONE else [GONE]
 
 
 class Wakeups:

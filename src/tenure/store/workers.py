@@ -12,7 +12,7 @@ from typing import Literal
 
 from tenure.model.errors import ConfigError
 from tenure.store.migration_files import newest_version
-from tenure.store.query import Query, array_literal
+from tenure.store.query import ALL, Pick, Query, array_literal
 from tenure.version import __version__
 
 Death = Literal["crashed", "stopped"]
@@ -91,9 +91,14 @@ def condemn(worker_id: str, supervisor_id: str, how: Death, *, now: datetime | N
     return Query("workers/condemn_worker", {"id": worker_id, "supervisor_id": supervisor_id, "how": how, "now": now})
 
 
-def return_jobs(worker_id: str | None, *, channel: str, limit: int = 500) -> Query:
-    values = {"worker_id": worker_id, "limit": limit, "max_crashes": MAX_CRASHES, "channel": channel}
+def return_jobs(worker_id: str | None, *, limit: int = 500, pick: Pick = ALL) -> Query:
+    """Gives (came back, quarantined, whether there may be more, queues, the jobs as JSON)."""
+    values = {"worker_id": worker_id, "max_crashes": MAX_CRASHES, **pick.values(limit)}
     return Query("jobs/return_jobs", values)
+
+
+def find_condemned(*, limit: int) -> Query:
+    return Query("workers/find_condemned", {"limit": limit})
 
 
 def count_held() -> Query:

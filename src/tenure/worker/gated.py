@@ -101,11 +101,10 @@ class GatedClaimer:
 
     def _learn(self, told: Told, found: int) -> None:
         self._after |= told.cursors or {}
-        if told.stale:
-            self._gates.misgated()
+        regating = told.stale and self._gates.misgated()
         if told.wait is not None:
             self.rest = min(self.rest, told.wait)
         self._rounds = 0 if found else self._rounds + told.around
         # Twice around without finding anything: then all who wait are held up, and looking again does not help.
-        if told.stale or told.chosen > found or (told.more and self._rounds < 2):
+        if regating or told.chosen > found or (told.more and self._rounds < 2):
             self.rest = 0.0

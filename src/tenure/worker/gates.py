@@ -16,13 +16,17 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from tenure.model.kinds import Registry
 from tenure.model.limits import kind_limit, queue_limit
 from tenure.pacing import jittered
 from tenure.store import limits
+from tenure.store.isolation import RefusedRows
 from tenure.store.limits import LIMITS
 from tenure.store.link import Link
+from tenure.store.query import Pick
 from tenure.worker.cursors import Cursors, Signals
 
 log = logging.getLogger("tenure")
@@ -41,6 +45,9 @@ ADOPT_EVERY = 2.0
 BATCH = 1000
 """Jobs whose gate is written by one statement."""
 
+REGATE_REST = 2.0
+"""Seconds until gates are looked over again where nothing could be changed: the rows are locked, or PostgreSQL refuses them."""
+
 HELD_TWICE = 3
 """How often, after a change, what runs here is looked over: a row that is locked at the moment is passed by."""
 
@@ -58,6 +65,8 @@ class Gates:
         self._next_declaration = 0.0
         self._held_looks = 0
         self._misgated = False
+        self._next_regating = 0.0
+        self._refused = RefusedRows("to write the limit group of a job")
         self.version = 0
         """Of the limits as they are known here."""
         self.names: list[str] = []
@@ -69,14 +78,15 @@ class Gates:
         """Limits have changed: learn them before the next claim."""
         self._next_learning = 0.0
 
-    def misgated(self) -> None:
-        """Jobs stand at gates that were given under other rules."""
+    def misgated(self) -> bool:
+        """Jobs stand at gates that were given under other rules. Whether they are looked over before the next claim."""
         self._misgated = True
+        return time.monotonic() >= self._next_regating
 
     async def keep(self) -> bool:
         """What is due of all that. True when the ordinary claim has other work before it than it had."""
         changed = time.monotonic() >= self._next_learning and await self._learn()
-        if self._misgated:
+        if self._misgated and time.monotonic() >= self._next_regating:
             await self._regate()
         if self.names and time.monotonic() >= self._next_adoption:
             await self._adopt()
@@ -117,20 +127,35 @@ class Gates:
     async def _adopt(self) -> None:
         if self._held_looks:
             self._held_looks -= 1
-            await self._link.fetch(limits.adopt_held(self._worker_id))
+            await self._refused.run(self._adopt_held)
         began = time.monotonic()
         plan = self._strays.plan(began)
-        query = limits.adopt(plan.to_json(), kinds=self.closed_kinds, queues=self.closed_queues, limit=BATCH)
-        rows = await self._link.fetch(query)
-        found = [row[1:] for row in rows if row[1] is not None]
+
+        async def send(pick: Pick) -> list[tuple[Any, ...]]:
+            kinds, queues = self.closed_kinds, self.closed_queues
+            return await self._link.fetch(limits.adopt(plan.to_json(), kinds=kinds, queues=queues, limit=BATCH, pick=pick))
+
+        answers = await self._refused.run(send, lambda rows: list(json.loads(rows[0][0] or "[]")))
+        found = [row[1:] for rows in answers for row in rows if row[1] is not None]
+        signals = [Signals.read(rows[0][0]) for rows in answers]
         now = time.monotonic()
-        self._strays.learn(plan, found, BATCH, Signals.read(rows[0][0]), now=now, took=now - began)
+        picked = sum(one.picked for one in signals)
+        self._strays.learn(plan, found, BATCH, replace(signals[-1], picked=picked), now=now, took=now - began)
         if found:
             log.info("%d jobs were handed in without a gate, and have theirs now", len(found))
         busy = len(found) == BATCH or self._strays.returned
         self._next_adoption = now if busy else now + ADOPT_EVERY
 
+    async def _adopt_held(self, pick: Pick) -> tuple[Any, ...]:
+        return (await self._link.fetch(limits.adopt_held(self._worker_id, pick=pick)))[0]
+
     async def _regate(self) -> None:
-        changed, self._misgated = (await self._link.fetch(limits.regate(self._queues, limit=BATCH)))[0]
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            return (await self._link.fetch(limits.regate(self._queues, limit=BATCH, pick=pick)))[0]
+
+        answers = await self._refused.run(send)
+        changed = sum(answer[0] for answer in answers)
+        self._misgated = any(answer[1] for answer in answers)
+        self._next_regating = 0.0 if changed else time.monotonic() + REGATE_REST
         if changed:
             log.info("%d jobs stood at gates of other rules than those of now", changed)

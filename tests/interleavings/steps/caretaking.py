@@ -8,7 +8,6 @@ from tests.interleavings.steps.step import JOB, QUEUE, Change, Step, counted, ro
 from tests.interleavings.world import Worker, World
 
 TTL = 1000
-CHANNEL = "tenure"
 WORKERS = ("W1", "W2")
 
 
@@ -59,7 +58,7 @@ def give_back(worker: str | None = None) -> Step:
 
     return Step(
         f"the jobs of {worker or 'all condemned workers'} are given back",
-        workers.return_jobs(None if worker is None else uid(worker), channel=CHANNEL),
+        workers.return_jobs(None if worker is None else uid(worker)),
         lambda reply: times(reply.rows[0][0], "back") + times(reply.rows[0][1], "quarantined"),
         changes,
         locks=rows(JOB, QUEUE, *([worker] if worker else WORKERS)),

@@ -10,7 +10,7 @@ from tenure.store import control, leases, workers
 from tenure.store.query import Query
 from tests.interleavings.names import uid
 from tests.interleavings.sessions import Reply
-from tests.interleavings.steps.caretaking import CHANNEL, TTL, WORKERS, back
+from tests.interleavings.steps.caretaking import TTL, WORKERS, back
 from tests.interleavings.steps.step import JOB, KEY, LEASE, QUEUE, Change, Step, Words, counted, rows, times
 from tests.interleavings.world import Lease, World
 
@@ -61,7 +61,7 @@ def promote(term: Term) -> Step:
         waiting = [(name, job.run_at) for name, job in world.jobs.items() if job.state in ("scheduled", "retry")]
         return [up(name) for name, run_at in waiting if run_at is not None and run_at <= world.clock]
 
-    query = leases.promote(term.value, limit=100, channel=CHANNEL)
+    query = leases.promote(term.value, limit=100)
     return _duty(f"{term} promotes", query, "promoted", _led(term, due), JOB)
 
 
@@ -72,7 +72,7 @@ def expire_jobs(term: Term) -> Step:
         late = [name for name, job in world.jobs.items() if job.lease_until is not None and job.lease_until <= world.clock]
         return [back(world, name, blame=True) for name in late]
 
-    query = leases.expire_jobs(term.value, limit=100, max_crashes=workers.MAX_CRASHES, channel=CHANNEL)
+    query = leases.expire_jobs(term.value, limit=100, max_crashes=workers.MAX_CRASHES)
     return Step(
         f"{term} takes back jobs whose own lease is over",
         query,
@@ -121,7 +121,7 @@ def release(term: Term) -> Step:
 
     return Step(
         f"{term} leaves",
-        leases.release(uid(term.holder), [term.value], channel=CHANNEL),
+        leases.release(uid(term.holder), [term.value]),
         lambda reply: counted(reply, "released"),
         lambda world: [Change("released", then)] if term.holds(world) else [],
         locks=rows(LEASE),

@@ -18,7 +18,6 @@ DEATHS = st.sampled_from(("crashed", "crashed", "stopped"))
 HOLDER = st.integers(0, 1)
 DUTY = st.sampled_from(sorted(DUTIES))
 LIMITS = st.sampled_from((1, 2, 500))
-CHANNEL = "tenure"
 
 
 class PromotingRules(TimeRules):
@@ -33,8 +32,9 @@ class PromotingRules(TimeRules):
 
     def promote_under(self, term: Term, limit: int) -> None:
         limit = _up_to_a_gap([job.run_at for job in self.model.due()], limit)
-        rows = self.run(leases.promote(term, limit=limit, channel=CHANNEL))
-        self.agree(rows, [(*self.model.promote(term, limit), self.model.next_due())], "promoted")
+        rows = self.run(leases.promote(term, limit=limit))
+        answers = [(holds, promoted, len(queues), next_due) for holds, promoted, queues, next_due, _ in rows]
+        self.agree(answers, [(*self.model.promote(term, limit), self.model.next_due())], "promoted")
 
 
 class DeathRules(PromotingRules):
@@ -66,7 +66,7 @@ class DeathRules(PromotingRules):
         self.return_jobs_of(None if all_ else seat.id, limit)
 
     def return_jobs_of(self, worker_id: str | None, limit: int) -> None:
-        [(pending, quarantined, more, told)] = self.run(workers.return_jobs(worker_id, channel=CHANNEL, limit=limit))
+        [(pending, quarantined, more, queues, _)] = self.run(workers.return_jobs(worker_id, limit=limit))
         held = self.model.left_behind(worker_id)
         if len(held) > limit:
             # Any of them may come first.
@@ -74,7 +74,7 @@ class DeathRules(PromotingRules):
             held = [job_id for job_id in held if still[job_id][COLUMN["worker_id"]] is None]
         self.agree((len(held) <= limit, more), (True, len(held) >= limit), "whether there is more")
         done = self.model.return_jobs(worker_id, held)
-        self.agree((pending, quarantined, told), (done.pending, done.quarantined, done.told), "came back")
+        self.agree((pending, quarantined, len(queues)), (done.pending, done.quarantined, done.told), "came back")
 
     @move(4, number=st.integers(0, 2))
     def reap(self, number: int) -> None:
@@ -116,9 +116,10 @@ class DeathRules(PromotingRules):
 
     def expire_under(self, term: Term, limit: int) -> None:
         limit = _up_to_a_gap([job.lease_until for job in self.model.overdue()], limit)
-        rows = self.run(leases.expire_jobs(term, limit=limit, max_crashes=MAX_CRASHES, channel=CHANNEL))
+        rows = self.run(leases.expire_jobs(term, limit=limit, max_crashes=MAX_CRASHES))
         done = self.model.expire_jobs(term, limit)
-        self.agree(rows, [(done.pending, done.quarantined, done.told)], "expired")
+        told = [(pending, quarantined, len(queues)) for pending, quarantined, queues, _ in rows]
+        self.agree(told, [(done.pending, done.quarantined, done.told)], "expired")
 
 
 class LeaderRules(DeathRules):
@@ -130,7 +131,7 @@ class LeaderRules(DeathRules):
     def release(self, pick: int, duty: str, holder: int) -> None:
         """Its own terms only, and not one that is over."""
         term = self.some_term(pick, duty)
-        self.run(leases.release(self.holders[holder], [term], channel=CHANNEL))
+        self.run(leases.release(self.holders[holder], [term]))
         self.model.release(self.holders[holder], [term])
 
     @move(4, pick=PICK, duties=st.lists(DUTY, min_size=1, unique=True), holder=HOLDER)
@@ -145,7 +146,7 @@ class LeaderRules(DeathRules):
     @move(3, duty=DUTY, holder=HOLDER)
     def hand_over(self, duty: str, holder: int) -> None:
         term = self.term(duty)
-        self.run(leases.release(term.holder, [term], channel=CHANNEL))
+        self.run(leases.release(term.holder, [term]))
         self.model.release(term.holder, [term])
         self.stand_for(self.holders[holder], [duty])
 
@@ -174,7 +175,7 @@ class LeaderRules(DeathRules):
     def merge_tallies(self, pick: int) -> None:
         """The sums stay the same."""
         term = self.some_term(pick, "cleaner")
-        [(holds, _)] = self.run(control.merge_tallies(term, limit=3))
+        [(holds, *_)] = self.run(control.merge_tallies(term, limit=3))
         self.agree(holds, self.model.leads(term), "the term holds")
 
     def some_term(self, pick: int, duty: str) -> Term:

@@ -1,58 +1,137 @@
-"""Makes the partitions of history ahead of time, drops the old ones, and removes what only they were kept for."""
+"""Makes the partitions of history ahead of time, drops the old ones, and removes what only they were kept for.
+
+Each part is done by itself: a table that is locked, or a row that PostgreSQL refuses to remove, stops no other part.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
-from tenure.leader.duties.duty import Report
-from tenure.store import control, leases
+from tenure.leader.duties.duty import Report, TermOver
+from tenure.leader.duties.parts import Parts
+from tenure.store import control, history
+from tenure.store.duty_link import Contended
+from tenure.store.isolation import RefusedRows
 from tenure.store.leases import Term
 from tenure.store.link import Link
-from tenure.store.query import Query
+from tenure.store.query import Pick, Query
 
 log = logging.getLogger("tenure")
+
+Clean = Callable[[Pick], Query]
+
+PATIENT_TRIES = 10
+"""Tries in a row without a lock after which people are told."""
 
 
 class Cleaner:
     name = "cleaner"
     hears = ()
     divisible = False
-    every = 1200.0
+    again = 60.0
+    """Seconds until a part is tried again that failed or did not get its lock."""
     days_ahead = 7
     batch = 2000
     keep_counts = 90 * 86400.0
 
-    def __init__(self, keep: float, keep_dead: float) -> None:
+    def __init__(self, keep: float, keep_dead: float, *, every: float = 1200.0) -> None:
         self._keep, self._keep_dead = keep, keep_dead
+        self.every = every
         self._keys_after: tuple[str, str] | None = None
+        self._refused: dict[str, RefusedRows] = {}
+        self._failing: dict[str, int] = {}
 
     async def run_once(self, link: Link, term: Term) -> Report:
-        rows = await link.fetch(leases.keep_history(term, days_ahead=self.days_ahead, keep=self._keep))
-        if not rows:
-            return Report(holds=False)
-        [(made, dropped)] = rows
-        if made or dropped:
-            log.info("history: %d partitions made, %d dropped", made, dropped)
-        removed = [
-            await self._clean_keys(link, term),
-            await self._most(link, control.clean_traces(term, limit=self.batch, keep=self._keep)),
-            await self._most(link, control.clean_counts(term, limit=self.batch, keep=max(self._keep, self.keep_counts))),
-            await self._most(link, control.clean_dead(term, limit=self.batch, keep=self._keep_dead)),
-            await self._most(link, leases.clean_history(term, limit=self.batch, keep=self._keep)),
+        parts = Parts()
+        # Partitions first, old ones before new ones.
+        works: list[tuple[str, Callable[[], Awaitable[int]]]] = [
+            ("old partitions of tenure.history", partial(self._drop, link, term)),
+            ("new partitions of tenure.history", partial(self._make, link, term)),
+            ("tenure.keys", partial(self._clean_keys, link, term)),
+            *((f"tenure.{table}", partial(self._clean, link, table, query)) for table, query in self._queries(term).items()),
         ]
-        if None in removed:
+        try:
+            done = [await parts.do(name, work) or 0 for name, work in works]
+        except TermOver:
             return Report(holds=False)
-        most = max(count or 0 for count in removed)
-        return Report(holds=True, touched=made + dropped + most, rest=0.0 if most >= self.batch else self.every)
+        findings = self._report(parts.failures)
+        rest = 0.0 if max(done) >= self.batch else min(self.again, self.every) if parts.failures else self.every
+        return Report(holds=True, touched=sum(done), rest=rest, findings=findings)
 
-    async def _clean_keys(self, link: Link, term: Term) -> int | None:
-        query = control.clean_keys(term, limit=self.batch, after=self._keys_after)
-        [(holds, expired, freed, kind, key)] = await link.fetch(query)
+    def _queries(self, term: Term) -> dict[str, Clean]:
+        """By table."""
+        keep, keep_counts, limit = self._keep, max(self._keep, self.keep_counts), self.batch
+        return {
+            "progress": lambda pick: control.clean_progress(term, limit=limit, keep=keep, pick=pick),
+            "logs": lambda pick: control.clean_logs(term, limit=limit, keep=keep, pick=pick),
+            "incidents": lambda pick: control.clean_incidents(term, limit=limit, keep=keep, pick=pick),
+            "watches": lambda pick: control.clean_watches(term, limit=limit, pick=pick),
+            "counters": lambda pick: control.clean_counters(term, limit=limit, keep=keep_counts, pick=pick),
+            "minutes": lambda pick: control.clean_minutes(term, limit=limit, pick=pick),
+            "latencies": lambda pick: control.clean_latencies(term, limit=limit, keep=keep_counts, pick=pick),
+            "jobs": lambda pick: control.clean_dead(term, limit=limit, keep=self._keep_dead, pick=pick),
+            "history": lambda pick: history.clean(term, limit=limit, keep=keep, pick=pick),
+            "history_default": lambda pick: history.clean_default(term, limit=limit, keep=keep, pick=pick),
+        }
+
+    async def _drop(self, link: Link, term: Term) -> int:
+        dropped = 0
+        while name := _only(await link.fetch(history.drop(term, keep=self._keep))):
+            log.info("history: dropped a partition whose time is over", extra={"partition": name})
+            dropped += 1
+        return dropped
+
+    async def _make(self, link: Link, term: Term) -> int:
+        made = int(_only(await link.fetch(history.make(term, days_ahead=self.days_ahead))))
+        if made:
+            log.info("history: made partitions for the days to come", extra={"partitions": made})
+        return made
+
+    async def _clean_keys(self, link: Link, term: Term) -> int:
+        def query(pick: Pick) -> Query:
+            return control.clean_keys(term, limit=self.batch, after=self._keys_after, pick=pick)
+
+        answers = await self._run(link, "keys", query)
+        *_, kind, key, _ = answers[-1]
         self._keys_after = None if kind is None else (kind, key)
         # There are more to be looked at, even if few of these could go.
-        return None if not holds else self.batch if self._keys_after else max(expired, freed)
+        return self.batch if self._keys_after else int(max(sum(answer[column] for answer in answers) for column in (1, 2)))
 
-    async def _most(self, link: Link, query: Query) -> int | None:
-        """Of what was removed, the largest number: a full batch means that there is more. None: the term is over."""
-        [(holds, *removed)] = await link.fetch(query)
-        return max(removed) if holds else None
+    async def _clean(self, link: Link, table: str, query: Clean) -> int:
+        """How many were removed, of the sort of which most were: a full batch means that there is more."""
+        answers = await self._run(link, table, query)
+        return int(max(sum(removed) for removed in zip(*(answer[1:-1] for answer in answers), strict=True)))
+
+    async def _run(self, link: Link, table: str, query: Clean) -> list[tuple[Any, ...]]:
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(query(pick))
+            if not answer[0]:
+                raise TermOver
+            return answer
+
+        return await self._refused.setdefault(
+            table, RefusedRows(f"to remove a row of tenure.{table}", "id" if table == "history" else "ctid")
+        ).run(send)
+
+    def _report(self, failures: dict[str, Exception]) -> list[str]:
+        """What failed, for people: logged when it begins, and kept with the lease while it lasts."""
+        findings = []
+        self._failing = {name: self._failing.get(name, 0) + 1 for name in failures}
+        for name, error in failures.items():
+            contended = isinstance(error, Contended)
+            if self._failing[name] == 1:
+                level = logging.INFO if contended else logging.ERROR
+                log.log(level, "cleaner: %s: %s; trying again in %g s", name, error, self.again)
+            # That somebody reads or locks a table for some minutes is nothing to see to.
+            if not contended or self._failing[name] > PATIENT_TRIES:
+                findings.append(f"{name} cannot be cleaned: {error}")
+        return findings
+
+
+def _only(rows: list[tuple[Any, ...]]) -> Any:
+    if not rows:
+        raise TermOver
+    return rows[0][0]

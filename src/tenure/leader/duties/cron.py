@@ -1,31 +1,42 @@
-"""Records the planned times of schedules, and hands in their jobs."""
+"""Records the planned times of schedules, and enqueues their jobs."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from tenure.leader.duties.duty import Report
+from tenure.leader.declaring import RETIRED
+from tenure.leader.duties.duty import Outlets, Report, TermOver
 from tenure.model.errors import ConfigError
+from tenure.model.events import ScheduleTicked
 from tenure.model.schedules import Schedule
 from tenure.model.ticks import decide, to_json
-from tenure.store import schedules
+from tenure.pacing import boottime
+from tenure.store import leases, schedules
 from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
+from tenure.store.isolation import AGAIN_AFTER, MOST_REMEMBERED, RefusedRows
 from tenure.store.leases import Term
 from tenure.store.link import Link
+from tenure.store.query import Pick
+from tenure.store.wakeups import jobs_in
 
 log = logging.getLogger("tenure")
+ticks_log = logging.getLogger("tenure.schedules")
 
 Move = dict[str, Any]
 
+CLOCK_TOLERANCE = 5.0
+"""Seconds by which the server's clock may lag between two looks."""
 
-class TermOver(Exception):  # noqa: N818 - reads as the fact it states
-    """Another may lead by now. Nothing was written."""
+MISSED = "planned times of a schedule were missed: no leader recorded them in time"
+SKIPPED = "a planned time of a schedule was skipped: an earlier job of it is live"
+DROPPED = "a queued time of a schedule was skipped: the schedule is deleted or retired"
 
 
 class Cron:
@@ -42,19 +53,29 @@ class Cron:
     """While ticks wait for an earlier job to end, which nobody tells."""
     clean_every = 600.0
     clean_batch = 2000
+    verify_every = 60.0
+    """Seconds between two looks for schedules that nobody declares any more, and for those whose times lie ahead of the clock."""
 
-    def __init__(self, keep: float) -> None:
+    def __init__(self, keep: float, outlets: Outlets | None = None) -> None:
         self._keep = keep
-        self._clean_at = 0.0
-        self._broken: set[tuple[str, str]] = set()
+        self._outlets = outlets or Outlets()
+        self._clean_at = self._verify_at = 0.0
+        self._clock: tuple[datetime, float] | None = None
+        self._clock_set_back = True  # it may have been before our time
+        self._broken: dict[str, float] = {}
+        """When to try versions of schedules again that could not be carried out."""
+        self._unreleased = RefusedRows("to enqueue a queued time of a schedule", "schedule")
+        self._uncleaned = RefusedRows("to remove a row of tenure.ticks", "ctid")
 
     async def run_once(self, link: Link, term: Term, *, now: datetime | None = None) -> Report:
-        [(holds, clock, next_due, queued, found)] = await link.fetch(schedules.find_due(term, limit=self.batch, now=now))
-        if not holds:
-            return Report(holds=False)
-        moves = [move for given in json.loads(found) if (move := self._move(given, clock)) is not None]
-        touched = 0
         try:
+            await self._verify(link, term, now)
+            query = schedules.find_due(term, limit=self.batch, skipped=self._skipped(), now=now)
+            [(holds, clock, next_due, queued, found)] = await link.fetch(query)
+            _insist(holds)
+            self._watch_clock(clock)
+            moves = [move for given in json.loads(found) if (move := self._move(given, clock)) is not None]
+            touched = 0
             if moves:
                 touched += await self._record(link, term, moves, now)
             if queued:
@@ -72,8 +93,6 @@ class Cron:
 
     def _move(self, given: Mapping[str, Any], now: datetime) -> Move | None:
         """What to write of this schedule. One that cannot be worked out here must not hold up the others."""
-        if (given["name"], given["version"]) in self._broken:
-            return None
         try:
             schedule = _schedule(given)
             decision = decide(schedule, datetime.fromisoformat(given["since"]), now)
@@ -83,15 +102,19 @@ class Cron:
         return {"name": given["name"], "version": given["version"], **to_json(schedule, decision)}
 
     async def _record(self, link: Link, term: Term, moves: list[Move], now: datetime | None) -> int:
-        """How many jobs were handed in."""
+        """How many jobs were enqueued."""
         total = 0
+        listing = self._outlets.events.wants(ScheduleTicked)
 
         async def send(group: list[Move]) -> None:
             nonlocal total
-            query = schedules.record_ticks(term, group, channel=link.place.channel, now=now)
-            [(holds, _moved, handed_in, _told)] = await link.fetch(query)
+            query = schedules.record_ticks(term, group, listing=listing, now=now)
+            [(holds, _moved, enqueued, words, ticks)] = await link.fetch(query)
             _insist(holds)
-            total += handed_in
+            total += enqueued
+            for move in group:
+                self._broken.pop(move["version"], None)
+            self._announce(words, ticks)
 
         async def refused(move: Move, error: Refused) -> None:
             self._complain(move, error)
@@ -100,29 +123,105 @@ class Cron:
         return total
 
     async def _release(self, link: Link, term: Term, now: datetime | None) -> int:
-        query = schedules.release_ticks(term, limit=self.batch, channel=link.place.channel, now=now)
-        [(holds, handed_in, *_)] = await link.fetch(query)
-        _insist(holds)
-        return int(handed_in)
+        listing = self._outlets.events.wants(ScheduleTicked)
+
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(schedules.release_ticks(term, limit=self.batch, listing=listing, pick=pick, now=now))
+            holds, _enqueued, queues, _dropped, _moved, ticks = answer
+            _insist(holds)
+            if not pick.peek:
+                self._announce([jobs_in(queue) for queue in queues], ticks, skipped=DROPPED)
+            return answer
+
+        return sum(answer[1] for answer in await self._unreleased.run(send))
 
     async def _clean(self, link: Link, term: Term, now: datetime | None) -> None:
         if time.monotonic() < self._clean_at:
             return
-        query = schedules.clean_ticks(term, limit=self.clean_batch, keep=self._keep, now=now)
-        [(holds, removed)] = await link.fetch(query)
-        _insist(holds)
-        if removed < self.clean_batch:
+
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(schedules.clean_ticks(term, limit=self.clean_batch, keep=self._keep, pick=pick, now=now))
+            _insist(answer[0])
+            return answer
+
+        if sum(answer[1] for answer in await self._uncleaned.run(send)) < self.clean_batch:
             self._clean_at = time.monotonic() + self.clean_every
 
+    async def _verify(self, link: Link, term: Term, now: datetime | None) -> None:
+        if time.monotonic() < self._verify_at:
+            return
+        if self._clock_set_back:
+            [(holds, *changed)] = await link.fetch(leases.follow_clock(term, now=now))
+            _insist(holds)
+            if any(changed):
+                text = "the server's clock was set back: the leases of %d workers and %d jobs and %d starts count from now"
+                log.warning(text, *changed)
+            self._clock_set_back = False
+        [(holds, rewound)] = await link.fetch(schedules.rewind(term, now=now))
+        _insist(holds)
+        for name in rewound:
+            ticks_log.warning("the server's clock was ahead: a schedule is planned again from now on", extra={"schedule": name})
+        [(holds, retired)] = await link.fetch(schedules.retire(term))
+        _insist(holds)
+        for name, owner in json.loads(retired or "[]"):
+            log.info(RETIRED, name, owner)
+        self._verify_at = time.monotonic() + self.verify_every
+
+    def _watch_clock(self, clock: datetime) -> None:
+        """When the server's clock lags behind ours by seconds, it was set back: what it left in the future is seen to at once."""
+        before, self._clock = self._clock, (clock, boottime())
+        if before is not None and (clock - before[0]).total_seconds() < self._clock[1] - before[1] - CLOCK_TOLERANCE:
+            self._clock_set_back = True
+            self._verify_at = 0.0
+
+    def _announce(self, words: Sequence[str], ticks: str | None, *, skipped: str = SKIPPED) -> None:
+        for word in words:
+            self._outlets.tell(word)
+        for tick in json.loads(ticks or "[]"):
+            _log_tick(tick, skipped)
+            if self._outlets.events.wants(ScheduleTicked):
+                self._outlets.events.emit(_event(tick))
+
+    def _skipped(self) -> list[str]:
+        now = time.monotonic()
+        return [version for version, again_at in self._broken.items() if again_at > now]
+
     def _complain(self, given: Mapping[str, Any], error: Exception) -> None:
-        """Once: this version of it is left alone from now on."""
-        self._broken.add((given["name"], given["version"]))
-        log.error("schedule %r cannot be carried out: %s; change it, or delete it", given["name"], error)
+        """Once for each version of it. It is tried again after some minutes: what refused it may pass."""
+        name, version = given["name"], given["version"]
+        if version not in self._broken:
+            text = "schedule %r cannot be carried out: %s; trying again every %d minutes until it is changed or deleted"
+            ticks_log.error(text, name, error, AGAIN_AFTER // 60, extra={"schedule": name})
+        self._broken.pop(version, None)
+        self._broken[version] = time.monotonic() + AGAIN_AFTER
+        if len(self._broken) > MOST_REMEMBERED:
+            del self._broken[next(iter(self._broken))]
 
 
 def _insist(holds: bool) -> None:
     if not holds:
         raise TermOver
+
+
+def _log_tick(tick: Mapping[str, Any], skipped: str) -> None:
+    """A time that came to no job."""
+    fields = {"schedule": tick["schedule"], "planned_at": tick["planned_at"], "times": tick["times"]}
+    if tick["outcome"] == "missed":
+        ticks_log.warning(MISSED, extra=fields)
+    elif tick["outcome"] == "skipped":
+        ticks_log.info(skipped, extra=fields)
+
+
+def _event(tick: Mapping[str, Any]) -> ScheduleTicked:
+    until, job_id = tick.get("until"), tick.get("job_id")
+    return ScheduleTicked(
+        schedule=tick["schedule"],
+        planned_at=datetime.fromisoformat(tick["planned_at"]),
+        outcome=tick["outcome"],
+        times=tick["times"],
+        until=None if until is None else datetime.fromisoformat(until),
+        job_id=None if job_id is None else UUID(job_id),
+    )
 
 
 def _schedule(given: Mapping[str, Any]) -> Schedule:

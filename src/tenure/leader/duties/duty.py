@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tenure.model.events import Events
 from tenure.store.leases import Term
 from tenure.store.link import Link
 
@@ -19,6 +20,19 @@ class Report:
     rest: float = 0.0
     findings: list[str] = field(default_factory=list)
     """What people should know of."""
+
+
+class TermOver(Exception):  # noqa: N818 - reads as the fact it states
+    """Another may lead by now. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Where a duty says what it did."""
+
+    tell: Callable[[str], None] = lambda _: None
+    """Wakes other processes, after the commit: what it fails to send costs time, and nothing else."""
+    events: Events = field(default_factory=Events)
 
 
 class Duty(Protocol):

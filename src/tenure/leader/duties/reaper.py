@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
+from typing import Any
 
-from tenure.leader.duties.duty import Report
-from tenure.leader.terms import boottime
+from tenure.leader.duties.duty import Outlets, Report
+from tenure.leader.duties.parts import Parts
+from tenure.leader.duties.requeue import Requeuing, announce
+from tenure.pacing import boottime
 from tenure.store import leases, workers
+from tenure.store.isolation import RefusedRows
 from tenure.store.leases import Term
 from tenure.store.link import Link
+from tenure.store.query import Pick
 
 log = logging.getLogger("tenure")
 
@@ -17,9 +23,9 @@ log = logging.getLogger("tenure")
 class Contact:
     """For how long this process has been in unbroken contact with PostgreSQL."""
 
-    longest_silence = 6.0
-
-    def __init__(self) -> None:
+    def __init__(self, *, longest_silence: float = 6.0) -> None:
+        """After so many seconds without an answer it counts as broken."""
+        self.longest_silence = longest_silence
         self._since = self._last = boottime()
 
     def touch(self) -> None:
@@ -41,7 +47,6 @@ class Reaper:
     hears = ()
     divisible = True
     batch = 500
-    longest_rest = 5.0
     patience = 10.0
     """Seconds of unbroken contact before anyone is condemned. After an outage all leases have run out, and their holders
     are as eager to renew them as we are to look: they come first."""
@@ -49,9 +54,14 @@ class Reaper:
     unknown_every = 30.0
     """Seconds between two looks for jobs that are held by a worker without a row."""
 
-    def __init__(self, contact: Contact) -> None:
+    def __init__(self, contact: Contact, outlets: Outlets | None = None, *, every: float = 5.0) -> None:
+        """`every`: seconds between two looks at most. It looks sooner when a lease ends."""
         self._contact = contact
+        self._outlets = outlets or Outlets()
+        self.longest_rest = every
         self._next_unknown = 0.0
+        self._requeuing = Requeuing(self._outlets)
+        self._refused = RefusedRows("to requeue a job")
 
     async def run_once(self, link: Link, term: Term) -> Report:
         self._contact.touch()
@@ -60,11 +70,15 @@ class Reaper:
         if not holds:
             return Report(holds=False)
         unknown = await self._condemn_unknown(link, term)
-        returned = await give_back(link, None) if waiting or unknown else 0
-        if overdue:
-            returned += await self._expire(link, term)
-        rest = self.longest_rest if next_end is None else min(self.longest_rest, max(0.2, next_end))
-        return Report(holds=True, touched=condemned + returned, rest=rest)
+        # What holds up the one must not hold up the other.
+        parts = Parts()
+        returned = await parts.do("requeue", lambda: self._requeuing.give_back(link)) if waiting or unknown else 0
+        expired = await parts.do("expire", lambda: self._expire(link, term)) if overdue else 0
+        parts.raise_first()
+        # What could not be requeued now (refused, or locked by another session) is overdue at the next look as well.
+        soonest = 0.2 if expired or not overdue else 1.0
+        rest = self.longest_rest if next_end is None else min(self.longest_rest, max(soonest, next_end))
+        return Report(holds=True, touched=condemned + (returned or 0) + (expired or 0), rest=rest)
 
     async def _condemn_unknown(self, link: Link, term: Term) -> list[str]:
         if time.monotonic() < self._next_unknown:
@@ -76,20 +90,10 @@ class Reaper:
         return list(unknown)
 
     async def _expire(self, link: Link, term: Term) -> int:
-        query = leases.expire_jobs(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, channel=link.place.channel)
-        [(returned, quarantined, _told)] = await link.fetch(query)
-        if returned or quarantined:
-            log.warning("%d jobs let their own lease run out: %d set aside", returned + quarantined, quarantined)
-        return int(returned + quarantined)
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(leases.expire_jobs(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, pick=pick))
+            if not pick.peek:
+                announce(self._outlets, answer[2], json.loads(answer[3] or "[]"))
+            return answer
 
-
-async def give_back(link: Link, worker_id: str | None) -> int:
-    """Returns what condemned workers hold, page by page. Done by the reaper for all, by a supervisor for its own."""
-    total = 0
-    more = True
-    while more:
-        [(returned, quarantined, more, _told)] = await link.fetch(workers.return_jobs(worker_id, channel=link.place.channel))
-        total += returned + quarantined
-        if returned or quarantined:
-            log.warning("a worker died: %d of its jobs come back, %d are set aside as dead letters", returned, quarantined)
-    return total
+        return sum(answer[0] + answer[1] for answer in await self._refused.run(send))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from tenure.leader.duties.duty import Report
+import json
+from typing import Any
+from uuid import UUID
+
+from tenure.leader.duties.duty import Outlets, Report
+from tenure.model.events import JobDue
 from tenure.store import leases
+from tenure.store.isolation import RefusedRows
 from tenure.store.leases import Term
 from tenure.store.link import Link
-from tenure.store.wakeups import DUE
+from tenure.store.query import Pick
+from tenure.store.wakeups import DUE, jobs_in
 
 
 class Stager:
@@ -17,9 +24,29 @@ class Stager:
     longest_rest = 3.0
     """Seconds. Who schedules a job says so; a word that was lost is made good by then."""
 
+    def __init__(self, outlets: Outlets | None = None) -> None:
+        self._outlets = outlets or Outlets()
+        self._refused = RefusedRows("to promote a job")
+
     async def run_once(self, link: Link, term: Term) -> Report:
-        query = leases.promote(term, limit=self.batch, channel=link.place.channel)
-        [(holds, promoted, _told, next_due)] = await link.fetch(query)
-        if promoted == self.batch:
+        listing = self._outlets.events.wants(JobDue)
+
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(leases.promote(term, limit=self.batch, listing=listing, pick=pick))
+            if not pick.peek:
+                self._announce(answer)
+            return answer
+
+        answers = await self._refused.run(send)
+        holds, _, _, next_due, _ = answers[-1]
+        promoted = sum(answer[1] for answer in answers)
+        if promoted >= self.batch:
             return Report(holds, promoted, 0.0)
         return Report(holds, promoted, min(self.longest_rest, max(0.0, next_due or self.longest_rest)))
+
+    def _announce(self, answer: tuple[Any, ...]) -> None:
+        _, _, queues, _, promoted = answer
+        for queue in queues:
+            self._outlets.tell(jobs_in(queue))
+        for job in json.loads(promoted or "[]"):
+            self._outlets.events.emit(JobDue(job_id=UUID(job["job_id"]), kind=job["kind"], queue=job["queue"]))

@@ -1,19 +1,20 @@
 -- merge_tallies: adds the oldest counts, at most :limit rows, to those of their minute and hour. A duty's write: holder and term are
 -- checked by the statement itself.
--- Returns whether the term holds, and how many rows were merged.
+--   only  null, or the places (ctid) to which it is restricted; peek: changes nothing, and returns the places as JSON
+-- Returns whether the term holds, how many rows were merged, and the places that were asked for.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 taken as materialized (
     select t.ctid as place
       from tenure.tallies t
-     where exists (select from leader)
+     where exists (select from leader) and (:only::tid[] is null or t.ctid = any (:only::tid[]))
      limit :limit::integer
        for update skip locked),
 merged as (
     delete from tenure.tallies t
-     where t.ctid = any (array(select k.place from taken k))
+     where t.ctid = any (array(select k.place from taken k where not :peek::boolean))
     returning t.*),
 counted as (
     insert into tenure.counters as c (hour, queue, kind, what, jobs, waited, ran)
@@ -41,4 +42,4 @@ timed as (
      group by 1, 2, 3, 4, 5, 6
      order by 2, 1, 3, 4, 5, 6
     on conflict (span, at, queue, kind, measure, bucket) do update set jobs = c.jobs + excluded.jobs)
-select exists (select from leader), (select count(*) from merged)
+select exists (select from leader), (select count(*) from merged), (select json_agg(k.place)::text from taken k where :peek::boolean)

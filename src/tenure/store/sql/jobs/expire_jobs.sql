@@ -1,13 +1,17 @@
 -- expire_jobs: running -> pending for jobs whose own lease (of their kind) ran out. A duty's write: fenced by its term.
--- Counts as a crash. Returns how many came back and how many were quarantined.
+-- Counts as a crash.
+--   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would requeue
+-- Returns how many came back, how many were quarantined, in which queues, and the jobs (or ids) as JSON. Whoever called it announces
+-- the queues, and to the old runs that they have lost their jobs.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 late as materialized (
-    select j.ctid as place, j.attempt, j.fence, j.worker_id, j.started_at
+    select j.ctid as place, j.id, j.attempt, j.fence, j.worker_id, j.started_at
       from tenure.jobs j
      where j.lease_until <= coalesce(:now::timestamptz, now()) and exists (select from leader)
+       and (:only::uuid[] is null or j.id = any (:only::uuid[]))
      order by j.lease_until
      limit :limit::integer
        for no key update skip locked),
@@ -18,7 +22,7 @@ returned as (
            crashes = j.crashes + 1, attempt = greatest(j.attempt - 1, 0),
            claim_id = null, worker_id = null, lease_until = null
       from late l
-     where j.ctid = l.place
+     where j.ctid = l.place and not :peek::boolean
     returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, l.worker_id, l.started_at, j.error),
 noted as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
@@ -34,4 +38,9 @@ told as (
     returning q.name)
 select (select count(*) filter (where r.state = 'pending') from returned r),
        (select count(*) filter (where r.state = 'dead_letter') from returned r),
-       (select count(pg_notify(:channel, 'jobs ' || t.name)) from told t)
+       (select coalesce(array_agg(t.name), '{}') from told t),
+       case when :peek::boolean then (select json_agg(l.id)::text from late l)
+            else (select json_agg(json_build_object(
+                      'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id, 'why', 'expired',
+                      'quarantined', r.state = 'dead_letter'))::text
+                    from returned r) end

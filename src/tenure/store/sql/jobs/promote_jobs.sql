@@ -1,29 +1,37 @@
 -- promote_jobs: scheduled, retry -> pending for jobs that are due, in the order of their time. A duty's write: holder and
 -- term are checked by the statement itself.
--- Returns whether the term holds, how many were promoted, and in how many seconds the next one is due.
+--   only     null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would promote
+--   listing  also returns what was promoted
+-- Returns whether the term holds, how many were promoted, in which queues, in how many seconds the next one is due, and the ids
+-- or jobs that were asked for, as JSON. Whoever called it announces the queues.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 due as materialized (
     select j.ctid as place, j.id, j.run_at
       from tenure.jobs j
      where j.state in ('scheduled', 'retry') and j.run_at <= coalesce(:now::timestamptz, now()) and exists (select from leader)
+       and (:only::uuid[] is null or j.id = any (:only::uuid[]))
      order by j.run_at
      limit :limit::integer
        for no key update skip locked),
 placed as materialized (
-    select d.place, nextval('tenure.job_position') as position from (select place from due order by run_at, id) d),
+    select d.place, nextval('tenure.job_position') as position from (select place from due where not :peek::boolean order by run_at, id) d),
 promoted as (
     update tenure.jobs j
        set state = 'pending', position = p.position
       from placed p
      where j.ctid = p.place
-    returning j.queue)
+    returning j.id, j.kind, j.queue)
 select exists (select from leader),
        (select count(*) from promoted),
-       (select count(pg_notify(:channel, 'jobs ' || p.queue)) from (select distinct queue from promoted) p),
+       (select coalesce(array_agg(distinct p.queue), '{}') from promoted p),
        (select extract(epoch from j.run_at - coalesce(:now::timestamptz, now()))::float8
           from tenure.jobs j
-         where j.state in ('scheduled', 'retry') and j.run_at > coalesce(:now::timestamptz, now())
-         order by j.run_at limit 1)
+         -- Before PostgreSQL 17, subtracting from infinity is an error.
+         where j.state in ('scheduled', 'retry') and j.run_at > coalesce(:now::timestamptz, now()) and j.run_at < 'infinity'
+         order by j.run_at limit 1),
+       case when :peek::boolean then (select json_agg(d.id)::text from due d)
+            when :listing::boolean
+            then (select json_agg(json_build_object('job_id', p.id, 'kind', p.kind, 'queue', p.queue))::text from promoted p) end

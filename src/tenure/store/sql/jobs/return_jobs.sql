@@ -1,7 +1,9 @@
 -- return_jobs: claimed, running -> pending for what a condemned worker still holds; dead_letter after :max_crashes crashes.
 -- A crash is no attempt: the attempt is given back and the crash counted. Jobs keep their place.
 -- The worker's row goes when nothing of it is left. Safe for two at once: a condemned worker can neither claim nor renew.
--- Returns how many came back, how many were quarantined, and whether there may be more.
+--   only  null, or the ids to which it is restricted; peek: changes no job, and returns the ids that it would requeue
+-- Returns how many came back, how many were quarantined, whether there may be more, in which queues, and the jobs (or ids) as JSON.
+-- Whoever called it announces the queues.
 with dead as materialized (
     select w.id, w.died_how
       from tenure.workers w
@@ -13,7 +15,9 @@ held as materialized (
     select j.id, j.place, j.attempt, j.fence, j.started_at, d.id as worker_id, d.died_how = 'stopped' as blameless, d.died_how
       from dead d
      cross join lateral (
-        select j.id, j.ctid as place, j.attempt, j.fence, j.started_at from tenure.jobs j where j.worker_id = d.id limit :limit::integer for no key update skip locked) j
+        select j.id, j.ctid as place, j.attempt, j.fence, j.started_at from tenure.jobs j
+         where j.worker_id = d.id and (:only::uuid[] is null or j.id = any (:only::uuid[]))
+         limit :limit::integer for no key update skip locked) j
      limit :limit::integer),
 returned as (
     update tenure.jobs j
@@ -24,7 +28,7 @@ returned as (
            attempt = greatest(j.attempt - 1, 0),
            claim_id = null, worker_id = null, lease_until = null
       from held h
-     where j.ctid = h.place
+     where j.ctid = h.place and not :peek::boolean
     returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error),
 noted as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
@@ -40,7 +44,7 @@ told as (
       from (select r.queue from returned r
             union
             -- A claim that was cut off in its transaction left its jobs pending below other workers' cursors.
-            select jsonb_array_elements_text(w.queues) from dead d join tenure.workers w on w.id = d.id) served
+            select jsonb_array_elements_text(w.queues) from dead d join tenure.workers w on w.id = d.id where not :peek::boolean) served
     on conflict (name) do update set returns = q.returns + 1
     returning q.name),
 buried as (
@@ -48,9 +52,15 @@ buried as (
      using dead d
      -- The row stays while any job may still be held under it: one that another session has locked, and one that was changed
      -- between this statement's snapshot and its lock. The latter is in `held`, but the update by place did not find it.
-     where w.id = d.id
+     where w.id = d.id and not :peek::boolean
        and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from returned r) limit 1) is null)
 select (select count(*) filter (where r.state = 'pending') from returned r),
        (select count(*) filter (where r.state = 'dead_letter') from returned r),
        (select count(*) from held) >= :limit::integer or (select count(*) from held) > (select count(*) from returned),
-       (select count(pg_notify(:channel, 'jobs ' || t.name)) from told t)
+       (select coalesce(array_agg(t.name), '{}') from told t),
+       case when :peek::boolean then (select json_agg(h.id)::text from held h)
+            else (select json_agg(json_build_object(
+                      'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
+                      'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
+                      'quarantined', r.state = 'dead_letter'))::text
+                    from returned r) end

@@ -1,20 +1,22 @@
 -- adopt_jobs: pending jobs of limited kinds (:kinds) or queues (:queues) that came in without a gate get theirs, at most :limit. They
 -- were handed in when there was no such limit yet, or past the door. No claim takes them before.
 --   :lanes  as in claim_jobs
+--   :only   null, or the ids to which it is restricted; :peek changes nothing, and returns their ids as JSON in the first column
 -- Always returns a row: the first column tells what the cursors need to know, the others the places of those that were adopted.
 with lanes as materialized (
     select l.place, l.queue, l.high, l.low, l.start
       from json_to_recordset(:lanes::json) as l(place integer, queue text, high smallint, low smallint, start bigint)
      order by l.place),
 picked as materialized (
-    select c.place
+    select c.place, c.id
       from lanes l
      cross join lateral (
-        select j.ctid as place
+        select j.ctid as place, j.id
           from tenure.jobs j
          where j.state = 'pending' and j.gate is null and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
            and (j.kind = any (:kinds::text[]) or j.queue = any (:queues::text[]))
+           and (:only::uuid[] is null or j.id = any (:only::uuid[]))
          order by j.priority desc, j.position
          limit :limit::integer
            for no key update skip locked) c
@@ -23,9 +25,10 @@ adopted as (
     update tenure.jobs j
        set gate = tenure.gate_of(j.kind, j.queue, j.input)
       from picked p
-     where j.ctid = p.place
+     where j.ctid = p.place and not :peek::boolean
     returning j.queue, j.priority, j.position)
-select s.signals, a.queue, a.priority, a.position
+select case when :peek::boolean then (select json_agg(p.id)::text from picked p) else s.signals end,
+       a.queue, a.priority, a.position
   from (select json_build_object(
                'holds', true,
                'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),

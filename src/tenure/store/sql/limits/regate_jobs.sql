@@ -1,6 +1,7 @@
 -- regate_jobs: pending jobs in these queues whose gate was given under other rules than those of now get it anew, at most :limit.
 -- Those that are not limited any more are free, at their old place: their workers look again below their cursors.
--- Returns how many were changed, and whether there may be more.
+--   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids as JSON
+-- Returns how many were changed, whether there may be more, and the ids that were asked for.
 with recursive walk(queue, gate, kind, stale, place) as (
     select q.name, n.*, 1
       from unnest(:queues::text[]) as q(name)
@@ -21,12 +22,13 @@ with recursive walk(queue, gate, kind, stale, place) as (
          limit 1) n
      where w.place < 10000),
 picked as materialized (
-    select j.place
+    select j.place, j.id
       from (select w.queue, w.gate, w.kind from walk w where w.stale limit :limit::integer) w
      cross join lateral (
-        select j.ctid as place
+        select j.ctid as place, j.id
           from tenure.jobs j
          where j.state = 'pending' and j.gate is not null and j.queue = w.queue and j.gate = w.gate and j.kind = w.kind
+           and (:only::uuid[] is null or j.id = any (:only::uuid[]))
          limit :limit::integer
            for no key update skip locked) j
      limit :limit::integer),
@@ -34,10 +36,11 @@ regated as (
     update tenure.jobs j
        set gate = tenure.gate_of(j.kind, j.queue, j.input)
       from picked p
-     where j.ctid = p.place
+     where j.ctid = p.place and not :peek::boolean
     returning j.queue, j.gate),
 told as (
     insert into tenure.queues as q (name, returns)
     select distinct r.queue, 1 from regated r where r.gate is null
     on conflict (name) do update set returns = q.returns + 1)
-select (select count(*) from regated), (select count(*) from picked) >= :limit::integer
+select (select count(*) from regated), (select count(*) from picked) >= :limit::integer,
+       (select json_agg(p.id)::text from picked p where :peek::boolean)

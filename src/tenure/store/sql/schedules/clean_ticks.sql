@@ -1,19 +1,20 @@
 -- clean_ticks: removes ticks recorded more than :keep seconds ago whose job is not live and that are not waiting, at most :limit. A
 -- duty's write: holder and term are checked by the statement itself.
--- Returns whether the term holds, and how many were removed.
+--   only  null, or the places (ctid) to which it is restricted; peek: removes nothing, and returns the places as JSON
+-- Returns whether the term holds, how many were removed, and the places that were asked for.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 old as materialized (
     select t.ctid as place
       from tenure.ticks t
      where t.recorded_at < coalesce(:now::timestamptz, now()) - make_interval(secs => :keep::float8) and exists (select from leader)
-       and t.outcome <> 'queued'
+       and t.outcome <> 'queued' and (:only::tid[] is null or t.ctid = any (:only::tid[]))
        and (t.job_id is null or (select j.id from tenure.jobs j where j.id = t.job_id limit 1) is null)
      order by t.recorded_at
      limit :limit::integer
        for update skip locked),
 gone as (
-    delete from tenure.ticks t where t.ctid = any (array(select o.place from old o)) returning t.schedule)
-select exists (select from leader), (select count(*) from gone)
+    delete from tenure.ticks t where t.ctid = any (array(select o.place from old o where not :peek::boolean)) returning t.schedule)
+select exists (select from leader), (select count(*) from gone), (select json_agg(o.place)::text from old o where :peek::boolean)

@@ -1,22 +1,24 @@
 -- find_due: the schedules whose time has come, and those of which it is not known yet when it comes, at most :limit of each.
--- Looks only, for the holder of the term.
+-- Looks only, for the holder of the term. :skipped are the versions of schedules that cannot be carried out at present.
 -- Returns one row: whether the term holds, the clock, in how many seconds the next one is due, whether there are queued ticks to
 -- be looked after (see release_ticks), and the schedules as JSON.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 clock as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now),
 due as materialized (
     (select s.name, s.version, s.since, s.kind, s.cron, s.every, s.timezone, s.overlap, s.catch_up, s.catch_up_limit, s.jitter
        from tenure.schedules s
       where s.paused_at is null and s.retired_at is null and s.next_at is null and exists (select from leader)
+        and s.version <> all (:skipped::uuid[])
       limit :limit::integer)
     union all
     (select s.name, s.version, s.since, s.kind, s.cron, s.every, s.timezone, s.overlap, s.catch_up, s.catch_up_limit, s.jitter
        from tenure.schedules s
       where s.paused_at is null and s.retired_at is null and s.next_at <= (select c.now from clock c) and exists (select from leader)
+        and s.version <> all (:skipped::uuid[])
       order by s.next_at
       limit :limit::integer))
 select exists (select from leader),

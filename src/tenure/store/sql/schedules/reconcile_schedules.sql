@@ -1,9 +1,13 @@
 -- reconcile_schedules: what the code of :owner declares is what there is of it. New ones begin now; changed ones keep their pause and,
--- unless their times changed, their next time; what the code does not declare any more is retired; what was retired comes back,
--- and if that was no more than :patience seconds ago (old code started among new) as if it had never gone.
+-- unless their times changed, their next time; what the code does not declare any more is retired, unless another living process of
+-- the same owner still declares it; what was retired comes back, and if that was no more than :patience seconds ago (old code
+-- started among new) as if it had never gone.
+--   :kinds  all kinds of the app. A schedule of the same owner whose app had other kinds is that of another app with the same name:
+--           it is left as it is.
 -- Whoever declares a name owns it from then on. All at once, so that two who start together come to the same.
 -- With other times a schedule is looked at anew: of the planned times that have passed, only those of the last :grace seconds still count.
--- Returns the names with what was done: created, changed, back, retired, and taken with the owner before.
+-- Returns the names with what was done: created, changed, back, retired, and taken with the owner before; and foreign, of those that
+-- are left as they are because they belong to another app of the same name.
 with given as materialized (
     select g.*
       from jsonb_to_recordset(:declared::jsonb) as g(name text, kind text, cron text, every float8, timezone text, input jsonb, queue text,
@@ -11,16 +15,16 @@ with given as materialized (
            catch_up_limit integer, jitter float8)),
 -- In the order of their names for everybody, so that nobody waits in a circle.
 met as materialized (
-    select s.name, s.owner, s.retired_at
+    select s.name, s.owner, s.retired_at, tenure.same_app(s.app_kinds, :kinds::text[]) as ours
       from tenure.schedules s
      where s.name in (select g.name from given g) or (s.owner = :owner::text and s.retired_at is null)
      order by s.name
        for update),
 kept as (
     insert into tenure.schedules as s (name, owner, kind, cron, every, timezone, input, queue, priority, capability, max_attempts,
-           timeout, overlap, catch_up, catch_up_limit, jitter, changed_by)
+           timeout, overlap, catch_up, catch_up_limit, jitter, changed_by, app_kinds)
     select g.name, :owner::text, g.kind, g.cron, g.every, g.timezone, g.input, g.queue, g.priority, g.capability, g.max_attempts,
-           g.timeout, g.overlap, g.catch_up, g.catch_up_limit, g.jitter, :owner::text
+           g.timeout, g.overlap, g.catch_up, g.catch_up_limit, g.jitter, :owner::text, :kinds::text[]
       from given g
      where (select count(*) from met) >= 0  -- all are locked, and seen as they were, before any is written
      order by g.name
@@ -30,6 +34,7 @@ kept as (
            max_attempts = excluded.max_attempts, timeout = excluded.timeout, overlap = excluded.overlap,
            catch_up = excluded.catch_up, catch_up_limit = excluded.catch_up_limit, jitter = excluded.jitter,
            changed_at = clock_timestamp(), changed_by = excluded.changed_by, retired_at = null, version = gen_random_uuid(),
+           app_kinds = excluded.app_kinds,
            since = case when s.retired_at < clock_timestamp() - make_interval(secs => :patience::float8) then clock_timestamp()
                         when (s.cron, s.every, s.timezone) is not distinct from (excluded.cron, excluded.every, excluded.timezone) then s.since
                         else greatest(s.since, clock_timestamp() - make_interval(secs => :grace::float8)) end,
@@ -49,6 +54,9 @@ gone as (
        set retired_at = clock_timestamp(), next_at = null, version = gen_random_uuid()
       from met m
      where s.name = m.name and m.owner = :owner::text and m.retired_at is null and m.name not in (select g.name from given g)
+       and m.ours and not exists (
+            select from tenure.living_declarations d
+             where d.supervisor_id <> :supervisor_id::uuid and d.owner = :owner::text and m.name = any (d.schedules))
     returning s.name)
 select k.name,
        case when m.name is null then 'created'
@@ -60,3 +68,7 @@ select k.name,
   left join met m on m.name = k.name
 union all
 select g.name, 'retired', :owner::text from gone g
+union all
+select m.name, 'foreign', :owner::text
+  from met m
+ where m.owner = :owner::text and m.retired_at is null and not m.ours and m.name not in (select g.name from given g)

@@ -5,11 +5,12 @@
 -- A time that has a row already gets no other one, and no job. While an earlier job of a schedule is live, it depends on overlap:
 -- skip writes the time down and leaves it at that, queue keeps it for later (at most catch_up_limit of them), allow asks for none.
 -- A dead letter is not live: it would stop its schedule for good.
--- Returns whether the term holds, how many schedules were moved and how many jobs handed in, and how many were told.
+-- Returns whether the term holds, how many schedules were moved and how many jobs enqueued, what to announce, and as JSON the ticks
+-- that were written without a job (missed, skipped); with :listing all of them.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 held as materialized (
     select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, s.overlap, s.catch_up_limit,
            m.since, m.next_at, m.ticks
@@ -47,7 +48,7 @@ written as (
            coalesce(:now::timestamptz, clock_timestamp())
       from decided d
     on conflict (schedule, planned_at) do nothing
-    returning schedule, planned_at, outcome, job_id),
+    returning schedule, planned_at, until, times, outcome, job_id),
 asked as materialized (
     select h.queue, d.run_at, w.planned_at,
            jsonb_build_object(
@@ -73,5 +74,5 @@ moved as (
 select exists (select from leader),
        (select count(*) from moved),
        (select count(*) from handed_in),
-       (select count(pg_notify(:channel, w.word))
-          from (select distinct case when a.run_at > clock_timestamp() then 'due' else 'jobs ' || a.queue end as word from asked a) w)
+       (select coalesce(array_agg(distinct case when a.run_at > clock_timestamp() then 'due' else 'jobs ' || a.queue end), '{}') from asked a),
+       (select json_agg(w order by w.schedule, w.planned_at)::text from written w where :listing::boolean or w.outcome in ('missed', 'skipped'))

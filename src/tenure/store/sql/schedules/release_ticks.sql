@@ -1,24 +1,27 @@
 -- release_ticks: queued -> enqueued, the oldest of each schedule that has no live job any more, at most :limit schedules. A duty's
 -- write: holder and term are checked by the statement itself.
 -- A paused schedule keeps what is queued; of one that is deleted, or retired for more than :patience seconds, it is skipped.
--- Returns whether the term holds, how many jobs were handed in, and how many queues were told.
+--   only  null, or the names of the schedules to which it is restricted; peek: changes nothing, and returns the names as JSON
+-- Returns whether the term holds, how many jobs were enqueued, in which queues, how many ticks were dropped, how many schedules were
+-- moved, and as JSON the ticks that were written. Whoever called it announces the queues.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 waiting as materialized (
     select distinct on (t.schedule) t.schedule, t.planned_at, s.version,
            s.name is null or s.retired_at < coalesce(:now::timestamptz, now()) - make_interval(secs => :patience::float8) as over
       from tenure.ticks t
       left join tenure.schedules s on s.name = t.schedule
      where t.outcome = 'queued' and exists (select from leader)
+       and (:only::text[] is null or t.schedule = any (:only::text[]))
      order by t.schedule, t.planned_at),
 -- By its version: if something happened to the schedule while its row was waited for, what was seen of its jobs is out of date.
 held as materialized (
     select s.name, w.planned_at, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, tenure.uuid7() as job_id
       from waiting w
       join tenure.schedules s on s.name = w.schedule
-     where s.version = w.version and s.paused_at is null and s.retired_at is null
+     where s.version = w.version and s.paused_at is null and s.retired_at is null and not :peek::boolean
        and not exists (select from (select t.job_id from tenure.ticks t
                                      where t.schedule = s.name and t.job_id is not null
                                      order by t.planned_at desc limit 100) t
@@ -30,14 +33,14 @@ dropped as (
     update tenure.ticks t
        set outcome = 'skipped'
       from waiting w
-     where t.schedule = w.schedule and t.outcome = 'queued' and w.over
-    returning t.schedule),
+     where t.schedule = w.schedule and t.outcome = 'queued' and w.over and not :peek::boolean
+    returning t.schedule, t.planned_at, t.outcome, t.times),
 written as (
     update tenure.ticks t
        set outcome = 'enqueued', job_id = h.job_id
       from held h
      where t.schedule = h.name and t.planned_at = h.planned_at and t.outcome = 'queued'
-    returning t.schedule, t.planned_at),
+    returning t.schedule, t.planned_at, t.outcome, t.times, t.job_id),
 asked as materialized (
     select h.queue, h.planned_at,
            jsonb_build_object(
@@ -55,6 +58,11 @@ moved as (
     update tenure.schedules s set version = gen_random_uuid() from held h where s.name = h.name returning s.name)
 select exists (select from leader),
        (select count(*) from handed_in),
-       (select count(pg_notify(:channel, 'jobs ' || q.queue)) from (select distinct a.queue from asked a) q),
+       (select coalesce(array_agg(distinct a.queue), '{}') from asked a),
        (select count(*) from dropped),
-       (select count(*) from moved)
+       (select count(*) from moved),
+       case when :peek::boolean then (select json_agg(w.schedule)::text from waiting w)
+            else (select json_agg(t)::text
+                    from (select w.schedule, w.planned_at, w.outcome, w.times, w.job_id from written w where :listing::boolean
+                          union all
+                          select d.schedule, d.planned_at, d.outcome, d.times, null from dropped d) t) end

@@ -6,7 +6,7 @@
 with recursive leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 -- From one worker to the next by the index: never over all held jobs.
 holders(id) as (
     select (select j.worker_id from tenure.jobs j where j.worker_id is not null order by j.worker_id limit 1)

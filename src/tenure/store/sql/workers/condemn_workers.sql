@@ -4,7 +4,7 @@
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
-       for share),
+       for key share),
 expired as materialized (
     select w.id
       from tenure.workers w

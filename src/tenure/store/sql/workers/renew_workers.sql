@@ -13,8 +13,8 @@ select coalesce((select array_agg(r.id::text) from renewed r), '{}'),
            or exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is not null and j.queue = any (:queues::text[])),
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8
           from tenure.leases l
-         -- What nobody took in a minute, nobody wants: a duty of another version.
-         where l.expires_at > clock_timestamp() - interval '1 minute'),
+         -- What nobody took in a minute, nobody wants: a duty of another version. Users' own leases are none of our duties.
+         where l.expires_at > clock_timestamp() - interval '1 minute' and not starts_with(l.name, 'lease:')),
        (select json_object_agg(r.id, c.alike)::text
           from renewed r
          cross join lateral (

@@ -1,0 +1,231 @@
+"""`app.lease("nightly-import")`: work of your own that one process does at a time.
+
+A row in `tenure.leases`, like those of the leader's duties, under a name that no duty has. It is renewed in the background on a
+connection of its own, and by its own clock: when it could not be renewed in time it counts as lost before another can have it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from uuid import uuid4
+
+from tenure.client.door import Door
+from tenure.model.durations import Duration, to_seconds
+from tenure.model.errors import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnavailable
+from tenure.pacing import backoff, boottime
+from tenure.store import leases
+from tenure.store.leases import LEASE, Term
+
+# The driver is slow to import: what needs it is imported when it is first used.
+if TYPE_CHECKING:
+    from tenure.store.link import Link
+
+log = logging.getLogger("tenure")
+
+LONGEST_NAME = 200
+SHORTEST = 3.0
+MARGIN = 1.0
+"""Seconds before the end of its lease at which a holder that could not renew it counts it as lost."""
+LONGEST_LOOK = 5.0
+"""Seconds between two looks of a waiter that hears of nothing."""
+
+
+class Lease:
+    """Held inside `async with`; or by `acquire()` and `release()`, where that does not fit."""
+
+    def __init__(
+        self, name: str, door: Door, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s"
+    ) -> None:
+        if not isinstance(name, str) or not name or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
+            raise ConfigError(f"a lease needs a printable name of at most {LONGEST_NAME} bytes, not {name!r}")
+        if not wait and timeout is not None:
+            raise ConfigError(f"lease {name!r}: give either wait=False or timeout=, not both")
+        self.name = name
+        self.lost = asyncio.Event()
+        """Set when the lease is not ours any more, though it was not released."""
+        self._door = door
+        self._patience = 0.0 if not wait else None if timeout is None else to_seconds(timeout, what="timeout")
+        self._duration = to_seconds(duration, what="duration")
+        if self._duration < SHORTEST:
+            raise ConfigError(f"lease {name!r}: duration is {self._duration:g} s, but must be at least {SHORTEST:g} s")
+        self._holder = str(uuid4())
+        self._held: Term | None = None
+        self._until = 0.0
+        self._keeper: asyncio.Task[None] | None = None
+        self._link: Link | None = None
+        self._told_lost: Callable[[], None] = self.lost.set
+
+    @property
+    def term(self) -> int:
+        """Grows with every holder: a fencing token for stores of your own. Raises `LeaseNotHeld` before it is acquired."""
+        if self._held is None:
+            raise LeaseNotHeld(self.name, None)
+        return self._held.term
+
+    @property
+    def seconds_left(self) -> float:
+        """For how long it is ours if it is not renewed any more."""
+        return max(0.0, self._until - boottime()) if self._held is not None and not self.lost.is_set() else 0.0
+
+    def check(self) -> None:
+        """Raises `LeaseNotHeld` unless it is still ours. Call it before each step that must not be done twice."""
+        if not self.seconds_left:
+            raise LeaseNotHeld(self.name, None if self._held is None else self._held.term)
+
+    async def acquire(self) -> bool:
+        """Whether it was had, at once or within the time that was given. Waits for ever where none was."""
+        if self._held is not None:
+            raise ConfigError(f"lease {self.name!r} is held by this object already: release it first, or make another one")
+        from tenure.store.link import Link  # noqa: PLC0415
+
+        self.lost.clear()
+        self._link = Link(self._door.place(), "named lease", hot=True)
+        try:
+            self._held = await self._taken(self._link)
+        finally:
+            if self._held is None:
+                await self._link.close()
+        if self._held is not None:
+            self._keeper = asyncio.create_task(self._keep(self._link, self._held))
+        return self._held is not None
+
+    async def release(self) -> None:
+        """Another can have it at once. May be called twice, and after it was lost."""
+        held, self._held = self._held, None
+        if held is None or self._link is None or self._keeper is None:
+            return
+        self._keeper.cancel()
+        await asyncio.wait([self._keeper])
+        try:
+            with suppress(StoreUnavailable):  # then it runs out
+                if await self._link.fetch(leases.release(self._holder, [held])):
+                    self._door.session().tell(leases.lease_free(self.name))
+        finally:
+            await self._link.close()
+
+    async def __aenter__(self) -> Self:
+        if not await self.acquire():
+            raise LeaseTaken(self.name)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Raises `LeaseNotHeld` where the lease was lost and the block did not notice: it may have run beside another."""
+        held, lost = self._held, not self.seconds_left
+        await self.release()
+        if lost and held is not None and kind is None:
+            raise LeaseNotHeld(self.name, held.term)
+
+    async def _taken(self, link: Link) -> Term | None:
+        if self._patience == 0.0:
+            return (await self._ask(link))[0]
+        deadline = None if self._patience is None else boottime() + self._patience
+        try:
+            first, _ = await self._ask(link)
+        except StoreUnavailable:
+            first = None
+        return first or await self._awaited(link, deadline)
+
+    async def _awaited(self, link: Link, deadline: float | None) -> Term | None:
+        failures = 0
+        async with self._door.session().waiting.on(leases.lease_free(self.name)) as news:
+            while True:
+                try:
+                    term, free_in = await self._ask(link)
+                    failures = 0
+                except StoreUnavailable:
+                    failures += 1
+                    term, free_in = None, backoff(failures)
+                    if deadline is not None and boottime() + free_in >= deadline:
+                        raise
+                left = LONGEST_LOOK if deadline is None else deadline - boottime()
+                if term is not None or left <= 0:
+                    return term
+                await news.wait(min(left, LONGEST_LOOK, max(0.05, free_in)))
+
+    async def _ask(self, link: Link) -> tuple[Term | None, float]:
+        row, asked_at = LEASE + self.name, boottime()
+        about = {"host": socket.gethostname(), "pid": os.getpid()}
+        [(won, free_in)] = await link.fetch(leases.acquire(self._holder, [(row, self._duration)], about))
+        number = json.loads(won).get(row)
+        if number is None:
+            return None, LONGEST_LOOK if free_in is None else free_in
+        self._until = asked_at + self._duration - MARGIN
+        return Term(row, self._holder, number, self._duration), 0.0
+
+    async def _keep(self, link: Link, term: Term) -> None:
+        """Three times in its span. Ends when the lease is lost."""
+        news = {"name": term.duty, "term": term.term, "ttl": term.ttl, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
+        failures = 0
+        while True:
+            await asyncio.sleep(backoff(failures) if failures else self._duration / 3)
+            asked_at = boottime()
+            try:
+                async with asyncio.timeout(max(0.0, self._until - asked_at)):
+                    renewed = await link.fetch(leases.beat(self._holder, [news]))
+            except StoreUnavailable:
+                failures += 1
+                if boottime() < self._until:
+                    continue
+                renewed = []
+            except TimeoutError:
+                renewed = []
+            if not renewed:
+                fields = {"lease": self.name, "term": term.term}
+                log.warning("a lease was lost: it could not be renewed in time, or another holds it", extra=fields)
+                self._told_lost()
+                return
+            failures = 0
+            self._until = asked_at + self._duration - MARGIN
+
+
+class SyncLease:
+    """The same for code without an event loop: `with app.lease_sync(...)`. It is renewed by a thread of the client's."""
+
+    def __init__(self, lease: Lease, door: Door) -> None:
+        self._lease = lease
+        self._portal = door.portal
+        self.name = lease.name
+        self.lost = threading.Event()
+        """Set when the lease is not ours any more, though it was not released."""
+        lease._told_lost = self._on_lost  # noqa: SLF001 - the other half of it
+
+    @property
+    def term(self) -> int:
+        return self._lease.term
+
+    @property
+    def seconds_left(self) -> float:
+        return self._lease.seconds_left
+
+    def check(self) -> None:
+        self._lease.check()
+
+    def acquire(self) -> bool:
+        self.lost.clear()
+        return self._portal.run(self._lease.acquire())
+
+    def release(self) -> None:
+        self._portal.run(self._lease.release())
+
+    def __enter__(self) -> Self:
+        self.lost.clear()
+        self._portal.run(self._lease.__aenter__())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._portal.run(self._lease.__aexit__(kind, error, traceback))
+
+    def _on_lost(self) -> None:
+        self._lease.lost.set()
+        self.lost.set()

@@ -1,0 +1,34 @@
+"""A round that consists of several parts: one that fails does not stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenure.leader.duties.duty import TermOver
+from tenure.model.errors import StoreUnavailable
+from tenure.store.duty_link import Contended
+
+Result = TypeVar("Result")
+
+
+class Parts:
+    def __init__(self) -> None:
+        self.failures: dict[str, Exception] = {}
+        """By the name of the part."""
+
+    async def do(self, name: str, work: Callable[[], Awaitable[Result]]) -> Result | None:
+        """None when it failed. An outage of PostgreSQL and the end of the term are no failures of this part, and are raised."""
+        try:
+            return await work()
+        except Contended as error:
+            self.failures[name] = error
+        except (StoreUnavailable, TermOver):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this part's
+            self.failures[name] = error
+        return None
+
+    def raise_first(self) -> None:
+        for error in self.failures.values():
+            raise error

@@ -1,0 +1,106 @@
+"""Requeues what condemned workers hold. Done by the reaper for all, by a supervisor for its own."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from tenure.leader.duties.duty import Outlets
+from tenure.model.events import JobReaped
+from tenure.store import workers
+from tenure.store.isolation import RefusedRows
+from tenure.store.link import Link
+from tenure.store.query import Pick
+from tenure.store.wakeups import gone, jobs_in
+
+log = logging.getLogger("tenure")
+
+MOST_WORKERS = 500
+"""Condemned workers that are looked at one by one, where one of them is refused."""
+
+_LEVELS = {"stopped": logging.INFO}
+_WORDS = {
+    "stopped": "jobs of a stopped worker were requeued",
+    "crashed": "jobs of a worker that died were requeued",
+    "lease_lost": "jobs of a worker whose lease ran out were requeued",
+    "expired": "jobs were requeued because their own lease ran out",
+}
+_MOST_NAMED = 20
+
+
+class Requeuing:
+    """Remembers, from one call to the next, which rows PostgreSQL refuses: they do not hold up the others."""
+
+    def __init__(self, outlets: Outlets | None = None) -> None:
+        self._outlets = outlets or Outlets()
+        self._jobs = RefusedRows("to requeue a job")
+        self._workers = RefusedRows("to remove a worker", "worker_id")
+
+    async def give_back(self, link: Link, worker_id: str | None = None) -> int:
+        """What one condemned worker holds, or all of them. Gives how many jobs were moved."""
+        if worker_id is not None:
+            return await self._give_back(link, worker_id)
+
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            if pick.peek:
+                rows = await link.fetch(workers.find_condemned(limit=MOST_WORKERS + pick.more))
+                return (json.dumps([found for (found,) in rows]),)
+            if pick.only is None:
+                return (await self._give_back(link, None),)
+            return (sum([await self._give_back(link, one) for one in pick.only]),)
+
+        return sum(total for (total,) in await self._workers.run(send))
+
+    async def _give_back(self, link: Link, worker_id: str | None) -> int:
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(workers.return_jobs(worker_id, pick=pick))
+            if not pick.peek:
+                announce(self._outlets, answer[3], json.loads(answer[4] or "[]"))
+            return answer
+
+        total, more = 0, True
+        while more:
+            answers = await self._jobs.run(send)
+            total += sum(answer[0] + answer[1] for answer in answers)
+            more = len(answers) == 1 and answers[0][2]
+        return total
+
+
+async def give_back(link: Link, worker_id: str | None, outlets: Outlets | None = None) -> int:
+    """For a supervisor whose process has ended."""
+    return await Requeuing(outlets).give_back(link, worker_id)
+
+
+def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str, Any]]) -> None:
+    """Wakes the workers that may take these jobs, and those that may still run them; reports what was done."""
+    for queue in queues:
+        outlets.tell(jobs_in(queue))
+    # Of a process that is gone there is no run left to be told.
+    for word in gone([job["job_id"] for job in reaped if job["why"] in ("expired", "lease_lost")]):
+        outlets.tell(word)
+    _report(reaped)
+    if outlets.events.wants(JobReaped):
+        for job in reaped:
+            ids = {"job_id": UUID(job["job_id"]), "worker_id": UUID(job["worker_id"])}
+            outlets.events.emit(JobReaped(**{**job, **ids}))
+
+
+def _report(reaped: Sequence[dict[str, Any]]) -> None:
+    """One record for each worker and reason."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for job in reaped:
+        groups.setdefault((job["worker_id"], job["why"]), []).append(job)
+    for (worker_id, why), jobs in groups.items():
+        quarantined = [job["job_id"] for job in jobs if job["quarantined"]]
+        fields = {
+            "worker_id": worker_id,
+            "jobs": len(jobs),
+            "kinds": ", ".join(sorted({job["kind"] for job in jobs})),
+            "job_ids": ", ".join(job["job_id"] for job in jobs[:_MOST_NAMED]),
+            "quarantined": ", ".join(quarantined[:_MOST_NAMED]) or None,
+        }
+        shown = {name: value for name, value in fields.items() if value is not None}
+        log.log(_LEVELS.get(why, logging.WARNING), _WORDS[why], extra=shown)

@@ -1,0 +1,47 @@
+"""A connection for the rounds of duties: no statement on it waits long for a lock that another session holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from tenure.model.errors import StoreUnavailable
+from tenure.store import faults
+from tenure.store.link import Link
+from tenure.store.place import Place
+from tenure.store.query import Query
+
+LOCK_TIMEOUT = 5.0
+"""Seconds. A round that does not get a lock by then gives up and is tried again, so that a table that a person has locked does
+not hold a connection, and a leader does not lose its duty for it."""
+
+_IN_THE_WAY = {"40001", "40P01", "55P03", "57014"}
+
+
+class Contended(StoreUnavailable):
+    """Another session was in the way, or the statement was canceled. Nothing is wrong with the connection."""
+
+
+class DutyLink(Link):
+    def __init__(self, place: Place, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
+        super().__init__(place, "duties", hot=True, lock_timeout=lock_timeout)
+        self._milliseconds = int(lock_timeout * 1000)
+
+    async def fetch(self, query: Query, *, within: float | None = None, urgent: bool = False) -> list[tuple[Any, ...]]:
+        """As any link; but raises `Contended` where another session was in the way, and `Refused` for all that is no outage."""
+        try:
+            if self.place.pooled:
+                return await self._bounded(query)
+            return await super().fetch(query, within=within, urgent=urgent)
+        except StoreUnavailable as error:
+            if error.__cause__ is not None and getattr(error.__cause__, "sqlstate", None) in _IN_THE_WAY:
+                raise Contended(f"another session is in the way: {faults.words(error.__cause__)}") from error
+            raise
+        except psycopg.Error as error:
+            raise faults.Refused(faults.words(error), error.sqlstate) from error
+
+    async def _bounded(self, query: Query) -> list[tuple[Any, ...]]:
+        async with self.transaction() as run:
+            await run(Query("leases/bound_locks", {"milliseconds": self._milliseconds}))
+            return await run(query)

@@ -1,0 +1,98 @@
+"""Batches in which PostgreSQL refuses a row: the row is found and left out for a while, all the others go through.
+
+A refusal may have any reason: a trigger of the user's, a value that is too large for an index, a constraint. The statement of a
+batch takes `only` (the rows to which it is restricted) and `peek` (change nothing, return the rows that would be taken), so the
+refused row can be found by halving.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from tenure.store.faults import Refused
+from tenure.store.query import ALL, Pick
+
+log = logging.getLogger("tenure")
+
+Answer = TypeVar("Answer", bound=Sequence[Any])
+
+AGAIN_AFTER = 300.0
+"""Seconds until a refused row is tried again."""
+
+MOST_REMEMBERED = 1000
+MOST_AT_ONCE = 50
+"""Rows that one call isolates; the others have their turn in the next round."""
+
+MOST_REPORTED = 10
+"""Rows that one call reports one by one; the rest of them as a number."""
+
+
+def peeked(answer: Sequence[Any]) -> list[str]:
+    """The rows that a statement named in its last column."""
+    return list(json.loads(answer[-1] or "[]"))
+
+
+class RefusedRows:
+    """The rows of one batch statement that PostgreSQL refused: reported once, and tried again after some minutes."""
+
+    def __init__(self, what: str, field: str = "job_id") -> None:
+        """For the log: what PostgreSQL refuses, such as "to promote a job", and the field that names the row."""
+        self._what = f"PostgreSQL refuses {what}: it is left out, and tried again in some minutes"
+        self._field = field
+        self._again_at: dict[str, float] = {}
+
+    async def run(self, send: Callable[[Pick], Awaitable[Answer]], read: Callable[[Answer], list[str]] = peeked) -> list[Answer]:
+        """Sends the whole batch, or, where a row of it is refused, all the others. At least one answer; `read` finds the rows in
+        the answer to a peek. Raises `Refused` when it is not a matter of single rows."""
+        skipped = self._skipped()
+        if not skipped:
+            try:
+                return [await send(ALL)]
+            except Refused:
+                pass
+        found = read(await send(Pick(peek=True, more=len(skipped))))
+        return await self._by_halves([row for row in found if row not in skipped], send)
+
+    async def _by_halves(self, rows: list[str], send: Callable[[Pick], Awaitable[Answer]]) -> list[Answer]:
+        answers: list[Answer] = []
+        refused: dict[str, Refused] = {}
+        groups = [rows]
+        while groups and len(refused) < MOST_AT_ONCE:
+            group = groups.pop()
+            try:
+                answers.append(await send(Pick(only=tuple(group))))
+            except Refused as error:
+                if len(group) > 1:
+                    middle = len(group) // 2
+                    groups += [group[middle:], group[:middle]]
+                    continue
+                if not answers:
+                    # Refused without any row as well: then it is not a matter of rows, and raised.
+                    answers.append(await send(Pick(only=())))
+                refused |= dict.fromkeys(group, error)
+            else:
+                for row in group:
+                    self._again_at.pop(row, None)
+        self._remember(refused)
+        return answers
+
+    def _skipped(self) -> set[str]:
+        now = time.monotonic()
+        return {row for row, again_at in self._again_at.items() if again_at > now}
+
+    def _remember(self, refused: dict[str, Refused]) -> None:
+        new = [row for row in refused if row not in self._again_at]
+        for row in refused:
+            self._again_at.pop(row, None)  # to the end: the oldest are forgotten first
+            self._again_at[row] = time.monotonic() + AGAIN_AFTER
+        for row in list(self._again_at)[: max(0, len(self._again_at) - MOST_REMEMBERED)]:
+            del self._again_at[row]
+        for row in new[:MOST_REPORTED]:
+            error = refused[row]
+            log.error(self._what, extra={self._field: row, "sqlstate": error.sqlstate, "error": str(error)})
+        if len(new) > MOST_REPORTED:
+            log.error(self._what, extra={"more": len(new) - MOST_REPORTED})

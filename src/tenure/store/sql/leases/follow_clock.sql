@@ -1,0 +1,31 @@
+-- follow_clock: after the server's clock was set back, what was written by the old clock lies in the future: leases of workers and jobs
+-- would last for longer by that, and starts would fill their rate's window for longer. They count from now. A duty's write: holder
+-- and term are checked by the statement itself. Leases of duties are seen to when they are acquired.
+-- Returns whether the term holds, and how many workers, jobs and starts were changed.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for key share),
+clock as materialized (
+    select c.now, c.now + interval '5 s' as ahead
+      from (select coalesce(:now::timestamptz, clock_timestamp()) as now) c
+     where exists (select from leader)),
+renewed as (
+    update tenure.workers w
+       set heartbeat_at = c.now, expires_at = c.now + (w.expires_at - w.heartbeat_at)
+      from clock c
+     where w.died_at is null and w.heartbeat_at > c.ahead
+    returning w.id),
+leased as (
+    update tenure.jobs j
+       set started_at = c.now, lease_until = c.now + (j.lease_until - j.started_at)
+      from clock c
+     where j.lease_until > c.ahead and j.started_at > c.ahead
+    returning j.id),
+started as (
+    update tenure.starts s
+       set ended = c.now, forget_at = c.now + (s.forget_at - s.ended)
+      from clock c
+     where s.began > c.ahead and s.ended > c.now
+    returning s.gate)
+select exists (select from leader), (select count(*) from renewed), (select count(*) from leased), (select count(*) from started)

@@ -1,0 +1,23 @@
+-- retire_schedules: schedules that the code of no living supervisor declares any more, though one of the same app lives. A duty's write:
+-- holder and term are checked by the statement itself. This is what is left when the last process of an older version has ended.
+-- Returns whether the term holds, and the names with their owners as JSON.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for key share),
+undeclared as materialized (
+    select s.name
+      from tenure.schedules s
+     where s.owner is not null and s.retired_at is null and exists (select from leader)
+       and exists (select from tenure.living_declarations d where d.owner = s.owner and tenure.same_app(d.kinds, s.app_kinds))
+       and not exists (select from tenure.living_declarations d where d.owner = s.owner and s.name = any (d.schedules))
+     order by s.name
+       for update of s),
+retired as (
+    update tenure.schedules s
+       set retired_at = clock_timestamp(), next_at = null, version = gen_random_uuid()
+      from undeclared u
+     -- Declared in this moment: then the row has another version, and is looked at again in a minute.
+     where s.name = u.name and s.retired_at is null
+    returning s.name, s.owner)
+select exists (select from leader), (select json_agg(json_build_array(r.name, r.owner) order by r.name)::text from retired r)

@@ -1,0 +1,261 @@
+"""Leases of users' own: one holder at a time, whoever dies, and each holder knows when it is not one any more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tenure import ConfigError, LeaseNotHeld, LeaseTaken, Tenure
+from tenure.cli.doctor import findings
+from tenure.client import leases as module
+from tenure.leader.leader import Leader
+from tests.waiting import until
+
+HOLDING = """
+import asyncio, sys
+from tenure import Tenure
+
+app = Tenure(sys.argv[1])
+
+async def main():
+    async with app.lease("import", duration="3s") as lease:
+        print(lease.term, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def app(app: Tenure) -> AsyncIterator[Tenure]:
+    yield app
+    await app.close()
+
+
+@pytest.fixture
+async def other(dsn: str) -> AsyncIterator[Tenure]:
+    """The app of another process."""
+    app = Tenure(dsn)
+    yield app
+    await app.close()
+
+
+@pytest.fixture
+def holding(dsn: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the lease."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDING, dsn], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "1"
+    yield process
+    process.kill()
+    process.wait()
+
+
+async def test_it_is_held_inside_the_block_and_free_after_it(app, desk):
+    async with app.lease("import") as lease:
+        assert (lease.name, lease.term, lease.lost.is_set()) == ("import", 1, False)
+        assert 0 < lease.seconds_left <= 15
+        lease.check()
+        [found] = [leader for leader in await app.client().leaders() if leader.duty == "lease:import"]
+        assert (found.state, found.term, found.metadata["pid"]) == ("holds", 1, os.getpid())
+    [found] = [leader for leader in await app.client().leaders() if leader.duty == "lease:import"]
+    assert found.state == "free"
+    async with app.lease("import") as again:
+        assert again.term == 2
+
+
+async def test_another_that_does_not_wait_is_told_at_once(app, other):
+    async with app.lease("import"):
+        with pytest.raises(LeaseTaken, match="tenure leaders"):
+            async with other.lease("import", wait=False):
+                pass
+        lease = other.lease("import", wait=False)
+        assert not await lease.acquire()
+        async with other.lease("another", wait=False):
+            pass
+    assert await lease.acquire()
+    await lease.release()
+
+
+async def test_two_of_one_process_exclude_each_other_as_well(app):
+    async with app.lease("import"):
+        assert not await app.lease("import", wait=False).acquire()
+
+
+async def test_a_wait_has_an_end(app, other):
+    async with app.lease("import"):
+        with pytest.raises(LeaseTaken):
+            async with other.lease("import", timeout="200ms"):
+                pass
+
+
+async def test_who_waits_gets_it_as_soon_as_it_is_released(app, other, monkeypatch):
+    """By a word, not by looking: its looks are an hour apart."""
+    monkeypatch.setattr(module, "LONGEST_LOOK", 3600.0)
+    first = app.lease("import", duration="1h")
+    assert await first.acquire()
+    second = other.lease("import", duration="1h")
+    waiting = asyncio.create_task(second.acquire())
+    await until(lambda: other._session().waiting._waiters)
+    [news] = other._session().waiting._waiters["lease import"]
+    await until(lambda: news._patience > 1.0)  # it has looked some times, and looks more and more rarely
+    await first.release()
+    assert await waiting
+    assert second.term == 2
+    await second.release()
+
+
+async def test_it_is_renewed_while_it_is_held(app, desk):
+    async with app.lease("import", duration="3s") as lease:
+        [(first,)] = desk.sql("select expires_at from tenure.leases where name = 'lease:import'")
+        await until(lambda: desk.sql("select expires_at > %s from tenure.leases", first), is_=[(True,)])
+        lease.check()
+
+
+async def test_a_holder_that_lost_it_knows(app, desk):
+    with pytest.raises(LeaseNotHeld, match="term 1"):
+        async with app.lease("import", duration="3s") as lease:
+            desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1")
+            await asyncio.wait_for(lease.lost.wait(), 10)
+            with pytest.raises(LeaseNotHeld):
+                lease.check()
+            assert lease.seconds_left == 0
+    assert desk.sql("select term, expires_at > now() from tenure.leases") == [(2, True)], "the new holder's is not released"
+
+
+async def test_a_holder_that_cannot_renew_it_knows_before_another_can_have_it(app, desk, monkeypatch):
+    """Nobody told it: its own clock did."""
+    async with app.lease("import", duration="1h") as lease:
+        clock, ahead = module.boottime, 0.0
+        monkeypatch.setattr(module, "boottime", lambda: clock() + ahead)
+        lease.check()
+        ahead = 3599.5
+        with pytest.raises(LeaseNotHeld):
+            lease.check()
+        assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)]
+        ahead = 0.0
+
+
+async def test_an_error_of_the_block_is_raised_as_it_is_and_the_lease_is_free(app, other):
+    with pytest.raises(ZeroDivisionError):
+        async with app.lease("import"):
+            raise ZeroDivisionError
+    async with other.lease("import", wait=False):
+        pass
+
+
+async def test_of_a_killed_process_another_gets_it_when_it_has_run_out(app, holding):
+    waiting = app.lease("import", timeout="30s")
+    assert not await app.lease("import", wait=False).acquire()
+    os.kill(holding.pid, signal.SIGKILL)
+    assert await waiting.acquire()
+    assert waiting.term == 2
+    await waiting.release()
+
+
+async def test_a_process_that_was_asleep_for_long_finds_that_it_lost_it(app, holding):
+    os.kill(holding.pid, signal.SIGSTOP)
+    lease = app.lease("import", timeout="30s")
+    assert await lease.acquire()
+    os.kill(holding.pid, signal.SIGCONT)
+    lease.check()
+    await lease.release()
+
+
+async def test_of_many_that_want_it_one_has_it_at_a_time(dsn, app):
+    inside, most, terms = 0, 0, []
+
+    async def work() -> None:
+        nonlocal inside, most
+        async with app.lease("import") as lease:
+            inside += 1
+            most = max(most, inside)
+            terms.append(lease.term)
+            await asyncio.sleep(0)
+            inside -= 1
+
+    await asyncio.gather(*(work() for _ in range(8)))
+    assert most == 1
+    assert terms == list(range(1, 9))
+
+
+def test_code_without_an_event_loop_has_it_too(dsn, desk):
+    app = Tenure(dsn)
+    with app.lease_sync("import") as lease:
+        assert (lease.term, lease.lost.is_set()) == (1, False)
+        lease.check()
+        assert not app.lease_sync("import", wait=False).acquire()
+        with pytest.raises(LeaseTaken), app.lease_sync("import", timeout=0.1):
+            pass
+    with pytest.raises(LeaseNotHeld), app.lease_sync("import", duration="3s") as lease:
+        desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1")
+        assert lease.lost.wait(10)
+        with pytest.raises(LeaseNotHeld):
+            lease.check()
+
+
+def test_threads_exclude_each_other(dsn):
+    app, inside, seen = Tenure(dsn), threading.Semaphore(1), []
+
+    def work() -> None:
+        with app.lease_sync("import"):
+            seen.append(inside.acquire(blocking=False))
+            inside.release()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [True] * 4
+
+
+async def test_duties_and_leases_do_not_meet(place, app, desk):
+    """A lease called like a duty is another row, and its end is nothing that the doctor has to tell."""
+    leader = Leader(place)
+    leader.start()
+    try:
+        await until(lambda: len(leader.duties_held), is_=6)
+        async with app.lease("stager", wait=False) as lease:
+            assert lease.term == 1
+        probe, leaders = await app.client().probe(), await app.client().leaders()
+        assert [found.code for found in findings(probe, leaders, [])] == ["no_workers"]
+        desk.sql("update tenure.leases set acquired_at = now() - interval '1 hour', expires_at = now() + interval '1 hour'")
+        [found] = [leader for leader in await app.client().leaders() if leader.duty == "lease:stager"]
+        assert not found.stuck
+    finally:
+        await leader.stop()
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "a\0b", 7])
+def test_a_name_that_cannot_be_is_refused(app, name):
+    with pytest.raises(ConfigError, match="printable name"):
+        app.lease(name)
+
+
+def test_options_that_contradict_each_other_are_refused(app):
+    with pytest.raises(ConfigError, match="either"):
+        app.lease("x", wait=False, timeout="1s")
+    with pytest.raises(ConfigError, match="at least 3 s"):
+        app.lease("x", duration="1s")
+
+
+async def test_a_lease_that_is_held_is_not_acquired_twice(app):
+    lease = app.lease("x")
+    with pytest.raises(LeaseNotHeld, match="acquire"):
+        lease.check()
+    with pytest.raises(LeaseNotHeld):
+        lease.term  # noqa: B018
+    assert await lease.acquire()
+    with pytest.raises(ConfigError, match="already"):
+        await lease.acquire()
+    await lease.release()
+    await lease.release()

@@ -1,0 +1,60 @@
+"""What an app's code declares, when processes of it start and stop."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure import Tenure
+from tests.waiting import until
+
+
+def service(dsn: str, *names: str) -> Tenure:
+    """All of them are `jobs.py` with `app = Tenure()`, and nobody gave them names."""
+    app = Tenure(dsn, name="jobs:app")
+    for name in names:
+
+        async def nightly() -> None:
+            pass
+
+        app.cron("0 3 * * *")(app.job(name=name)(nightly))
+    return app
+
+
+def active(desk) -> list[str]:
+    return [name for (name,) in desk.sql("select name from tenure.schedules where retired_at is null order by name")]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING" and "`name`" in record.getMessage()]
+
+
+async def test_two_services_of_one_name_keep_their_schedules_and_are_told_of_the_setting(dsn, desk, caplog):
+    async with service(dsn, "bill", "remind").running(), service(dsn, "resize", "purge").running():
+        assert active(desk) == ["bill", "purge", "remind", "resize"]
+    async with service(dsn, "resize", "purge").running():
+        assert active(desk) == ["bill", "purge", "remind", "resize"]
+    assert len(warnings(caplog)) == 2
+    assert "bill, remind" in warnings(caplog)[0]
+
+
+async def test_a_schedule_that_is_removed_from_the_code_is_retired_by_the_next_start(dsn, desk, caplog):
+    async with service(dsn, "bill", "remind").running():
+        pass
+    async with service(dsn, "bill").running():
+        assert active(desk) == ["bill"]
+    assert warnings(caplog) == []
+
+
+async def test_the_leader_retires_what_the_last_process_of_an_older_version_took_with_it(dsn, desk):
+    async with service(dsn, "bill").running() as new:
+        async with service(dsn, "bill", "remind").running():
+            assert active(desk) == ["bill", "remind"]
+        assert active(desk) == ["bill", "remind"]
+        new._leader._duties["cron"]._verify_at = 0.0  # it looks every minute
+        await until(lambda: new._leader.hear("schedules") or active(desk), is_=["bill"])
+
+
+async def test_a_process_that_ends_in_order_withdraws_what_it_declared(dsn, desk):
+    async with service(dsn, "bill").running():
+        assert desk.sql("select owner, kinds, schedules from tenure.declarations") == [("jobs:app", ["bill"], ["bill"])]
+    assert desk.sql("select count(*) from tenure.declarations") == [(0,)]

@@ -1,0 +1,177 @@
+"""Duties do not hold each other up: each round has a connection, and the heartbeat has one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+
+from tenure.leader import links
+from tenure.leader.leader import Leader
+from tenure.leader.settings import LeaderSettings
+from tenure.store import leases
+from tenure.store.duty_link import Contended, DutyLink
+from tenure.store.link import Link
+from tenure.store.place import Place
+from tests.leader.guarded import WRITES, lay_out_work
+from tests.store.desk import Desk
+from tests.waiting import until
+
+CONNECTED = "select count(*) from pg_stat_activity where datname = current_database() and application_name = %s"
+WAITING = (
+    "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'tenure duties'"
+    " and wait_event_type = 'Lock'"
+)
+
+
+@pytest.fixture
+async def leader(place: Place) -> AsyncIterator[Leader]:
+    leader = Leader(place, LeaderSettings(rotate=0.0))
+    yield leader
+    await leader.stop()
+
+
+def overdue_worker(desk: Desk) -> None:
+    """One whose lease ran out while it ran a job."""
+    worker = desk.worker()
+    desk.enqueue({"queue": "reaped"})
+    assert desk.claim(worker, queues=["reaped"]).ids
+    desk.sql("update tenure.workers set expires_at = now() - interval '1 hour'")
+
+
+async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader, desk, other):
+    """VACUUM FULL or REINDEX of tenure.counters, which only the rollup wants."""
+    desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
+    with other.connection.transaction():
+        other.sql("lock table tenure.counters in access exclusive mode")
+        leader.start()
+        await until(lambda: desk.sql(WAITING)[0][0] > 0)
+        leader.contact._since -= 3600.0  # in contact for long: late workers are condemned at once
+        desk.enqueue({"delay": 3600})
+        desk.sql("update tenure.jobs set run_at = now()")
+        overdue_worker(desk)
+        leader.hear("due")
+        leader._beats["reaper"].wake()
+        await until(lambda: desk.sql("select state, count(*) from tenure.jobs group by state"), is_=[("pending", 2)])
+    await until(lambda: desk.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
+
+
+async def test_a_round_that_does_not_get_a_lock_gives_up_and_is_no_broken_contact(leader, desk, other, monkeypatch):
+    monkeypatch.setattr(links, "DutyLink", partial(DutyLink, lock_timeout=0.2))
+    leader._links = links.DutyLinks(leader._link.place)
+    desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
+    with other.connection.transaction():
+        other.sql("lock table tenure.counters in access exclusive mode")
+        leader.contact._since -= 3600.0
+        leader.start()
+        errors = "select (metadata ->> 'errors')::int, metadata ->> 'last_error' from tenure.leases where name = 'rollup'"
+        [(_, told)] = await until(lambda: (rows := desk.sql(errors)) and (rows[0][0] or 0) > 1 and rows)
+        assert told.startswith("Contended")
+        assert leader.contact.age > 3600.0
+        assert "rollup" in leader.duties_held
+    await until(lambda: desk.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
+
+
+async def test_a_further_connection_is_opened_only_while_a_round_is_held_up(place, desk):
+    taken = links.DutyLinks(place)
+    try:
+        async with taken.take() as first:
+            await first.fetch(leases.check(desk.term("duty")))
+            async with taken.take() as second:
+                assert second is not first
+                await second.fetch(leases.check(desk.term("other duty")))
+                assert desk.sql(CONNECTED, "tenure duties") == [(2,)]
+        await until(lambda: desk.sql(CONNECTED, "tenure duties"), is_=[(1,)])
+        async with taken.take() as third:
+            assert third is second
+    finally:
+        await taken.close()
+    await until(lambda: desk.sql(CONNECTED, "tenure duties"), is_=[(0,)])
+
+
+async def test_one_connection_serves_all_duties_when_nothing_is_wrong(leader, desk):
+    leader.start()
+    ran = "select count(*) from tenure.leases where metadata ? 'last_run'"
+    await until(lambda: desk.sql(ran), is_=[(6,)])
+    assert desk.sql(CONNECTED, "tenure duties") == [(1,)]
+
+
+async def test_a_heartbeat_does_not_wait_for_a_statement_of_its_duty(dsn, desk, other):
+    """One that runs for longer than the lease lasts must not cost its holder all duties."""
+    lay_out_work(desk)
+    term = desk.term("duty", ttl=5.0)
+    news = {"name": "duty", "term": term.term, "ttl": 60.0, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
+    with Desk(dsn, lock_timeout="2s") as third, other.connection.transaction():
+        assert other.run(WRITES["jobs/promote_jobs"](desk, term))[0][:2] == (True, 1)
+        assert third.run(leases.beat(term.holder, [news])) == [("duty",)]
+
+
+async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_writes_nothing(dsn, desk, other):
+    lay_out_work(desk)
+    term = desk.term("duty")
+    desk.end_term("duty")
+    desk.sql("update tenure.leases set expires_at = now() + interval '1 hour'")
+    link = DutyLink(Place.at(dsn))
+    try:
+        with other.connection.transaction():
+            other.run(leases.acquire("00000000-0000-0000-0000-000000000007", [("duty", 60.0)], forced=True))
+            late = asyncio.create_task(link.fetch(WRITES["jobs/promote_jobs"](desk, term)))
+            await until(lambda: desk.sql(WAITING)[0][0] > 0)
+        [answer] = await late
+        assert answer[:2] == (False, 0)
+    finally:
+        await link.close()
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_a_lock_that_is_not_had_in_time_is_told_apart_from_an_outage(dsn, desk, other, pooled):
+    link = DutyLink(Place.at(dsn, pooled=pooled), lock_timeout=0.1)
+    term = desk.term("duty")
+    try:
+        with other.connection.transaction():
+            other.sql("lock table tenure.jobs in access exclusive mode")
+            with pytest.raises(Contended):
+                await link.fetch(leases.promote(term, limit=10))
+        assert (await link.fetch(leases.promote(term, limit=10)))[0][0]
+    finally:
+        await link.close()
+
+
+async def test_a_link_that_was_given_is_shared_and_stays_open(place, desk):
+    link = Link(place, "lease", hot=True)
+    leader = Leader(place, link=link)
+    leader.start()
+    try:
+        await until(lambda: len(leader.duties_held), is_=6)
+        assert desk.sql(CONNECTED, "tenure leader") == [(0,)]
+        await leader.stop()
+        assert desk.sql(CONNECTED, "tenure lease") == [(1,)]
+        assert desk.sql("select count(*) from tenure.leases where expires_at > clock_timestamp()") == [(0,)]
+    finally:
+        await link.close()
+
+
+async def test_a_lock_on_a_shared_link_is_given_back_with_the_duties(place, desk):
+    link = Link(place, "lease", hot=True)
+    leader = Leader(place, LeaderSettings(strategy="advisory"), link=link)
+    here = "(select oid from pg_database where datname = current_database())"
+    locks = f"select count(*) from pg_locks where locktype = 'advisory' and objsubid = 1 and database = {here}"
+    leader.start()
+    try:
+        await until(lambda: len(leader.duties_held), is_=6)
+        assert desk.sql(locks) == [(1,)]
+        await leader.stop()
+        assert desk.sql(locks) == [(0,)]
+    finally:
+        await link.close()
+
+
+async def test_a_candidate_without_duties_has_no_connection(leader, desk):
+    for duty in leader._duties:
+        desk.term(duty, ttl=600.0)
+    leader.start()
+    await until(lambda: leader._stand_at > 0)  # it has asked, and knows when to ask again
+    for name in ("tenure leader", "tenure duties"):
+        await until(lambda name=name: desk.sql(CONNECTED, name), is_=[(0,)])

@@ -1,0 +1,370 @@
+"""A row that PostgreSQL refuses, for whatever reason, stops no other: it is reported once, left out, and tried again later."""
+
+from __future__ import annotations
+
+import logging
+import random
+import string
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tenure.leader.duties import cron as cron_duty
+from tenure.leader.duties.cleaner import Cleaner
+from tenure.leader.duties.cron import Cron
+from tenure.leader.duties.duty import Duty
+from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.rollup import Rollup
+from tenure.leader.duties.stager import Stager
+from tenure.model.ids import uuid7
+from tenure.store import isolation
+from tenure.store.duty_link import DutyLink
+from tenure.store.faults import Refused
+from tenure.store.place import Place
+from tests.leader.plans import finish, plan
+from tests.store.desk import Desk
+
+DAY = 86400.0
+GOOD = 9
+HOLDER = str(uuid4())
+
+
+@pytest.fixture
+async def link(place: Place) -> AsyncIterator[DutyLink]:
+    link = DutyLink(place)
+    yield link
+    await link.close()
+
+
+@pytest.fixture
+def refuse(desk: Desk) -> Iterator[Callable[..., None]]:
+    """A trigger of the user's that raises an error with a code of its own."""
+    desk.sql("create schema audit")
+    desk.sql(
+        "create function audit.refuse() returns trigger language plpgsql as"
+        " $$ begin raise exception 'the auditor says no' using errcode = 'AU001'; end $$"
+    )
+
+    def make(table: str, when: str, condition: str, level: str = "row") -> None:
+        desk.sql(f"drop trigger if exists audit on tenure.{table}")
+        condition = f"when ({condition})" if level == "row" else ""
+        desk.sql(
+            f"create trigger audit before {when} on tenure.{table} for each {level} {condition} execute function audit.refuse()"
+        )
+
+    yield make
+    desk.sql("drop schema audit cascade")
+
+
+def due(desk: Desk, count: int = 1, **more: Any) -> list[str]:
+    ids = desk.enqueue(*({"delay": 3600} for _ in range(count)), **more)
+    desk.sql("update tenure.jobs set run_at = now() - interval '1 s' where state = 'scheduled'")
+    return ids
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def rounds(duty: Duty, link: DutyLink, desk: Desk, count: int = 2) -> None:
+    for _ in range(count):
+        assert (await duty.run_once(link, desk.term(duty.name, HOLDER))).holds
+
+
+# Promoting
+
+
+async def test_a_job_that_cannot_be_promoted_holds_up_no_other_and_is_reported_once(link, desk, refuse, caplog):
+    refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
+    due(desk, GOOD)
+    [bad] = due(desk, queue="bad")
+    due(desk, GOOD)
+    await rounds(Stager(), link, desk, count=3)
+    assert desk.sql("select state, count(*) from tenure.jobs group by state order by state") == [
+        ("pending", 2 * GOOD),
+        ("scheduled", 1),
+    ]
+    [told] = complaints(caplog)
+    assert told.job_id == bad
+    assert told.sqlstate == "AU001"
+    assert "the auditor says no" in told.error
+
+
+async def test_it_is_tried_again_later(link, desk, refuse, monkeypatch):
+    monkeypatch.setattr(isolation, "AGAIN_AFTER", 0.0)
+    refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
+    due(desk, queue="bad")
+    stager = Stager()
+    await rounds(stager, link, desk)
+    desk.sql("drop trigger audit on tenure.jobs")
+    await rounds(stager, link, desk)
+    assert desk.sql("select state from tenure.jobs") == [("pending",)]
+
+
+async def test_what_came_later_is_promoted_while_a_row_is_left_out(link, desk, refuse):
+    refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
+    due(desk, queue="bad")
+    stager = Stager()
+    await rounds(stager, link, desk)
+    due(desk, 3)
+    await rounds(stager, link, desk, count=1)
+    assert desk.sql("select count(*) from tenure.jobs where state = 'pending'") == [(3,)]
+
+
+async def test_more_bad_rows_than_a_batch_holds_stop_nobody(link, desk, refuse):
+    refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
+    stager = Stager()
+    stager.batch = 4
+    due(desk, 10, queue="bad")
+    desk.sql("update tenure.jobs set run_at = now() - interval '1 hour'")
+    due(desk, 3)
+    desk.sql("update tenure.jobs set run_at = now() - interval '1 minute' where queue <> 'bad'")
+    await rounds(stager, link, desk, count=5)
+    assert desk.sql("select queue, state from tenure.jobs where queue <> 'bad'") == [("default", "pending")] * 3
+
+
+async def test_a_name_that_is_too_long_for_an_index_stops_nobody(link, desk, caplog):
+    """Written before names had a limit, or past the client."""
+    name = "".join(random.choices(string.ascii_letters + string.digits, k=4000))
+    desk.sql(
+        "insert into tenure.jobs (id, state, kind, queue, run_at) values (%s, 'scheduled', 'work', %s, now())", uuid7(), name
+    )
+    due(desk, GOOD)
+    await rounds(Stager(), link, desk)
+    assert desk.sql("select count(*) from tenure.jobs where state = 'pending'") == [(GOOD,)]
+    assert len(complaints(caplog)) == 1
+
+
+async def test_a_time_without_end_stops_nobody(link, desk):
+    desk.sql("insert into tenure.jobs (id, state, kind, run_at) values (%s, 'scheduled', 'work', 'infinity')", uuid7())
+    report = await Stager().run_once(link, desk.term("stager"))
+    assert (report.holds, report.rest) == (True, Stager.longest_rest)
+
+
+async def test_what_is_refused_without_any_row_is_no_matter_of_rows(link, desk, refuse, caplog):
+    due(desk, 100)
+    refuse("jobs", "update", "", level="statement")
+    with pytest.raises(Refused, match="the auditor says no"):
+        await Stager().run_once(link, desk.term("stager"))
+    assert complaints(caplog) == []
+
+
+# Requeuing
+
+
+@pytest.mark.parametrize("workers", [1, 5])
+async def test_a_job_that_cannot_be_requeued_holds_up_no_other(link, desk, refuse, caplog, workers):
+    for number in range(workers):
+        worker = desk.worker()
+        desk.enqueue(*({} for _ in range(3)), *([{"kind": "bad"}] if number == 0 else []))
+        desk.claim(worker, kinds=["work", "bad"])
+        desk.condemn(worker)
+    refuse("jobs", "update", "new.kind = 'bad'")
+    await rounds(Reaper(Contact()), link, desk)
+    assert desk.sql("select kind, state, count(*) from tenure.jobs group by 1, 2 order by 1") == [
+        ("bad", "running", 1),
+        ("work", "pending", 3 * workers),
+    ]
+    assert desk.sql("select count(*) from tenure.workers") == [(1,)]  # the one that holds the bad job
+    assert len(complaints(caplog)) == 1
+
+
+async def test_a_worker_that_cannot_be_removed_holds_up_no_other(link, desk, refuse, caplog):
+    refuse("queues", "insert", "new.name = 'bad'")
+    for queue in ("bad", "good"):
+        worker = desk.worker(queues=[queue])
+        desk.enqueue({"queue": queue})
+        desk.claim(worker, queues=[queue])
+        desk.condemn(worker)
+    await rounds(Reaper(Contact()), link, desk)
+    assert dict(desk.sql("select queue, state from tenure.jobs")) == {"bad": "running", "good": "pending"}
+    assert [hasattr(told, "worker_id") for told in complaints(caplog)] == [True]
+
+
+async def test_a_job_whose_lease_ran_out_and_that_is_refused_holds_up_no_other(link, desk, refuse, caplog):
+    desk.enqueue({"kind": "bad"}, *({} for _ in range(GOOD)))
+    desk.claim(desk.worker(), kinds=["work", "bad"], leases={"work": 0, "bad": 0})
+    refuse("jobs", "update", "new.kind = 'bad'")
+    await rounds(Reaper(Contact()), link, desk)
+    assert desk.sql("select count(*) from tenure.jobs where state = 'pending'") == [(GOOD,)]
+    assert len(complaints(caplog)) == 1
+
+
+async def test_what_holds_up_requeuing_does_not_hold_up_leases_that_ran_out(link, desk, refuse, caplog):
+    dead = desk.worker(queues=["bad"])
+    desk.condemn(dead)
+    refuse("queues", "insert", "new.name = 'bad'")
+    desk.enqueue({})
+    desk.claim(desk.worker(), leases={"work": 0})
+    await rounds(Reaper(Contact()), link, desk, count=1)
+    assert desk.sql("select state from tenure.jobs") == [("pending",)]
+
+
+# Counting and cleaning
+
+
+async def test_a_count_that_cannot_be_added_holds_up_no_other(link, desk, refuse, caplog):
+    for queue in ("good", "bad", "good"):
+        desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values (%s, 'k', 'completed', 1)", queue)
+    refuse("counters", "insert", "new.queue = 'bad'")
+    await rounds(Rollup(), link, desk)
+    assert desk.sql("select queue, jobs from tenure.counters") == [("good", 2)]
+    assert desk.sql("select queue from tenure.tallies") == [("bad",)]
+    assert len(complaints(caplog)) == 1
+
+
+CLEANED = {
+    "keys": (
+        (
+            "insert into tenure.keys select 'k', n::text, gen_random_uuid(), 'window', now(), now() - interval '1 day', ''"
+            " from generate_series(1, 10) n"
+        ),
+        "old.key = '4'",
+    ),
+    "logs": (
+        (
+            "insert into tenure.logs select gen_random_uuid(), n, 1, 1, now() - interval '30 days', '[]'"
+            " from generate_series(1, 10) n"
+        ),
+        "old.fence = 4",
+    ),
+    "progress": (
+        (
+            "insert into tenure.progress select gen_random_uuid(), n, now() - interval '30 days', now(), 5"
+            " from generate_series(1, 10) n"
+        ),
+        "old.fence = 4",
+    ),
+    "incidents": (
+        (
+            "insert into tenure.incidents (job_id, what, at, fence)"
+            " select gen_random_uuid(), 'failed', now() - interval '30 days', n from generate_series(1, 10) n"
+        ),
+        "old.fence = 4",
+    ),
+    "watches": (
+        "insert into tenure.watches select gen_random_uuid(), now() - n * interval '1 day' from generate_series(1, 10) n",
+        "old.until between now() - interval '4 days 1 hour' and now() - interval '3 days 23 hours'",
+    ),
+    "counters": (
+        (
+            "insert into tenure.counters (hour, queue, kind, what, jobs)"
+            " select now() - interval '100 days', 'q', n::text, 'completed', 1 from generate_series(1, 10) n"
+        ),
+        "old.kind = '4'",
+    ),
+    "minutes": (
+        "insert into tenure.minutes select now() - interval '2 days', 'q', n::text, 'completed', 1 from generate_series(1, 10) n",
+        "old.kind = '4'",
+    ),
+    "latencies": (
+        (
+            "insert into tenure.latencies select now() - interval '2 days', 'minute', 'q', n::text, 'ran', 5, 1"
+            " from generate_series(1, 10) n"
+        ),
+        "old.kind = '4'",
+    ),
+    "jobs": (
+        (
+            "insert into tenure.jobs (id, state, kind, started_at)"
+            " select gen_random_uuid(), 'dead_letter', n::text, now() - interval '40 days' from generate_series(1, 10) n"
+        ),
+        "old.kind = '4'",
+    ),
+    "history_default": (
+        (
+            "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state,"
+            " kind, queue, input) select gen_random_uuid(), 1, now(), now() - interval '400 days', 1, 1, 50, 0, 'completed',"
+            " n::text, 'q', '{}' from generate_series(1, 10) n"
+        ),
+        "old.kind = '4'",
+    ),
+}
+
+
+@pytest.mark.parametrize("table", CLEANED)
+async def test_a_row_that_cannot_be_removed_holds_up_no_other_and_no_other_table(link, desk, refuse, caplog, table):
+    make, bad = CLEANED[table]
+    desk.sql(make)
+    other = "watches" if table != "watches" else "minutes"
+    desk.sql(CLEANED[other][0])
+    refuse(table, "delete", bad)
+    await rounds(Cleaner(7 * DAY, 30 * DAY), link, desk)
+    assert desk.sql(f"select count(*) from tenure.{table}") == [(1,)]
+    assert desk.sql(f"select count(*) from tenure.{other}") == [(0,)]
+    assert len(complaints(caplog)) == 1
+
+
+async def test_a_kind_with_its_own_retention_is_cleaned_around_a_bad_row(link, desk, refuse, caplog):
+    desk.sql("insert into tenure.retentions values ('brief', '1 minute')")
+    desk.sql(
+        "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
+        " queue, input) select gen_random_uuid(), n, now(), now() - interval '1 hour', 1, 1, 50, 0, 'completed', 'brief', 'q',"
+        " '{}' from generate_series(1, 10) n"
+    )
+    refuse("history", "delete", "old.fence = 4")
+    await rounds(Cleaner(7 * DAY, 30 * DAY), link, desk)
+    assert desk.sql("select fence from tenure.history") == [(4,)]
+
+
+async def test_a_table_that_is_locked_stops_no_other_part_of_the_cleaner(place, desk, other, caplog):
+    link = DutyLink(place, lock_timeout=0.1)
+    for table in ("keys", "logs", "watches"):
+        desk.sql(CLEANED[table][0])
+    cleaner = Cleaner(7 * DAY, 30 * DAY)
+    try:
+        with other.connection.transaction():
+            other.sql("lock table tenure.logs, tenure.history in access exclusive mode")
+            report = await cleaner.run_once(link, desk.term("cleaner"))
+            assert (report.holds, report.rest, report.findings) == (True, Cleaner.again, [])
+        assert desk.sql("select count(*) from tenure.keys union all select count(*) from tenure.watches") == [(0,), (0,)]
+        assert desk.sql("select count(*) from tenure.logs") == [(10,)]
+    finally:
+        await link.close()
+
+
+# Schedules
+
+
+async def test_a_schedule_that_is_refused_once_is_carried_out_when_that_has_passed(link, desk, refuse, monkeypatch, caplog):
+    monkeypatch.setattr(cron_duty, "AGAIN_AFTER", 0.0)
+    plan(desk, "bad", every="1s")
+    plan(desk, "good", every="1s")
+    desk.sql("update tenure.schedules set since = now() - interval '5 s'")
+    refuse("ticks", "insert", "new.schedule = 'bad'")
+    cron = Cron(7 * DAY)
+    await rounds(cron, link, desk)
+    recorded = "select distinct schedule from tenure.ticks order by 1"
+    assert desk.sql(recorded) == [("good",)]
+    desk.sql("drop trigger audit on tenure.ticks")
+    await rounds(cron, link, desk)
+    assert desk.sql(recorded) == [("bad",), ("good",)]
+    assert len(complaints(caplog)) == 1
+
+
+async def test_a_queued_time_that_cannot_be_enqueued_holds_up_no_other(link, desk, refuse, caplog):
+    for name in ("bad", "good"):
+        plan(desk, name, overlap="queue", every="1s")
+        desk.sql(
+            "insert into tenure.ticks (schedule, planned_at, outcome) values (%s, now() - interval '1 hour', 'queued')", name
+        )
+    desk.sql("update tenure.schedules set since = now(), next_at = now() + interval '1 hour'")
+    refuse("jobs", "insert", "new.enqueued_by = 'schedule bad'")
+    await rounds(Cron(7 * DAY), link, desk)
+    assert desk.sql("select schedule, outcome from tenure.ticks order by 1") == [("bad", "queued"), ("good", "enqueued")]
+    finish(desk)
+    assert len(complaints(caplog)) == 1
+
+
+async def test_a_tick_that_cannot_be_removed_holds_up_no_other(link, desk, refuse, caplog):
+    for number in range(5):
+        desk.sql(
+            "insert into tenure.ticks (schedule, planned_at, outcome, recorded_at)"
+            " values (%s, now(), 'skipped', now() - interval '9 days')",
+            f"s{number}",
+        )
+    refuse("ticks", "delete", "old.schedule = 's3'")
+    await rounds(Cron(7 * DAY), link, desk)
+    assert desk.sql("select schedule from tenure.ticks") == [("s3",)]

@@ -1,0 +1,126 @@
+"""What duties tell: events for those who subscribe, words for those who wait, and a log line that names the jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+from uuid import UUID
+
+import pytest
+
+from tenure import Context, JobDue, JobReaped, Tenure
+from tenure.leader.duties.duty import Outlets
+from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.requeue import give_back
+from tenure.leader.duties.stager import Stager
+from tenure.model.events import Event, Events
+from tenure.store import leases
+from tenure.store.link import Link
+from tenure.store.place import Place
+from tenure.store.wakeups import MOST_GONE
+from tests.store.desk import Desk
+from tests.waiting import until
+
+
+@pytest.fixture
+async def link(place: Place) -> AsyncIterator[Link]:
+    link = Link(place, "leader", hot=True)
+    yield link
+    await link.close()
+
+
+class Ears(NamedTuple):
+    """Hears everything."""
+
+    words: list[str]
+    seen: list[Event]
+    outlets: Outlets
+
+
+@pytest.fixture
+def ears() -> Ears:
+    words: list[str] = []
+    seen: list[Event] = []
+    events = Events()
+    events.subscribe((), seen.append)
+    return Ears(words, seen, Outlets(words.append, events))
+
+
+async def test_each_promoted_job_is_an_event(link, desk, ears):
+    ids = desk.enqueue({"delay": 60, "queue": "mail"}, {"delay": 60, "kind": "other"})
+    desk.sql("update tenure.jobs set run_at = now()")
+    await Stager(ears.outlets).run_once(link, desk.term("stager"))
+    told = {(event.job_id, event.kind, event.queue) for event in ears.seen}
+    assert told == {(UUID(ids[0]), "work", "mail"), (UUID(ids[1]), "other", "default")}
+    assert {type(event) for event in ears.seen} == {JobDue}
+
+
+async def test_promoted_jobs_are_not_even_listed_where_nobody_listens(desk):
+    desk.enqueue({"delay": 60})
+    desk.sql("update tenure.jobs set run_at = now()")
+    assert desk.run(leases.promote(desk.term("stager"), limit=10))[0][-1] is None
+
+
+@pytest.mark.parametrize("why", ["crashed", "lease_lost", "stopped"])
+async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, caplog, why):
+    how = "expired" if why == "lease_lost" else why
+    caplog.set_level("INFO", "tenure")
+    worker = desk.worker()
+    first, second = desk.enqueue({}, {"kind": "poison", "queue": "mail"})
+    desk.sql("update tenure.jobs set crashes = 2 where kind = 'poison'")
+    desk.claim(worker, queues=["default", "mail"], kinds=["work", "poison"])
+    desk.condemn(worker, how)
+    await give_back(link, worker, ears.outlets)
+    blamed = how != "stopped"
+    assert sorted(ears.seen, key=lambda event: event.kind) == [
+        JobReaped(job_id=UUID(second), kind="poison", queue="mail", worker_id=UUID(worker), why=why, quarantined=blamed),
+        JobReaped(job_id=UUID(first), kind="work", queue="default", worker_id=UUID(worker), why=why, quarantined=False),
+    ]
+    assert {"jobs default", "jobs mail"} <= set(ears.words)
+    [record] = [record for record in caplog.records if "requeued" in record.getMessage()]
+    assert record.levelname == ("WARNING" if blamed else "INFO")
+    assert (record.worker_id, record.jobs) == (worker, 2)
+    assert first in record.job_ids
+    assert getattr(record, "quarantined", None) == (second if blamed else None)
+
+
+async def test_the_run_that_lost_its_own_lease_is_told_by_its_job(link, desk, ears):
+    [job_id] = desk.enqueue({})
+    worker = desk.worker()
+    desk.claim(worker, leases={"work": 0})
+    await Reaper(Contact(), ears.outlets).run_once(link, desk.term("reaper"))
+    assert set(ears.words) == {"jobs default", f"gone {job_id}"}
+    [event] = ears.seen
+    assert (event.job_id, event.why, event.worker_id, event.quarantined) == (UUID(job_id), "expired", UUID(worker), False)
+
+
+async def test_of_very_many_all_runs_are_asked_with_one_word(link, desk, ears):
+    desk.enqueue(*({} for _ in range(MOST_GONE + 1)))
+    desk.claim(desk.worker(), limit=100, leases={"work": 0})
+    await Reaper(Contact(), ears.outlets).run_once(link, desk.term("reaper"))
+    assert sorted(ears.words) == ["gone", "jobs default"]
+
+
+async def test_a_handler_that_lost_its_lease_is_aborted_before_it_looks_for_itself(dsn, desk: Desk):
+    """Its own look comes every third of the worker's lease, which is an hour here."""
+    app = Tenure(dsn, workers_lease_timeout_seconds=10_000.0)
+    aborted: list[str] = []
+    started = asyncio.Event()
+
+    @app.job(lease="1s", max_attempts=1)
+    async def silent(ctx: Context) -> None:
+        if started.is_set():
+            return
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            aborted.append(str(ctx.signal.reason))
+
+    handle = await silent.enqueue()
+    async with app.running():
+        await started.wait()
+        await until(lambda: aborted, is_=["taken_by_another_worker"], within=20)
+        await handle.result(timeout="20s")
+    await app.close()
