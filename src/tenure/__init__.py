@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tenure.model.errors import (
         ConfigError,
         InvalidInput,
+        InvalidJobId,
         InvalidOutput,
         InvalidPayload,
         JobCanceled,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         JobNotFound,
         JobsLocked,
         JobUnfinished,
+        KeyTaken,
         LeaseLost,
         LeaseNotHeld,
         LeaseTaken,
@@ -48,18 +50,24 @@ if TYPE_CHECKING:
         SchemaMismatch,
         StoreUnavailable,
         TenureError,
+        TransactionAborted,
         TransactionError,
         UnknownKind,
     )
     from tenure.model.events import (
         Event,
+        JobDeleted,
         JobDue,
         JobEnqueued,
         JobReaped,
+        JobReplayed,
+        JobRetried,
         JobSettled,
         JobStarted,
         LeaderDeposed,
         LeaderElected,
+        QueuePaused,
+        QueueResumed,
         RunAbandoned,
         RunFailedAfterCompletion,
         RunLost,
@@ -92,21 +100,26 @@ __all__ = [
     "Fail",
     "Handle",
     "InvalidInput",
+    "InvalidJobId",
     "InvalidOutput",
     "InvalidPayload",
     "Job",
     "JobCanceled",
+    "JobDeleted",
     "JobDue",
     "JobEnqueued",
     "JobFailed",
     "JobNotFound",
     "JobReaped",
+    "JobReplayed",
+    "JobRetried",
     "JobSettled",
     "JobStarted",
     "JobStatus",
     "JobUnfinished",
     "JobUpdate",
     "JobsLocked",
+    "KeyTaken",
     "Latency",
     "LeaderDeposed",
     "LeaderElected",
@@ -124,6 +137,8 @@ __all__ = [
     "Priority",
     "Probe",
     "Progress",
+    "QueuePaused",
+    "QueueResumed",
     "QueueStatus",
     "Rate",
     "Reason",
@@ -149,6 +164,7 @@ __all__ = [
     "Tenure",
     "TenureError",
     "Tick",
+    "TransactionAborted",
     "TransactionError",
     "UnknownKind",
     "WorkerDied",
@@ -176,13 +192,15 @@ _HOMES = {
     "tenure.client.schedules": "Schedules",
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
-        "ConfigError InvalidInput InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
-        "JobUnfinished LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible RemoteError ResultTimeout ScheduleConflict "
-        "ScheduleNotFound SchemaMismatch StoreUnavailable TenureError TransactionError UnknownKind"
+        "ConfigError InvalidInput InvalidJobId InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
+        "JobUnfinished KeyTaken LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible RemoteError ResultTimeout "
+        "ScheduleConflict ScheduleNotFound SchemaMismatch StoreUnavailable TenureError TransactionAborted TransactionError "
+        "UnknownKind"
     ),
     "tenure.model.events": (
-        "Event JobDue JobEnqueued JobReaped JobSettled JobStarted LeaderDeposed LeaderElected RunAbandoned "
-        "RunFailedAfterCompletion RunLost ScheduleTicked WorkerDied WorkerLeaseLost WorkerStarted WorkerStopped"
+        "Event JobDeleted JobDue JobEnqueued JobReaped JobReplayed JobRetried JobSettled JobStarted LeaderDeposed LeaderElected "
+        "QueuePaused QueueResumed RunAbandoned RunFailedAfterCompletion RunLost ScheduleTicked WorkerDied WorkerLeaseLost "
+        "WorkerStarted WorkerStopped"
     ),
     "tenure.model.health": "Probe",
     "tenure.model.limits": "Limit Rate",

@@ -5,36 +5,38 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from tenure.client.door import Door
+from tenure.client.enqueuing import enqueue_call, enqueue_call_sync, enqueue_many, enqueue_many_sync
 from tenure.client.handle import Handle
-from tenure.client.job import Call, Job, enqueue_many, enqueue_many_sync
+from tenure.client.job import Call, Job
+from tenure.client.locating import import_path, owner_name
+from tenure.client.named import call_by_name
+from tenure.client.options import call_options
 from tenure.client.portal import Portal
-from tenure.decorators import CronDecorator, JobDecorator
-from tenure.model.codec import InputCodec, OutputCodec
+from tenure.decorators import JOB_OPTIONS, CronDecorator, JobDecorator, define
 from tenure.model.declared import schedule_of
-from tenure.model.durations import Duration, to_timedelta
+from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError
 from tenure.model.events import Event, Events
-from tenure.model.keys import KeyGiven, key_maker, key_scope
-from tenure.model.kinds import Kind, Middleware, Registry, RunIn
-from tenure.model.limits import LimitGiven, RateGiven, of_kind, to_rules
-from tenure.model.outcomes import Cancel, Fail, Snooze
-from tenure.model.priorities import to_priority
+from tenure.model.keys import KeyGiven
+from tenure.model.kinds import Middleware, Registry, RunIn
+from tenure.model.limits import LimitGiven, RateGiven, to_rules
+from tenure.model.names import check_name
+from tenure.model.options import check_option_names, checks_options, option_names
 from tenure.model.retries import Retry
 from tenure.model.schedules import DEFAULT_LIMIT, CatchUp, Overlap
-from tenure.model.signatures import Signature
-from tenure.settings import Settings
+from tenure.settings import Settings, setting_names
 from tenure.worker.context import Context
 
 # The driver is slow to import: what needs it is imported when it is first used.
 if TYPE_CHECKING:
     from tenure.client.client import Client
+    from tenure.client.direct import DirectEnqueuer
     from tenure.client.leases import Lease, SyncLease
     from tenure.client.schedules import Schedules
     from tenure.client.session import Session
@@ -63,10 +65,15 @@ class Tenure:
         *,
         schema: str | None = None,
         pooled: bool | None = None,
+        retry: Retry | int | Mapping[str, Any] | None = None,
         middleware: Sequence[Middleware] = (),
         **settings: Any,
     ) -> None:
+        """`retry` is the default of all jobs that have none of their own. Other keywords are settings."""
+        known = [name for name in option_names(Tenure) if name != "settings"]
+        check_option_names(settings, [*known, "config", *setting_names()], what="Tenure()")
         self.given = {"dsn": dsn, "schema": schema, "pooled": pooled, **settings}
+        self._retry = None if retry is None else Retry.from_value(retry)
         self.kinds = Registry()
         self.kinds.middleware += middleware
         self.kinds.home = _importable(sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001 - the module that makes the app
@@ -74,7 +81,19 @@ class Tenure:
         self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
         self._wakeups: dict[tuple[asyncio.AbstractEventLoop, Place], Wakeups] = {}
         self._portal = Portal()
-        self._door = Door(self._session, self._portal, lambda: self.settings.place, self.kinds, self.events, self.configure)
+        self._door = Door(
+            self._session,
+            self._portal,
+            lambda: self._place,
+            self.kinds,
+            self.events,
+            self.configure,
+            direct=lambda: self._direct,
+            patience=lambda: self.settings.client_timeout_seconds,
+            notifies_in_transactions=lambda: self.settings.notify_in_transactions,
+            default_retry=lambda: self._default_retry,
+            where=lambda: import_path(self),
+        )
 
     @cached_property
     def settings(self) -> Settings:
@@ -83,7 +102,22 @@ class Tenure:
     def configure(self, **given: Any) -> None:
         """Settings that win over those in the code: what the command line says, for all that this app does."""
         self.given.update({name: value for name, value in given.items() if value is not None})
-        self.__dict__.pop("settings", None)
+        for name in ("settings", "_place", "_direct", "_default_retry"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _place(self) -> Place:
+        return self.settings.place
+
+    @cached_property
+    def _direct(self) -> DirectEnqueuer:
+        from tenure.client.direct import DirectEnqueuer  # noqa: PLC0415
+
+        return DirectEnqueuer(self._place)
+
+    @cached_property
+    def _default_retry(self) -> Retry:
+        return self.settings.retry if self._retry is None else self._retry
 
     # Defining
 
@@ -111,7 +145,7 @@ class Tenure:
         lease: Duration | None = None,
         run_in: RunIn | None = None,
         key: KeyGiven | None = None,
-        key_for: Duration = "24h",
+        key_for: Duration = "forever",
         atomic: bool = False,
         retention: Duration | None = None,
         middleware: Sequence[Middleware] = (),
@@ -122,14 +156,16 @@ class Tenure:
 
     def job(self, *given: Callable[..., Any], **options: Any) -> Any:
         """Makes a job of a function. Use it bare, `@app.job`, or with options, `@app.job(queue="mail")`."""
+        check_option_names(options, JOB_OPTIONS, what="@app.job")
 
-        def define(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
-            kind = _kind(function, **options)
+        def decorate(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
+            kind = define(function, default_retry=self._door.default_retry, **options)
             self.kinds.add(kind)
             return Job(kind, self._door)
 
-        return define(*given) if given else define
+        return decorate(*given) if given else decorate
 
+    @checks_options("@app.cron")
     def cron(
         self,
         cron: str | None = None,
@@ -146,7 +182,7 @@ class Tenure:
         catch_up_limit: int = DEFAULT_LIMIT,
         jitter: Duration = 0,
     ) -> CronDecorator:
-        """Hands in a job at the times of a cron expression, `@app.cron("0 9 * * *", timezone="Europe/Berlin")`, or at intervals,
+        """Enqueues a job at the times of a cron expression, `@app.cron("0 9 * * *", timezone="Europe/Berlin")`, or at intervals,
         `@app.cron(every="10s")`. Above a function it makes a job of it; above `@app.job(...)` it adds to that.
 
         `input` is the job's input as JSON, `name` the schedule's (else that of the job). `overlap`: what happens to a planned
@@ -198,9 +234,12 @@ class Tenure:
             self.kinds.declare(declared)
             return job
 
+        own = ("every", "timezone", "name", "jitter")
+        check_option_names(options, [*JOB_OPTIONS, *own], what="@app.duty")
         decorator: JobDecorator = declare
         return decorator
 
+    @checks_options("limit()")
     def limit(
         self,
         *,
@@ -211,8 +250,8 @@ class Tenure:
     ) -> None:
         """Limits a queue over the whole fleet: how many run at a time, how many start in a while, and who takes turns."""
         rules = to_rules(concurrency, rate, fair_by, what=f"the limit of queue {queue!r}")
-        if not queue or "\n" in queue or not rules:
-            raise ConfigError(f"limit(queue={queue!r}): give a name, and concurrency=, rate= or fair_by=")
+        if "\n" in check_name(queue, what="limit(): queue") or not rules:
+            raise ConfigError(f"limit(queue={queue!r}): give a name without line breaks, and concurrency=, rate= or fair_by=")
         if self.kinds.queue_limits.get(queue, rules) != rules:
             raise ConfigError(f"queue {queue!r} is limited twice: give all of it in one limit()")
         self.kinds.queue_limits[queue] = rules
@@ -266,12 +305,40 @@ class Tenure:
 
         return Schedules(self._door)
 
-    async def enqueue_many(self, calls: Iterable[Call[Any]], *, conn: object | None = None) -> list[Handle[Any]]:
-        """Hands in many jobs in one transaction: all of them, or none."""
-        return await enqueue_many(self._door, calls, conn)
+    async def enqueue(self, kind: str, input: Mapping[str, Any] | None = None, /, **options: Any) -> Handle[Any]:  # noqa: A002
+        """Enqueues a job by the name of its kind: `await app.enqueue("send_email", {"to": "ann"}, queue="mail")`.
 
-    def enqueue_many_sync(self, calls: Iterable[Call[Any]], *, conn: object | None = None) -> list[Handle[Any]]:
-        return enqueue_many_sync(self._door, calls, conn)
+        For services that do not import the handlers. `input` are the arguments by name; those of a kind that this app defines
+        are checked. `options` are those of `job.using(...)`. A kind that this app does not define is enqueued as given, with
+        this app's defaults: name its queue.
+        """
+        call, checked = call_by_name(self._door, kind, input, options)
+        return await enqueue_call(self._door, checked, call)
+
+    def enqueue_sync(self, kind: str, input: Mapping[str, Any] | None = None, /, **options: Any) -> Handle[Any]:  # noqa: A002
+        call, checked = call_by_name(self._door, kind, input, options)
+        return enqueue_call_sync(self._door, checked, call)
+
+    async def enqueue_many(
+        self,
+        calls: Iterable[Call[Any]],
+        *,
+        conn: object | None = None,
+        notify: bool | None = None,
+        within: Duration | None = None,
+    ) -> list[Handle[Any]]:
+        """Enqueues many jobs in one transaction: all of them, or none."""
+        return await enqueue_many(self._door, calls, call_options(conn=conn, notify=notify, within=within, job=""))
+
+    def enqueue_many_sync(
+        self,
+        calls: Iterable[Call[Any]],
+        *,
+        conn: object | None = None,
+        notify: bool | None = None,
+        within: Duration | None = None,
+    ) -> list[Handle[Any]]:
+        return enqueue_many_sync(self._door, calls, call_options(conn=conn, notify=notify, within=within, job=""))
 
     def lease(self, name: str, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s") -> Lease:
         """Work of your own that one process does at a time: `async with app.lease("nightly-import") as lease:`.
@@ -295,15 +362,21 @@ class Tenure:
         """Brings the schema to this version. `tenure migrate` does the same."""
         from tenure.store.migrator import migrate  # noqa: PLC0415
 
-        return await migrate(self.settings.place)
+        return await migrate(self._place)
 
     async def check(self) -> None:
         """Raises unless the database can be reached and its schema fits this code."""
         from tenure.store.connecting import check_settings  # noqa: PLC0415
         from tenure.store.migrator import check_schema  # noqa: PLC0415
 
-        await check_settings(self.settings.place)
-        await check_schema(self.settings.place)
+        await check_settings(self._place)
+        await check_schema(self._place)
+
+    def migrate_sync(self) -> list[str]:
+        return self._portal.run(self.migrate())
+
+    def check_sync(self) -> None:
+        self._portal.run(self.check())
 
     # Running
 
@@ -324,7 +397,7 @@ class Tenure:
             self.settings,
             self.events,
             wakeups=self._wakeups_here,
-            owner=self.settings.name or _where_it_stands(self),
+            owner=self.settings.name or owner_name(self, self.kinds),
             queues=queues,
             concurrency=concurrency,
             capabilities=capabilities,
@@ -349,6 +422,12 @@ class Tenure:
         session = self._sessions.get(asyncio.get_running_loop())
         if session is not None:
             await session.close()
+
+    def close_sync(self) -> None:
+        """Closes what code without an event loop holds open in this process. Whatever is called afterwards opens it again."""
+        self._portal.close()
+        if "_direct" in self.__dict__:
+            self._direct.close()
 
     def _session(self) -> Session:
         loop = asyncio.get_running_loop()
@@ -379,82 +458,3 @@ class Tenure:
 
 def _importable(module: object) -> str | None:
     return module if isinstance(module, str) and module != "__main__" else None
-
-
-def _where_it_stands(app: Tenure) -> str:
-    """`module:attribute`, as `tenure worker --app` names it; of one that stands in no module, that of its first schedule."""
-    found = [
-        f"{_module_name(module_name)}:{attribute}"
-        for module_name, module in list(sys.modules.items())
-        for attribute, value in list(getattr(module, "__dict__", {}).items())
-        if value is app
-    ]
-    kinds = [app.kinds[schedule.kind] for schedule in app.kinds.schedules.values()]
-    return min(found, key=lambda path: (len(path), path), default=kinds[0].fn.__module__ if kinds else "app")
-
-
-def _module_name(name: str) -> str:
-    """A program that was started by its file would be imported by the name of that."""
-    file = getattr(sys.modules.get(name), "__file__", None)
-    return Path(file).stem if name == "__main__" and file else name
-
-
-def _kind(
-    fn: Callable[..., Any],
-    *,
-    name: str | None = None,
-    queue: str = "default",
-    priority: int | str = "normal",
-    retry: Retry | int | None = None,
-    max_attempts: int | None = None,
-    timeout: Duration | None = "1h",
-    capability: str | None = None,
-    lease: Duration | None = None,
-    run_in: RunIn | None = None,
-    key: KeyGiven | None = None,
-    key_for: Duration = "24h",
-    atomic: bool = False,
-    retention: Duration | None = None,
-    middleware: Sequence[Middleware] = (),
-    concurrency: LimitGiven | None = None,
-    rate: RateGiven | None = None,
-    fair_by: str | None = None,
-) -> Kind:
-    if not queue:
-        raise ConfigError(f"job {name or fn.__name__!r}: queue needs a name")
-    signature = Signature.of(fn, context_type=Context)
-    kind = name or fn.__name__
-    if retry is not None and max_attempts is not None:
-        raise ConfigError(f"job {kind!r}: give max_attempts inside retry=Retry(...), or alone, not both")
-    if run_in == "loop" and not signature.is_async:
-        raise ConfigError(f"job {kind!r} is a plain function and would block the event loop: make it async or leave run_in out")
-    if run_in == "thread" and signature.is_async:
-        raise ConfigError(
-            f"job {kind!r} is a coroutine function and runs on the event loop: make it a plain function to run it in a thread"
-        )
-    if run_in == "process" and "<locals>" in fn.__qualname__:
-        raise ConfigError(f"job {kind!r} is defined inside a function, where no other process can find it: move it to its module")
-    rules = to_rules(concurrency, rate, fair_by, what=f"job {kind!r}")
-    if rules and "\n" in kind:
-        raise ConfigError(f"job {kind!r}: a limited job needs a name without line breaks")
-    codec = InputCodec(signature, kind=kind)
-    return Kind(
-        name=kind,
-        fn=fn,
-        signature=signature,
-        input=codec,
-        output=OutputCodec.for_annotation(signature.returns, kind=kind, outcomes=(Snooze, Fail, Cancel)),
-        queue=queue,
-        priority=to_priority(priority),
-        retry=Retry.from_value(max_attempts if retry is None else retry),
-        timeout=None if timeout is None else to_timedelta(timeout, what="timeout"),
-        capability=capability,
-        lease=None if lease is None else to_timedelta(lease, what="lease"),
-        run_in=run_in or ("loop" if signature.is_async else "thread"),
-        key=None if key is None else key_maker(key, kind=kind, signature=signature),
-        key_for=key_scope(key_for),
-        atomic=atomic,
-        retention=None if retention is None else to_timedelta(retention, what="retention"),
-        middleware=tuple(middleware),
-        limits=of_kind(rules, kind=kind, signature=signature, codec=codec),
-    )

@@ -17,6 +17,7 @@ from tenure.leader.settings import STRATEGIES, LeaderSettings, Strategy
 from tenure.logs import FORMATS
 from tenure.model.durations import to_seconds
 from tenure.model.errors import ConfigError
+from tenure.model.retries import Retry
 from tenure.setting_sources import ConfigFile, config_files, from_environment
 from tenure.store.place import Place
 
@@ -133,6 +134,19 @@ class Settings:
     pooled: bool | None = None
     retention_seconds: float = 7 * 86400.0
     dead_letter_retention_seconds: float = 30 * 86400.0
+    client_timeout_seconds: float = 10.0
+    """For how long enqueues and reads are repeated while PostgreSQL cannot be reached, before the caller gets
+    `StoreUnavailable`. Less than a web request may take."""
+    notify_in_transactions: bool = True
+    """Whether a job that is enqueued in a transaction of the caller's (`conn=`) notifies workers when that commits. A NOTIFY
+    takes a lock for the whole database at commit; without it workers find the job by polling, within 2 s."""
+    retry_max_attempts: int | None = None
+    """The block `[retry]`: the default of all jobs that have no retry of their own. Its names are those of `Retry`."""
+    retry_backoff: str | None = None
+    retry_initial: str | None = None
+    retry_multiplier: float | None = None
+    retry_max_backoff: str | None = None
+    retry_jitter: bool | None = None
     leader_strategy: str = "lease"
     """How it is settled who does the duties of the fleet: lease, shared or advisory."""
     leader_rotate_seconds: float = 60.0
@@ -174,6 +188,13 @@ class Settings:
         )
 
     @property
+    def retry(self) -> Retry:
+        """The default of all jobs that have no retry of their own."""
+        names = ("max_attempts", "backoff", "initial", "multiplier", "max_backoff", "jitter")
+        given = {name: getattr(self, f"retry_{name}") for name in names}
+        return Retry.from_value({name: value for name, value in given.items() if value is not None})
+
+    @property
     def place(self) -> Place:
         # A server that was started since these settings were read counts as well.
         dsn = self.dsn if self.dsn is not None else _running_embedded(Path.cwd())[0]
@@ -212,6 +233,10 @@ class Settings:
                 given["dsn"] = dsn, where
         sources = {name: given[name][1] if name in given else "default" for name in _readers()}
         return _built(given), {**sources, **{name: source for name, (_, source) in given.items() if name.startswith("workers.")}}
+
+
+def setting_names() -> list[str]:
+    return list(_readers())
 
 
 def _files(flags: Sequence[tuple[str, Mapping[str, Any]]], folder: Path, environ: Mapping[str, str]) -> list[ConfigFile]:
@@ -257,7 +282,7 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
         problems.append(f"leader.strategy must be one of {', '.join(STRATEGIES)}")
     if others.get("log_format", "text") not in FORMATS:
         problems.append(f"log_format must be one of {', '.join(FORMATS)}")
-    problems += _leader_contradictions(others) + _contradictions("workers", workers)
+    problems += _retry_problems(others) + _leader_contradictions(others) + _contradictions("workers", workers)
     for pool, own in pools.items():
         problems += _misnamed(pool) + _contradictions(f"workers.{pool}", own, workers)
     called = workers.get("name") or ""
@@ -267,6 +292,14 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
         raise ConfigError("the settings are wrong: " + "; ".join(problems))
     base = _worker_settings(workers)
     return Settings(**others, workers=base, pools={name: _worker_settings(own, workers) for name, own in pools.items()})
+
+
+def _retry_problems(given: Mapping[str, Any]) -> list[str]:
+    try:
+        _ = Settings(**{name: value for name, value in given.items() if name.startswith("retry_")}).retry
+    except ConfigError as error:
+        return [str(error)]
+    return []
 
 
 def _worker_settings(own: Mapping[str, Any], inherited: Mapping[str, Any] | None = None) -> WorkerSettings:
@@ -367,7 +400,14 @@ def _reader(name: str, annotation: str) -> Callable[[Any], Any]:
         return lambda value: to_seconds(float(value) if _is_number(value) else value, what=name)
     if name in ("log_failed_attempt", "log_dead_letter"):
         return _level
-    readers: dict[str, Callable[[Any], Any]] = {"int": _int, "bool | None": _bool, "tuple[str, ...]": _names}
+    readers: dict[str, Callable[[Any], Any]] = {
+        "int": _int,
+        "int | None": _int,
+        "bool": _bool,
+        "bool | None": _bool,
+        "float | None": float,
+        "tuple[str, ...]": _names,
+    }
     return readers.get(annotation, str)
 
 

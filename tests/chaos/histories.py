@@ -114,7 +114,7 @@ class Book:
     def retry_finished(self, row: Row, *, answer: str = "ok", **made: Any) -> Row:
         job = f"job-{len(self.rows) + 1}"
         self.call("retry", answer, job=row.id, told=job if answer == "ok" else None)
-        return self.born(job, row.n, row.kind, None, **made)
+        return self.born(job, row.n, row.kind, f"retry of {row.id}", **made)
 
     def replay(self, row: Row, **lies: Any) -> None:
         self.call("replay", job=row.id, told=row.id)

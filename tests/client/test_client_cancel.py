@@ -12,7 +12,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.client import patience
-from tenure.model.errors import ConfigError, JobsLocked
+from tenure.model.errors import ConfigError, InvalidJobId, JobsLocked
 from tenure.model.states import FINISHED, HELD, LIVE, State
 from tenure.store import control, jobs
 from tests.client.eavesdropping import asks, heard
@@ -86,7 +86,7 @@ async def test_what_is_over_or_unknown_is_not_canceled(client, desk):
 
 
 async def test_an_id_that_is_none_is_refused(client):
-    with pytest.raises(ConfigError, match="no UUID"):
+    with pytest.raises(InvalidJobId, match="not a UUID"):
         await client.cancel("nonsense")
 
 

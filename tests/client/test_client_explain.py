@@ -13,7 +13,7 @@ from tenure import Tenure
 from tenure.client.explain import judge
 from tenure.client.facts import Facts
 from tenure.client.status import JobStatus
-from tenure.model.errors import ConfigError, JobNotFound
+from tenure.model.errors import InvalidJobId, JobNotFound
 from tenure.model.states import State
 from tenure.store import jobs, workers
 from tenure.store.workers import Registration
@@ -300,7 +300,7 @@ async def test_suspects_dead_letters_and_finished_jobs(client, desk):
 async def test_a_job_that_is_not_there_cannot_be_explained(client):
     with pytest.raises(JobNotFound):
         await client.explain(uuid4())
-    with pytest.raises(ConfigError):
+    with pytest.raises(InvalidJobId):
         await client.explain("x")
 
 

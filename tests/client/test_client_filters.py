@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tenure.client.filters import FIRST_ID, LAST_ID, Filters, to_id
 from tenure.client.pages import Look, check_limit, merge
-from tenure.model.errors import ConfigError, InvalidPayload
+from tenure.model.errors import ConfigError, InvalidJobId, InvalidPayload, JobNotFound
 from tenure.model.ids import uuid7
 from tenure.model.states import State
 
@@ -41,7 +41,7 @@ WRONG = {
     "a queue with a NUL": ({"queue": "a\0b"}, "queue is"),
     "a kind that is no text": ({"kind": 5}, "kind is 5"),
     "a priority out of range": ({"priority": 101}, "priority is 101"),
-    "a parent that is no id": ({"parent": "father"}, "no UUID"),
+    "a parent that is no id": ({"parent": "father"}, "not a UUID"),
     "a time without a zone": ({"enqueued_after": NOW.replace(tzinfo=None)}, "time zone"),
     "a time that is none": ({"enqueued_before": "yesterday"}, "datetime"),
     "input that is no mapping": ({"input": [1]}, "mapping"),
@@ -67,9 +67,10 @@ def test_a_limit_is_a_number_from_1_to_1000(limit):
 
 
 @pytest.mark.parametrize("wrong", ["", "abc", 5, None])
-def test_an_id_is_a_uuid(wrong):
-    with pytest.raises(ConfigError, match="no UUID"):
+def test_an_id_is_a_uuid_and_what_is_none_is_told_as_a_job_that_does_not_exist(wrong):
+    with pytest.raises(JobNotFound, match="not a UUID") as caught:
         to_id(wrong)
+    assert isinstance(caught.value, InvalidJobId)
 
 
 def test_an_id_may_be_given_as_text():

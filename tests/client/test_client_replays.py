@@ -105,7 +105,7 @@ async def test_of_a_finished_job_a_new_one_is_made(client, desk, other, state):
     assert new_id != UUID(job_id)
     same = ("kind", "queue", "priority", "capability", "max_attempts", "timeout", "input", "auth")
     assert {name: new[name] for name in same} == {name: old[name] for name in same}
-    assert (new["state"], new["attempt"], new["key"], new["enqueued_by"]) == ("pending", 0, None, "anna")
+    assert (new["state"], new["attempt"], new["key"], new["enqueued_by"]) == ("pending", 0, f"retry of {job_id}", "anna")
     assert new["meta"] == {"a": 1, "retry_of": job_id}
     assert desk.job(job_id) == old
     assert desk.sql("select job_id::text, what, by from tenure.incidents") == [(job_id, "retried", "anna")]
@@ -252,3 +252,18 @@ async def test_the_fence_of_a_replayed_job_goes_on(client, desk):
     await client.replay(replayed)
     claim = desk.claim(desk.worker())
     assert {job["id"]: job["fence"] for job in claim.jobs} == {retried: 3, replayed: 3}
+
+
+async def test_of_many_who_retry_a_finished_job_at_once_all_get_the_same_new_one(dsn, client, desk):
+    [job_id] = desk.enqueue({})
+    finish(desk, job_id)
+    others = [Tenure(dsn) for _ in range(4)]
+    new_ids = await asyncio.gather(*(app.client().retry(job_id) for app in others for _ in range(5)))
+    assert len(set(new_ids)) == 1
+    assert desk.sql("select count(*) from tenure.jobs") == [(1,)]
+    assert desk.sql("select count(*) from tenure.incidents where what = 'retried'") == [(1,)]
+    # Once that one is over, the next is another.
+    finish(desk, str(new_ids[0]))
+    assert await client.retry(job_id) != new_ids[0]
+    for app in others:
+        await app.close()

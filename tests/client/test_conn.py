@@ -198,7 +198,7 @@ async def test_a_synchronous_connection_works_in_a_coroutine_too(app, dsn, shop)
 def test_a_job_that_postgresql_refuses_is_told_as_without_a_connection(app, opened, shop, kind):
     caller = opened(kind)
     refused = app.ship.using(conn=caller.connection)
-    refused._prefix = refused._prefix.replace('"queue":"mail"', '"queue":""')
+    refused._maker._fixed = refused._maker._fixed.replace('"queue":"mail"', '"queue":""')
     with pytest.raises(InvalidPayload, match="PostgreSQL refuses it"), caller.transaction():
         insert(caller, "ada")
         if isinstance(caller, AsyncCaller):

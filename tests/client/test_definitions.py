@@ -91,7 +91,7 @@ def test_a_plain_function_cannot_run_in_the_loop(app):
 
 
 def test_an_unknown_option_is_told(app):
-    with pytest.raises(TypeError, match="queu"):
+    with pytest.raises(ConfigError, match=r"@app\.job has no option 'queu'; did you mean 'queue'"):
 
         @app.job(queu="mail")
         async def work() -> None: ...

@@ -92,7 +92,7 @@ async def test_calls_at_the_same_time_share_statements(greet, desk, monkeypatch)
 
 async def test_one_refused_call_among_many_fails_alone(app, greet, desk):
     poisoned = greet.using()
-    poisoned._prefix = poisoned._prefix.replace('"priority":75', '"priority":7000')
+    poisoned._maker._fixed = poisoned._maker._fixed.replace('"priority":75', '"priority":7000')
     calls = [greet.enqueue(f"{n}") for n in range(20)]
     results = await asyncio.gather(*calls[:7], poisoned.enqueue("bad"), *calls[7:], return_exceptions=True)
     assert [type(result) for result in results if isinstance(result, Exception)] == [InvalidPayload]
@@ -144,7 +144,7 @@ MISTAKES = {
     "no attempts": (ConfigError, lambda job: job.using(max_attempts=0)),
     "fewer than no attempts": (ConfigError, lambda job: job.using(max_attempts=-1)),
     "a queue without a name": (ConfigError, lambda job: job.using(queue="")),
-    "an unknown option": (TypeError, lambda job: job.using(prioritee=1)),
+    "an unknown option": (ConfigError, lambda job: job.using(prioritee=1)),
 }
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterable
 from contextlib import asynccontextmanager
+from uuid import uuid4
 
 import psycopg
 import pytest
 
-from tenure import Handle, StoreUnavailable, Tenure
-from tenure.store import jobs
+from tenure import Handle, KeyTaken, StoreUnavailable, Tenure
+from tenure.store import control, jobs
 from tenure.store.link import Link
 from tests.store.locks import meanwhile, waits_for_a_lock
 
@@ -250,3 +252,52 @@ async def test_a_batch_with_keys_whose_answer_was_lost_is_made_once(app, dsn, de
     assert (len(lost), count(desk)) == (1, 600)
     assert [handle.existed for handle in handles] == [False] * 600 + [True] * 100
     assert [handle.id for handle in handles[600:]] == [handle.id for handle in handles[:100]]
+
+
+async def test_a_replay_and_an_enqueue_of_one_key_at_once_leave_one_live_job(app, desk, other):
+    first = await app.keyed.enqueue("a")
+    desk.sql("update tenure.jobs set state = 'dead_letter'")
+    with other.connection.transaction():
+        [(made,)] = other.sql(
+            "select id from tenure.enqueue(%s)", '[{"kind": "pay", "key": "k", "key_for": "live", "input": {"order": "b"}}]'
+        )
+        replaying = asyncio.create_task(app.client().replay(first.id))
+        await waits_for_a_lock(desk)
+    with pytest.raises(KeyTaken) as refused:
+        await replaying
+    assert refused.value.holders == {first.id: made}
+    assert desk.sql("select id from tenure.jobs where state = 'pending'") == [(made,)]
+
+
+async def test_an_enqueue_that_waits_for_a_replay_meets_the_replayed_job(app, desk, other):
+    first = await app.keyed.enqueue("a")
+    desk.sql("update tenure.jobs set state = 'dead_letter'")
+    with other.connection.transaction():
+        other.run(control.replay([first.id]))
+        enqueuing = asyncio.create_task(app.keyed.enqueue("b"))
+        await waits_for_a_lock(desk)
+    second = await enqueuing
+    assert (second.id, second.existed) == (first.id, True)
+    assert desk.sql("select count(*) from tenure.jobs") == [(1,)]
+
+
+def test_asking_again_gives_up_where_it_can_never_succeed(desk):
+    """A unique index of somebody else's, or a snapshot that is too old, must not make the server spin."""
+    desk.sql("create unique index others on tenure.jobs (kind) where kind = 'single'")
+    first, second = (json.dumps([{"id": str(uuid4()), "kind": "single"}]) for _ in range(2))
+    try:
+        desk.sql("select * from tenure.enqueue(%s)", first)
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            desk.sql("select * from tenure.enqueue(%s, true)", second)
+    finally:
+        desk.sql("drop index tenure.others")
+
+
+def test_asking_again_under_an_old_snapshot_is_told_as_a_serialization_failure(desk, other):
+    asked = json.dumps([{"id": str(uuid4()), "kind": "work"}])
+    other.sql("begin isolation level repeatable read")
+    other.sql("select count(*) from tenure.jobs")  # takes the snapshot
+    desk.sql("select * from tenure.enqueue(%s)", asked)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        other.sql("select * from tenure.enqueue(%s, true)", asked)
+    other.sql("rollback")

@@ -193,9 +193,16 @@ FAULTS = [
     Fault(
         "replaying does not look at the state",
         "control/replay_jobs",
-        without("where f.state = 'dead_letter'"),
+        without("and coalesce(j.state, '') = 'dead_letter'", "f.state = 'dead_letter' and"),
         "dead",
         ("replay", "retry"),
+    ),
+    Fault(
+        "a dead letter is replayed without its key",
+        "control/replay_jobs",
+        without("and (f.key is null or f.id in (select k.id from keyed k where k.stands is null))"),
+        "keyed_dead",
+        ("replay", "B with k"),
     ),
     Fault(
         "retrying looks at the state before it has the row",
@@ -238,7 +245,7 @@ FAULTS = [
     Fault(
         "a key is taken over though its job is live",
         "take_keys",
-        without("and not exists (select from tenure.jobs j where j.id = k.job_id)"),
+        without("and not exists (select from tenure.jobs j where j.id = k.job_id and j.state <> 'dead_letter')"),
         "keyed_held",
         ("C1 settles", "B with k"),
     ),

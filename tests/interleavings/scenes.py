@@ -135,6 +135,12 @@ def keyed_done(desk: Desk) -> None:
     _do(desk, runs.finish("C1"))
 
 
+def keyed_dead(desk: Desk) -> None:
+    """J is a dead letter, and was the last to have the key k."""
+    keyed_held(desk)
+    _do(desk, runs.move("C1", "dead_letter"))
+
+
 def short_term(desk: Desk) -> None:
     """J is to be retried now; the leader's term is short."""
     due(desk)
@@ -202,6 +208,7 @@ SCENES: dict[str, Scene] = {
         keyed,
         keyed_held,
         keyed_done,
+        keyed_dead,
         short_term,
         late_short_term,
         no_leader,

@@ -83,6 +83,7 @@ SCRIPTS: dict[str, Script] = {
     "replay, then cancel": committed(asking.replay(), asking.cancel()),
     "retry, or run again": committed(asking.retry(), asking.retry_finished("K")),
     "run again": committed(asking.retry_finished("K")),
+    "run again as L": committed(asking.retry_finished("L")),
     # Programs
     "A": committed(asking.enqueue("A")),
     "A, lost": (asking.enqueue("A"), ROLLBACK),

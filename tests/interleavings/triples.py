@@ -61,6 +61,9 @@ CHOSEN = [
     Triple("keyed_held", ("C1 settles", "B with k", "H1 cleans keys"), 90),
     Triple("keyed_held", ("cancel", "B with k", "A with k"), 90),
     Triple("keyed_done", ("H1 cleans keys", "B with k", "A with k"), 90),
+    Triple("keyed_dead", ("replay", "B with k", "retry"), 90),
+    Triple("keyed_dead", ("replay", "B with k", "H1 cleans keys"), 90),
+    Triple("done", ("run again", "run again as L", "W2 claims"), 90),
     # Rows that several statements need, of more than one queue.
     Triple("crowded_condemned", ("W1 is emptied", "W2 is emptied", "C1 hands all back"), 90),
     Triple("crowded", ("S1 buries W1", "C1 hands all back", "C2 settles all"), 420),
@@ -138,6 +141,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "delete by force",
     ),
     "keyed_done": ("A with k", "A with k again", "D with k for ever", "W2 works on A", "H1 cleans keys", "run again", "delete"),
+    "keyed_dead": ("replay", "retry", "B with k", "A with k again", "D with k for ever", "H1 cleans keys", "cancel", "delete"),
     "crowded": (
         "S1 buries W1",
         "S2 buries W2",

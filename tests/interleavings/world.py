@@ -82,11 +82,12 @@ class World:
         return [name for name, job in self.jobs.items() if job.live and job.worker == worker]
 
     def stands(self, key: str) -> str | None:
-        """The job that stands for this key."""
+        """The job that stands for this key. A dead letter does not, where the key is for live jobs."""
         found = self.keys.get(key)
-        if found is None or (found.scope == "live" and not self.is_live(found.job)):
+        if found is None:
             return None
-        return found.job
+        over = not self.is_live(found.job) or self.jobs[found.job].state == "dead_letter"
+        return None if found.scope == "live" and over else found.job
 
     def is_live(self, job: str) -> bool:
         return job in self.jobs and self.jobs[job].live

@@ -85,7 +85,7 @@ async def test_one_bound_does_not_get_another_key_by_the_way(app, desk):
 
 @pytest.mark.parametrize("name", ["work", "kind:", "kinds:work", "kind:a\nb"])
 async def test_a_name_that_is_none_is_refused(app, name):
-    with pytest.raises(ConfigError, match="no name of a limit"):
+    with pytest.raises(ConfigError, match="not the name of a limit"):
         await app.client().set_limit(name, concurrency=1)
 
 

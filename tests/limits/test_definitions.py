@@ -63,7 +63,7 @@ def test_a_queue_is_limited_once(app):
         ({"concurrency": True}, "give Limit"),
         ({"concurrency": [Limit(1), Limit(2)]}, "given twice"),
         ({"concurrency": Limit(1, per="tenant_id"), "fair_by": "region"}, "several keys"),
-        ({"concurrency": Limit(1, per="tenant")}, "which is no parameter"),
+        ({"concurrency": Limit(1, per="tenant")}, "no parameter named 'tenant'"),
         ({"rate": 100}, "give Rate"),
         ({"rate": [Rate(1, "1s"), Rate(2, "1s")]}, "given twice"),
     ],
@@ -83,8 +83,8 @@ def test_nonsense_is_refused_with_the_way_out(app, options, told):
         (lambda: Rate(0, "1s"), "whole number"),
         (lambda: Rate(1, "0s"), "too short"),
         (lambda: Rate(1, "soon"), "no duration|cannot be read|use a timedelta"),
-        (lambda: Tenure().limit(queue="mail"), "give a name, and"),
-        (lambda: Tenure().limit(queue="", concurrency=Limit(1)), "give a name, and"),
+        (lambda: Tenure().limit(queue="mail"), "give a name without line breaks, and"),
+        (lambda: Tenure().limit(queue="", concurrency=Limit(1)), "must be a name"),
     ],
 )
 def test_values_that_cannot_be_meant(make, told):

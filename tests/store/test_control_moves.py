@@ -13,7 +13,9 @@ import tenure
 from tenure.model.states import HELD, LIVE, State, may_move
 from tenure.store import control
 from tenure.store.query import Query
+from tenure.store.statements import statement
 from tests.store.desk import Desk
+from tests.store.locks import meanwhile, waits_for_a_lock
 
 FOLDER = Path(tenure.__file__).parent / "store" / "sql" / "control"
 
@@ -69,3 +71,35 @@ def test_jobs_are_found_with_the_same_columns_everywhere():
         for name in ("find_jobs.sql", "explain_job.sql", "../jobs/find_job.sql")
     }
     assert len(set(columns.values())) == 1
+
+
+BYSTANDERS: dict[str, Callable[[UUID], Query]] = {
+    "retry": lambda job_id: control.retry(job_id, None),
+    "replay": lambda job_id: control.replay([job_id]),
+    "cancel by state": lambda job_id: control.cancel([job_id], states=["scheduled"], error="canceled"),
+}
+
+
+@pytest.mark.parametrize("verb", BYSTANDERS)
+def test_a_pending_job_that_is_not_moved_is_not_locked_either(desk, other, verb):
+    """A claim steps over a locked row, moves its cursor on, and would not come back to it for 30 seconds."""
+    [job_id] = desk.enqueue({})
+    with other.connection.transaction():
+        other.run(BYSTANDERS[verb](UUID(job_id)))
+        assert desk.claim(desk.worker()).ids == [job_id]
+
+
+@pytest.mark.parametrize(("verb", "state"), [("retry", "retry"), ("cancel by state", "scheduled"), ("replay", "dead_letter")])
+async def test_a_job_that_became_pending_while_it_was_being_locked_makes_workers_look_again(desk, other, verb, state):
+    """Then the row is locked and yet not moved. Whether a claim stepped over it meanwhile is not known."""
+    [job_id] = desk.enqueue({})
+    desk.sql("update tenure.jobs set state = %s, run_at = now()", state)
+    query = BYSTANDERS[verb](UUID(job_id))
+    text = statement(query.name, "tenure").replace("skip locked", "")  # so that it can be held right before the lock
+    with desk.connection.transaction():
+        desk.sql("update tenure.jobs set state = 'pending', run_at = null")
+        joined = meanwhile(lambda: other.connection.execute(text, query.values).fetchall())
+        await waits_for_a_lock(desk)
+    joined()
+    assert desk.sql("select state from tenure.jobs where id = %s", job_id) == [("pending",)]
+    assert desk.sql("select returns from tenure.queues where name = 'default'") == [(1,)]

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
+from uuid import UUID
 
 from tenure import Call, Cancel, Context, Fail, Handle, Retry, ScheduleStatus, Snooze, Tenure, Tick
 
@@ -97,6 +98,27 @@ async def handing_in(message: Message) -> None:
     assert_type(with_options.call(message), Call[Receipt])
     assert_type(with_options.using(queue="q").call(message, urgent=True), Call[Receipt])
     assert_type(await app.enqueue_many([plain.call(1, 2), bare.call(message)]), list[Handle[Any]])
+
+
+@app.job
+async def answers(n: int) -> bool | Fail:
+    return True
+
+
+async def resulting(message: Message) -> None:
+    # What a handler may return to decide otherwise is not a result.
+    assert_type(await (await answers.enqueue(1)).result(), bool)
+    assert_type(answers.enqueue_sync(1).result_sync("5s"), bool)
+    assert_type(await (await decides.enqueue(1)).result(timeout=5), int)
+    assert_type(await (await bare.enqueue(message)).result(), Receipt)
+    assert_type(plain.enqueue_sync(1, 2).result_sync(), str)
+    assert_type(await chore.handle("018f0000-0000-7000-8000-000000000000").result(), None)
+    assert_type(with_options.handle(UUID(int=1)), Handle[Receipt])
+    assert_type(await app.enqueue("elsewhere", {"n": 1}, queue="far"), Handle[Any])
+    assert_type(app.enqueue_sync("elsewhere"), Handle[Any])
+    assert_type(await (await app.enqueue("elsewhere")).result(), Any)
+    assert_type(await bare.handle("x").cancel(conn=object()), bool)
+    assert_type(await app.enqueue_many([answers.using(key=True, within="2s").call(1)], notify=False), list[Handle[Any]])
 
 
 async def calling(ctx: Context, message: Message) -> None:

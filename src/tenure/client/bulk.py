@@ -7,25 +7,30 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tenure.client.enqueuer import PATIENCE, Met, met_in
+from tenure.client.enqueuer import Met, met_in, out_of_time
 from tenure.model.errors import StoreUnavailable
 from tenure.pacing import backoff
 from tenure.store import jobs
 from tenure.store.link import Link
 
 
-async def enqueue_bulk(link: Link, chunks: Iterator[str]) -> Met:
-    """Each chunk is a JSON array of jobs. All of them, or none. `chunks` is drawn from while the transaction is open."""
+async def enqueue_bulk(link: Link, chunks: Iterator[str], within: float) -> Met:
+    """Each chunk is a JSON array of jobs. All of them, or none. `chunks` is drawn from while the transaction is open.
+
+    `within` counts from the first failure: a million jobs may take their time, an outage may not.
+    """
     sent: list[str] = []
-    began, failures = time.monotonic(), 0
+    failures, away_since = 0, 0.0
     while True:
         try:
             return met_in(await _write(link, sent, chunks, again=failures > 0))
-        except StoreUnavailable:
+        except StoreUnavailable as error:
             failures += 1
-            if time.monotonic() - began > PATIENCE:
-                raise
-            await asyncio.sleep(backoff(failures))
+            away_since = away_since or time.monotonic()
+            pause = backoff(failures)
+            if time.monotonic() + pause - away_since > within:
+                raise out_of_time(within, error) from error
+            await asyncio.sleep(pause)
 
 
 async def _write(link: Link, sent: list[str], chunks: Iterator[str], *, again: bool) -> list[tuple[Any, ...]]:

@@ -21,14 +21,17 @@ from tenure.client.portal import twin
 from tenure.client.rates import Latency, MinuteCount
 from tenure.client.status import JobStatus
 from tenure.model.durations import Duration, to_seconds
-from tenure.model.errors import ConfigError, JobNotFound
+from tenure.model.errors import ConfigError, JobNotFound, KeyTaken
+from tenure.model.events import QueuePaused, QueueResumed
 from tenure.model.health import Probe
 from tenure.model.limits import LimitGiven, RateGiven
+from tenure.model.names import check_name
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
 from tenure.store import control, jobs, limits, reports
 
 if TYPE_CHECKING:
+    from tenure.client.reading import Fetch
     from tenure.client.report.life import Report
 
 DEFAULT_PAGE = 50
@@ -48,7 +51,7 @@ class Client:
 
     async def find(self, job_id: UUID | str) -> JobStatus | None:
         """The job as it stands, live or finished."""
-        rows = await self._door.session().fetch(jobs.find(str(to_id(job_id))))
+        rows = await self._reads()(jobs.find(str(to_id(job_id))))
         return JobStatus.from_row(rows[0]) if rows else None
 
     async def list(self, *, limit: int = DEFAULT_PAGE, after: str | None = None, **filters: Unpack[FilterWords]) -> Page:
@@ -56,7 +59,7 @@ class Client:
 
         A look is bounded: a page may be short, or even empty, and still have a `next`. `iterate` hides that.
         """
-        return await list_page(self._door.session().fetch, Filters.of(**filters), check_limit(limit), after)
+        return await list_page(self._reads(), Filters.of(**filters), check_limit(limit), after)
 
     async def iterate(self, **filters: Unpack[FilterWords]) -> AsyncIterator[JobStatus]:
         """All jobs that fit, newest first."""
@@ -79,7 +82,7 @@ class Client:
     async def explain(self, job_id: UUID | str) -> Explanation:
         """Why the job is not running, and what to do about it."""
         wanted = to_id(job_id)
-        rows = await self._door.session().fetch(control.explain(wanted))
+        rows = await self._reads()(control.explain(wanted))
         if not rows:
             raise JobNotFound(wanted)
         return explained(Facts.from_row(rows[0]))
@@ -98,17 +101,32 @@ class Client:
 
     # Deciding about jobs
 
-    async def cancel(self, *ids: UUID | str, reason: str | None = None, by: str | None = None) -> int:
-        """Ends jobs that are not over yet, whatever they wait for; runs under way are aborted. Gives how many there were."""
-        return await endings.cancel(self._door.session(), [to_id(given) for given in ids], reason, by)
+    async def cancel(self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None) -> int:
+        """Ends jobs that are not over yet, whatever they wait for; runs under way are aborted. Gives how many there were.
+
+        Raises `JobNotFound` if none of them exists. With `conn` it is part of that transaction.
+        """
+        wanted = [to_id(given) for given in ids]
+        if conn is not None:
+            return await endings.cancel_borrowed(self._door, conn, wanted, reason, by)
+        done = await endings.cancel(self._door, wanted, reason, by)
+        if not done:
+            await endings.check_known(self._reads(), wanted)
+        return done
+
+    def cancel_sync(self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None) -> int:
+        if conn is None:
+            return self._door.portal.run(self.cancel(*ids, reason=reason, by=by))
+        return endings.cancel_borrowed_sync(self._door, conn, [to_id(given) for given in ids], reason, by)
 
     async def cancel_all(self, *, reason: str | None = None, by: str | None = None, **filters: Unpack[FilterWords]) -> int:
         """Ends all live jobs that fit. Gives how many there were."""
-        return await endings.cancel_all(self._door.session(), Filters.of(**filters), reason, by)
+        return await endings.cancel_all(self._door, Filters.of(**filters), reason, by)
 
     async def retry(self, job_id: UUID | str, *, by: str | None = None) -> UUID:
-        """Runs the job as soon as it can be. Of a finished job a new one is made; gives the id of the one that will run."""
-        return await replays.retry(self._door.session(), to_id(job_id), by)
+        """Runs the job as soon as it can be. Of a finished job a new one is made, one at a time; gives the id of the one that
+        will run."""
+        return await replays.retry(self._door, to_id(job_id), by)
 
     async def replay(
         self,
@@ -117,15 +135,18 @@ class Client:
         priority: int | str | None = None,
         by: str | None = None,
     ) -> int:
-        """Runs dead letters again, with all their attempts, and with other input or priority where given. Gives how many."""
-        return await replays.replay(
-            self._door.session(),
-            self._door.kinds,
-            [to_id(given) for given in ids],
-            new_input=input,
-            priority=None if priority is None else to_priority(priority),
-            by=by,
-        )
+        """Runs dead letters again, with all their attempts, and with other input or priority where given. Gives how many.
+
+        Raises `KeyTaken` for those whose key another job has meanwhile; the others are replayed.
+        """
+        wanted = [to_id(given) for given in ids]
+        number = None if priority is None else to_priority(priority)
+        done, taken = await replays.replay(self._door, wanted, new_input=input, priority=number, by=by)
+        if taken:
+            raise KeyTaken(taken)
+        if not done:
+            await endings.check_known(self._reads(), wanted)
+        return done
 
     async def replay_all(
         self,
@@ -141,8 +162,7 @@ class Client:
         if wanted.states != frozenset({State.DEAD_LETTER}):
             raise ConfigError("replay_all is for dead letters only: leave state out, and use retry() for a single other job")
         return await replays.replay_all(
-            self._door.session(),
-            self._door.kinds,
+            self._door,
             wanted,
             new_input=new_input,
             priority=None if new_priority is None else to_priority(new_priority),
@@ -151,14 +171,19 @@ class Client:
 
     async def delete(self, *ids: UUID | str, force: bool = False) -> int:
         """Removes jobs, live or finished, and all that is kept of them. Running ones only with `force`. Gives how many."""
-        return await endings.delete(self._door.session(), [to_id(given) for given in ids], force=force)
+        wanted = [to_id(given) for given in ids]
+        done = await endings.delete(self._door, wanted, force=force)
+        if not done:
+            await endings.check_known(self._reads(), wanted)
+        return done
 
     # Queues
 
     async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> None:
         """From now on nothing of this queue is started; what runs goes on."""
-        query = control.pause(_named(queue), endings.cleaned(reason), endings.cleaned(by))
-        await self._door.session().fetch(query)
+        reason, by = endings.cleaned(reason), endings.cleaned(by)
+        await self._door.session().fetch(control.pause(_named(queue), reason, by))
+        self._door.events.emit(QueuePaused(queue=queue, reason=reason, by=by))
 
     async def resume(self, queue: str) -> bool:
         """The queue goes on. False: it was not paused."""
@@ -166,18 +191,18 @@ class Client:
         resumed = await session.fetch(control.resume(_named(queue)))
         if resumed:
             session.tell(f"jobs {queue}")
+            self._door.events.emit(QueueResumed(queue=queue))
         return bool(resumed)
 
     async def queues(self) -> builtins.list[QueueStatus]:
         """Every queue of which anything is known, by name."""
-        session = self._door.session()
-        return overview.queue_statuses(await session.fetch_all(control.find_queues()), await self.stats())
+        return overview.queue_statuses(await self._counts()(control.find_queues()), await self.stats())
 
     # Limits
 
     async def limits(self) -> builtins.list[LimitStatus]:
         """Every limit that the code declares or that was set at run time, by name."""
-        return [LimitStatus.from_row(row) for row in await self._door.session().fetch_all(limits.find())]
+        return [LimitStatus.from_row(row) for row in await self._counts()(limits.find())]
 
     async def set_limit(
         self,
@@ -205,30 +230,30 @@ class Client:
     # The fleet
 
     async def workers(self) -> builtins.list[WorkerStatus]:
-        return [WorkerStatus.from_row(row) for row in await self._door.session().fetch(control.find_workers())]
+        return [WorkerStatus.from_row(row) for row in await self._reads()(control.find_workers())]
 
     async def leaders(self) -> builtins.list[LeaderStatus]:
-        return [LeaderStatus.from_row(row) for row in await self._door.session().fetch(control.find_leaders())]
+        return [LeaderStatus.from_row(row) for row in await self._reads()(control.find_leaders())]
 
     async def stats(self) -> Stats:
         """Counts of live jobs and of what was done. Never looks at history."""
-        session = self._door.session()
-        live = [overview.live_count(row) for row in await session.fetch_all(control.count_live())]
-        return Stats(live, [FinishedCount(*row) for row in await session.fetch_all(control.count_finished())])
+        count = self._counts()
+        live = [overview.live_count(row) for row in await count(control.count_live())]
+        return Stats(live, [FinishedCount(*row) for row in await count(control.count_finished())])
 
     async def minutes(
         self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None
     ) -> builtins.list[MinuteCount]:
         """What came in, started and ended, by the minute. Kept for a day."""
         query = reports.minutes(to_seconds(last, what="last"), queue, kind)
-        return [MinuteCount(*row) for row in await self._door.session().fetch_all(query)]
+        return [MinuteCount(*row) for row in await self._counts()(query)]
 
     async def latencies(
         self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None
     ) -> builtins.list[Latency]:
         """How long jobs that finished had waited and ran, as percentiles, by queue and kind. Kept for 90 days."""
         query = reports.latencies(to_seconds(last, what="last"), queue, kind)
-        return rates.latencies(await self._door.session().fetch_all(query))
+        return rates.latencies(await self._counts()(query))
 
     async def probe(self) -> Probe:
         """What slows a queue before anybody notices, as PostgreSQL sees it now."""
@@ -236,12 +261,19 @@ class Client:
 
         return await probe(self._door.session().fetch_all)
 
+    def _reads(self) -> Fetch:
+        """Repeated while PostgreSQL is away."""
+        return self._door.session().reader(self._door.patience())
+
+    def _counts(self) -> Fetch:
+        """The same for statements that count whole tables."""
+        return self._door.session().reader(self._door.patience(), wide=True)
+
     find_sync = twin(find)
     wait_sync = twin(wait)
     report_sync = twin(report)
     list_sync = twin(list)  # noqa: A003 - the method above
     explain_sync = twin(explain)
-    cancel_sync = twin(cancel)
     cancel_all_sync = twin(cancel_all)
     retry_sync = twin(retry)
     replay_sync = twin(replay)
@@ -262,6 +294,6 @@ class Client:
 
 
 def _named(queue: str) -> str:
-    if not isinstance(queue, str) or not queue or "\0" in queue:
+    if isinstance(queue, str) and "\0" in queue:
         raise ConfigError(f"queue is {queue!r}, but must be a name")
-    return queue
+    return check_name(queue, what="queue")

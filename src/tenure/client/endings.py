@@ -1,78 +1,165 @@
-"""Canceling and deleting jobs, and telling those whom it concerns."""
+"""Canceling and deleting jobs, and notifying those whom it concerns."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from tenure.client.filters import Filters
 from tenure.client.pages import live_ids
-from tenure.client.patience import persist
-from tenure.model.errors import ConfigError, NotPossible
+from tenure.client.patience import Patience, batches, persist
+from tenure.model.errors import ConfigError, JobNotFound, NotPossible
+from tenure.model.events import Events, JobCanceled, JobDeleted
 from tenure.model.payloads import clean_text
 from tenure.model.states import LIVE, State
-from tenure.store import control
+from tenure.store import control, jobs, lists
+from tenure.store.query import Query
 
 if TYPE_CHECKING:
-    from tenure.client.session import Session
+    from tenure.client.door import Door
+    from tenure.client.reading import Fetch
 
 MOST_WORDS = 100
-"""More than so many jobs are not named one by one."""
+"""More jobs than this are not named one by one."""
 
 LONGEST_WORDS = 1000  # characters of a reason or a name
 
 
+class Ended(NamedTuple):
+    """A row of cancel_jobs and delete_jobs."""
+
+    id: UUID
+    done: bool
+    ran: bool
+    watched: bool
+    kind: str
+
+
+class Cancellation:
+    """Who cancels, and why; and how many it were so far."""
+
+    def __init__(self, events: Events, reason: str | None, by: str | None, states: frozenset[State] | None = None) -> None:
+        self._events = events
+        self._reason, self._by, self._states = cleaned(reason), cleaned(by), states
+        self.done = 0
+
+    def query(self, batch: Iterable[UUID]) -> Query:
+        error = "canceled" + (f" by {self._by}" if self._by else "") + (f": {self._reason}" if self._reason else "")
+        return control.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by)
+
+    def take(self, rows: Sequence[Sequence[object]]) -> tuple[list[UUID], list[str]]:
+        """Gives the jobs to ask for again, and whom to notify."""
+        answers = [Ended(*row) for row in rows]  # type: ignore[arg-type]
+        ended = [row for row in answers if row.done]
+        self.done += len(ended)
+        if self._events.wants(JobCanceled):
+            for row in ended:
+                self._events.emit(JobCanceled(job_id=row.id, kind=row.kind, reason=self._reason, by=self._by, ran=row.ran))
+        return [row.id for row in answers if not row.done], _words(ended)
+
+
 async def cancel(
-    session: Session, ids: Iterable[UUID], reason: str | None, by: str | None, states: frozenset[State] | None = None
+    door: Door, ids: Sequence[UUID], reason: str | None, by: str | None, states: frozenset[State] | None = None
 ) -> int:
     """Ends jobs that are live, whatever they wait for. Gives how many there were."""
-    reason, by = cleaned(reason), cleaned(by)
-    error = "canceled" + (f" by {by}" if by else "") + (f": {reason}" if reason else "")
-    done = 0
+    session = door.session()
+    cancellation = Cancellation(door.events, reason, by, states)
 
     async def ask(batch: list[UUID]) -> list[UUID]:
-        nonlocal done
-        rows = await session.fetch(control.cancel(batch, states=states, error=error, reason=reason, by=by))
-        ended = [row for row in rows if row[1]]
-        done += len(ended)
-        _tell(session, [job_id for job_id, _, ran, _ in ended if ran], [job_id for job_id, _, _, watched in ended if watched])
-        return [job_id for job_id, canceled, _, _ in rows if not canceled]
+        left, words = cancellation.take(await session.fetch(cancellation.query(batch)))
+        for word in words:
+            session.tell(word)
+        return left
 
     await persist(ids, ask)
-    return done
+    return cancellation.done
 
 
-async def cancel_all(session: Session, filters: Filters, reason: str | None, by: str | None) -> int:
+async def cancel_borrowed(door: Door, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
+    """The same in a transaction of the caller's: listeners are notified when that commits."""
+    from tenure.client.borrowing import borrow_checked  # noqa: PLC0415 - brings the driver
+
+    place, borrowed = door.place(), await borrow_checked(door, conn)
+    cancellation = Cancellation(door.events, reason, by)
+
+    async def ask(batch: list[UUID]) -> list[UUID]:
+        left, words = cancellation.take(await borrowed.fetch(cancellation.query(batch), place.schema))
+        if words:
+            await borrowed.fetch(jobs.notify(place.channel, json.dumps(words)), place.schema)
+        return left
+
+    await persist(ids, ask)
+    if not cancellation.done:
+        await check_known(lambda query: borrowed.fetch(query, place.schema), ids)
+    return cancellation.done
+
+
+def cancel_borrowed_sync(door: Door, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
+    from tenure.client.borrowing import borrow_checked_sync  # noqa: PLC0415 - brings the driver
+
+    place, borrowed = door.place(), borrow_checked_sync(door, conn)
+    cancellation = Cancellation(door.events, reason, by)
+    for batch in batches(dict.fromkeys(ids)):
+        patience, left = Patience(), batch
+        while True:
+            left, words = cancellation.take(borrowed.fetch_sync(cancellation.query(left), place.schema))
+            if words:
+                borrowed.fetch_sync(jobs.notify(place.channel, json.dumps(words)), place.schema)
+            if not left:
+                break
+            time.sleep(patience.pause(left))
+    if not cancellation.done:
+        _check_found(borrowed.fetch_sync(lists.find_all(ids), place.schema), ids)
+    return cancellation.done
+
+
+async def cancel_all(door: Door, filters: Filters, reason: str | None, by: str | None) -> int:
     if filters == Filters():
-        raise ConfigError("cancel_all needs a filter; to cancel whatever is live, name all live states in state=")
+        raise ConfigError("cancel_all needs a filter; to cancel all that is live, name all live states in state=")
     states = None if filters.states is None else filters.states & LIVE
     if states is not None and not states:
         raise ConfigError(f"a job that is {' or '.join(sorted(filters.states or ()))} is over and cannot be canceled")
     done = 0
-    async for ids in live_ids(session.fetch, filters):
+    async for ids in live_ids(door.session().fetch, filters):
         # Asked for by state: one that has moved on since is not meant any more.
-        done += await cancel(session, ids, reason, by, states)
+        done += await cancel(door, ids, reason, by, states)
     return done
 
 
-async def delete(session: Session, ids: Iterable[UUID], *, force: bool) -> int:
+async def delete(door: Door, ids: Iterable[UUID], *, force: bool) -> int:
     """Removes jobs and all that is kept of them. Gives how many there were."""
-    done = 0
+    session, done = door.session(), 0
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         nonlocal done
-        rows = await session.fetch(control.delete(batch, force=force))
-        removed = [row for row in rows if row[1]]
+        answers = [Ended(*row) for row in await session.fetch(control.delete(batch, force=force))]
+        removed = [row for row in answers if row.done]
         done += len(removed)
-        _tell(session, [job_id for job_id, _, ran, _ in removed if ran], [job_id for job_id, _, _, watched in removed if watched])
-        if not force and (running := [job_id for job_id, gone, ran, _ in rows if ran and not gone]):
+        for word in _words(removed):
+            session.tell(word)
+        if door.events.wants(JobDeleted):
+            for row in removed:
+                door.events.emit(JobDeleted(job_id=row.id, kind=row.kind))
+        if not force and (running := [row.id for row in answers if row.ran and not row.done]):
             told = "is running" if len(running) == 1 else "are running"
             raise NotPossible(running, f"{told}: cancel first and delete then, or delete with force=True")
-        return [job_id for job_id, gone, _, _ in rows if not gone]
+        return [row.id for row in answers if not row.done]
 
     await persist(ids, ask)
     return done
+
+
+async def check_known(fetch: Fetch, ids: Sequence[UUID]) -> None:
+    """Raises `JobNotFound` if none of them exists: to have done nothing for jobs that are over is no mistake."""
+    _check_found(await fetch(lists.find_all(ids)), ids)
+
+
+def _check_found(rows: Sequence[object], ids: Sequence[UUID]) -> None:
+    if ids and not rows:
+        raise JobNotFound(ids[0])
 
 
 def cleaned(text: str | None) -> str | None:
@@ -80,9 +167,8 @@ def cleaned(text: str | None) -> str | None:
     return None if text is None else clean_text(text, LONGEST_WORDS)
 
 
-def _tell(session: Session, ran: Sequence[UUID], watched: Sequence[UUID]) -> None:
+def _words(ended: Sequence[Ended]) -> list[str]:
     """Workers check what they run; those who wait look again. Who is not named finds out by looking now and then."""
-    for word in [f"gone {job_id}" for job_id in ran] if len(ran) <= MOST_WORDS else ["gone"]:
-        session.tell(word)
-    for job_id in watched[:MOST_WORDS]:
-        session.tell(f"done {job_id}")
+    ran = [row.id for row in ended if row.ran]
+    words = [f"gone {job_id}" for job_id in ran] if len(ran) <= MOST_WORDS else ["gone"]
+    return words + [f"done {row.id}" for row in ended if row.watched][:MOST_WORDS]

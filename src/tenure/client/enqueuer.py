@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -17,10 +17,6 @@ from tenure.store.link import Link
 
 LARGEST_GROUP = 1000
 
-PATIENCE = 30.0
-"""Seconds for which an enqueue is repeated while PostgreSQL is away, before the caller is told."""
-
-
 Met = dict[str, tuple[UUID, bool]]
 """By the id asked for: the job with the same key that was there before, and whether its input is another."""
 
@@ -30,12 +26,27 @@ def met_in(rows: list[tuple[Any, ...]]) -> Met:
     return {asked: (UUID(stands), differs) for asked, stands, differs in rows if stands != asked}
 
 
+def array_of(texts: Iterable[str]) -> str:
+    return "[" + ",".join(texts) + "]"
+
+
+def out_of_time(within: float, error: BaseException | None) -> StoreUnavailable:
+    """Whether the last try was committed is not known: its answer never came."""
+    cause = " ".join(str(error or "it did not answer").removeprefix("PostgreSQL cannot be reached: ").split())
+    return StoreUnavailable(
+        f"PostgreSQL could not be reached within {within:g} s ({cause}); whether the job was enqueued is not known: "
+        "repeat the call with a key to be sure that there is one"
+    )
+
+
 @dataclass(slots=True, eq=False)
 class Batch:
     """The jobs of one call: all of them or none."""
 
     texts: list[str]
     done: asyncio.Future[Met] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    error: StoreUnavailable | None = None
+    """Of the last try."""
 
 
 class Enqueuer:
@@ -44,13 +55,20 @@ class Enqueuer:
         self._waiting: list[Batch] = []
         self._writer: asyncio.Task[None] | None = None
 
-    async def enqueue(self, texts: list[str]) -> Met:
-        """Returns when the jobs are durable. A caller that is cancelled meanwhile does not take others along."""
+    async def enqueue(self, texts: list[str], within: float) -> Met:
+        """Returns when the jobs are durable. A caller that is cancelled meanwhile does not take others along.
+
+        While PostgreSQL is away the jobs are sent again, for `within` seconds; after that, no more.
+        """
         batch = Batch(texts)
         self._waiting.append(batch)
         if self._writer is None:
             self._writer = asyncio.create_task(self._write_all())
-        return await batch.done
+        try:
+            async with asyncio.timeout(within):
+                return await batch.done
+        except TimeoutError:
+            raise out_of_time(within, batch.error) from batch.error
 
     async def _write_all(self) -> None:
         try:
@@ -71,9 +89,8 @@ class Enqueuer:
         return group
 
     async def _write(self, group: list[Batch]) -> None:
-        text = "[" + ",".join([text for batch in group for text in batch.texts]) + "]"
         try:
-            met = await self._send(text)
+            met = await self._send(group)
         except Refused:
             raise
         except BaseException as error:
@@ -85,17 +102,20 @@ class Enqueuer:
                 if not batch.done.done():
                     batch.done.set_result(met)
 
-    async def _send(self, text: str) -> Met:
-        began, failures = time.monotonic(), 0
-        while True:
+    async def _send(self, group: list[Batch]) -> Met:
+        """Repeated until the last caller has run out of time. A batch whose caller gave up is not sent again."""
+        failures = 0
+        while wanted := [batch for batch in group if not batch.done.done()]:
+            text = array_of(text for batch in wanted for text in batch.texts)
             try:
                 # After a failure it is unknown whether the commit happened: the ids are the same, so asking again is safe.
                 return met_in(await self._link.fetch(jobs.enqueue(text, again=failures > 0)))
-            except StoreUnavailable:
+            except StoreUnavailable as error:
                 failures += 1
-                if time.monotonic() - began > PATIENCE:
-                    raise
+                for batch in wanted:
+                    batch.error = error
                 await asyncio.sleep(backoff(failures))
+        return {}
 
     async def _refuse(self, batch: Batch, error: Refused) -> None:
         self._fail([batch], error)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
-from tenure.model.errors import ConfigError
+from tenure.model.errors import ConfigError, InvalidJobId
 from tenure.model.payloads import plain_json
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
@@ -63,7 +63,7 @@ class Filters:
             priority=None if priority is None else to_priority(priority),
             capability=_text("capability", words.get("capability")),
             key=_text("key", words.get("key")),
-            parent=None if parent is None else to_id(parent, what="parent"),
+            parent=None if parent is None else _parent(parent),
             since=_time("enqueued_after", words.get("enqueued_after")),
             until=_time("enqueued_before", words.get("enqueued_before")),
             input=None if given is None else _contained(given),
@@ -100,13 +100,21 @@ def to_states(given: State | str | Sequence[State | str]) -> frozenset[State]:
     return frozenset(_state(name) for name in names)
 
 
-def to_id(given: UUID | str, *, what: str = "job id") -> UUID:
+def to_id(given: UUID | str) -> UUID:
+    """Raises `InvalidJobId`, which is a `JobNotFound`: ids often come from a URL."""
     if isinstance(given, UUID):
         return given
     try:
         return UUID(given)
     except (ValueError, AttributeError, TypeError):
-        raise ConfigError(f"{what} is {given!r}, which is no UUID: give it as enqueue returned it") from None
+        raise InvalidJobId(given if isinstance(given, str) else repr(given)) from None
+
+
+def _parent(given: UUID | str) -> UUID:
+    try:
+        return to_id(given)
+    except InvalidJobId:
+        raise ConfigError(f"parent is {given!r}, which is not a UUID: give the id as enqueue returned it") from None
 
 
 def _state(name: object) -> State:

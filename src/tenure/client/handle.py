@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from tenure.client.door import Door
+from tenure.client.locating import find_door
 from tenure.client.portal import twin
 from tenure.client.status import JobStatus, JobUpdate, Progress
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import InvalidOutput, JobCanceled, JobFailed, JobNotFound, ResultTimeout
+from tenure.model.ids import uuid7_time
+from tenure.model.outcomes import Cancel, Fail, Snooze
 from tenure.model.states import State
 from tenure.store import jobs
 
 if TYPE_CHECKING:
     from tenure.client.client import Client
     from tenure.client.explain import Explanation
+    from tenure.client.reading import Fetch
     from tenure.client.report.life import Report
 
 R_co = TypeVar("R_co", covariant=True)
+X = TypeVar("X")
 
 OVER = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETTER})
 """Nothing more happens by itself."""
@@ -35,9 +42,9 @@ OUTPUT_LOOKS, OUTPUT_PATIENCE = 20, 1.0
 
 
 class Handle(Generic[R_co]):
-    """A job that was accepted."""
+    """A job that was accepted. Can be pickled: in another process it asks through the same app there."""
 
-    __slots__ = ("_door", "existed", "id", "kind", "same_input")
+    __slots__ = ("_known_door", "_where", "existed", "id", "kind", "same_input")
 
     def __init__(self, job_id: UUID, kind: str, door: Door, *, existed: bool = False, same_input: bool = True) -> None:
         self.id = job_id
@@ -47,29 +54,52 @@ class Handle(Generic[R_co]):
         """A job with this key was there before, and this is it."""
         self.same_input = same_input
         """False when that one was given other input."""
-        self._door = door
+        self._known_door: Door | None = door
+        self._where = ""
+
+    @property
+    def enqueued_at(self) -> datetime | None:
+        """When the job's id was made, by the clock of the machine that enqueued it. PostgreSQL's own is in `status()`."""
+        return uuid7_time(self.id) if self.id.version == 7 else None
+
+    @property
+    def _door(self) -> Door:
+        if self._known_door is None:
+            self._known_door = find_door(self._where)
+        return self._known_door
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        where = self._where if self._known_door is None else self._known_door.where()
+        return _unpickled, (self.id, self.kind, self.existed, self.same_input, where)
 
     # Asking
 
     async def status(self) -> JobStatus:
-        rows = await self._door.session().fetch(jobs.find(str(self.id)))
+        return await self._status(self._reads())
+
+    async def _status(self, read: Fetch) -> JobStatus:
+        rows = await read(jobs.find(str(self.id)))
         if not rows:
             raise JobNotFound(self.id)
         return JobStatus.from_row(rows[0])
 
     async def progress(self) -> Progress | None:
         """How far the job says it is; None when it has not said."""
-        rows = await self._door.session().fetch(jobs.find_progress(str(self.id)))
+        rows = await self._reads()(jobs.find_progress(str(self.id)))
         return Progress(*rows[0]) if rows else None
 
     async def report(self) -> Report:
         """The job's whole life."""
         from tenure.client.report.gather import gather  # noqa: PLC0415 - seldom asked for
 
-        report = await gather(self._door.session().fetch, self.id)
+        report = await gather(self._reads(), self.id)
         if report is None:
             raise JobNotFound(self.id)
         return report
+
+    def _reads(self, seconds: float | None = None) -> Fetch:
+        """Repeated while PostgreSQL is away: for as long as enqueues are, or so many seconds."""
+        return self._door.session().reader(self._door.patience() if seconds is None else seconds)
 
     async def explain(self) -> Explanation:
         """Why the job is not running."""
@@ -77,8 +107,9 @@ class Handle(Generic[R_co]):
 
     # Waiting
 
-    async def result(self, timeout: Duration | None = None) -> R_co:
+    async def result(self: Handle[X | Snooze | Fail | Cancel], timeout: Duration | None = None) -> X:
         """What the job resulted in, once it is done. Raises `JobFailed`, `JobCanceled` or `ResultTimeout`."""
+        # `self` names every outcome: type checkers take those out of `-> bool | Fail`, and pyright only those it finds by name.
         seconds = None if timeout is None else to_seconds(timeout, what="timeout")
         status = await self._over(seconds)
         if status.state not in OVER:
@@ -87,7 +118,10 @@ class Handle(Generic[R_co]):
             raise JobCanceled(self.id, status.kind, status.error)
         if status.state != State.COMPLETED:
             raise JobFailed(self.id, status.kind, status.state, status.error)
-        return cast("R_co", await self._output(status))
+        return cast("X", await self._output(status))
+
+    def result_sync(self: Handle[X | Snooze | Fail | Cancel], timeout: Duration | None = None) -> X:
+        return self._door.portal.run(self.result(timeout))
 
     async def _output(self, status: JobStatus) -> Any:
         """Typed. A job that completed in a session of its handler's has no output yet, until the handler returns."""
@@ -128,7 +162,8 @@ class Handle(Generic[R_co]):
     async def _looks(self, seconds: float | None) -> AsyncIterator[JobStatus]:
         """Looks at the job at once and whenever there may be news, until it is over or the time is up."""
         began = time.monotonic()
-        status = await self.status()
+        read = self._reads(math.inf if seconds is None else seconds)
+        status = await self._status(read)
         yield status
         session = self._door.session()
         watched = -WATCHED_FOR
@@ -140,11 +175,11 @@ class Handle(Generic[R_co]):
                     return
                 if now - watched > WATCHED_FOR / 2:
                     # Said before we look: whoever begins to settle the job after that will know that we wait.
-                    await session.fetch(jobs.watch(str(self.id), WATCHED_FOR))
+                    await read(jobs.watch(str(self.id), WATCHED_FOR))
                     watched = now
                 else:
                     await news.wait(left)
-                status = await self.status()
+                status = await self._status(read)
                 yield status
 
     def _typed(self, status: JobStatus) -> Any:
@@ -154,9 +189,15 @@ class Handle(Generic[R_co]):
 
     # Deciding
 
-    async def cancel(self, reason: str | None = None, *, by: str | None = None) -> bool:
-        """Cancels the job, whatever it waits for; a run that is under way is aborted. False: it was over already."""
-        return await self._client.cancel(self.id, reason=reason, by=by) > 0
+    async def cancel(self, reason: str | None = None, *, by: str | None = None, conn: object | None = None) -> bool:
+        """Cancels the job, whatever it waits for; a run that is under way is aborted. False: it was over already.
+
+        With `conn`, a connection or session of yours, it is canceled when that transaction commits.
+        """
+        return await self._client.cancel(self.id, reason=reason, by=by, conn=conn) > 0
+
+    def cancel_sync(self, reason: str | None = None, *, by: str | None = None, conn: object | None = None) -> bool:
+        return self._client.cancel_sync(self.id, reason=reason, by=by, conn=conn) > 0
 
     async def retry(self) -> Handle[R_co]:
         """Runs it again now. A finished job stays as it is: a new one is made of it."""
@@ -176,10 +217,15 @@ class Handle(Generic[R_co]):
     progress_sync = twin(progress)
     report_sync = twin(report)
     explain_sync = twin(explain)
-    result_sync = twin(result)
-    cancel_sync = twin(cancel)
     retry_sync = twin(retry)
     delete_sync = twin(delete)
 
     def __repr__(self) -> str:
         return f"Handle({self.kind!r}, {self.id})"
+
+
+def _unpickled(job_id: UUID, kind: str, existed: bool, same_input: bool, where: str) -> Handle[Any]:
+    handle: Handle[Any] = Handle.__new__(Handle)
+    handle.id, handle.kind, handle.existed, handle.same_input = job_id, kind, existed, same_input
+    handle._known_door, handle._where = None, where  # noqa: SLF001 - its own module
+    return handle

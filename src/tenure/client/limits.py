@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.client.keep import Keep
 from tenure.model.errors import ConfigError
 from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
+from tenure.model.names import check_name, shown
 from tenure.store import limits
 from tenure.store.limits import LIMITS
 
@@ -108,4 +109,5 @@ def _of_another_key(name: str, words: Rules, now: Rules) -> Rules:
 def _check(name: str) -> None:
     of, colon, what = name.partition(":") if isinstance(name, str) else ("", "", "")
     if of not in ("kind", "queue") or not colon or not what or any(c in name for c in "\n\0"):
-        raise ConfigError(f"{name!r} is no name of a limit: give kind:send_email or queue:mail")
+        raise ConfigError(f"{name!r} is not the name of a limit: give kind:send_email or queue:mail")
+    check_name(what, what=f"limit {shown(name)}: the name after the colon")

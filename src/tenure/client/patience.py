@@ -31,10 +31,14 @@ class Patience:
         self._tries = 0
 
     async def wait_for(self, ids: Collection[UUID]) -> None:
+        await asyncio.sleep(self.pause(ids))
+
+    def pause(self, ids: Collection[UUID]) -> float:
+        """How long to sleep before these are asked for again."""
         if time.monotonic() - self._began > PATIENCE:
             raise JobsLocked(ids, PATIENCE)
-        await asyncio.sleep(backoff(self._tries) / 4)
         self._tries += 1
+        return backoff(self._tries - 1) / 4
 
 
 async def persist(ids: Iterable[UUID], ask: Callable[[list[UUID]], Awaitable[list[UUID]]]) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from tenure.model.errors import StoreUnavailable
+
 Result = TypeVar("Result")
 Self_ = TypeVar("Self_")
 P = ParamSpec("P")
@@ -25,7 +27,17 @@ class Portal:
         self._thread = threading.Thread()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(work, self._open()).result()
+        try:
+            loop = self._open()
+        except RuntimeError as error:
+            work.close()
+            raise _too_late(error) from error
+        try:
+            return asyncio.run_coroutine_threadsafe(work, loop).result()
+        except RuntimeError as error:
+            if "shutdown" in str(error):  # threads are not to be had any more, and with them no connections
+                raise _too_late(error) from error
+            raise
 
     def close(self) -> None:
         """Ends the loop in order, so that the last wake-ups still go out. May be called twice."""
@@ -38,11 +50,17 @@ class Portal:
     def _open(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._owner != os.getpid():
+                if not threading.main_thread().is_alive():  # what is begun in an exit handler would be ended by nobody
+                    raise RuntimeError("no threads any more")
                 self._loop, self._owner = asyncio.new_event_loop(), os.getpid()
                 self._thread = threading.Thread(target=_serve, args=[self._loop], name="tenure client", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
             return self._loop
+
+
+def _too_late(error: RuntimeError) -> StoreUnavailable:
+    return StoreUnavailable(f"the interpreter is shutting down ({error}): of Tenure's calls only enqueue_sync() still works")
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from tenure.client.endings import cleaned
@@ -12,7 +13,8 @@ from tenure.client.keep import KEEP
 from tenure.client.pages import live_ids
 from tenure.client.patience import Patience, batches, persist
 from tenure.client.status import JobStatus
-from tenure.model.errors import ConfigError, JobNotFound, NotPossible
+from tenure.model.errors import ConfigError, JobNotFound, KeyTaken, NotPossible
+from tenure.model.events import JobReplayed, JobRetried
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.model.payloads import plain_json
@@ -20,87 +22,117 @@ from tenure.model.states import State
 from tenure.store import control, lists
 
 if TYPE_CHECKING:
-    from tenure.client.session import Session
+    from tenure.client.door import Door
+
+log = logging.getLogger("tenure")
 
 _WAY_OUT = {
     State.RUNNING: "is running: cancel it first, or wait for its end",
     State.CLAIMED: "is about to run: wait for its end",
     State.BLOCKED: "is blocked by other jobs: it runs when they are done; cancel or delete those that never will be",
-    State.WAITING: "waits for an event or another job: it goes on by itself when that happens",
+    State.WAITING: "waits for an event or another job: it continues by itself when that happens",
 }
 
 
-async def retry(session: Session, job_id: UUID, by: str | None) -> UUID:
+class Retried(NamedTuple):
+    """A row of retry_job."""
+
+    state: str
+    moved: bool
+    queue: str
+    kind: str
+    holder: UUID | None
+    """The job that has its key."""
+
+
+class Replayed(NamedTuple):
+    """A row of replay_jobs."""
+
+    id: UUID
+    queue: str
+    moved: bool
+    kind: str
+    holder: UUID | None
+
+
+async def retry(door: Door, job_id: UUID, by: str | None) -> UUID:
     """Runs it as soon as it can be. Gives the id of the job that will run: of a finished one a new job is made."""
-    patience = Patience()
+    session, patience = door.session(), Patience()
     by = cleaned(by)
     while rows := await session.fetch(control.retry(job_id, by)):
-        [(name, moved, queue)] = rows
-        state = State(name)
-        if moved:
-            session.tell(f"jobs {queue}")
-        if moved or state == State.PENDING:
+        found = Retried(*rows[0])
+        state = State(found.state)
+        if found.moved:
+            session.tell(f"jobs {found.queue}")
+            door.events.emit(JobRetried(job_id=job_id, kind=found.kind, retry_of=None, by=by))
+        if found.moved or state == State.PENDING:
             return job_id
+        if found.holder is not None:
+            raise KeyTaken({job_id: found.holder})
         if state in _WAY_OUT:
             raise NotPossible([job_id], _WAY_OUT[state])
         await patience.wait_for([job_id])
-    return await _retry_finished(session, job_id, by)
+    return await _retry_finished(door, job_id, by)
 
 
-async def _retry_finished(session: Session, job_id: UUID, by: str | None) -> UUID:
-    new_id = uuid7()
+async def _retry_finished(door: Door, job_id: UUID, by: str | None) -> UUID:
+    session, new_id = door.session(), uuid7()
     rows = await session.fetch(control.retry_finished(job_id, new_id, by))
     if not rows:
         raise JobNotFound(job_id)
-    session.tell(f"jobs {rows[0][0]}")
-    return new_id
+    queue, kind, will_run, existed = rows[0]
+    if not existed:
+        session.tell(f"jobs {queue}")
+        door.events.emit(JobRetried(job_id=will_run, kind=kind, retry_of=job_id, by=by))
+    found: UUID = will_run
+    return found
 
 
 async def replay(
-    session: Session,
-    kinds: Registry,
+    door: Door,
     ids: Iterable[UUID],
     *,
     new_input: Any,
     priority: int | None,
     by: str | None,
-) -> int:
-    """Dead letters get all their attempts again. Gives how many there were; nothing is done if new input does not fit one."""
+) -> tuple[int, dict[UUID, UUID]]:
+    """Dead letters get all their attempts again. Gives how many there were, and those whose key another job has meanwhile: they
+    are left alone. Nothing is done if new input does not fit one."""
+    session = door.session()
     wanted = sorted(set(ids))  # the oldest first
     text = None if new_input is KEEP else plain_json(new_input, what="the new input")
     if text is not None:
         for batch in batches(wanted):
             found = [JobStatus.from_row(row) for row in await session.fetch(lists.find_all(batch))]
-            check_input(kinds, {job.kind for job in found if job.state == State.DEAD_LETTER}, text)
-    done = 0
+            check_input(door.kinds, {job.kind for job in found if job.state == State.DEAD_LETTER}, text)
+    done, taken = 0, dict[UUID, UUID]()
     by = cleaned(by)
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         nonlocal done
-        rows = await session.fetch(control.replay(batch, input=text, priority=priority, by=by))
-        done += sum(moved for _, _, moved in rows)
-        for queue in {queue for _, queue, moved in rows if moved}:
+        answers = [Replayed(*row) for row in await session.fetch(control.replay(batch, input=text, priority=priority, by=by))]
+        moved = [row for row in answers if row.moved]
+        done += len(moved)
+        for queue in {row.queue for row in moved}:
             session.tell(f"jobs {queue}")
-        return [job_id for job_id, _, moved in rows if not moved]
+        for row in moved:
+            door.events.emit(JobReplayed(job_id=row.id, kind=row.kind, by=by))
+        taken.update({row.id: row.holder for row in answers if row.holder is not None})
+        return [row.id for row in answers if not row.moved and row.holder is None]
 
     await persist(wanted, ask)
-    return done
+    return done, taken
 
 
-async def replay_all(
-    session: Session,
-    kinds: Registry,
-    filters: Filters,
-    *,
-    new_input: Any,
-    priority: int | None,
-    by: str | None,
-) -> int:
-    """All are found first, so that the oldest come first."""
+async def replay_all(door: Door, filters: Filters, *, new_input: Any, priority: int | None, by: str | None) -> int:
+    """All are found first, so that the oldest come first. Those whose key another job has meanwhile stay dead letters."""
     if new_input is not KEEP and filters.kind is None:
         raise ConfigError("replay_all with input needs kind=: input that fits one kind does not fit another")
-    ids = [job_id async for batch in live_ids(session.fetch, filters) for job_id in batch]
-    return await replay(session, kinds, ids, new_input=new_input, priority=priority, by=by)
+    ids = [job_id async for batch in live_ids(door.session().fetch, filters) for job_id in batch]
+    done, taken = await replay(door, ids, new_input=new_input, priority=priority, by=by)
+    if taken:
+        log.warning("%d dead letters were not replayed: other jobs have their keys", len(taken), extra={"job_ids": list(taken)})
+    return done
 
 
 def check_input(kinds: Registry, names: Iterable[str], text: str) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
-import time
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -19,18 +17,15 @@ from tenure.client.portal import twin
 from tenure.client.schedule_status import ScheduleStatus, Tick
 from tenure.model.declared import checked_input, schedule_of
 from tenure.model.durations import Duration
-from tenure.model.errors import ConfigError, ScheduleConflict, ScheduleNotFound, StoreUnavailable
+from tenure.model.errors import ConfigError, ScheduleConflict, ScheduleNotFound
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Kind
 from tenure.model.payloads import plain_json
 from tenure.model.schedules import CatchUp, Overlap, Schedule, schedule
-from tenure.pacing import backoff
 from tenure.store import schedules as store
 from tenure.store.query import Query
 
 MOST_TRIES = 10
-PATIENCE = 30.0
-"""Seconds for which a run is asked for again while PostgreSQL is away, as an enqueue is."""
 LARGEST_PAGE = 1000
 
 
@@ -164,12 +159,12 @@ class Schedules:
     # Looking
 
     async def find(self, name: str) -> ScheduleStatus | None:
-        rows = await self._door.session().fetch(store.find(name))
+        rows = await self._insist(store.find(name))
         return ScheduleStatus.from_row(rows[0]) if rows else None
 
     async def list(self, *, retired: bool = False, owner: str | None = None) -> builtins.list[ScheduleStatus]:
         """All of them by name; retired ones only if asked for."""
-        rows = await self._door.session().fetch_all(store.list_all(retired=retired, owner=owner))
+        rows = await self._door.session().reader(self._door.patience(), wide=True)(store.list_all(retired=retired, owner=owner))
         return [ScheduleStatus.from_row(row) for row in rows]
 
     async def upcoming(self, name: str, count: int = 5) -> builtins.list[datetime]:
@@ -181,7 +176,7 @@ class Schedules:
         """What became of its planned times, the newest first; `before` is the `planned_at` at which the page before ended."""
         if not 1 <= limit <= LARGEST_PAGE:
             raise ConfigError(f"limit is {limit}, but must lie between 1 and {LARGEST_PAGE}")
-        rows = await self._door.session().fetch(store.list_ticks(name, limit=limit, before=before))
+        rows = await self._insist(store.list_ticks(name, limit=limit, before=before))
         return [Tick.from_row(row) for row in rows]
 
     create_sync = twin(create)
@@ -203,15 +198,7 @@ class Schedules:
 
     async def _insist(self, query: Query) -> builtins.list[tuple[Any, ...]]:
         """While PostgreSQL is away, as an enqueue does: the statement knows its own repetition."""
-        began, failures = time.monotonic(), 0
-        while True:
-            try:
-                return await self._door.session().fetch(query)
-            except StoreUnavailable:
-                failures += 1
-                if time.monotonic() - began > PATIENCE:
-                    raise
-                await asyncio.sleep(backoff(failures))
+        return await self._door.session().reader(self._door.patience())(query)
 
     def _tell(self) -> None:
         self._door.session().tell(store.CHANGED)
@@ -234,5 +221,5 @@ class Schedules:
 def _made(kind: Kind | str, name: str, input: Any, options: dict[str, Any]) -> Schedule:  # noqa: A002
     given = {option: value for option, value in options.items() if value is not None}
     if isinstance(kind, Kind):
-        return schedule_of(kind, name=name, input=input, **given)
+        return schedule_of(kind, name=name, input=input, **{"max_attempts": kind.retry.max_attempts, **given})
     return schedule(name=name, kind=kind, input=input, **given)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tenure.client.bulk import enqueue_bulk
 from tenure.client.enqueuer import Enqueuer, Met
+from tenure.client.reading import Fetch, repeated
 from tenure.client.refusals import explained
 from tenure.client.waiting import Waiting
 from tenure.store.faults import Refused
@@ -36,17 +37,17 @@ class Session:
     def waiting(self) -> Waiting:
         return Waiting(self._wakeups)
 
-    async def enqueue(self, texts: list[str], words: Iterable[str]) -> Met:
+    async def enqueue(self, texts: list[str], words: Iterable[str], within: float) -> Met:
         with _refusing():
-            met = await self._enqueuer.enqueue(texts)
+            met = await self._enqueuer.enqueue(texts, within)
         for word in words:
             self._wakeups.tell(word)
         return met
 
-    async def enqueue_bulk(self, chunks: Iterator[str], words: set[str]) -> Met:
+    async def enqueue_bulk(self, chunks: Iterator[str], words: set[str], within: float) -> Met:
         """`words` may still grow while the chunks are drawn."""
         with _refusing():
-            met = await enqueue_bulk(self._enqueue_link, chunks)
+            met = await enqueue_bulk(self._enqueue_link, chunks, within)
         for word in words:
             self._wakeups.tell(word)
         return met
@@ -58,6 +59,10 @@ class Session:
     async def fetch_all(self, query: Query) -> list[tuple[Any, ...]]:
         """For those that count whole tables."""
         return await self._wide_link.fetch(query)
+
+    def reader(self, within: float, *, wide: bool = False) -> Fetch:
+        """Runs statements that may run twice: while PostgreSQL is away they are repeated, for `within` seconds in all."""
+        return repeated(self.fetch_all, within, long=True) if wide else repeated(self.fetch, within)
 
     def tell(self, word: str) -> None:
         """Wakes whoever waits for this."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from tenure.model.failures import Failure
 from tenure.model.states import State
 
 
@@ -31,6 +33,7 @@ class JobStatus:
     started_at: datetime | None
     finished_at: datetime | None
     error: str | None
+    """Of the last failed attempt, with its traceback; see also `error_type` and `error_message`."""
     input: Any
     output: Any
     timeout: float | None
@@ -43,6 +46,32 @@ class JobStatus:
     meta: Any
     gate: str | None = None
     """The groups of the limits it is under, a line each; None when it is not limited, or over."""
+    progress_percent: float = 0.0
+    progress_message: str | None = None
+    failed_at: datetime | None = None
+    """When a failed job or a dead letter failed for good."""
+
+    @property
+    def failure(self) -> Failure | None:
+        """`error`, taken apart; None where there is none, or the job was canceled."""
+        if self.error is None or self.state == State.CANCELED:
+            return None
+        return Failure.read(self.error, is_reason=self.state == State.FAILED)
+
+    @property
+    def error_type(self) -> str | None:
+        """The class of the last exception: `CardDeclined`. None where no exception was raised."""
+        return None if self.failure is None else self.failure.type
+
+    @property
+    def error_class(self) -> str | None:
+        """The same with its module: `shop.errors.CardDeclined`."""
+        return None if self.failure is None else self.failure.path
+
+    @property
+    def error_message(self) -> str | None:
+        """The message alone, without a traceback: fit to be shown."""
+        return None if self.failure is None else self.failure.message
 
     @staticmethod
     def from_row(row: tuple[Any, ...]) -> JobStatus:
@@ -51,11 +80,13 @@ class JobStatus:
         values["state"] = State(values["state"])
         for name in ("input", "output", "auth", "meta"):
             values[name] = None if values[name] is None else json.loads(values[name])
+        if not math.isfinite(values["progress_percent"]):
+            values["progress_percent"] = 0.0
         return JobStatus(**values)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, for programs that read."""
-        return {name: _plain(getattr(self, name)) for name in _NAMES}
+        return {name: _plain(getattr(self, name)) for name in (*_NAMES, "error_type", "error_class", "error_message")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,37 @@ def is_model(annotation: Any) -> bool:
     return dataclasses.is_dataclass(model) or _is_typed_dict(model) or _is_pydantic_model(model) or is_foreign(annotation)
 
 
+def field_names(annotation: Any) -> frozenset[str] | None:
+    """By which names the JSON of a model may hold its fields; None where it may hold others, too, or that is not known."""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    model: Any = _class_of(annotation)
+    if not isinstance(model, type):
+        return None
+    if hasattr(model, "__struct_config__"):
+        return frozenset({*getattr(model, "__struct_fields__", ()), *getattr(model, "__struct_encode_fields__", ())})
+    if hasattr(model, "__attrs_attrs__"):
+        return frozenset(attribute.name for attribute in model.__attrs_attrs__)
+    if _is_typed_dict(model):
+        return frozenset(model.__annotations__)
+    if _is_pydantic_model(model):
+        return _pydantic_names(model)
+    config = getattr(model, "__pydantic_config__", None)  # of a pydantic dataclass: may allow aliases and extra fields
+    return frozenset(f.name for f in dataclasses.fields(model)) if dataclasses.is_dataclass(model) and not config else None
+
+
+def _pydantic_names(model: Any) -> frozenset[str] | None:
+    if model.model_config.get("extra") == "allow" or model.model_config.get("alias_generator") is not None:
+        return None
+    names: set[str] = set()
+    for name, field in model.model_fields.items():
+        aliases = (field.alias, field.validation_alias, field.serialization_alias)
+        if any(alias is not None and not isinstance(alias, str) for alias in aliases):
+            return None
+        names |= {name, *(alias for alias in aliases if isinstance(alias, str))}
+    return frozenset(names)
+
+
 def is_foreign(annotation: Any) -> bool:
     """A type that msgspec can read and pydantic cannot: a Struct or an attrs class."""
     model = _class_of(annotation)

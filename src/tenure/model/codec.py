@@ -9,19 +9,24 @@ than the code. Nothing is built before the first use.
 from __future__ import annotations
 
 import inspect
+import json
+import logging
 from collections.abc import Sequence
 from functools import cached_property, partial
 from types import NoneType
 from typing import Any, NotRequired
 
-from tenure.model.annotations import adapt, is_model, without
+from tenure.model.annotations import adapt, field_names, is_model, without
 from tenure.model.engines import Engine, engine_for
 from tenure.model.errors import InvalidInput, InvalidOutput
 from tenure.model.payloads import MAX_PAYLOAD, check_json_text
 from tenure.model.signatures import Parameter, Signature
 
+log = logging.getLogger("tenure")
+
 _NOTHING = b"{}"
 _NULL = b"null"
+_JSON_TYPES = {str, int, float, bool, NoneType, list, dict}
 
 
 class InputCodec:
@@ -36,6 +41,8 @@ class InputCodec:
         self._required = frozenset(p.name for p in self._parameters if p.required)
         self._fewest = _fewest_positional(self._parameters)
         self._proven = False
+        self._bare = frozenset(p.name for p in self._parameters if not p.annotated)
+        self._warned: set[tuple[str, type]] = set()
         self.model_parameter = _only_model(self._parameters)
         """The parameter whose own object is the whole input, if there is one."""
 
@@ -68,6 +75,8 @@ class InputCodec:
         check_json_text(text, what=self._what, limit=self.limit)
         if not self._proven:
             self._prove(text)
+        if self._bare:
+            self._warn_of_lost_types(values)
         return text
 
     def decode(self, text: str | bytes) -> dict[str, Any]:
@@ -79,7 +88,44 @@ class InputCodec:
             return values
         if not self.model_parameter.required and text in (_NULL, "null"):
             return {}
-        return {self.model_parameter.name: self._engine.load(text)}
+        return {self.model_parameter.name: self._load_model(text, self.model_parameter)}
+
+    def _load_model(self, text: str | bytes, parameter: Parameter) -> Any:
+        """The model's own object, or, from callers that know no more than the function's parameters, `{"message": {...}}`."""
+        inner = self._argument(text, parameter.name)
+        if inner is not None and self._fields is not None:
+            return self._engine.load(inner)
+        try:
+            return self._engine.load(text)
+        except InvalidInput:
+            if inner is None:
+                raise
+            return self._engine.load(inner)
+
+    def _argument(self, text: str | bytes, name: str) -> bytes | None:
+        """What stands under the parameter's name, where that cannot be a field of the model."""
+        if self._fields is not None and name in self._fields:
+            return None
+        start = text[: len(name) + 4]
+        if (start if isinstance(start, str) else start.decode(errors="replace")) != f'{{"{name}":':
+            return None
+        given = json.loads(text)
+        return json.dumps(given[name]).encode() if len(given) == 1 and isinstance(given[name], dict) else None
+
+    @cached_property
+    def _fields(self) -> frozenset[str] | None:
+        return None if self.model_parameter is None else field_names(self.model_parameter.annotation)
+
+    def _warn_of_lost_types(self, values: dict[str, Any]) -> None:
+        """Once for each: the handler would get a text where the caller gave a Decimal."""
+        for name in self._bare.intersection(values):
+            given = type(values[name])
+            if given not in _JSON_TYPES and (name, given) not in self._warned:
+                self._warned.add((name, given))
+                told = (
+                    "job %r: parameter %r has no annotation, so a %s arrives as JSON has it (text, list or object): annotate it"
+                )
+                log.warning(told, self.kind, name, given.__name__, extra={"kind": self.kind, "parameter": name})
 
     def schema(self) -> dict[str, Any]:
         return self._engine.schema()

@@ -21,7 +21,6 @@ def schedule_of(kind: Kind, *, name: str | None = None, input: Any = None, **opt
         "queue": kind.queue,
         "priority": kind.priority,
         "capability": kind.capability,
-        "max_attempts": kind.retry.max_attempts,
     }
     return schedule(name=name or kind.name, kind=kind.name, input=checked_input(kind, input), **{**defaults, **given})
 

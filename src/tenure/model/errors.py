@@ -8,14 +8,17 @@
     │   └── UnknownKind        no such job in this app (`kind`, `known`)
     ├── InvalidOutput          a handler returned what its annotation does not allow
     ├── JobNotFound            no such job any more (`job_id`)
+    │   └── InvalidJobId       what was given is not an id
     ├── JobsLocked             another transaction keeps the jobs' rows locked (`ids`); the others were done
     ├── NotPossible            the jobs' state does not allow it (`ids`); nothing was changed
+    │   └── KeyTaken           other jobs have the keys of these dead letters (`holders`); the others were replayed
     ├── JobUnfinished          the job came to no result
-    │   ├── JobFailed          it failed for good (`state`, `error_type`, `message`, `traceback`)
+    │   ├── JobFailed          it failed for good (`state`, `error_type`, `error_class`, `error_message`, `traceback`)
     │   ├── JobCanceled        it was canceled (`reason`)
     │   └── ResultTimeout      it is not done yet; a TimeoutError too
     ├── ScheduleNotFound       no such schedule (`name`)
     ├── ScheduleConflict       the schedule is another's: its code's, or somebody came first (`name`); nothing was changed
+    ├── TransactionAborted     the caller's transaction was aborted by an earlier error; nothing was written
     ├── LeaseLost              the run is no longer ours; its writes were refused (`job_id`, `reason`)
     ├── TransactionError       ctx.transaction() cannot commit the job with the handler's writes (`committed`)
     ├── RemoteError            what a handler raised in another process, where its class is not known here (`type_name`)
@@ -27,10 +30,11 @@ A class for each decision a caller can take. Messages end with the way out.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from uuid import UUID
+
+from tenure.model.failures import Failure
 
 
 class TenureError(Exception):
@@ -70,9 +74,19 @@ class InvalidOutput(TenureError):  # noqa: N818
 
 
 class JobNotFound(TenureError):  # noqa: N818 - reads as the fact it states
-    def __init__(self, job_id: UUID) -> None:
+    def __init__(self, job_id: UUID | str) -> None:
         self.job_id = job_id
-        super().__init__(f"there is no job {job_id}: it was deleted, or its retention is over")
+        super().__init__(self._told())
+
+    def _told(self) -> str:
+        return f"there is no job {self.job_id}: it was deleted, or its retention is over"
+
+
+class InvalidJobId(JobNotFound):
+    """What was given cannot be the id of any job."""
+
+    def _told(self) -> str:
+        return f"there is no job {self.job_id!r}: that is not a UUID; give the id as enqueue returned it"
 
 
 class JobUnfinished(TenureError):  # noqa: N818
@@ -85,15 +99,19 @@ class JobUnfinished(TenureError):  # noqa: N818
 
 
 class JobFailed(JobUnfinished):
-    """Raised by `handle.result()`; the remote traceback is in `traceback`."""
+    """Raised by `handle.result()`. The remote traceback is in `traceback`, and shown with this one as a note."""
 
     def __init__(self, job_id: UUID, kind: str, state: str, error: str | None) -> None:
         self.state = state
-        self.traceback = error or ""
-        self.error_type, self.message = _told_by(self.traceback, is_reason=state == "failed")
-        told = self.message if self.error_type is None else f"{self.error_type}: {self.message}".removesuffix(": ")
-        way_out = "; replay it once the cause is mended" if state == "dead_letter" else ""
-        super().__init__(job_id, kind, f"failed: {told}{way_out}")
+        failure = Failure.read(error or "", is_reason=state == "failed")
+        self.error_type = failure.type
+        self.error_class = failure.path
+        self.error_message = self.message = failure.message
+        self.traceback = failure.traceback
+        way_out = "; replay it once the cause is fixed" if state == "dead_letter" else ""
+        super().__init__(job_id, kind, f"failed: {failure}{way_out}")
+        if failure.traceback:
+            self.add_note("The traceback of its last attempt, in the worker:\n" + failure.traceback.rstrip("\n"))
 
 
 class JobCanceled(JobUnfinished):
@@ -117,6 +135,17 @@ class NotPossible(TenureError):  # noqa: N818 - reads as the fact it states
         super().__init__(f"{_named(self.ids)} {told}")
 
 
+class KeyTaken(NotPossible):
+    """Other jobs have the keys of these dead letters meanwhile."""
+
+    def __init__(self, holders: Mapping[UUID, UUID]) -> None:
+        self.holders = dict(holders)
+        """By the id of the dead letter: the job that has its key."""
+        others = ", ".join(str(job_id) for job_id in list(self.holders.values())[:3])
+        told = f"cannot run again while job {others} has the same key: wait until that one is over, or cancel it"
+        super().__init__(list(self.holders), told)
+
+
 class JobsLocked(TenureError):  # noqa: N818
     """Another transaction keeps the jobs' rows locked. The others were done."""
 
@@ -138,6 +167,16 @@ class ScheduleConflict(TenureError):  # noqa: N818
     def __init__(self, name: str, told: str) -> None:
         self.name = name
         super().__init__(f"schedule {name!r} {told}")
+
+
+class TransactionAborted(TenureError):  # noqa: N818 - reads as the fact it states
+    """The transaction that was passed by `conn=` takes no more statements. Nothing was written."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this transaction was aborted by an earlier error, so nothing can be written in it: "
+            "roll it back, or roll back to a savepoint, and repeat it"
+        )
 
 
 class LeaseLost(TenureError):  # noqa: N818
@@ -206,16 +245,3 @@ class StoreUnavailable(TenureError):  # noqa: N818
 def _named(ids: Sequence[UUID]) -> str:
     shown = ", ".join(str(job_id) for job_id in ids[:3])
     return f"job {shown}" if len(ids) == 1 else f"jobs {shown}" + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
-
-
-def _told_by(text: str, *, is_reason: bool) -> tuple[str | None, str]:
-    """The exception's name and message at the end of a traceback; of a plain reason, no name and all of it."""
-    if group := re.search(r"^  \| (?:\w+\.)*(\w*ExceptionGroup): (.*)$", text, re.MULTILINE):
-        return group[1], group[2]
-    lines = text.rstrip("\n").splitlines()
-    frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
-    if frames:  # after the last one, the first line that is not indented names the exception
-        lines = lines[next((n for n in range(frames[-1], len(lines)) if not lines[n].startswith(" ")), -1) :]
-    message = "\n".join(lines).strip("\n") or "no reason given"
-    named = None if is_reason else re.match(r"(?:\w+\.)*([A-Z]\w*)(?::(?: (.*))?)?\s*\Z", message, re.DOTALL)
-    return (named[1], named[2] or "") if named else (None, message)

@@ -34,6 +34,60 @@ class JobEnqueued(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobCanceled(Event):
+    """Canceled from outside by this process (in a transaction of the caller's: as soon as that commits). What a handler decides
+    is a `JobSettled`."""
+
+    job_id: UUID
+    kind: str
+    reason: str | None
+    by: str | None
+    ran: bool
+    """A run was under way, and is aborted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRetried(Event):
+    """`retry()` by this process: the job runs as soon as it can."""
+
+    job_id: UUID
+    """The job that will run."""
+    kind: str
+    retry_of: UUID | None
+    """The finished job of which that one was made; None: it is the same job."""
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReplayed(Event):
+    """A dead letter is pending again, by this process."""
+
+    job_id: UUID
+    kind: str
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDeleted(Event):
+    """Removed by this process, with all that was kept of it."""
+
+    job_id: UUID
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePaused(Event):
+    queue: str
+    reason: str | None
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueResumed(Event):
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobStarted(Event):
     job_id: UUID
     kind: str
@@ -187,7 +241,10 @@ class Events:
     def subscribe(self, types: tuple[type[Event], ...], subscriber: Callable[[Any], object]) -> None:
         for type_ in types:
             if not (isinstance(type_, type) and issubclass(type_, Event)):
-                raise ConfigError(f"{type_!r} is no event: subscribe to classes such as JobSettled")
+                name = getattr(type_, "__name__", "")
+                known = isinstance(globals().get(name), type) and issubclass(globals()[name], Event)
+                hint = f"the event of that name is tenure.events.{name}" if known else "subscribe to classes such as JobSettled"
+                raise ConfigError(f"{type_!r} is not an event: {hint}")
         self._subscribers.append((types or (Event,), subscriber))
 
     def wants(self, type_: type[Event]) -> bool:

@@ -1,34 +1,57 @@
-"""Idempotency keys: where they come from and how long they stand."""
+"""Idempotency keys: where they come from and how long they are kept."""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from tenure.model.durations import Duration, to_seconds
-from tenure.model.errors import ConfigError, InvalidPayload
-from tenure.model.kinds import KeyScope
+from tenure.model.errors import ConfigError, InvalidInput, InvalidPayload
+from tenure.model.kinds import KeyMaker, KeyScope
+from tenure.model.names import LONGEST_NAME, shown, size_in_bytes
+from tenure.model.options import did_you_mean
 from tenure.model.payloads import clean_text
 from tenure.model.signatures import Signature
 
-LONGEST_KEY = 512
+KeyGiven = str | bool | Callable[..., object]
+"""A path that starts at a parameter, a function of the arguments, or True: the whole input."""
 
-KeyGiven = str | Callable[..., object]
+WAYS = 'give a path such as "message.payment_id", a function of the arguments, or True for the whole input'
 
 
-def key_maker(given: KeyGiven, *, kind: str, signature: Signature) -> Callable[[dict[str, Any]], str | None]:
-    """A callable takes the job's own arguments; a dotted path starts at one of them: `"message.payment_id"`."""
+def key_maker(given: KeyGiven, *, kind: str, signature: Signature, encode: Callable[[dict[str, Any]], bytes]) -> KeyMaker:
+    """A callable takes the job's own arguments; a dotted path starts at one of them; `encode` makes the input of them."""
     defaults = {p.name: p.default for p in signature.parameters if not p.required}
     names = [p.name for p in signature.parameters]
+    if given is True:
+        return lambda arguments: input_key(arguments, signature, encode)
     if callable(given):
         pick = _picker(given, names, kind)
         return lambda arguments: checked(pick({**defaults, **arguments}), kind=kind)
+    if not isinstance(given, str) or not given:
+        raise ConfigError(f"job {kind!r}: key is {shown(given)}: {WAYS}")
     first, *rest = given.split(".")
     if first not in names:
-        known = ", ".join(names) or "none"
-        raise ConfigError(f"job {kind!r}: key={given!r} starts at {first!r}, which is no parameter (there are: {known})")
+        raise ConfigError(f"job {kind!r}: key={given!r}: there is no parameter named {first!r}; {did_you_mean(first, names)}")
     return lambda arguments: checked(_walk({**defaults, **arguments}[first], rest, given, kind), kind=kind)
+
+
+def input_key(arguments: dict[str, Any], signature: Signature, encode: Callable[[dict[str, Any]], bytes]) -> str:
+    """Equal for equal input, however it was given: by position or by name, with defaults left out or spelled out."""
+    defaults = {p.name: p.default for p in signature.parameters if not p.required}
+    try:
+        text = encode({**defaults, **arguments})
+    except (InvalidInput, InvalidPayload):  # a default that only stands for "not given"
+        text = encode(arguments)
+    return digest(json.loads(text))
+
+
+def digest(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return "input:" + hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _picker(given: Callable[..., object], names: list[str], kind: str) -> Callable[[dict[str, Any]], object]:
@@ -38,7 +61,7 @@ def _picker(given: Callable[..., object], names: list[str], kind: str) -> Callab
         return lambda values: given(**{name: values[name] for name in wanted})
     if len(wanted) != len(names):
         raise ConfigError(
-            f"job {kind!r}: key= takes ({', '.join(wanted)}), but the job takes ({', '.join(names)}): name them alike"
+            f"job {kind!r}: key= takes ({', '.join(wanted)}), but the job takes ({', '.join(names)}): use the same names"
         )
     return lambda values: given(*(values[name] for name in names))
 
@@ -47,9 +70,19 @@ def checked(value: object, *, kind: str) -> str | None:
     """None means: this call has no key."""
     if value is None:
         return None
+    if not has_lasting_text(value):
+        raise InvalidPayload(
+            f"job {kind!r}: the key is {shown(value)}, a {type(value).__name__}: give a text, a number or a UUID; "
+            "key=True makes a key of the whole input"
+        )
     key = value if isinstance(value, str) else str(value)
-    if not key or len(key) > LONGEST_KEY or clean_text(key) != key:
-        raise InvalidPayload(f"job {kind!r}: a key is text of 1 to {LONGEST_KEY} characters without NUL, not {key[:40]!r}")
+    if not key or clean_text(key, len(key)) != key:
+        raise InvalidPayload(f"job {kind!r}: a key is a text that is not empty, without NUL, not {shown(key)}")
+    if (size := size_in_bytes(key)) > LONGEST_NAME:
+        raise InvalidPayload(
+            f"job {kind!r}: the key {shown(key)} is {size} bytes long, but at most {LONGEST_NAME} are allowed: "
+            "shorten it, or use a digest of it"
+        )
     return key
 
 
@@ -59,13 +92,21 @@ def key_scope(given: Duration, *, what: str = "key_for") -> KeyScope:
     return to_seconds(given, what=f'{what} ("live", "forever" or a duration)')
 
 
+def has_lasting_text(value: object) -> bool:
+    """Texts, numbers, UUIDs, dates. Not collections, and not plain objects: their text names an address in memory."""
+    if isinstance(value, str):
+        return True
+    if isinstance(value, bool | bytes | bytearray | Iterable) or callable(value):
+        return False
+    return type(value).__str__ is not object.__str__ or type(value).__repr__ is not object.__repr__
+
+
 def _walk(value: Any, path: list[str], given: str, kind: str) -> Any:
     for name in path:
         try:
             value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
         except AttributeError:
-            way_out = "mend the path, or give using(key=...)"
             raise InvalidPayload(
-                f"job {kind!r}: key={given!r} leads nowhere: {type(value).__name__} has no {name!r}; {way_out}"
+                f"job {kind!r}: key={given!r}: {type(value).__name__} has no {name!r}; correct the path, or give using(key=...)"
             ) from None
     return value

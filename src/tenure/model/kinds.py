@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -18,7 +18,10 @@ from tenure.model.signatures import Signature
 RunIn = Literal["loop", "thread", "process"]
 
 KeyScope = Literal["live", "forever"] | float
-"""How long a key stands for its job: until it is finished, for ever, or so many seconds (and until it is finished)."""
+"""How long a key stands for its job: until it is over, for ever, or a number of seconds (and until it is over)."""
+
+KeyMaker = Callable[[dict[str, Any]], str | None]
+"""From the arguments by name to the idempotency key; None: this call has none."""
 
 Middleware = Callable[..., Awaitable[Any]]
 """`async def middleware(ctx, call_next)`: awaits `call_next()` for the result, or decides otherwise."""
@@ -39,14 +42,16 @@ class Kind:
     output: OutputCodec
     queue: str
     priority: int
-    retry: Retry
     timeout: timedelta | None
     capability: str | None
     lease: timedelta | None
     run_in: RunIn
-    key: Callable[[dict[str, Any]], str | None] | None = None
-    """The idempotency key of a call, from its arguments by name."""
-    key_for: KeyScope = 86400.0
+    own_retry: Retry | int | None = None
+    """What the definition says: a whole policy, or only how many attempts. None: the app's default."""
+    default_retry: Callable[[], Retry] = Retry
+    """The app's default. Asked for when it is needed: settings are not read while code is imported."""
+    key: KeyMaker | None = None
+    key_for: KeyScope = "forever"
     atomic: bool = False
     """The handler runs inside `ctx.transaction()`."""
     retention: timedelta | None = None
@@ -54,6 +59,13 @@ class Kind:
     middleware: tuple[Middleware, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict)
     """Its rules; empty when it is not limited."""
+
+    @property
+    def retry(self) -> Retry:
+        if isinstance(self.own_retry, Retry):
+            return self.own_retry
+        default = self.default_retry()
+        return default if self.own_retry is None else default.with_attempts(self.own_retry)
 
 
 class Registry(Mapping[str, Kind]):
@@ -69,16 +81,23 @@ class Registry(Mapping[str, Kind]):
         """Around every coroutine handler, where it runs; outermost first."""
         self.home: str | None = None
         """The module that holds the app: a job's own process imports it first."""
-        self.schedules: dict[str, Schedule] = {}
-        """What the code declares, by name."""
+        self._schedules: dict[str, Schedule] = {}
         self.queue_limits: dict[str, Mapping[str, Any]] = {}
         """By queue: the rules that the code declares for it."""
 
     def declare(self, schedule: Schedule) -> None:
-        known = self.schedules.get(schedule.name)
+        known = self._schedules.get(schedule.name)
         if known is not None and known != schedule:
             raise ConfigError(f"schedule {schedule.name!r} is declared twice: give one of them another name=")
-        self.schedules[schedule.name] = schedule
+        self._schedules[schedule.name] = schedule
+
+    @property
+    def schedules(self) -> dict[str, Schedule]:
+        """What the code declares, by name. Their jobs have as many attempts as others of their kind."""
+        return {
+            name: replace(declared, max_attempts=self[declared.kind].retry.max_attempts) if declared.kind in self else declared
+            for name, declared in self._schedules.items()
+        }
 
     @property
     def limits(self) -> dict[str, Mapping[str, Any]]:

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tenure.model.annotations import field_names
 from tenure.model.codec import InputCodec
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError
-from tenure.model.signatures import Signature
+from tenure.model.options import checks_fields, did_you_mean
+from tenure.model.signatures import Parameter, Signature
 
 MOST = 1_000_000
 SHORTEST_WINDOW = 0.01  # seconds
@@ -22,6 +24,7 @@ Rules = dict[str, Any]
 """As they are stored: concurrency, concurrency_per_key, rate and rate_per_key ([starts, seconds]), key, otherwise, fair."""
 
 
+@checks_fields
 @dataclass(frozen=True, slots=True)
 class Limit:
     """So many jobs at a time, over the whole fleet; with `per`, so many of each key. 0 lets nothing start."""
@@ -34,6 +37,7 @@ class Limit:
         _check_path(self.per, "Limit(per=...)")
 
 
+@checks_fields
 @dataclass(frozen=True, slots=True)
 class Rate:
     """So many starts in any span of `every`, over the whole fleet; with `per`, so many of each key."""
@@ -100,13 +104,25 @@ def of_kind(rules: Rules, *, kind: str, signature: Signature, codec: InputCodec)
         inner = rest if first == codec.model_parameter.name else [first, *rest]
         if not inner:
             raise ConfigError(f"job {kind!r}: {path!r} is the whole input: name a part of it, such as {path + '.tenant_id'!r}")
+        _check_field(inner[0], codec.model_parameter, path, kind)
         return rules | {"key": ".".join(inner)}
     if first not in parameters:
-        known = ", ".join(parameters) or "none"
-        raise ConfigError(f"job {kind!r}: {path!r} starts at {first!r}, which is no parameter (there are: {known})")
+        raise ConfigError(
+            f"job {kind!r}: the path {path!r} starts at {first!r}, but there is no parameter named {first!r}; "
+            f"{did_you_mean(first, parameters)}"
+        )
     if not parameters[first].required and (otherwise := _walk(parameters[first].default, rest)) is not None:
         return rules | {"otherwise": str(otherwise)}  # a call that leaves it out belongs to the same group as one that says it
     return rules
+
+
+def _check_field(name: str, parameter: Parameter, path: str, kind: str) -> None:
+    fields = field_names(parameter.annotation)
+    if fields is not None and name not in fields:
+        raise ConfigError(
+            f"job {kind!r}: the path {path!r} leads to {name!r}, but parameter {parameter.name!r} has no field named {name!r}; "
+            f"{did_you_mean(name, sorted(fields))}"
+        )
 
 
 def _walk(value: Any, path: Iterable[str]) -> Any:

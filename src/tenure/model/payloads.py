@@ -9,6 +9,7 @@ import traceback
 from typing import Any
 
 from tenure.model.errors import InvalidPayload
+from tenure.model.failures import Failure
 
 MAX_PAYLOAD = 1024 * 1024  # bytes; larger rows slow every claim and vacuum of their table
 MAX_DEPTH = 64  # far from PostgreSQL's stack limit, and from any parser's
@@ -77,9 +78,9 @@ def clean_text(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def describe_exception(exc: BaseException) -> str:
-    """The traceback as storable text. Never raises: this is the path on which failures are told."""
+    """The failure as storable text, see `Failure`. Never raises: failures are reported this way."""
     try:
-        return clean_text("".join(traceback.format_exception(exc)))
+        return clean_text(Failure.of(exc, "".join(traceback.format_exception(exc))).write())
     except Exception as fault:  # noqa: BLE001 - an exception's own code may raise anything
         return f"{type(exc).__name__} (its traceback could not be written: {type(fault).__name__})"
 

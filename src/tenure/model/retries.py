@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any, Literal, Self, get_args
 
 from tenure.model.durations import Duration, format_duration, to_timedelta
 from tenure.model.errors import ConfigError
+from tenure.model.options import check_option_names, checks_fields, did_you_mean
 
 Backoff = Literal["fixed", "linear", "exponential"]
 ExceptionTypes = type[BaseException] | Iterable[type[BaseException]]
@@ -18,6 +18,7 @@ ExceptionTypes = type[BaseException] | Iterable[type[BaseException]]
 MOST_ATTEMPTS = 1_000_000  # far beyond any use, well within a database integer
 
 
+@checks_fields
 @dataclass(frozen=True, init=False, repr=False)
 class Retry:
     max_attempts: int
@@ -86,9 +87,14 @@ class Retry:
             case int() if not isinstance(value, bool):
                 return cls(value)
             case Mapping():
-                _refuse_unknown(value, [field.name for field in fields(cls)])
+                check_option_names(map(str, value), [field.name for field in fields(cls)], what="retry")
                 return cls(**value)
         raise ConfigError(f"retry is {value!r}: use Retry(...), a number of attempts, or a mapping of Retry's fields")
+
+    def with_attempts(self, max_attempts: int) -> Self:
+        """The same policy with another number of attempts."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self)(**{**given, "max_attempts": max_attempts})
 
     def delay(self, attempt: int, random: float) -> timedelta:
         """The wait after failed run number `attempt` (from 1). `random` is drawn by the caller from [0, 1)."""
@@ -136,10 +142,8 @@ def _attempts(value: object, faults: list[str]) -> object:
 
 def _backoff(value: object, faults: list[str]) -> object:
     known = get_args(Backoff)
-    if value not in known:
-        near = get_close_matches(str(value), known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
-        faults.append(f"backoff is {value!r}; {hint}")
+    if not isinstance(value, str) or value not in known:
+        faults.append(f"backoff is {value!r}; {did_you_mean(value, known)}")
     return value
 
 
@@ -176,14 +180,3 @@ def _exceptions(name: str, value: object, faults: list[str]) -> object:
         if not (isinstance(item, type) and issubclass(item, BaseException))
     )
     return types
-
-
-def _refuse_unknown(given: Mapping[str, Any], known: list[str]) -> None:
-    faults = []
-    for name in given:
-        if name not in known:
-            near = get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
-            faults.append(f"{name!r} is not known; {hint}")
-    if faults:
-        raise ConfigError("retry: " + "; ".join(faults))

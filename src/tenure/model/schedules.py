@@ -7,14 +7,15 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from tenure.model.crontab import Crontab, find_zone
 from tenure.model.durations import Duration, format_duration, to_timedelta
 from tenure.model.errors import ConfigError
+from tenure.model.names import check_name
+from tenure.model.options import one_of, whole_number
 from tenure.model.payloads import plain_json
 from tenure.model.priorities import to_priority
 
@@ -25,7 +26,6 @@ GRACE = timedelta(seconds=60)
 """A time that is recorded no later than this is on time: another leader took over, or the database was restarted."""
 
 SHORTEST = timedelta(seconds=1)
-LONGEST_NAME = 200
 DEFAULT_LIMIT = 100
 LARGEST_LIMIT = 1000
 
@@ -123,7 +123,7 @@ def schedule(
     """Checked: every fault is a `ConfigError` that names the schedule."""
     try:
         made = Schedule(
-            name=_name(name, "a schedule"),
+            name=_name(name, "its name"),
             kind=_name(kind, "its kind"),
             cron=cron,
             every=None if every is None else to_timedelta(every, what="every"),
@@ -131,12 +131,12 @@ def schedule(
             input={} if input is None else json.loads(plain_json(input, what="its input")),
             queue=_name(queue, "its queue"),
             priority=to_priority(priority),
-            capability=capability,
-            max_attempts=_between(max_attempts, 1, 32_767, "max_attempts"),
+            capability=None if capability is None else _name(capability, "its capability"),
+            max_attempts=whole_number(max_attempts, 1, 32_767, what="max_attempts"),
             timeout=timeout,
-            overlap=_one_of(overlap, Overlap, "overlap"),
-            catch_up=_one_of(catch_up, CatchUp, "catch_up"),
-            catch_up_limit=_between(catch_up_limit, 1, LARGEST_LIMIT, "catch_up_limit"),
+            overlap=one_of(overlap, Overlap, what="overlap"),
+            catch_up=one_of(catch_up, CatchUp, what="catch_up"),
+            catch_up_limit=whole_number(catch_up_limit, 1, LARGEST_LIMIT, what="catch_up_limit"),
             jitter=to_timedelta(jitter, what="jitter"),
         )
         _check_times(made, timezone)
@@ -160,23 +160,9 @@ def _check_times(made: Schedule, timezone: str | None) -> None:
 
 
 def _name(given: Any, what: str) -> str:
-    if not isinstance(given, str) or not given.strip() or "\0" in given or len(given) > LONGEST_NAME:
-        raise ConfigError(f"{what} needs a name of at most {LONGEST_NAME} characters, not {given!r}")
-    return given
-
-
-def _between(given: Any, low: int, high: int, what: str) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not low <= given <= high:
-        raise ConfigError(f"{what} is {given!r}, but must be a whole number from {low} to {high}")
-    return given
-
-
-def _one_of(given: Any, choice: Any, what: str) -> Any:
-    known = get_args(choice)
-    if given not in known:
-        near = get_close_matches(str(given), known, n=1)
-        raise ConfigError(f"{what} is {given!r}; " + (f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"))
-    return given
+    if isinstance(given, str) and "\0" in given:
+        raise ConfigError(f"{what} is {given!r}, but a name has no NUL character: remove it")
+    return check_name(given, what=what)
 
 
 def _plain(value: Any) -> Any:

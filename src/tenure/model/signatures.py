@@ -25,6 +25,8 @@ class Parameter:
     keyword_only: bool = False
     default: Any = None
     """Of use only where the parameter is not required."""
+    annotated: bool = True
+    """False where the function says nothing of its type."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def _parameter(raw: inspect.Parameter, annotation: Any) -> Parameter:
         required=required,
         keyword_only=raw.kind is inspect.Parameter.KEYWORD_ONLY,
         default=None if required else raw.default,
+        annotated=raw.annotation is not _EMPTY,
     )
 
 

@@ -21,6 +21,10 @@ def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query:
     return Query("jobs/enqueue_jobs", {"jobs": jobs, "again": again, "borrowed": borrowed})
 
 
+def enqueue_borrowed(jobs: str, channel: str, words: str) -> Query:
+    return Query("jobs/enqueue_borrowed", {"jobs": jobs, "channel": channel, "payloads": words})
+
+
 def claim(
     *,
     worker_id: str,
@@ -98,6 +102,11 @@ def find_progress(job_id: str) -> Query:
 
 def notify(channel: str, words: str) -> Query:
     return Query("queues/notify", {"channel": channel, "payloads": words})
+
+
+def notify_after(channel: str, words: str) -> Query:
+    """Right after a commit, on the connection of that."""
+    return Query("queues/notify_after", {"channel": channel, "payloads": words})
 
 
 def find_settled(outcomes: str) -> Query:

@@ -104,39 +104,61 @@ def delete(*, force: bool = False) -> Step:
 
 def retry() -> Step:
     def then(world: World) -> World:
-        fresh = {"attempt": 0, "crashes": 0} if world.jobs["J"].state == "dead_letter" else {}
-        return world.change("J", state="pending", run_at=None, **fresh).add("incidents", "J")
+        if world.jobs["J"].state != "dead_letter":
+            return world.change("J", state="pending", run_at=None).add("incidents", "J")
+        return _with_its_key(world).change("J", state="pending", run_at=None, attempt=0, crashes=0).add("incidents", "J")
 
     def changes(world: World) -> list[Change]:
         waits = world.is_live("J") and world.jobs["J"].state in ("retry", "scheduled", "dead_letter")
-        return [Change("J pending", then, skips=True)] if waits else []
+        free = waits and (world.jobs["J"].state != "dead_letter" or _may_have_its_key(world))
+        return [Change("J pending", then, skips=True)] if free else []
 
-    return _control("retry J", control.retry(J, None), changes, "J pending", 1)
+    return _control("retry J", control.retry(J, None), changes, "J pending", 1, KEY)
 
 
 def replay() -> Step:
     def then(world: World) -> World:
-        return world.change("J", state="pending", run_at=None, attempt=0, crashes=0).add("incidents", "J")
+        return _with_its_key(world).change("J", state="pending", run_at=None, attempt=0, crashes=0).add("incidents", "J")
 
     def changes(world: World) -> list[Change]:
         waits = world.is_live("J") and world.jobs["J"].state == "dead_letter"
-        return [Change("J pending", then, skips=True)] if waits else []
+        return [Change("J pending", then, skips=True)] if waits and _may_have_its_key(world) else []
 
-    return _control("replay J", control.replay([J]), changes, "J pending", 2)
+    return _control("replay J", control.replay([J]), changes, "J pending", 2, KEY)
+
+
+def _may_have_its_key(world: World) -> bool:
+    key = world.jobs["J"].key
+    return key is None or world.stands(key) in (None, "J")
+
+
+def _with_its_key(world: World) -> World:
+    """A dead letter that is to run again takes its key, if it does not have it still."""
+    key = world.jobs["J"].key
+    if key is None or (key in world.keys and world.keys[key].job == "J"):
+        return world
+    return world.put("keys", key, Key("J", "live"))
 
 
 def retry_finished(new: str) -> Step:
-    """Reads the old job without holding it: what it saw is enough."""
+    """Reads the old job without holding it: what it saw is enough. While one of these is live, another is not made."""
+    key = f"retry of {J}"
 
     def then(world: World) -> World:
-        return world.put("jobs", new, Job("jobs", "pending")).add("incidents", "J")
+        made = world.put("jobs", new, Job("jobs", "pending", key=key)).put("keys", key, Key(new, "live"))
+        return made.add("incidents", "J")
 
     def changes(world: World) -> list[Change]:
-        over = "J" in world.jobs and not world.jobs["J"].live
-        return [Change(f"{new} in", then, firm=False)] if over else []
+        if "J" not in world.jobs or world.jobs["J"].live:
+            return []
+        stands = world.stands(key)
+        return [Change(f"{new} in", then, firm=False) if stands is None else Change(f"{stands} is there", firm=False)]
+
+    def read(reply: Reply) -> Words:
+        return tuple(f"{new} in" if row[3] == "f" else f"{name_of(row[2])} is there" for row in reply.rows)
 
     query = control.retry_finished(J, UUID(uid(new)), None)
-    return Step(f"run J again as {new}", query, lambda reply: (f"{new} in",) * len(reply.rows), changes)
+    return Step(f"run J again as {new}", query, read, changes, locks=rows(KEY), waits=rows(KEY))
 
 
 def _control(said: str, query: Query, changes: Callable[[World], list[Change]], word: str, moved: int, *more: str) -> Step:

@@ -12,13 +12,13 @@ CANCELED = "canceled by a person"
 
 
 class Deciding(Entering):
-    def cancel(self, ids: Collection[str], states: Collection[str] | None = None) -> list[tuple[str, bool, bool, bool]]:
-        """Gives (id, canceled, ran, watched) of those that were live, and in one of these states."""
+    def cancel(self, ids: Collection[str], states: Collection[str] | None = None) -> list[tuple[str, bool, bool, bool, str]]:
+        """Gives (id, canceled, ran, watched, kind) of those that were live, and in one of these states."""
         meant = [self.books.live[i] for i in ids if i in self.books.live]
         meant = [job for job in meant if states is None or job.state in states]
         return sorted(self._cancel(job) for job in meant)
 
-    def _cancel(self, job: Job) -> tuple[str, bool, bool, bool]:
+    def _cancel(self, job: Job) -> tuple[str, bool, bool, bool, str]:
         ran = job.held
         if ran:
             self.note(job, "canceled", held=True)
@@ -29,33 +29,44 @@ class Deciding(Entering):
         job.claim_id = job.lease_until = None
         job.error = CANCELED
         self.count(job, "canceled")
-        return job.id, True, ran, job.id in self.watched
+        return job.id, True, ran, job.id in self.watched, job.kind
 
-    def retry(self, job_id: str) -> list[tuple[str, bool, str]]:
-        """Gives the state it was in, whether it was moved, and its queue."""
+    def retry(self, job_id: str) -> list[tuple[str, bool, str, str, str | None]]:
+        """Gives the state it was in, whether it was moved, its queue and kind, and the job that has its key instead."""
         job = self.books.live.get(job_id)
         if job is None:
             return []
         before = job.state
         if not job.waits and before != State.DEAD_LETTER:
-            return [(before, False, job.queue)]
-        self.note(job, "retried", held=False)
+            return [(before, False, job.queue, job.kind, None)]
         if before == State.DEAD_LETTER:
-            job.attempt = job.crashes = 0
+            if (holder := self._key_holder(job)) is not None:
+                return [(before, False, job.queue, job.kind, holder)]
+            job.attempt, attempt = 0, job.attempt
+            job.crashes = 0
+        else:
+            attempt = job.attempt
+        self.books.incidents.append((job.id, "retried", attempt, job.fence, None))
         self._now(job)
-        return [(before, True, job.queue)]
+        return [(before, True, job.queue, job.kind, None)]
+
+    def _key_holder(self, job: Job) -> str | None:
+        """A dead letter takes its key again; gives the job that has it instead."""
+        if job.key is None:
+            return None
+        holder = self.take_key(job.kind, job.key, job.id, "live", job.input).job_id
+        return None if holder == job.id else holder
 
     def _now(self, job: Job) -> None:
         self.move(job, State.PENDING)
         self.to_the_end(job)
         job.run_at = None
 
-    def retry_finished(self, job_id: str, new_id: str) -> list[tuple[str]]:
+    def retry_finished(self, job_id: str, new_id: str) -> list[tuple[str, str, str, bool]]:
         old = self.books.finished.get(job_id)
         if old is None:
             return []
-        self.books.incidents.append((old.id, "retried", None, None, None))
-        self.enqueue(
+        met = self.enqueue(
             [
                 Call(
                     id=new_id,
@@ -65,31 +76,42 @@ class Deciding(Entering):
                     priority=old.priority,
                     capability=old.capability,
                     max_attempts=old.max_attempts,
+                    key=f"retry of {old.id}",
+                    key_for="live",
                 )
             ]
         )
-        return [(old.queue,)]
+        if met:
+            return [(old.queue, old.kind, met[0][1], True)]
+        self.books.incidents.append((old.id, "retried", None, None, None))
+        return [(old.queue, old.kind, new_id, False)]
 
-    def replay(self, ids: Collection[str], new_input: str | None, priority: int | None) -> list[tuple[str, str, bool]]:
-        """Gives (id, queue, moved) of the dead letters among them."""
+    def replay(
+        self, ids: Collection[str], new_input: str | None, priority: int | None
+    ) -> list[tuple[str, str, bool, str, str | None]]:
+        """Gives (id, queue, moved, kind, the job that has its key instead) of the dead letters among them."""
         dead = [self.books.live[i] for i in sorted(ids) if i in self.books.live]
         dead = [job for job in dead if job.state == State.DEAD_LETTER]
+        told = []
         for job in dead:
-            self.note(job, "replayed", held=False)
-            job.attempt = job.crashes = 0
-            job.input = new_input or job.input
-            job.priority = job.priority if priority is None else priority
-            self._now(job)
-        return [(job.id, job.queue, True) for job in dead]
+            holder = self._key_holder(job)
+            if holder is None:
+                self.note(job, "replayed", held=False)
+                job.attempt = job.crashes = 0
+                job.input = new_input or job.input
+                job.priority = job.priority if priority is None else priority
+                self._now(job)
+            told.append((job.id, job.queue, holder is None, job.kind, holder))
+        return told
 
-    def delete(self, ids: Collection[str], *, force: bool) -> list[tuple[str, bool, bool, bool]]:
-        """Gives (id, gone, ran, watched). Without force nothing goes while one of them runs."""
+    def delete(self, ids: Collection[str], *, force: bool) -> list[tuple[str, bool, bool, bool, str]]:
+        """Gives (id, gone, ran, watched, kind). Without force nothing goes while one of them runs."""
         live = {i: self.books.live[i] for i in ids if i in self.books.live}
         refused = not force and any(job.held for job in live.values())
         if refused:
-            return sorted((i, False, job.held, False) for i, job in live.items())
+            return sorted((i, False, job.held, False, job.kind) for i, job in live.items())
         gone = live | {i: self.books.finished[i] for i in ids if i in self.books.finished}
-        answer = sorted((i, True, i in live and job.held, i in self.watched) for i, job in gone.items())
+        answer = sorted((i, True, i in live and job.held, i in self.watched, job.kind) for i, job in gone.items())
         for job in gone.values():
             self._forget(job)
         return answer

@@ -37,19 +37,21 @@ class Entering(Moving):
 
     def _take_key(self, call: Call) -> Key | None:
         """The key as it stands after the call: this job's, if it was free."""
-        if call.key is None:
-            return None
-        place = (call.kind, call.key)
-        if place not in self.books.keys or self._is_free(self.books.keys[place]):
-            scope = call.key_for if call.key_for in ("live", "forever") else "window"
-            until = self.now + float(call.key_for or 86400) if scope == "window" else None
-            self.books.keys[place] = Key(call.kind, call.key, call.id, scope, self.now, until, digest(call.input))
-        return self.books.keys[place]
+        return None if call.key is None else self.take_key(call.kind, call.key, call.id, call.key_for or "forever", call.input)
+
+    def take_key(self, kind: str, key: str, job_id: str, key_for: str, given: str) -> Key:
+        found = self.books.keys.get((kind, key))
+        if found is None or (found.job_id != job_id and self._is_free(found)):
+            scope = key_for if key_for in ("live", "forever") else "window"
+            until = self.now + float(key_for) if scope == "window" else None
+            found = self.books.keys[kind, key] = Key(kind, key, job_id, scope, self.now, until, digest(given))
+        return found
 
     def _is_free(self, key: Key) -> bool:
-        """A window that is over does not free the key of a job that is still to be done."""
+        """A window that is over does not free the key of a job that is still to be done. A dead letter is not."""
         over = key.scope == "live" or (key.expires_at is not None and key.expires_at <= self.now)
-        return over and key.job_id not in self.books.live
+        holder = self.books.live.get(key.job_id)
+        return over and (holder is None or holder.state == State.DEAD_LETTER)
 
     def _write(self, call: Call) -> None:
         job = Job(

@@ -25,14 +25,14 @@ class DecidingRules(RunningRules):
     @move(5, pick=PICK, state=st.sampled_from((None, "dead_letter", "retry", "scheduled")))
     def retry(self, pick: int, state: str | None) -> None:
         for job_id in self.some_ids(pick, state=state):
-            self.agree(self.run(control.retry(UUID(job_id), "me")), self.model.retry(job_id), "retried")
+            self.agree(_plain(self.run(control.retry(UUID(job_id), "me"))), self.model.retry(job_id), "retried")
 
     @move(2, pick=PICK, state=st.sampled_from(("completed", "failed", "canceled")))
     def retry_what_is_over(self, pick: int, state: str) -> None:
         for job_id in self.some_ids(pick, state=state):
             new_id = self.new_id()
             rows = self.run(control.retry_finished(UUID(job_id), UUID(new_id), "me"))
-            self.agree(rows, self.model.retry_finished(job_id, new_id), "made anew")
+            self.agree(_plain(rows), self.model.retry_finished(job_id, new_id), "made anew")
 
     @move(
         5,
@@ -65,4 +65,8 @@ class DecidingRules(RunningRules):
 
 
 def _sorted(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    return sorted(((str(row[0]), *row[1:]) for row in rows), key=lambda row: str(row[0]))
+    return sorted(_plain(rows), key=lambda row: str(row[0]))
+
+
+def _plain(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    return [tuple(str(value) if isinstance(value, UUID) else value for value in row) for row in rows]

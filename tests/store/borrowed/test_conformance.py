@@ -11,7 +11,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.core.exceptions import SynchronousOnlyOperation
 from sqlalchemy.exc import PendingRollbackError
 
 from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
@@ -306,8 +305,8 @@ async def whole_transaction(caller: Caller) -> None:
     await caller.borrowed.commit()
 
 
-def test_djangos_refuses_that_itself(opened):
-    with pytest.raises(SynchronousOnlyOperation):
+def test_djangos_refuses_that_itself_and_the_way_out_is_told(opened):
+    with pytest.raises(ConfigError, match="sync_to_async"):
         asyncio.run(opened(Django).borrowed.fetch(enqueue("ship"), "tenure"))
 
 

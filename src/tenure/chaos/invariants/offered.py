@@ -6,6 +6,9 @@ from tenure.chaos.invariants.lives import Life
 from tenure.chaos.ledger import Move
 from tenure.chaos.verdict import Invariant
 
+RETRY_OF = "retry of "
+"""How the key of a job begins that was made of a finished one."""
+
 
 class Offered(Rule):
     invariant = Invariant(
@@ -29,7 +32,7 @@ class Offered(Rule):
             if move.job not in self.case.planned.jobs:
                 self.breach("was neither offered nor planned", job=move.job)
             return
-        if move.key is not None:
+        if move.key is not None and not move.key.startswith(RETRY_OF):
             self._judge_key(move, (move.kind, move.key))
         wrong = self._wrong(move.n, offer, move)
         if wrong is None:
@@ -68,8 +71,8 @@ class Offered(Rule):
         return None
 
     def _by_retry(self, n: int, offer: Offer, move: Move) -> bool:
-        """The same work under a new id, without its key."""
-        if move.kind != offer.kind or move.key is not None:
+        """The same work under a new id, with a key of its own that names the job of which it was made."""
+        if move.kind != offer.kind or move.key is None or not move.key.startswith(RETRY_OF):
             return False
         family = [self._first.get(n), *self._others.get(n, ())]
         if move.job in self.case.asked.retried:

@@ -7,6 +7,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from tenure.model.failures import Failure
+
 if TYPE_CHECKING:
     from tenure.client.report.life import Attempt
 
@@ -43,7 +45,10 @@ def value(given: Any) -> str:
 
 
 def gist(error: str) -> str:
-    """The line that says what happened: the one after the last frame of a traceback, else the first one."""
+    """The line that says what happened: the first one of a failure, else the one after the last frame of a traceback, else the
+    first one."""
+    if (failure := Failure.parse(error)) is not None:
+        return inline(str(failure).split("\n")[0].strip(), GIST)
     lines = [line for line in clean(error).split("\n") if line.strip()]
     if not lines:
         return ""

@@ -17,6 +17,7 @@ from tenure.model.errors import ConfigError
 from tenure.store.borrowed.asyncpg_adapter import AsyncpgConnection
 from tenure.store.borrowed.base import Borrowed
 from tenure.store.borrowed.django_adapter import DjangoConnection
+from tenure.store.borrowed.psycopg2_adapter import Psycopg2Connection
 from tenure.store.borrowed.psycopg_adapter import PsycopgAsyncConnection, PsycopgConnection
 from tenure.store.borrowed.sources import SOURCES, Source, source_of
 from tenure.store.borrowed.sqlalchemy_adapter import AlchemyAsync, AlchemyConnection, AlchemySession
@@ -27,6 +28,7 @@ __all__ = ["SOURCES", "Borrowed", "Source", "borrow", "source_of"]
 _KNOWN: dict[tuple[str, str], Callable[[Any], Borrowed]] = {
     ("psycopg", "Connection"): PsycopgConnection,
     ("psycopg", "AsyncConnection"): PsycopgAsyncConnection,
+    ("psycopg2", "connection"): Psycopg2Connection,
     ("asyncpg", "Connection"): AsyncpgConnection,
     ("asyncpg", "PoolConnectionProxy"): AsyncpgConnection,
     ("sqlalchemy", "Session"): AlchemySession,
@@ -41,6 +43,7 @@ _KNOWN: dict[tuple[str, str], Callable[[Any], Borrowed]] = {
 
 _UNDERSTOOD = (
     "a psycopg Connection or AsyncConnection, "
+    "a psycopg2 connection, "
     "an asyncpg Connection, "
     "a SQLAlchemy Session, scoped_session, AsyncSession, async_scoped_session, Connection or AsyncConnection, "
     "or Django's django.db.connection or connections[alias]"

@@ -18,6 +18,9 @@ class AsyncpgConnection(Awaited):
         self._connection = connection
         self._transaction: Any = None
 
+    async def source(self) -> object:
+        return getattr(self._connection, "_con", self._connection)  # of a pool's: what is behind the proxy
+
     async def fetch(self, query: Query, schema: str) -> Rows:
         spelled = positional(query.name, schema)
         with guarded(self._lost):

@@ -18,6 +18,10 @@ class Borrowed(ABC):
     """Only the thread that opened the connection may use it."""
 
     @abstractmethod
+    def source_sync(self) -> object:
+        """Equal for connections to the same database: an address as a tuple, or an object that can be referred to weakly."""
+
+    @abstractmethod
     def fetch_sync(self, query: Query, schema: str) -> Rows:
         """Runs the statement in the caller's transaction and gives all its rows."""
 
@@ -37,6 +41,9 @@ class Borrowed(ABC):
         """What the caller's framework runs after a commit, apart from the commit: it may raise."""
 
     @abstractmethod
+    async def source(self) -> object: ...
+
+    @abstractmethod
     async def fetch(self, query: Query, schema: str) -> Rows: ...
 
     @abstractmethod
@@ -53,6 +60,9 @@ class Blocking(Borrowed):
     """A synchronous connection: awaited, it works in place, as the caller's own statements on it do."""
 
     is_async = False
+
+    async def source(self) -> object:
+        return self.source_sync()
 
     async def fetch(self, query: Query, schema: str) -> Rows:
         return self.fetch_sync(query, schema)
@@ -71,6 +81,9 @@ class Awaited(Borrowed):
     """An asynchronous connection: there is no way to use it without await."""
 
     is_async = True
+
+    def source_sync(self) -> object:
+        self._needs_await()
 
     def fetch_sync(self, query: Query, schema: str) -> Rows:
         del query, schema

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tenure.model.errors import ConfigError, TransactionError
@@ -23,8 +25,12 @@ class DjangoConnection(Blocking):
         self._atomic: Any = None
         self._after_commit: list[Any] = []
 
+    def source_sync(self) -> object:
+        settings = self._connection.settings_dict
+        return tuple(str(settings.get(name) or "") for name in ("HOST", "PORT", "NAME"))
+
     def fetch_sync(self, query: Query, schema: str) -> Rows:
-        with guarded(), self._connection.cursor() as cursor:
+        with guarded(), _awaited_by_nobody(), self._connection.cursor() as cursor:
             cursor.execute(statement(query.name, schema), dict(query.values))
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
@@ -69,3 +75,17 @@ class DjangoConnection(Blocking):
     def after_commit_sync(self) -> None:
         self._connection.run_on_commit, self._after_commit = self._after_commit, []
         self._connection.run_and_clear_commit_hooks()
+
+
+@contextmanager
+def _awaited_by_nobody() -> Iterator[None]:
+    """Django refuses its connections to code on an event loop; its words do not say what to do about a job."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != "SynchronousOnlyOperation":
+            raise
+        raise ConfigError(
+            "Django's connections cannot be used in a coroutine: put the transaction and enqueue_sync(...) into a function "
+            "and await it by asgiref's sync_to_async, or leave conn= out"
+        ) from error

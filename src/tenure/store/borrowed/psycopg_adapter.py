@@ -28,6 +28,9 @@ class PsycopgConnection(Blocking):
         self._block: AbstractContextManager[Transaction] | None = None
         self._transaction: Transaction | None = None
 
+    def source_sync(self) -> object:
+        return _address(self._connection)
+
     def fetch_sync(self, query: Query, schema: str) -> Rows:
         # Not by connection.cursor(): the caller may have set another kind of cursor or of row.
         with guarded(), Cursor(self._connection, row_factory=tuple_row) as cursor:
@@ -69,6 +72,9 @@ class PsycopgAsyncConnection(Awaited):
         self._block: AbstractAsyncContextManager[AsyncTransaction] | None = None
         self._transaction: AsyncTransaction | None = None
 
+    async def source(self) -> object:
+        return _address(self._connection)
+
     async def fetch(self, query: Query, schema: str) -> Rows:
         with guarded():
             async with AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
@@ -102,6 +108,12 @@ class PsycopgAsyncConnection(Awaited):
                 await self._connection.rollback()
             else:
                 await block.__aexit__(Rollback, Rollback(), None)
+
+
+def _address(connection: Connection[Any] | AsyncConnection[Any]) -> object:
+    with guarded():
+        info = connection.info
+        return info.host, info.hostaddr, info.port, info.dbname
 
 
 @contextmanager

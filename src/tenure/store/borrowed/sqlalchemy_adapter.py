@@ -35,6 +35,10 @@ class _Alchemy(Blocking):
     def _connection(self) -> Connection:
         """The connection of the current transaction; begins one if need be."""
 
+    def source_sync(self) -> object:
+        with guarded():
+            return self._connection().engine
+
     def fetch_sync(self, query: Query, schema: str) -> Rows:
         with guarded():
             connection = self._connection()
@@ -97,6 +101,9 @@ class AlchemyAsync(Awaited):
         self._target = target
         self._blocking = blocking
 
+    async def source(self) -> object:
+        return await self._target.run_sync(lambda target: self._blocking(target).source_sync())
+
     async def fetch(self, query: Query, schema: str) -> Rows:
         return await self._target.run_sync(lambda target: self._blocking(target).fetch_sync(query, schema))
 
@@ -118,5 +125,6 @@ def _spelled(dialect: Dialect, query: Query, schema: str) -> tuple[str, Any]:
         spelled = positional(query.name, schema)
         return spelled.sql, spelled.values(query)
     raise ConfigError(
-        f"SQLAlchemy works with {dialect.name}+{dialect.driver} here: use an engine on postgresql+psycopg or postgresql+asyncpg"
+        f"SQLAlchemy works with {dialect.name}+{dialect.driver} here: "
+        "use an engine on postgresql+psycopg, postgresql+psycopg2 or postgresql+asyncpg"
     )

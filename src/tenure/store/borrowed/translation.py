@@ -8,8 +8,10 @@ from contextlib import contextmanager, suppress
 import psycopg
 from psycopg import errors
 
-from tenure.model.errors import StoreUnavailable, TenureError
+from tenure.model.errors import StoreUnavailable, TenureError, TransactionAborted
 from tenure.store import faults
+
+ABORTED = "25P02"
 
 
 def _never() -> bool:
@@ -59,11 +61,18 @@ def _outage(error: Exception, lost: Callable[[], bool]) -> TenureError | None:
 
 def _fault(error: Exception) -> TenureError | None:
     known = _in_terms_of_psycopg(error)
+    if _is_aborted(error) or (known is not None and getattr(known, "sqlstate", None) == ABORTED):
+        return TransactionAborted()
     if known and faults.is_poison(known):
         return faults.Refused(faults.words(known), getattr(known, "sqlstate", None))
     if known and faults.is_missing_schema(known):
         return faults.schema_missing(known)
     return None
+
+
+def _is_aborted(error: Exception) -> bool:
+    """Django and SQLAlchemy refuse further statements by themselves, and name the earlier error as the cause."""
+    return type(error).__name__ in ("TransactionManagementError", "PendingRollbackError")
 
 
 def _in_terms_of_psycopg(error: BaseException) -> BaseException | None:
@@ -78,13 +87,19 @@ def _in_terms_of_psycopg(error: BaseException) -> BaseException | None:
 
 
 def _layers(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it wraps, what that one wraps, and so on."""
+    """The error, what it wraps, what that one wraps, and so on. What an error was raised `from` is the same error only where a
+    library translates its driver's; elsewhere it is an earlier one, about something else."""
     seen: list[BaseException] = []
     inner: object = error
     while isinstance(inner, BaseException) and inner not in seen:
         seen.append(inner)
         yield inner
-        inner = getattr(inner, "orig", None) or inner.__cause__
+        inner = getattr(inner, "orig", None) or (inner.__cause__ if _translates(inner) else None)
+
+
+def _translates(error: BaseException) -> bool:
+    module = type(error).__module__
+    return module == "django.db.utils" or module.startswith("sqlalchemy.dialects.")
 
 
 def _stand_in(state: str, words: str) -> psycopg.Error:

@@ -1,7 +1,7 @@
 -- delete_jobs: removes jobs, live or finished, with all that is kept of them.
 --   force  also those that run; without it, nothing at all is removed while one of them runs
--- Returns each job that was there: whether it is gone now, whether it ran, and whether somebody watches it. Not gone and not
--- running: somebody else holds its row at this moment, ask again.
+-- Returns each job that was there: whether it is gone now, whether it ran, whether somebody watches it, and its kind. Not gone
+-- and not running: somebody else holds its row at this moment, ask again.
 with running as materialized (
     select j.id
       from unnest(:ids::uuid[]) as i(id)
@@ -42,9 +42,9 @@ unnoted as (
 unwatched as (
     delete from tenure.watches w where w.job_id = any (array(select g.id from gone g))
     returning w.job_id)
-select i.id, g.id is not null, r.id is not null, exists (select from unwatched w where w.job_id = i.id)
+select i.id, g.id is not null, r.id is not null, exists (select from unwatched w where w.job_id = i.id), coalesce(g.kind, j.kind)
   from unnest(:ids::uuid[]) as i(id)
   left join gone g on g.id = i.id
   left join running r on r.id = i.id
-  left join lateral (select j.id from tenure.jobs j where j.id = i.id limit 1) j on true
+  left join lateral (select j.id, j.kind from tenure.jobs j where j.id = i.id limit 1) j on true
  where g.id is not null or j.id is not null

@@ -80,6 +80,7 @@ gates as (
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.gate,
+       a.progress_percent, a.progress_message, a.failed_at,
        clock_timestamp(), a.lease_expires_at, w.host, w.pid, w.name, q.paused_at, q.paused_by, q.pause_reason,
        exists (select from tenure.leases l where l.name = 'stager' and l.expires_at > clock_timestamp()),
        s.workers, s.queue, s.kind, s.capability, s.slots, s.held, least(b.jobs, 1000), g.told

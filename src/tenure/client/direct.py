@@ -1,0 +1,185 @@
+"""Enqueueing without an event loop: on one synchronous connection of the process.
+
+Threads that come while a statement is on its way wait, and the next statement takes the jobs of all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+
+from tenure.client.enqueuer import LARGEST_GROUP, Met, array_of, met_in, out_of_time
+from tenure.client.refusals import explained
+from tenure.client.sync_notifier import SyncNotifier
+from tenure.model.errors import StoreUnavailable
+from tenure.pacing import backoff
+from tenure.store import jobs
+from tenure.store.faults import Refused
+from tenure.store.place import Place
+from tenure.store.sync_link import SyncLink
+
+NOTIFY_WITHIN = 5.0  # seconds; whoever enqueues meanwhile waits
+CLOSE_WITHIN = 2.0  # seconds: a process that ends does not wait for a server that does not answer
+
+
+@dataclass(slots=True, eq=False)
+class SyncBatch:
+    """The jobs of one call: all of them or none."""
+
+    texts: list[str]
+    deadline: float
+    met: Met | None = None
+    error: Exception | None = None
+    unsure: bool = False
+    """It was sent, and the answer never came."""
+    abandoned: bool = False
+    """Its caller has given up."""
+
+    @property
+    def open(self) -> bool:
+        return self.met is None and self.error is None and not self.abandoned
+
+
+@dataclass(slots=True)
+class ProcessState:
+    """A forked process begins with its own, whatever the threads of its parent held at that moment."""
+
+    link: SyncLink
+    notifier: SyncNotifier = field(init=False)
+    pid: int = field(default_factory=os.getpid)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the thread that writes."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    waiting: list[SyncBatch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.notifier = SyncNotifier(self._notify)
+
+    def close(self) -> None:
+        """Does nothing in a forked process: the connection is its parent's."""
+        if self.pid != os.getpid():
+            return
+        self.notifier.flush()
+        if self.turn.acquire(timeout=CLOSE_WITHIN):
+            try:
+                self.link.close()
+            finally:
+                self.turn.release()
+
+    def _notify(self, words: list[str]) -> None:
+        """On the same connection, between two enqueues."""
+        if not self.turn.acquire(timeout=CLOSE_WITHIN):
+            return
+        try:
+            query = jobs.notify_after(self.link.place.channel, json.dumps(words))
+            self.link.fetch(query, deadline=time.monotonic() + NOTIFY_WITHIN)
+        finally:
+            self.turn.release()
+
+
+class DirectEnqueuer:
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._state = self._new_state()
+
+    def enqueue(self, texts: list[str], words: frozenset[str], within: float) -> Met:
+        """Returns when the jobs are durable. While PostgreSQL is away they are sent again, for `within` seconds."""
+        if self._state.pid != os.getpid():
+            self._state = self._new_state()
+        state = self._state
+        batch = SyncBatch(texts, time.monotonic() + within)
+        with state.lock:
+            state.waiting.append(batch)
+        try:
+            self._see_through(state, batch, within)
+        finally:
+            batch.abandoned = True
+        if isinstance(batch.error, Refused):
+            raise explained(batch.error) from batch.error
+        if batch.error is not None:
+            raise batch.error
+        state.notifier.tell(words)
+        return batch.met or {}
+
+    def close(self) -> None:
+        self._state.close()
+
+    def _new_state(self) -> ProcessState:
+        state = ProcessState(SyncLink(self._place, "enqueue"))
+        weakref.finalize(self, state.close)
+        return state
+
+    def _see_through(self, state: ProcessState, batch: SyncBatch, within: float) -> None:
+        """Writes what waits, in turns with other threads, until the batch is written or its time is over."""
+        failures, last = 0, None
+        while batch.open:
+            left = batch.deadline - time.monotonic()
+            if left <= 0 or not state.turn.acquire(timeout=left):
+                raise out_of_time(within, last) from last
+            try:
+                if batch.open:
+                    self._write_waiting(state, batch.deadline)
+            except StoreUnavailable as error:
+                failures, last = failures + 1, error
+            finally:
+                state.turn.release()
+            if batch.open and failures:
+                time.sleep(max(0.0, min(backoff(failures), batch.deadline - time.monotonic())))
+
+    def _write_waiting(self, state: ProcessState, deadline: float) -> None:
+        group = _taken(state)
+        try:
+            self._send_or_halve(state.link, group, deadline)
+        finally:
+            if left := [batch for batch in group if batch.open]:
+                with state.lock:
+                    state.waiting[:0] = left
+
+    def _send_or_halve(self, link: SyncLink, group: list[SyncBatch], deadline: float) -> None:
+        """Halves a refused group until the one bad batch stands alone; all the others are written."""
+        try:
+            self._send(link, group, deadline)
+        except Refused as error:
+            if len(group) == 1:
+                group[0].error = error
+                return
+            middle = len(group) // 2
+            self._send_or_halve(link, group[:middle], deadline)
+            self._send_or_halve(link, group[middle:], deadline)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - each caller raises it
+            for batch in group:
+                batch.error = error
+
+    def _send(self, link: SyncLink, group: list[SyncBatch], deadline: float) -> None:
+        again = any(batch.unsure for batch in group)
+        text = array_of(text for batch in group for text in batch.texts)
+        try:
+            met = met_in(link.fetch(jobs.enqueue(text, again=again), deadline=deadline))
+        except Refused:
+            raise
+        except BaseException:
+            for batch in group:
+                batch.unsure = True
+            raise
+        for batch in group:
+            batch.met = met
+
+
+def _taken(state: ProcessState) -> list[SyncBatch]:
+    """The first of those that wait: as many as one statement takes."""
+    with state.lock:
+        waiting = [batch for batch in state.waiting if batch.open]
+        size, count = 0, 0
+        for batch in waiting:
+            size += len(batch.texts)
+            if count and size > LARGEST_GROUP:
+                break
+            count += 1
+        state.waiting = waiting[count:]
+    return waiting[:count]

@@ -1,0 +1,67 @@
+"""Wakes listeners after commits of code without an event loop: at once when quiet, together when busy."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from tenure.model.errors import StoreUnavailable
+from tenure.store.faults import Refused
+from tenure.store.notifier import LONGEST_GAP, SHORTEST_GAP
+
+log = logging.getLogger("tenure")
+
+IDLE = 5.0
+"""Seconds without a word after which the thread ends; the next word starts another."""
+
+
+class SyncNotifier:
+    """A thread that ends when it has nothing to do. A word that cannot be sent is dropped: listeners also poll."""
+
+    def __init__(self, send: Callable[[list[str]], None]) -> None:
+        self._send = send
+        self._lock = threading.Lock()
+        self._news = threading.Event()
+        self._words: set[str] = set()
+        self._running = False
+
+    def tell(self, words: Iterable[str]) -> None:
+        with self._lock:
+            self._words.update(words)
+            self._news.set()
+            if self._running:
+                return
+            self._running = True
+        try:
+            threading.Thread(target=self._run, name="tenure notifier", daemon=True).start()
+        except RuntimeError:  # the interpreter is shutting down
+            self._running = False
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what is left, now."""
+        with self._lock:
+            words, self._words = sorted(self._words), set()
+            self._news.clear()
+        if not words:
+            return
+        try:
+            self._send(words)
+        except (StoreUnavailable, Refused) as error:
+            log.debug("notifier: %s", error)
+
+    def _run(self) -> None:
+        gap = SHORTEST_GAP
+        while self._has_news():
+            self.flush()
+            time.sleep(gap)
+            gap = min(LONGEST_GAP, 2 * gap) if self._news.is_set() else SHORTEST_GAP
+
+    def _has_news(self) -> bool:
+        if self._news.wait(IDLE):
+            return True
+        with self._lock:  # whoever comes now finds no thread, and starts one
+            self._running = self._news.is_set()
+            return self._running

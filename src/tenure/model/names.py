@@ -1,0 +1,30 @@
+"""Names of queues, kinds, capabilities, schedules and limits: short enough for every index and every notification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.model.errors import ConfigError
+
+LONGEST_NAME = 200
+"""Bytes in UTF-8. tenure.enqueue() and the tables check the same."""
+
+
+def check_name(given: Any, *, what: str) -> str:
+    """The name itself, or `ConfigError`. `what` starts the message: "queue", "job 'mail': capability"."""
+    if not isinstance(given, str) or not given.strip():
+        raise ConfigError(f"{what} is {shown(given)}, but must be a name: give a text that is not empty")
+    size = size_in_bytes(given)
+    if size > LONGEST_NAME:
+        raise ConfigError(f"{what} is {shown(given)}, {size} bytes long, but at most {LONGEST_NAME} are allowed: shorten it")
+    return given
+
+
+def size_in_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))  # half characters are refused later, with the rest of the text
+
+
+def shown(given: object) -> str:
+    """Short enough for a message."""
+    text = repr(given)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,95 @@
+"""Whether a connection of the caller's leads to the database that the app works with.
+
+Two databases may both have the schema: then a job would be written where no worker looks. So both are asked once for their
+identity, and the answer is kept for as long as the process lives. Where one of them cannot be asked, nothing is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import MutableMapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
+from tenure.store.borrowed.base import Borrowed, Rows
+from tenure.store.place import Place
+from tenure.store.query import Query
+from tenure.store.sync_link import SyncLink
+
+PATIENCE = 5.0
+"""Seconds for the question to the app's own database."""
+ASK_AGAIN_AFTER = 60.0
+"""Seconds after which an app's database that could not be asked is asked again."""
+
+_own: dict[Place, tuple[str, float]] = {}
+"""By place: the identity, and until when it counts."""
+_by_address: dict[Any, str] = {}
+_by_object: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+async def check_database(borrowed: Borrowed, place: Place) -> None:
+    """Raises `ConfigError` when the connection leads to another database than `place`."""
+    source = await borrowed.source()
+    answers = _answers(source)
+    if source in answers and answers[source] == _known_own(place):
+        return
+    # Asked again before anything is refused: a database may have been dropped and made anew under its name.
+    own = await asyncio.to_thread(_ask_own, place)
+    if own:
+        answers[source] = _identity(await borrowed.fetch(_question(), place.schema))
+        _compare(own, answers[source], place)
+
+
+def check_database_sync(borrowed: Borrowed, place: Place) -> None:
+    source = borrowed.source_sync()
+    answers = _answers(source)
+    if source in answers and answers[source] == _known_own(place):
+        return
+    own = _ask_own(place)
+    if own:
+        answers[source] = _identity(borrowed.fetch_sync(_question(), place.schema))
+        _compare(own, answers[source], place)
+
+
+def _known_own(place: Place) -> str | None:
+    """Empty: it could not be asked."""
+    identity, until = _own.get(place, ("", 0.0))
+    return identity if time.monotonic() < until else None
+
+
+def _ask_own(place: Place) -> str:
+    if _known_own(place) == "":
+        return ""  # not long ago
+    link = SyncLink(place, "identify")
+    identity, lasts = "", ASK_AGAIN_AFTER
+    try:
+        identity = _identity(link.fetch(_question(), deadline=time.monotonic() + PATIENCE))
+        lasts = float("inf")
+    except (StoreUnavailable, SchemaMismatch):
+        pass  # whoever works with that database is told so
+    finally:
+        link.close()
+    _own[place] = identity, time.monotonic() + lasts
+    return identity
+
+
+def _answers(source: object) -> MutableMapping[Any, str]:
+    return _by_address if isinstance(source, tuple) else _by_object
+
+
+def _question() -> Query:
+    return Query("control/identify_database")
+
+
+def _identity(rows: Rows) -> str:
+    return str(rows[0][0] or "") if rows else ""
+
+
+def _compare(own: str, found: str, place: Place) -> None:
+    if found and found != own:
+        raise ConfigError(
+            f"this connection leads to another database than the app's own, which also has a schema {place.schema!r}: "
+            "no worker of this app would find the job there; pass a connection to the app's database"
+        )

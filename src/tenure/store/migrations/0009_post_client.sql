@@ -1,0 +1,2 @@
+-- Nothing to remove.
+select 1;

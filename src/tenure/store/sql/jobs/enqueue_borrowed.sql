@@ -1,0 +1,10 @@
+-- enqueue_borrowed: as enqueue_jobs, in a transaction of the caller's; :payloads are sent when that commits. PostgreSQL sends a payload
+-- once per transaction, however often it is asked to.
+-- Returns as enqueue_jobs, or a row of nulls.
+with put as materialized (
+    select e.asked, e.id, e.differs, e.existed from tenure.enqueue(:jobs::text, false, true) e),
+notified as materialized (
+    select count(pg_notify(:channel, p.payload)) as payloads from json_array_elements_text(:payloads::json) as p(payload))
+select p.asked::text, p.id::text, p.differs
+  from notified n
+  left join put p on p.existed

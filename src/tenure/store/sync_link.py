@@ -1,0 +1,104 @@
+"""One synchronous connection of our own, that reconnects by itself: a `Link` for code without an event loop.
+
+Every call has a deadline, also while the server is silent. A call that fails leaves no connection whose state is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import Connection, Cursor
+from psycopg.conninfo import conninfo_to_dict
+
+from tenure.model.errors import StoreUnavailable
+from tenure.store import faults
+from tenure.store.link import KEEPALIVE
+from tenure.store.place import Place
+from tenure.store.query import Query
+from tenure.store.statements import statement
+
+SHORTEST_CONNECT = 2
+"""Seconds; libpq takes no less."""
+
+
+class SyncLink:
+    """Used by one thread at a time."""
+
+    def __init__(self, place: Place, role: str) -> None:
+        self.place = place
+        self._role = role
+        self._pid = 0
+        self._connection: TimedConnection
+        self._cursor: Cursor[Any] | None = None
+
+    def fetch(self, query: Query, *, deadline: float) -> list[tuple[Any, ...]]:
+        """Runs the statement in a transaction of its own and returns its rows. `deadline` is by the monotonic clock."""
+        with self._guarded():
+            cursor = self._cursor or self._open(deadline)
+            self._connection.deadline = deadline
+            cursor.execute(statement(query.name, self.place.schema), query.values)
+            return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        """Does nothing in a forked process: the connection is its parent's."""
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None and self._pid == os.getpid():
+            self._connection.close()
+
+    def _open(self, deadline: float) -> Cursor[Any]:
+        patience = max(SHORTEST_CONNECT, min(KEEPALIVE["connect_timeout"], int(deadline - time.monotonic())))
+        self._pid = os.getpid()
+        self._connection = TimedConnection.connect(
+            self.place.dsn,
+            autocommit=True,
+            prepare_threshold=None if self.place.pooled else 0,
+            application_name="tenure" if self.place.pooled else f"tenure {self._role}",
+            options=str(conninfo_to_dict(self.place.dsn).get("options") or ""),
+            **{**KEEPALIVE, "connect_timeout": patience},
+        )
+        self._cursor = self._connection.cursor(binary=True)
+        return self._cursor
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """As `Link` does it."""
+        try:
+            yield
+        except (psycopg.Error, OSError) as error:
+            if faults.is_outage(error):
+                self.close()
+                raise StoreUnavailable(f"PostgreSQL cannot be reached: {faults.words(error)}") from error
+            if faults.is_poison(error):
+                raise faults.Refused(faults.words(error), getattr(error, "sqlstate", None)) from error
+            if faults.is_missing_schema(error):
+                raise faults.schema_missing(error) from error
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+
+class TimedConnection(Connection[Any]):
+    """psycopg looks at its connection ten times a second while it waits; this one also looks at the clock."""
+
+    deadline: float | None = None
+
+    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().wait(gen if self.deadline is None else _until(gen, self.deadline), *args, **kwargs)
+
+
+def _until(gen: Generator[Any, Any, Any], deadline: float) -> Generator[Any, Any, Any]:
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > deadline:
+                raise psycopg.OperationalError("the server did not answer in time")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        return done.value
