@@ -9,7 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from tenure.chaos.checker import check
-from tenure.chaos.ledger import Call, Course, Effect, Fault, Final, Ledger, Move, Offer, Plan, Run, Term, Tick, as_line
+from tenure.chaos.ledger import (
+    Call,
+    Course,
+    Effect,
+    Fault,
+    Final,
+    Ledger,
+    LimitChange,
+    Move,
+    Offer,
+    Plan,
+    Run,
+    Term,
+    Tick,
+    WorkerChange,
+    as_line,
+)  # fmt: skip
 from tenure.chaos.verdict import Verdict
 
 BEGAN = 1_000_000.0
@@ -36,6 +52,7 @@ class Row:
     crashes: int = 0
     position: int = 0
     output: Any = None
+    due: float | None = None
 
 
 @dataclass
@@ -61,6 +78,8 @@ class Book:
     faults: list[Fault] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
+    workers: list[WorkerChange] = field(default_factory=list)
+    limits: list[LimitChange] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     ticks: list[Tick] = field(default_factory=list)
     rows: dict[str, Row] = field(default_factory=dict)
@@ -216,6 +235,14 @@ class Book:
         self.wait(seconds)
         self.faults.append(Fault(kind, began, self.now, "somebody", done=True)._replace(**lies))
 
+    def worker(self, what: str, worker: str = "w1", **lies: Any) -> None:
+        """`what`: registered, condemned, removed."""
+        change = WorkerChange(len(self.workers) + 1, self._tick(), worker, 100 + int(worker[1:]), what, None)
+        self.workers.append(change._replace(**lies))
+
+    def limit(self, kind: str, concurrency: int | None, *, rate: bool = False) -> None:
+        self.limits.append(LimitChange(len(self.limits) + 1, self._tick(), f"kind:{kind}", concurrency, rate))
+
     def lead(self, holder: str, term: int, duty: str = "reaper", **lies: Any) -> None:
         before = next((known for known in reversed(self.terms) if known.duty == duty), None)
         was = (None, None) if before is None else (before.holder, before.term)
@@ -270,6 +297,8 @@ class Book:
         _write(ledger, "faults.jsonl", self.faults)
         _write(ledger, "moves.jsonl.gz", self.moves)
         _write(ledger, "terms.jsonl", self.terms)
+        _write(ledger, "workers.jsonl", self.workers)
+        _write(ledger, "limits.jsonl", self.limits)
         _write(ledger, "plans.jsonl", self.plans)
         _write(ledger, "ticks.jsonl", self.ticks)
         _write(ledger, "final.jsonl.gz", (standing | self.final).values())
@@ -299,7 +328,7 @@ def _move(row: Row, seq: int, at: float, was: str | None, was_claim: str | None)
     return Move(
         seq, at, row.relation or "jobs", row.id, was, row.state, row.fence, was_claim, row.claim, row.worker, row.attempt,
         row.max_attempts, row.crashes, row.position, row.queue, row.priority, row.kind, row.n if new else None,
-        row.key if new else None, row.output,
+        row.key if new else None, row.output, row.due if row.state in ("scheduled", "retry") else None,
     )  # fmt: skip
 
 

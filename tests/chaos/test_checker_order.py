@@ -85,6 +85,12 @@ def test_other_queues_and_priorities_have_their_own_order(other, tmp_path):
     assert book.broken(tmp_path) == []
 
 
+def test_an_urgent_job_that_waits_while_others_are_granted(tmp_path):
+    book = Book()
+    book.finish(passed_over(book, priority=75))
+    assert book.broken(tmp_path) == ["I9"]
+
+
 def test_a_job_may_be_passed_over_for_a_moment(tmp_path):
     """Another claim had locked it, and was rolled back."""
     book = Book()

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 
 from tenure import Tenure
-from tenure.chaos import recorder, scheduled
+from tenure.chaos import recorder, scheduled, work
 from tenure.chaos.clients import Clients
 from tenure.chaos.faults import KINDS, missing
 from tenure.chaos.field import Field
@@ -31,6 +31,9 @@ STALLED = 60.0  # seconds in which nothing moves, at the end: then it is not wai
 CATCHING_UP = 300.0  # seconds for schedules, whose jobs may stand behind ten thousand others
 LATE = 10.0
 """Seconds for which an older job may be passed over. In calm it is two; here the machine is busy dying."""
+
+LONGEST = 10.0
+"""Seconds in which handlers end that do not go by the lease."""
 
 LEFT = "select count(*) from tenure.jobs where state <> 'dead_letter'"
 BEHIND = """
@@ -176,6 +179,8 @@ class Campaign:
             max_crashes=MAX_CRASHES,
             late=LATE,
             schedules=tuple(scheduled.app.kinds.schedules),
+            few=self._order.workers * self._order.processes * self._order.concurrency // 4,
+            longest=max(LONGEST, work.LONGEST * self._order.lease),
         )
 
     def outcome(self) -> Outcome:

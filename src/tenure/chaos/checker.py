@@ -15,7 +15,8 @@ from tenure.chaos.invariants.case import Case, Rule
 from tenure.chaos.invariants.lives import STEPS, Life
 from tenure.chaos.invariants.planned import Planned
 from tenure.chaos.invariants.story import tell
-from tenure.chaos.invariants.windows import CRASHES, OUTAGES, Windows
+from tenure.chaos.invariants.windows import CONTACT, CRASHES, OUTAGES, PARKED, REFUSALS, at_work, unrest
+from tenure.chaos.invariants.workers import Workers
 from tenure.chaos.ledger import Ledger
 from tenure.chaos.verdict import Counts, Verdict, Violation
 
@@ -42,10 +43,15 @@ def _open(ledger: Ledger) -> Case:
     return Case(
         course=ledger.course(),
         faults=faults,
-        crashes=Windows(faults, CRASHES),
-        outages=Windows(faults, OUTAGES),
+        crashes=at_work(faults, CRASHES),
+        outages=at_work(faults, OUTAGES),
+        unrest=unrest(faults),
+        contact=unrest(faults, at_least=CONTACT),
+        refusals=at_work(faults, REFUSALS, after=PARKED),
         asked=asked,
         planned=Planned(ledger.plans(), ledger.ticks()),
+        workers=Workers(ledger.workers(), faults),
+        limits=tuple(ledger.limits()),
     )
 
 
@@ -70,7 +76,10 @@ def _read_moves(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
 
 def _read_runs(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
     told, number = _told(rules, "ran"), 0
+    last = case.last_lines
     for number, run in enumerate(ledger.runs(), 1):  # noqa: B007
+        if run.at > last.get(run.worker, 0.0):
+            last[run.worker] = run.at
         life = case.lives.get(run.job)
         if life is not None:
             life.lines += 1

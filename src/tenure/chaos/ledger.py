@@ -6,6 +6,8 @@ runs-*.jsonl    what handlers saw of themselves, a file per process, also of run
 faults.jsonl    what was done to the system, and when
 moves.jsonl.gz  every change of a job's row, written by triggers within the changing transaction
 terms.jsonl     every change of a leader's row, likewise
+workers.jsonl   every worker that was registered, condemned or removed, likewise
+limits.jsonl    every change of a limit, likewise
 plans.jsonl     every change of a schedule's row, likewise
 ticks.jsonl     every change of what is recorded of a planned time, likewise
 final.jsonl.gz  all jobs as they stood at the end
@@ -41,6 +43,10 @@ class Course:
     """An older job that anybody could have taken may be passed over for so long."""
     schedules: tuple[str, ...] = ()
     """Those that the workers' code declares."""
+    few: int = 0
+    """As many jobs as the workers have free slots for, at least: if no more wait, each of them can be granted. 0: not known."""
+    longest: float = 10.0
+    """Seconds in which every handler that is not stopped comes to its end."""
 
 
 class Offer(NamedTuple):
@@ -94,6 +100,8 @@ class Fault(NamedTuple):
     done: bool
     """False: it could not be done, `detail` says why."""
     detail: str = ""
+    stopped: tuple[int, ...] = ()
+    """Processes that did not run in that time."""
 
 
 class Move(NamedTuple):
@@ -104,6 +112,7 @@ class Move(NamedTuple):
     state     the state after, None for a row that went
     claim     after the change: the claim that holds it, or in history, that settled it
     output    what history keeps as the job's output
+    due       scheduled, retry: when it is to become pending
     """
 
     seq: int
@@ -126,6 +135,28 @@ class Move(NamedTuple):
     n: int | None
     key: str | None
     output: Any
+    due: float | None = None
+
+
+class WorkerChange(NamedTuple):
+    """`what`: registered, condemned (it can neither claim nor renew from here on), removed."""
+
+    seq: int
+    at: float
+    worker: str
+    pid: int
+    what: str
+    how: str | None
+
+
+class LimitChange(NamedTuple):
+    """What holds after a change of a limit. No concurrency and no rate: nothing is limited by it."""
+
+    seq: int
+    at: float
+    name: str
+    concurrency: int | None
+    rate: bool
 
 
 class Term(NamedTuple):
@@ -247,6 +278,12 @@ class Ledger:
 
     def terms(self) -> Iterator[Term]:
         return map(Term._make, self._lines("terms.jsonl"))
+
+    def workers(self) -> Iterator[WorkerChange]:
+        return map(WorkerChange._make, self._lines("workers.jsonl"))
+
+    def limits(self) -> Iterator[LimitChange]:
+        return map(LimitChange._make, self._lines("limits.jsonl"))
 
     def plans(self) -> Iterator[Plan]:
         return map(Plan._make, self._lines("plans.jsonl"))

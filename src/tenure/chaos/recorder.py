@@ -15,9 +15,12 @@ from tenure.model.errors import ConfigError
 PLAIN = r"with (format csv, quote E'\x01', delimiter E'\x02')"
 
 MOVES = """select json_build_array(seq, extract(epoch from at), relation, job, was, state, fence, was_claim, claim, worker,
-    attempt, max_attempts, crashes, position, queue, priority, kind, n, key, output) from chaos.moves order by seq"""
+    attempt, max_attempts, crashes, position, queue, priority, kind, n, key, output,
+    extract(epoch from due)) from chaos.moves order by seq"""
 TERMS = """select json_build_array(seq, extract(epoch from at), duty, was_holder, was_term, holder, term)
     from chaos.terms order by seq"""
+WORKERS = "select json_build_array(seq, extract(epoch from at), worker, pid, what, how) from chaos.workers order by seq"
+LIMITS = "select json_build_array(seq, extract(epoch from at), name, concurrency, rate) from chaos.limits order by seq"
 PLANS = """select json_build_array(seq, extract(epoch from at), name, kind, cron, every, timezone, overlap, catch_up,
     catch_up_limit, paused, retired, extract(epoch from was_since), extract(epoch from since)) from chaos.plans order by seq"""
 TICKS = """select json_build_array(seq, extract(epoch from began), extract(epoch from at), xact, schedule,
@@ -29,6 +32,8 @@ EFFECTS = "select json_build_array(relation, n, job, fence) from chaos.effects"
 EXPORTS = {
     "moves.jsonl.gz": MOVES,
     "terms.jsonl": TERMS,
+    "workers.jsonl": WORKERS,
+    "limits.jsonl": LIMITS,
     "plans.jsonl": PLANS,
     "ticks.jsonl": TICKS,
     "final.jsonl.gz": FINAL,

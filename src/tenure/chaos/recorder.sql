@@ -1,5 +1,5 @@
--- The record of a campaign: every change of the row of a job, a leader, a schedule or a planned time, noted within the changing
--- transaction, so that what a crash takes back is taken back here as well. For jobs, triggers by statement: one insert serves
+-- The record of a campaign: every change of the row of a job, a worker, a leader, a limit, a schedule or a planned time, noted
+-- within the changing transaction, so that what a crash takes back is taken back here as well. For jobs, triggers by statement: one insert serves
 -- a whole group.
 create schema chaos;
 
@@ -23,7 +23,8 @@ create table chaos.moves (
     kind         text,
     n            bigint,
     key          text,
-    output       jsonb
+    output       jsonb,
+    due          timestamptz
 ) with (autovacuum_enabled = false);
 
 create table chaos.terms (
@@ -34,6 +35,23 @@ create table chaos.terms (
     was_term   bigint,
     holder     uuid,
     term       bigint
+);
+
+create table chaos.workers (
+    seq    bigserial   primary key,
+    at     timestamptz not null default clock_timestamp(),
+    worker uuid        not null,
+    pid    integer     not null,
+    what   text        not null,
+    how    text
+);
+
+create table chaos.limits (
+    seq         bigserial   primary key,
+    at          timestamptz not null default clock_timestamp(),
+    name        text        not null,
+    concurrency integer,
+    rate        boolean     not null
 );
 
 create table chaos.plans (
@@ -72,18 +90,18 @@ create table chaos.effects (relation text not null, n bigint not null, job uuid,
 
 create function chaos.note_born() returns trigger language plpgsql as $$
 begin
-    insert into chaos.moves (relation, job, state, fence, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, n, key)
+    insert into chaos.moves (relation, job, state, fence, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, n, key, due)
     select 'jobs', b.id, b.state, b.fence, b.claim_id, b.worker_id, b.attempt, b.max_attempts, b.crashes, b.position, b.queue,
-           b.priority, b.kind, (b.input ->> 'n')::bigint, b.key
+           b.priority, b.kind, (b.input ->> 'n')::bigint, b.key, case when b.state = 'scheduled' then b.run_at end
       from born b;
     return null;
 end $$;
 
 create function chaos.note_moved() returns trigger language plpgsql as $$
 begin
-    insert into chaos.moves (relation, job, was, state, fence, was_claim, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind)
+    insert into chaos.moves (relation, job, was, state, fence, was_claim, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, due)
     select 'jobs', a.id, b.state, a.state, a.fence, b.claim_id, a.claim_id, a.worker_id, a.attempt, a.max_attempts, a.crashes,
-           a.position, a.queue, a.priority, a.kind
+           a.position, a.queue, a.priority, a.kind, case when a.state in ('scheduled', 'retry') then a.run_at end
       from later a
       join earlier b on b.id = a.id
      where (a.state, a.fence, a.claim_id, a.position, a.attempt, a.crashes)
@@ -113,6 +131,28 @@ create function chaos.note_term() returns trigger language plpgsql as $$
 begin
     insert into chaos.terms (duty, was_holder, was_term, holder, term)
     values (coalesce(new.name, old.name), old.holder, old.term, new.holder, new.term);
+    return null;
+end $$;
+
+create function chaos.note_worker() returns trigger language plpgsql as $$
+declare
+    w tenure.workers := coalesce(new, old);
+begin
+    insert into chaos.workers (worker, pid, what, how)
+    values (w.id, w.pid, case tg_op when 'INSERT' then 'registered' when 'DELETE' then 'removed' else 'condemned' end, w.died_how);
+    -- A row that is condemned from its beginning.
+    if tg_op = 'INSERT' and w.died_at is not null then
+        insert into chaos.workers (worker, pid, what, how) values (w.id, w.pid, 'condemned', w.died_how);
+    end if;
+    return null;
+end $$;
+
+create function chaos.note_limit() returns trigger language plpgsql as $$
+declare
+    l tenure.limits := coalesce(new, old);
+begin
+    insert into chaos.limits (name, concurrency, rate)
+    select l.name, case when tg_op <> 'DELETE' then (l.rules ->> 'concurrency')::integer end, tg_op <> 'DELETE' and l.rules ? 'rate';
     return null;
 end $$;
 
@@ -147,6 +187,12 @@ create trigger chaos_forgotten after delete on tenure.history referencing old ta
     for each statement execute function chaos.note_gone('history');
 create trigger chaos_term after insert or update or delete on tenure.leases
     for each row execute function chaos.note_term();
+create trigger chaos_worker after insert or delete on tenure.workers
+    for each row execute function chaos.note_worker();
+create trigger chaos_condemned after update of died_at on tenure.workers
+    for each row when (old.died_at is distinct from new.died_at) execute function chaos.note_worker();
+create trigger chaos_limit after insert or update or delete on tenure.limits
+    for each row execute function chaos.note_limit();
 create trigger chaos_plan after insert or update or delete on tenure.schedules
     for each row execute function chaos.note_plan();
 create trigger chaos_tick after insert or update or delete on tenure.ticks

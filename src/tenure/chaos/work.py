@@ -25,6 +25,9 @@ FOLDER, CLOCK = "TENURE_CHAOS_LEDGER", "TENURE_CHAOS_CLOCK"
 
 SOON = Retry(max_attempts=5, backoff="exponential", initial="50ms", max_backoff="1s")
 
+LONGEST = 2.5
+"""Leases that a handler lasts, at most, if nothing happens to its process."""
+
 app = Tenure()
 
 

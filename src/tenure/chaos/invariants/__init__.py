@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tenure.chaos.invariants.accepted import Accepted
 from tenure.chaos.invariants.attempts import Attempts
+from tenure.chaos.invariants.attended import Attended
 from tenure.chaos.invariants.case import Rule
 from tenure.chaos.invariants.drained import Drained
+from tenure.chaos.invariants.due import Due
 from tenure.chaos.invariants.effects import Effects
 from tenure.chaos.invariants.ended import Ended
 from tenure.chaos.invariants.fenced import Fenced
@@ -16,6 +18,7 @@ from tenure.chaos.invariants.limits import Limits
 from tenure.chaos.invariants.offered import Offered
 from tenure.chaos.invariants.order import Order
 from tenure.chaos.invariants.orders import Orders
+from tenure.chaos.invariants.served import Served
 from tenure.chaos.invariants.slots import Slots
 from tenure.chaos.invariants.stale import Stale
 from tenure.chaos.invariants.ticks import Ticks
@@ -27,7 +30,7 @@ __all__ = ["INVARIANTS", "RULES"]
 
 RULES: tuple[type[Rule], ...] = (
     Whole, Accepted, Offered, Ended, Fenced, Held, Stale, Legal, Slots, Order, Ticks, Leaders, Attempts, Drained, Told, Effects,
-    Orders, Limits,
+    Orders, Limits, Attended, Served, Due,
 )  # fmt: skip
 
 _NOT_YET = (

@@ -10,7 +10,8 @@ from tenure.chaos.invariants.asked import Asked
 from tenure.chaos.invariants.lives import Life
 from tenure.chaos.invariants.planned import Planned
 from tenure.chaos.invariants.windows import Windows
-from tenure.chaos.ledger import Course, Fault
+from tenure.chaos.invariants.workers import Workers
+from tenure.chaos.ledger import Course, Fault, LimitChange
 from tenure.chaos.verdict import Invariant, Violation
 
 MOST_KEPT = 10_000
@@ -37,8 +38,18 @@ class Case:
     """When the server was down: what it had not made durable is gone."""
     outages: Windows
     """When the server could not serve as it should."""
+    unrest: Windows
+    """When faults may have held up work, with the time that it takes to recover from them."""
+    contact: Windows
+    """As `unrest`, with the time that it takes until workers can be condemned again."""
+    refusals: Windows
+    """When rows of some kinds were refused, with the time until a refused outcome is sent again."""
     asked: Asked
     planned: Planned
+    workers: Workers
+    limits: tuple[LimitChange, ...]
+    last_lines: dict[str, float] = field(default_factory=dict)
+    """By worker: when a handler of its last said something. Known once the runs have been read."""
     lives: dict[str, Life] = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
 

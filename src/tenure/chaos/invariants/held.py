@@ -23,8 +23,8 @@ class Held(Rule):
         if grant is None:
             if not self.case.crashes.touch(life.born_at, self.case.course.ended):
                 self.breach(f"was run by worker {run.worker} under fence {run.fence}, which nobody was granted", job=run.job)
-        elif grant.worker == run.worker and not grant.started:
-            grant.started = True
+        elif grant.worker == run.worker and not grant.started_at:
+            grant.started_at = run.at
         elif not self.case.crashes.touch(grant.since, grant.at):
             self.breach(_twice(grant, run), job=run.job)
 

@@ -1,20 +1,12 @@
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
 from tenure.chaos.invariants.case import Case, Rule
+from tenure.chaos.invariants.kinds import limit_of
 from tenure.chaos.invariants.lives import Life
 from tenure.chaos.ledger import Move
 from tenure.chaos.verdict import Invariant
-
-_LIMITED = re.compile(r"limited_(\d+)")
-"""The name of a limited kind tells how many of it may be held at a time."""
-
-
-def limit_of(kind: str) -> int | None:
-    found = _LIMITED.fullmatch(kind)
-    return int(found[1]) if found else None
 
 
 class Limits(Rule):

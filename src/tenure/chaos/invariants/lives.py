@@ -27,7 +27,7 @@ STEPS: tuple[Step, ...] = get_args(Step)
 
 
 class Grant:
-    __slots__ = ("at", "claim", "fence", "since", "started", "worker")
+    __slots__ = ("at", "claim", "ended_at", "fence", "since", "started_at", "until", "worker")
 
     def __init__(self, life: Life, at: float) -> None:
         self.fence = life.fence
@@ -36,8 +36,11 @@ class Grant:
         self.at = at
         self.since = life.at
         """When the move before it was made."""
-        self.started = False
-        """A handler said that it began."""
+        self.started_at = 0.0
+        self.ended_at = 0.0
+        """When its handler said that it began, and that it ended; 0: it did not."""
+        self.until = float("inf")
+        """When the job was moved on."""
 
 
 class Life:
@@ -100,6 +103,8 @@ class Life:
         self.grants.append(Grant(self, move.at))
 
     def _moved(self, move: Move) -> None:
+        if move.claim != self.claim:
+            self._end_grant(move.at)
         self.relation = "jobs"
         self.state = move.state
         self.claim = move.claim and intern(move.claim)
@@ -108,7 +113,12 @@ class Life:
         if move.state == State.DEAD_LETTER:
             self.was_dead = True
 
+    def _end_grant(self, at: float) -> None:
+        if self.grants and self.grants[-1].until > at:
+            self.grants[-1].until = at
+
     def _left(self, move: Move) -> None:
+        self._end_grant(move.at)
         self.left = move.was
         self.relation = self.state = None
 

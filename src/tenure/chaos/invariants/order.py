@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from tenure.chaos.invariants.case import Case, Rule
-from tenure.chaos.invariants.limits import limit_of
+from tenure.chaos.invariants.kinds import in_line
 from tenure.chaos.invariants.lives import Life
 from tenure.chaos.ledger import Move
 from tenure.chaos.verdict import Invariant
@@ -13,6 +13,8 @@ from tenure.model.states import State
 
 SUSPECT = 2
 """Jobs with so many crashes run alone, apart from the order of the others."""
+
+EVERY_POSITION = float("inf")
 
 
 class Waiting(NamedTuple):
@@ -27,9 +29,9 @@ class Lane:
     """The pending jobs of a queue and priority. Each takes this way as far as it must, and is forgotten lazily:
 
     unseen    not committed yet, as far as is known
-    waiting   nobody younger was granted yet
-    passed    somebody younger was, then
-    overdue   somebody younger was, and that is longer ago than may be
+    waiting   none that comes after it was granted yet
+    passed    one was, then
+    overdue   one was, and that is longer ago than may be
 
     To be passed over for a moment is in order: whoever claims leaves alone what another claim has locked.
     """
@@ -44,12 +46,17 @@ class Lane:
 
 
 class Order(Rule):
-    invariant = Invariant("I9", "first come, first granted", "within queue and priority, nobody is passed over for long")
+    invariant = Invariant(
+        "I9",
+        "urgent first, then first come, first granted",
+        "within a queue, no job waits for long while those of lower priority, or younger ones of its own, are granted",
+    )
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._late = case.course.late
-        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._lanes: dict[str, dict[int, Lane]] = {}
+        """By queue and priority."""
         self._pending: dict[str, int] = {}
         """By job, the move by which it became pending."""
 
@@ -67,18 +74,22 @@ class Order(Rule):
 
     def granted(self, _life: Life, move: Move) -> None:
         self._pending.pop(move.job, None)
-        lane = self._lanes.get((move.queue, move.priority))
-        if lane is not None and move.crashes < SUSPECT and limit_of(move.kind) is None:
-            self._show(lane, move.at)
-            self._pass_over(lane, move)
-            self._judge(lane, move)
+        if move.crashes >= SUSPECT or not in_line(move.kind):
+            return
+        for priority, lane in self._lanes.get(move.queue, {}).items():
+            if priority >= move.priority:
+                before = move.position if priority == move.priority else EVERY_POSITION
+                self._show(lane, move.at)
+                self._pass_over(lane, move.at, before)
+                self._judge(lane, move, before)
 
     def _enter(self, move: Move, since: float) -> None:
-        if move.state != State.PENDING or move.crashes >= SUSPECT or limit_of(move.kind) is not None:
-            return  # what is limited waits for room, and not in this line
-        lane = self._lanes.get((move.queue, move.priority))
+        if move.state != State.PENDING or move.crashes >= SUSPECT or not in_line(move.kind):
+            return
+        lanes = self._lanes.setdefault(move.queue, {})
+        lane = lanes.get(move.priority)
         if lane is None:
-            lane = self._lanes[move.queue, move.priority] = Lane()
+            lane = lanes[move.priority] = Lane()
         self._pending[move.job] = move.seq
         heappush(lane.unseen, (since, Waiting(move.position, move.seq, move.job, since)))
 
@@ -86,20 +97,20 @@ class Order(Rule):
         while lane.unseen and lane.unseen[0][0] <= at:
             self._keep(heappop(lane.unseen)[1], lane.waiting)
 
-    def _pass_over(self, lane: Lane, move: Move) -> None:
-        while lane.waiting and lane.waiting[0].position < move.position:
+    def _pass_over(self, lane: Lane, at: float, before: float) -> None:
+        while lane.waiting and lane.waiting[0].position < before:
             older = heappop(lane.waiting)
             if self._pending.get(older.job) == older.seq:
-                lane.passed.append((move.at, older))
+                lane.passed.append((at, older))
 
-    def _judge(self, lane: Lane, move: Move) -> None:
+    def _judge(self, lane: Lane, move: Move, before: float) -> None:
         while lane.passed and lane.passed[0][0] + self._late < move.at:
             self._keep(lane.passed.popleft()[1], lane.overdue)
-        while lane.overdue and lane.overdue[0].position < move.position:
+        while lane.overdue and lane.overdue[0].position < before:
             older = heappop(lane.overdue)
             if self._pending.get(older.job) == older.seq and not self.case.outages.touch(older.since, move.at):
                 waited = move.at - older.since
-                self.breach(f"waited for {waited:.3f} s when the younger job {move.job} was granted", job=older.job)
+                self.breach(f"waited for {waited:.3f} s when job {move.job} was granted, which comes after it", job=older.job)
 
     def _keep(self, waiting: Waiting, heap: list[Waiting]) -> None:
         if self._pending.get(waiting.job) == waiting.seq:

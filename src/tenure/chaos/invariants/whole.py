@@ -71,7 +71,7 @@ class Whole(Rule):
                 self.breach(f"was last seen as {life.state}, but is not there at the end", job=life.job)
             if life.outcome == State.COMPLETED:
                 grant = life.grant_of(life.fence)
-                if grant is None or not grant.started:
+                if grant is None or not grant.started_at:
                     self.breach(f"completed under fence {life.fence}, but no handler said that it began", job=life.job)
 
     def _in_order(self, move: Move) -> None:
