@@ -8,10 +8,10 @@ import pytest
 
 from tenure.chaos.faults import KINDS
 from tenure.chaos.offers import Drawer
-from tenure.chaos.plan import LULL, STORM, draw_plan
+from tenure.chaos.plan import LULL, PERIOD, STORM, draw_plan, is_quiet, phase
 
 WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}
-IN_LULLS = frozenset(name for name, kind in KINDS.items() if kind.of_processes)
+IN_LULLS = frozenset(name for name, kind in KINDS.items() if kind.in_lulls)
 
 
 def plan(seed: int, seconds: float = 600):
@@ -35,9 +35,16 @@ def test_every_kind_comes_within_the_first_two_storms(seed):
     assert {one.kind for one in plan(seed, 2 * (STORM + LULL))} == set(KINDS)
 
 
-def test_in_a_lull_only_processes_are_struck():
-    struck = {one.kind for one in plan(3) if one.at % (STORM + LULL) >= STORM}
+def test_in_a_lull_no_connection_is_broken():
+    struck = {one.kind for one in plan(3, 3000) if phase(one.at) == "lull"}
     assert struck == IN_LULLS
+
+
+def test_in_a_calm_nothing_is_struck_and_clients_have_let_the_queue_run_empty():
+    assert {phase(one.at) for one in plan(3, 3000)} == {"storm", "lull"}
+    assert phase(PERIOD - 1) == "calm"
+    assert is_quiet(PERIOD - 1)
+    assert not is_quiet(PERIOD + 1)
 
 
 def test_a_plan_of_few_kinds_knows_no_lull():

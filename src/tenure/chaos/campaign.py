@@ -69,7 +69,7 @@ class Campaign:
         self._live = 0
         self._left_out = {name: why for name in KINDS if (why := missing(field, name)) is not None}
         kinds = {name: kind for name, kind in KINDS.items() if name not in self._left_out and name in (order.only or KINDS)}
-        in_lulls = frozenset(name for name, kind in kinds.items() if kind.of_processes)
+        in_lulls = frozenset(name for name, kind in kinds.items() if kind.in_lulls)
         plan = draw_plan(order.seed, {name: kind.weight for name, kind in kinds.items()}, in_lulls)
         self._nemesis = Nemesis(field, plan, ledger)
         routes = [field.wires["clients"].dsn, field.dsn]

@@ -12,16 +12,18 @@ import psycopg
 
 from tenure.chaos import recorder, work
 from tenure.chaos.disk import Disk
+from tenure.chaos.faults.notifications import PAGES, SINCE
 from tenure.chaos.field import Field
 from tenure.chaos.fleet import Fleet, Worker
 from tenure.chaos.order import Order
 from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tenure.chaos.wire import Wire
-from tenure.embedded import EmbeddedServer
+from tenure.embedded import EmbeddedServer, find_binaries
 from tenure.store.migrator import migrate
 from tenure.store.place import Place
 
 SERVER = {"max_connections": "400", "max_wal_size": "2GB"}
+SMALL_QUEUE = {"max_notify_queue_pages": str(PAGES)}
 WIRED = ("worker-1", "worker-2")
 APP = "tenure.chaos.scheduled:app"
 
@@ -50,7 +52,8 @@ def _served(order: Order, folder: Path) -> Iterator[tuple[str, EmbeddedServer | 
     if order.dsn is not None:
         yield order.dsn, None
         return
-    with EmbeddedServer(folder / "server", settings=SERVER) as server:
+    small = SMALL_QUEUE if find_binaries().major >= SINCE else {}
+    with EmbeddedServer(folder / "server", settings=SERVER | small) as server:
         yield server.dsn, server
 
 

@@ -20,6 +20,7 @@ from tenure import JobCanceled, JobFailed, JobNotFound, ResultTimeout, TenureErr
 from tenure.chaos import work
 from tenure.chaos.ledger import Call, Ledger, Offer, as_line
 from tenure.chaos.offers import Drawer, Drawn
+from tenure.chaos.plan import is_quiet
 from tenure.model.errors import NotEnqueued, NotPossible
 
 BULK_CLIENTS = 3
@@ -44,6 +45,8 @@ class Task:
     seed: int
     lease: float
     backlog: int
+    began: float = 0.0
+    """When the faults began, in seconds since the epoch."""
 
 
 class Load:
@@ -83,7 +86,7 @@ class Load:
         async with asyncio.TaskGroup() as tasks:
             while not self._over.is_set():
                 await self._rest(drawer.draws.expovariate(SLOW_A_SECOND))
-                if self._room.is_set():
+                if self._room.is_set() or is_quiet(time.time() - self._task.began):
                     tasks.create_task(self._offer([drawer.slow()]))
 
     async def _offer(self, drawn: Sequence[Drawn]) -> None:
@@ -210,5 +213,6 @@ class Load:
             with suppress(psycopg.Error, OSError):
                 async with await AsyncConnection.connect(self._task.dsn, autocommit=True, connect_timeout=5) as connection:
                     [(live,)] = await (await connection.execute(UNDER_WAY)).fetchall()
-                (self._room.set if live < self._task.backlog else self._room.clear)()
+                room = live < self._task.backlog and not is_quiet(time.time() - self._task.began)
+                (self._room.set if room else self._room.clear)()
             await self._rest(LOOK_EVERY)

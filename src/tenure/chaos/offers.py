@@ -58,12 +58,17 @@ BULK: Table = [
     (work.sleepy, 1, times(1, 2)),
     (work.atomic, 2, seconds(0, 0.05)),
     (work.limited, 0.5, seconds(0, 0.02)),
+    (work.changing, 1, times(0, 2)),
+    (work.changing_declared, 0.5, seconds(0, 0.02)),
+    (work.refused, 1, nothing),
+    (work.refused_flaky, 0.5, times(1, 3)),
 ]
 
 SLOW: Table = [
     (work.steady, 40, leases(0.2, 1.5)),
     (work.steady, 8, leases(1.5, 2.5)),
-    (work.leased, 8, leases(0.2, 2)),
+    (work.leased, 16, leases(0.2, 2)),
+    (work.refused_silent, 2, nothing),
     (work.atomic, 6, leases(0.2, 1.5)),
     (work.threaded, 8, leases(0.2, 1.2)),
     (work.celled, 4, leases(0, 0.5)),
@@ -82,6 +87,10 @@ SLOW: Table = [
 ]
 
 
+OFTEN_DELAYED: tuple[AnyJob, ...] = (work.changing, work.changing_declared, work.refused)
+"""Many of them are scheduled while a limit goes, or rows are refused."""
+
+
 class Drawer:
     def __init__(self, seed: int, lease: float, number: Callable[[], int]) -> None:
         self.draws = Random(seed)  # noqa: S311 - chosen to be repeatable
@@ -98,14 +107,14 @@ class Drawer:
         [(job, _, inputs)] = self.draws.choices(table, [weight for _, weight, _ in table])
         n, values = self._number(), inputs(self.draws, self._lease)
         key = values[0] if job is work.keyed else None
-        bound = job.using(**self._options(), **({} if key is None else {"key": key}))
+        bound = job.using(**self._options(job), **({} if key is None else {"key": key}))
         return Drawn(Offer(n, job.name, key), bound.call(n, *values))
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, job: AnyJob) -> dict[str, Any]:
         options: dict[str, Any] = {}
         if self.draws.random() < 0.1:
             options["priority"] = self.draws.choice(["critical", "high", "low", "background"])
-        if self.draws.random() < 0.05:
+        if self.draws.random() < (0.4 if job in OFTEN_DELAYED else 0.05):
             options["delay"] = round(self.draws.uniform(0.05, 3), 3)
         if self.draws.random() < 0.2:
             options["queue"] = "side"

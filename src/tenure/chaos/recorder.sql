@@ -88,6 +88,26 @@ create table chaos.ticks (
 
 create table chaos.effects (relation text not null, n bigint not null, job uuid, fence bigint);
 
+-- What is refused at present, until when, and with which error.
+create table chaos.refusals (moment text primary key, code text not null, until timestamptz not null);
+
+create function chaos.refuse() returns trigger language plpgsql as $$
+declare
+    doing text := case
+        when tg_op <> 'UPDATE' then 'finish'
+        when old.claim_id is null then case when old.state in ('scheduled', 'retry') then 'promote' else '' end
+        when new.claim_id is not null then ''
+        when new.crashes > old.crashes then 'return'
+        else 'move' end;
+    refusal text;
+begin
+    select r.code into refusal from chaos.refusals r where r.moment = doing and r.until > clock_timestamp();
+    if refusal is not null then
+        raise exception 'the campaign refuses to % this row', doing using errcode = refusal;
+    end if;
+    return coalesce(new, old);
+end $$;
+
 create function chaos.note_born() returns trigger language plpgsql as $$
 begin
     insert into chaos.moves (relation, job, state, fence, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, n, key, due)
@@ -197,3 +217,8 @@ create trigger chaos_plan after insert or update or delete on tenure.schedules
     for each row execute function chaos.note_plan();
 create trigger chaos_tick after insert or update or delete on tenure.ticks
     for each row execute function chaos.note_tick();
+
+create trigger chaos_refuse before update on tenure.jobs
+    for each row when (old.kind like 'refused%') execute function chaos.refuse();
+create trigger chaos_refuse_end before delete on tenure.jobs
+    for each row when (old.kind like 'refused%' and old.claim_id is not null) execute function chaos.refuse();

@@ -1,7 +1,8 @@
 """The jobs of a campaign. Each run notes its start and its end, and what it returns tells who made it.
 
 A kind's name tells the checker what to expect: `atomic` leaves one effect, `ordered` came with an order, those that
-begin with `stubborn` may go on after they were given up, and of `limited_3` no more than three are held at a time.
+begin with `stubborn` may go on after they were given up, of `limited_3` no more than three are held at a time, those that begin
+with `changing` are under limits that change, and the rows of those that begin with `refused` are refused at times.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ from tenure.chaos.ledger import Run, as_line
 FOLDER, CLOCK = "TENURE_CHAOS_LEDGER", "TENURE_CHAOS_CLOCK"
 
 SOON = Retry(max_attempts=5, backoff="exponential", initial="50ms", max_backoff="1s")
+
+JOB_LEASE = 2.0
+"""Seconds, of kinds that have a lease of their own."""
+
+CHANGED_KINDS = ("changing", "changing_declared")
 
 LONGEST = 2.5
 """Leases that a handler lasts, at most, if nothing happens to its process."""
@@ -119,6 +125,50 @@ async def limited(ctx: Context, n: int, seconds: float) -> Made:
         return made
 
 
+# Under limits that change
+
+
+@app.job(retry=SOON)
+async def changing(ctx: Context, n: int, failures: int) -> Made:
+    with noted(ctx, n) as made:
+        if ctx.attempt <= failures:
+            raise RuntimeError(f"attempt {ctx.attempt} of {n}")
+        return made
+
+
+@app.job(concurrency=Limit(4), retry=SOON)
+async def changing_declared(ctx: Context, n: int, seconds: float) -> Made:
+    with noted(ctx, n) as made:
+        await asyncio.sleep(seconds)
+        return made
+
+
+# Whose rows are refused at times
+
+
+@app.job(retry=SOON)
+async def refused(ctx: Context, n: int) -> Made:
+    with noted(ctx, n) as made:
+        return made
+
+
+@app.job(retry=SOON)
+async def refused_flaky(ctx: Context, n: int, failures: int) -> Made:
+    with noted(ctx, n) as made:
+        if ctx.attempt <= failures:
+            raise RuntimeError(f"attempt {ctx.attempt} of {n}")
+        return made
+
+
+@app.job(lease="1s", retry=SOON)
+async def refused_silent(ctx: Context, n: int) -> Made:
+    """Has a lease of its own and does not renew it the first time."""
+    with noted(ctx, n) as made:
+        if ctx.fence == 1:
+            await asyncio.sleep(3)
+        return made
+
+
 # As long as a lease, more or less
 
 
@@ -132,7 +182,7 @@ async def steady(ctx: Context, n: int, seconds: float) -> Made:
         return made
 
 
-@app.job(lease="2s", retry=SOON)
+@app.job(lease=f"{JOB_LEASE}s", retry=SOON)
 async def leased(ctx: Context, n: int, seconds: float) -> Made:
     """Has a lease of its own, and renews it."""
     with noted(ctx, n) as made:

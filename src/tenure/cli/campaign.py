@@ -117,8 +117,8 @@ def check(folder: Path, as_json: bool) -> int:
 def plan(seconds: float, seed: int | None, only: tuple[str, ...], as_json: bool) -> None:
     """Print which faults a seed gives, and when, where all kinds can come."""
     kinds = {name: kind for name, kind in KINDS.items() if not only or name in only}
-    processes = frozenset(name for name, kind in kinds.items() if kind.of_processes)
-    endless = draw_plan(seed or 0, {name: kind.weight for name, kind in kinds.items()}, processes)
+    in_lulls = frozenset(name for name, kind in kinds.items() if kind.in_lulls)
+    endless = draw_plan(seed or 0, {name: kind.weight for name, kind in kinds.items()}, in_lulls)
     planned = list(takewhile(lambda one: one.at < seconds, endless))
     if as_json:
         emit({"seed": seed or 0, "faults": [asdict(one) for one in planned]})

@@ -8,7 +8,7 @@ import signal
 from contextlib import suppress
 from random import Random
 
-from tenure.chaos.field import Field, NotNow
+from tenure.chaos.field import Field, NotNow, Struck
 from tenure.chaos.fleet import Worker
 
 
@@ -37,24 +37,24 @@ async def kill_leader(field: Field, draws: Random) -> str:
     duty = draws.choice(["stager", "reaper"])
     rows = await field.ask("select (metadata ->> 'pid')::int from tenure.leases where name = %s", duty)
     for worker in field.fleet.workers:
-        if worker.alive and rows and worker.pid == rows[0][0]:
+        if worker.alive and rows and worker.pid == rows[0][0] and worker.name != field.sheltered:
             field.fleet.doom(worker)
             worker.kill_all()
             return f"{worker.name}, which led {duty}"
-    raise NotNow(f"nobody alive leads {duty}")
+    raise NotNow(f"no worker that may be struck leads {duty}")
 
 
-async def stop_child(field: Field, draws: Random) -> str:
+async def stop_child(field: Field, draws: Random) -> Struck:
     worker, child = _a_child(field, draws)
     seconds = _beyond_the_lease(field, draws)
-    await _freeze(child, seconds)
-    return f"{worker.name}, process {child}, for {seconds:.1f} s"
+    await freeze(child, seconds)
+    return Struck(f"{worker.name}, process {child}, for {seconds:.1f} s", stopped=(child,))
 
 
 async def stop_supervisor(field: Field, draws: Random) -> str:
     worker = field.a_worker(draws)
     seconds = _beyond_the_lease(field, draws)
-    await _freeze(worker.pid, seconds)
+    await freeze(worker.pid, seconds)
     return f"{worker.name}, for {seconds:.1f} s"
 
 
@@ -70,7 +70,7 @@ def _beyond_the_lease(field: Field, draws: Random) -> float:
     return field.lease * draws.uniform(1.2, 3)
 
 
-async def _freeze(pid: int, seconds: float) -> None:
+async def freeze(pid: int, seconds: float) -> None:
     _send(pid, signal.SIGSTOP)
     try:
         await asyncio.sleep(seconds)

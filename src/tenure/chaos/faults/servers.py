@@ -1,4 +1,4 @@
-"""PostgreSQL: sessions that end, a server that stops or dies, a table that is locked, old snapshots, crowds, a full disk."""
+"""PostgreSQL: sessions that end, a server that stops or dies, old snapshots, crowds, a full disk."""
 
 from __future__ import annotations
 
@@ -32,13 +32,6 @@ async def server_stop(field: Field, draws: Random) -> str:
 
 async def server_kill(field: Field, draws: Random) -> str:
     return await _crash(field, signal.SIGKILL, away=draws.uniform(0, 1))
-
-
-async def lock_jobs(field: Field, draws: Random) -> str:
-    seconds = draws.uniform(0.5, 2)
-    async with _holding(field, "lock table tenure.jobs in share row exclusive mode"):
-        await asyncio.sleep(seconds)
-    return f"for {seconds:.1f} s"
 
 
 async def hold_snapshot(field: Field, draws: Random) -> str:
