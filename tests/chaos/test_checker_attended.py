@@ -20,8 +20,13 @@ def granted(*, started: bool = True) -> tuple[Book, Row]:
     return book, row
 
 
-def lives_on(book: Book, worker: str = "w1") -> None:
-    book.finish(book.enqueue(), worker=worker)
+def lives_on(book: Book, seconds: float = 0.0) -> None:
+    """The worker runs other jobs meanwhile."""
+    until = book.now + seconds
+    while book.now < until:
+        book.finish(book.enqueue())
+        book.wait(1)
+    book.finish(book.enqueue())
 
 
 def test_a_worker_that_is_removed_while_a_job_is_held_under_it(tmp_path):
@@ -48,8 +53,7 @@ def test_a_worker_that_is_removed_with_its_last_job(tmp_path):
 def test_a_job_that_its_live_worker_never_starts(tmp_path):
     """The answer to the claim was lost, or an error came between the claim and the slots."""
     book, row = granted(started=False)
-    book.wait(OF_A_LIVE_WORKER + 1)
-    lives_on(book)
+    lives_on(book, OF_A_LIVE_WORKER + 1)
     book.hand_back(row)
     book.finish(row, worker="w2")
     assert book.broken(tmp_path) == ["I20"]
@@ -57,7 +61,16 @@ def test_a_job_that_its_live_worker_never_starts(tmp_path):
 
 def test_a_job_that_is_started_late_but_not_too_late(tmp_path):
     book, row = granted(started=False)
-    book.wait(OF_A_LIVE_WORKER - 1)
+    lives_on(book, OF_A_LIVE_WORKER - 2)
+    book.start(row)
+    book.complete(row)
+    lives_on(book)
+    assert book.broken(tmp_path) == []
+
+
+def test_a_worker_that_is_blocked_by_a_handler_is_waited_for_like_one_that_may_be_dead(tmp_path):
+    book, row = granted(started=False)
+    book.wait(OF_A_DEAD_WORKER - 1)
     book.start(row)
     book.complete(row)
     lives_on(book)
@@ -68,8 +81,7 @@ def test_a_run_that_ended_and_is_not_settled_while_its_worker_lives(tmp_path):
     """After a failover that lost the settlement, or when one refused outcome stops all others."""
     book, row = granted()
     book.run("returned", row)
-    book.wait(OF_A_LIVE_WORKER + 1)
-    lives_on(book)
+    lives_on(book, OF_A_LIVE_WORKER + 1)
     book.hand_back(row)
     book.finish(row, worker="w2")
     assert book.broken(tmp_path) == ["I20"]
@@ -77,8 +89,7 @@ def test_a_run_that_ended_and_is_not_settled_while_its_worker_lives(tmp_path):
 
 def test_a_run_that_never_ends_in_a_worker_that_lives(tmp_path):
     book, row = granted()
-    book.wait(book.course.longest + OF_A_LIVE_WORKER + 1)
-    lives_on(book)
+    lives_on(book, book.course.longest + OF_A_LIVE_WORKER + 1)
     book.hand_back(row)
     book.finish(row, worker="w2")
     assert book.broken(tmp_path) == ["I20"]
@@ -86,8 +97,7 @@ def test_a_run_that_never_ends_in_a_worker_that_lives(tmp_path):
 
 def test_a_run_that_is_still_held_at_the_end(tmp_path):
     book, _row = granted()
-    book.wait(60)
-    lives_on(book)
+    lives_on(book, 60)
     book.set(drained=False, ended=book.now + 5)
     assert book.broken(tmp_path) == ["I14", "I20"]
 
@@ -118,7 +128,7 @@ def test_a_dead_worker_whose_jobs_are_requeued_too_late(tmp_path):
 def test_faults_of_the_server_are_an_excuse_and_locks_on_tables_that_no_job_needs_are_not(fault, found, tmp_path):
     book, row = granted()
     book.run("returned", row)
-    book.fault(fault, OF_A_LIVE_WORKER + 1)
+    book.fault(fault, OF_A_DEAD_WORKER + 1)
     book.leave(row)
     book.settle(row, "completed", output=book.made(row))
     lives_on(book)
@@ -129,7 +139,7 @@ def test_a_fault_is_an_excuse_for_its_time_only(tmp_path):
     book, row = granted()
     book.run("returned", row)
     book.fault("cut", 1.0)
-    book.wait(OF_A_LIVE_WORKER + 5)
+    lives_on(book, OF_A_LIVE_WORKER + 5)
     book.leave(row)
     book.settle(row, "completed", output=book.made(row))
     lives_on(book)
@@ -139,7 +149,7 @@ def test_a_fault_is_an_excuse_for_its_time_only(tmp_path):
 @pytest.mark.parametrize(("pid", "found"), [(101, []), (102, ["I20"])])
 def test_a_process_that_is_stopped_starts_nothing_meanwhile(pid, found, tmp_path):
     book, row = granted(started=False)
-    book.fault("stop_child", OF_A_LIVE_WORKER + 5, stopped=(pid,))
+    book.fault("stop_child", OF_A_DEAD_WORKER + 5, stopped=(pid,))
     lives_on(book)
     book.hand_back(row)
     book.finish(row, worker="w2")
@@ -155,7 +165,7 @@ def test_rows_that_are_refused_wait_and_their_neighbours_do_not(kind, found, tmp
     book.start(row)
     book.run("returned", row)
     book.fault("refuse_rows", 5.0)
-    book.wait(OF_A_LIVE_WORKER + 5)
+    lives_on(book, OF_A_LIVE_WORKER + 5)
     book.leave(row)
     book.settle(row, "completed", output=book.made(row))
     lives_on(book)

@@ -76,10 +76,8 @@ def _read_moves(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
 
 def _read_runs(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
     told, number = _told(rules, "ran"), 0
-    last = case.last_lines
     for number, run in enumerate(ledger.runs(), 1):  # noqa: B007
-        if run.at > last.get(run.worker, 0.0):
-            last[run.worker] = run.at
+        case.workers.ran(run.worker, run.at)
         life = case.lives.get(run.job)
         if life is not None:
             life.lines += 1

@@ -287,9 +287,9 @@ async def blocking(ctx: Context, n: int, seconds: float) -> Made:
 
 @app.job
 def hogging(ctx: Context, n: int) -> Made:
-    """Holds the GIL."""
+    """Holds the GIL, as code in C does that does not release it."""
     with noted(ctx, n) as made:
-        sum(range(30_000_000))
+        ctypes.PyDLL(None).usleep(1_000_000)
         return made
 
 

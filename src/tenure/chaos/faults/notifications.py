@@ -22,8 +22,8 @@ NOISE = "x" * 7000
 
 
 EMPTY = "select pg_notification_queue_usage()"
-"""PostgreSQL removes what all listeners have read when something is sent, and a full queue takes nothing: it stays full until this
-function is called, even when no listener lags any more."""
+"""PostgreSQL removes what all listeners have read when something is sent, and a full queue takes nothing: it stays full until
+this function is called, even when no listener lags any more."""
 
 _at_work = asyncio.Lock()
 

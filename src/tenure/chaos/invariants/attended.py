@@ -11,8 +11,8 @@ AFTER_REMOVAL = 2.0
 the jobs as well; this is the time that its record may take."""
 
 OF_A_LIVE_WORKER = 10.0
-"""Seconds, apart from faults, until a live worker has started what it was granted, or until the end of a run is written. A
-worker compares what it holds with what it runs every five seconds."""
+"""Seconds, apart from faults, in which a worker that is seen to run other jobs has started what it was granted, or has written
+how a run ended. It compares what it holds with what it runs every five seconds."""
 
 OF_A_DEAD_WORKER = 25.0
 """Seconds, apart from faults, until the jobs of a worker that died are requeued: until its lease ends and the reaper has had
@@ -65,11 +65,10 @@ class Attended(Rule):
     def _attend(self, life: Life, grant: Grant, since_what: str, since: float, until: float) -> None:
         workers = self.case.workers
         since += workers.stopped(grant.worker, grant.at, until)
-        # Whether a process is alive is known until its last line, and until it was condemned.
-        alive = min(until, workers.ended(grant.worker), self.case.last_lines.get(grant.worker or "", 0.0))
         waited = self.case.contact.calm(since, until)
         if waited <= OF_A_DEAD_WORKER:
-            waited = self.case.unrest.calm(since, alive)
+            spans = workers.working(grant.worker, since, min(until, workers.ended(grant.worker)))
+            waited = sum(self.case.unrest.calm(begin, end) for begin, end in spans)
             if waited <= OF_A_LIVE_WORKER:
                 return
         if life.kind.startswith(REFUSED) and self.case.refusals.touch(since, until):

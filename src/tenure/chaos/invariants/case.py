@@ -48,8 +48,6 @@ class Case:
     planned: Planned
     workers: Workers
     limits: tuple[LimitChange, ...]
-    last_lines: dict[str, float] = field(default_factory=dict)
-    """By worker: when a handler of its last said something. Known once the runs have been read."""
     lives: dict[str, Life] = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
 

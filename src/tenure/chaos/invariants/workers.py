@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 
 from tenure.chaos.invariants.windows import Windows
 from tenure.chaos.ledger import Fault, WorkerChange
+
+LARGEST_GAP = 2.0
+"""Seconds between two lines of a process that still count as one span in which it works. In a longer gap it may have nothing to
+do, or be blocked by a handler, or be dead: that is not to be told from the record."""
 
 
 class Workers:
@@ -25,6 +30,26 @@ class Workers:
             for pid in fault.stopped:
                 spans.setdefault(pid, []).append((fault.began, fault.ended))
         self._stops = {pid: Windows(stops) for pid, stops in spans.items()}
+        self._works: dict[str, list[list[float]]] = {}
+
+    def ran(self, worker: str, at: float) -> None:
+        """A handler said something; those of one process come in the order of time."""
+        spans = self._works.get(worker)
+        if spans is None:
+            self._works[worker] = [[at, at]]
+        elif spans[-1][1] <= at <= spans[-1][1] + LARGEST_GAP:
+            spans[-1][1] = at
+        elif at > spans[-1][1]:
+            spans.append([at, at])
+
+    def working(self, worker: str | None, begin: float, end: float) -> Iterator[tuple[float, float]]:
+        """The spans between these moments in which its process is known to run handlers."""
+        spans = self._works.get(worker or "", [])
+        for place in range(bisect_left(spans, begin, key=_end_of), len(spans)):
+            first, last = spans[place]
+            if first >= end:
+                return
+            yield max(first, begin), min(last, end)
 
     @property
     def recorded(self) -> bool:
@@ -45,3 +70,7 @@ class Workers:
 
     def stopped(self, worker: str | None, begin: float, end: float) -> float:
         return max(0.0, end - begin) - self.running(worker, begin, end)
+
+
+def _end_of(span: list[float]) -> float:
+    return span[1]
