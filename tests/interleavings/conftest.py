@@ -10,6 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tests.interleavings.stage import Stage
+from tests.store.desk import Desk
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +21,9 @@ def stage(server_dsn: str, template: str) -> Iterator[Stage]:
         with Stage(make_conninfo(server_dsn, dbname=name)) as stage:
             yield stage
         admin.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def desk(dsn: str) -> Iterator[Desk]:
+    with Desk(dsn) as desk:
+        yield desk

@@ -73,7 +73,7 @@ BUGS = (
         breaks="the floor rises over positions whose transactions are still under way",
         promise=Promise.ORDER,
         edits=(
-            Edit(CURSORS, "self._marks.append((self._seen, signals.xid))", "self._marks.append((signals.position, signals.xid))"),
+            Edit(CURSORS, "self._marks.append((self.seen, signals.xid))", "self._marks.append((signals.position, signals.xid))"),
         ),
         caught_by=(
             "tests/worker/test_cursors.py::test_the_floor_does_not_trust_a_position_that_was_read_after_the_claim_had_its_number",
@@ -110,7 +110,13 @@ BUGS = (
         name="notify_only",
         breaks="without a notification nobody looks for work",
         promise=Promise.ORDER,
-        edits=(Edit(ENGINE, "rest = self._settings.poll_busy if runs else self._idle_rest()", "rest = FOREVER"),),
+        edits=(
+            Edit(
+                ENGINE,
+                "return min(self._settings.poll_busy if runs else self._idle_rest(), self._claimer.rest)",
+                "return FOREVER",
+            ),
+        ),
         caught_by=("tests/worker/test_polling.py::test_jobs_that_nobody_announced_are_found_by_looking",),
     ),
     Bug(
@@ -132,5 +138,19 @@ BUGS = (
         promise=Promise.OUTAGE,
         edits=(Edit("worker/held.py", "        if unknown or doubted:\n", "        if False:\n"),),
         caught_by=("tests/outages/test_lost_answers.py::test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs",),
+    ),
+    Bug(
+        name="positions_of_another_server",
+        breaks="after a failover to a replica that lagged, jobs below what was learnt before wait for the full sweep",
+        promise=Promise.ORDER,
+        edits=(
+            Edit(
+                CURSORS,
+                "        if signals.position < self._floor.seen or signals.xid < self._floor.xid:\n"
+                "            self._forget_positions()\n",
+                "",
+            ),
+        ),
+        caught_by=("tests/worker/test_cursors.py::test_when_positions_or_transactions_go_back_everything_is_looked_at_again",),
     ),
 )

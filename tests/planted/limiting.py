@@ -145,4 +145,30 @@ BUGS = (
         edits=(Edit("store/sql/limits/adopt_held.sql", "and j.gate is distinct from h.gate", "and j.gate <> h.gate"),),
         caught_by=(f"{CHANGES}::test_what_runs_already_counts_under_a_new_limit",),
     ),
+    Bug(
+        name="limits_that_went_forgotten",
+        breaks="a job whose limit was removed while it was scheduled is never claimed",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit(
+                "worker/gates.py",
+                "self._misgated |= unlimited or (changed and standing)",
+                "self._misgated |= changed and standing",
+            ),
+        ),
+        caught_by=(f"{WORKERS}::test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due",),
+    ),
+    Bug(
+        name="limits_that_went_looked_for_in_one_place",
+        breaks="jobs that wait under a limit that is gone are not seen beside those of a limit that holds",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit(
+                "store/sql/limits/learn_limits.sql",
+                "    union all\n    select s.queue, coalesce((select max(l.beyond",
+                "    union all\n    select s.queue, 'zzz' || coalesce((select max(l.beyond",
+            ),
+        ),
+        caught_by=(f"{CHANGES}::test_jobs_that_wait_under_a_limit_that_is_gone_are_noticed_beside_those_of_others",),
+    ),
 )

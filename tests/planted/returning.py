@@ -32,8 +32,8 @@ BUGS = (
         edits=(
             Edit(
                 RETURN,
-                "and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select h.id from held h) limit 1)"
-                " is null)",
+                "and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from returned r)"
+                " limit 1) is null)",
                 ")",
             ),
         ),

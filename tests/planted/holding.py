@@ -1,0 +1,130 @@
+"""Bugs by which a job is held by a worker that does not run it."""
+
+from __future__ import annotations
+
+from tests.planted.bug import Bug, Edit, Promise
+
+RETURN = "store/sql/jobs/return_jobs.sql"
+CLAIMS, ENGINE, SLOTS, SETTLER = "worker/claims.py", "worker/engine.py", "worker/slots.py", "worker/settler.py"
+ORPHANS, HELD, STOPS = "tests/store/test_orphans.py", "tests/worker/test_held.py", "tests/outages/test_stops.py"
+
+BUGS = (
+    Bug(
+        name="removed_though_a_job_changed",
+        breaks="a job that changes between the snapshot and the lock of its return is held by a worker that has no row",
+        promise=Promise.BACK,
+        edits=(Edit(RETURN, "j.id not in (select r.id from returned r)", "j.id not in (select h.id from held h)"),),
+        caught_by=(
+            f"{ORPHANS}::test_a_job_that_changes_while_it_is_being_returned_keeps_its_worker_until_it_is_returned[heartbeat]",
+            f"{ORPHANS}::test_a_job_that_changes_while_it_is_being_returned_keeps_its_worker_until_it_is_returned[new_limit]",
+        ),
+    ),
+    Bug(
+        name="holders_without_a_row_ignored",
+        breaks="jobs of a worker whose row is gone stay with it for ever",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                "leader/duties/reaper.py",
+                "        if time.monotonic() < self._next_unknown:\n",
+                "        if time.monotonic() >= self._next_unknown:\n",
+            ),
+        ),
+        caught_by=("tests/leader/test_duties.py::test_the_reaper_requeues_jobs_whose_worker_has_no_row",),
+    ),
+    Bug(
+        name="held_jobs_not_compared",
+        breaks="after a failover that lost its settlement, a job stays with a worker that has forgotten it",
+        promise=Promise.OUTAGE,
+        edits=(Edit(ENGINE, "self._watch.beat, self._held_jobs.beat)", "self._watch.beat)"),),
+        caught_by=(
+            f"{HELD}::test_after_a_failover_that_lost_the_settlement_the_job_runs_again",
+            f"{HELD}::test_a_worker_with_jobs_of_its_own_requeues_only_the_unknown_one",
+        ),
+    ),
+    Bug(
+        name="claims_under_way_not_known",
+        breaks="jobs that are just being claimed are taken for forgotten ones, and run twice",
+        promise=Promise.ONCE,
+        edits=(Edit("worker/held.py", "return job in self._held or job.claim_id in self._claims", "return job in self._held"),),
+        caught_by=("tests/interleavings/test_held.py::test_jobs_of_a_claim_whose_answer_is_under_way_are_not_requeued",),
+    ),
+    Bug(
+        name="claimed_and_dropped",
+        breaks="jobs that were claimed are forgotten when the claim of limited jobs after them fails",
+        promise=Promise.ONCE,
+        edits=(
+            Edit(
+                CLAIMS,
+                "        except Exception:\n            if not runs:\n",
+                "        except StoreUnavailable:\n            if not runs:\n",
+            ),
+            Edit(
+                CLAIMS,
+                "        except (StoreUnavailable, WorkerCondemned):\n            raise\n",
+                "        except Exception:\n            raise\n",
+            ),
+        ),
+        caught_by=(f"{HELD}::test_a_limited_claim_that_fails_does_not_drop_what_the_other_claim_took",),
+    ),
+    Bug(
+        name="started_while_stopping",
+        breaks="jobs of a claim that is under way when its worker is told to stop are started all the same",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                ENGINE,
+                "            if self._stopping:\n                self._slots.requeue(run)\n",
+                "            if False:\n                pass\n",
+            ),
+        ),
+        caught_by=(f"{HELD}::test_a_claim_that_is_still_under_way_when_the_worker_stops_costs_nothing",),
+    ),
+    Bug(
+        name="slot_of_a_canceled_handler",
+        breaks="a handler that cancels its own task keeps its slot and its job for ever",
+        promise=Promise.TIME,
+        edits=(
+            Edit(SLOTS, "        run.task.add_done_callback(partial(self._on_task_done, run))\n", ""),
+            Edit(
+                SLOTS,
+                "        except (asyncio.CancelledError, Aborted) as error:\n",
+                "        except (asyncio.CancelledError, Aborted) as error:\n"
+                "            if run.abort_reason is None and run.task is not None and run.task.cancelling():\n"
+                "                raise\n",
+            ),
+        ),
+        caught_by=(f"{HELD}::test_a_handler_that_cancels_itself_fails_its_attempt_and_frees_its_slot",),
+    ),
+    Bug(
+        name="stop_without_its_grace",
+        breaks="outcomes are dropped when PostgreSQL is away at the moment of the stop, though there is time left",
+        promise=Promise.OUTAGE,
+        edits=(Edit(ENGINE, "        await self._slots.settled(until - time.monotonic())\n", ""),),
+        caught_by=(f"{STOPS}::test_outcomes_are_written_when_the_server_returns_within_the_grace",),
+    ),
+    Bug(
+        name="write_cut_off_by_the_stop",
+        breaks="a job that completes while its worker stops is reported as lost, or not at all",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(
+                ENGINE,
+                "        await self._slots.settled(until - time.monotonic())\n        for beat in self._tasks:\n"
+                "            await self._ended(beat, END_PATIENCE)\n",
+                "        for task in self._tasks.values():\n            task.cancel()\n"
+                "        await asyncio.gather(*self._tasks.values(), return_exceptions=True)\n",
+            ),
+        ),
+        caught_by=(f"{STOPS}::test_a_job_that_ends_while_the_worker_stops_is_reported_as_settled",),
+    ),
+    Bug(
+        name="heartbeat_of_a_changed_row_believed",
+        breaks="a heartbeat that met a row which had just changed counts as written, and the lease ends",
+        promise=Promise.BACK,
+        edits=(
+            Edit("store/sql/jobs/note_runs.sql", "\n where o.lease is null or o.id in (select e.id from extended e)\n", "\n"),
+        ),
+        caught_by=(f"{ORPHANS}::test_a_heartbeat_that_meets_a_changed_row_is_not_reported_as_written",),
+    ),
+)
