@@ -6,14 +6,14 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psycopg
 
-from tenure import Tenure
 from tenure.chaos import recorder, scheduled, work
 from tenure.chaos.clients import Clients
+from tenure.chaos.drain import LEFT, drain, number, until_ready
 from tenure.chaos.faults import KINDS, missing
 from tenure.chaos.field import Field
 from tenure.chaos.layout import laid_out
@@ -22,24 +22,14 @@ from tenure.chaos.load import Task
 from tenure.chaos.nemesis import Nemesis
 from tenure.chaos.order import Order, Outcome, Show, Sight
 from tenure.chaos.plan import draw_plan
-from tenure.model.errors import ScheduleNotFound
 from tenure.store.workers import MAX_CRASHES
 
 LOOK_EVERY = 0.2
-START = 30.0  # seconds for the workers to be there
-STALLED = 60.0  # seconds in which nothing moves, at the end: then it is not waited for any longer
-CATCHING_UP = 300.0  # seconds for schedules, whose jobs may stand behind ten thousand others
 LATE = 10.0
 """Seconds for which an older job may be passed over. In calm it is two; here the machine is busy dying."""
 
 LONGEST = 10.0
 """Seconds in which handlers end that do not go by the lease."""
-
-LEFT = "select count(*) from tenure.jobs where state <> 'dead_letter'"
-BEHIND = """
-    select (select count(*) from tenure.schedules where paused_at is null and coalesce(next_at, since) <= to_timestamp(%s))
-    + (select count(*) from tenure.ticks where outcome = 'queued' and planned_at <= to_timestamp(%s))"""
-"""Of the times that came before a moment, those that are not recorded yet or stand in line."""
 
 
 async def conduct(order: Order, folder: Path, show: Show) -> Outcome:
@@ -82,14 +72,14 @@ class Campaign:
 
     async def run(self) -> None:
         self._field.fleet.start()
-        await self._until_ready()
+        await until_ready(self._field, self._order.workers * self._order.processes)
         self._began = time.time()
         keeping = asyncio.create_task(self._field.fleet.keep())
         async with self._showing("storm"):
             await self._storm(keeping)
         healed = time.time()
         async with self._showing("peace"):
-            drained = await self._drain(healed)
+            drained = await drain(self._field, healed)
         keeping.cancel()
         await asyncio.to_thread(self._field.fleet.stop)
         self._ledger.keep_course(self._course(healed, drained=drained))
@@ -109,49 +99,11 @@ class Campaign:
         order, faults = self._order, self._nemesis.done.total()
         return time.time() - self._began >= order.seconds and self.clients.accepted >= order.jobs and faults >= order.faults
 
-    async def _until_ready(self) -> None:
-        deadline = time.monotonic() + START
-        while time.monotonic() < deadline:
-            [(ready,)] = await self._field.ask("select count(*) from tenure.workers where died_at is null")
-            if ready >= self._order.workers * self._order.processes:
-                return
-            await asyncio.sleep(LOOK_EVERY)
-
-    async def _drain(self, healed: float) -> bool:
-        """Schedules catch up and are paused; then all jobs come to an end. False: nothing moves any more."""
-        caught_up = await self._until_none(BEHIND, healed, healed, within=CATCHING_UP)
-        app = Tenure(self._field.dsn)
-        for name in scheduled.app.kinds.schedules:
-            with suppress(ScheduleNotFound):  # which the checker will tell
-                await app.schedules.pause(name, reason="the campaign is over")
-        await app.close()
-        return await self._until_none(LEFT) and caught_up
-
-    async def _until_none(self, statement: str, *values: object, within: float = float("inf")) -> bool:
-        """Neither what is asked for nor the number of live jobs may stand still for long."""
-        moved = began = time.monotonic()
-        before: tuple[int, int] | None = None
-        while time.monotonic() < min(moved + STALLED, began + within):
-            left = await self._number(statement, *values)
-            if left == 0:
-                return True
-            if (left, self._live) != before and left > 0:
-                moved, before = time.monotonic(), (left, self._live)
-            await asyncio.sleep(LOOK_EVERY)
-        return False
-
-    async def _number(self, statement: str, *values: object) -> int:
-        """-1: nobody answers."""
-        with suppress(psycopg.Error, OSError):
-            [(number,)] = await self._field.ask(statement, *values)
-            return int(number)
-        return -1
-
     @asynccontextmanager
     async def _showing(self, phase: str) -> AsyncIterator[None]:
         async def again() -> None:
             while True:
-                live = await self._number(LEFT)
+                live = await number(self._field, LEFT)
                 self._live = self._live if live < 0 else live
                 self._see(phase)
                 await asyncio.sleep(0.5)

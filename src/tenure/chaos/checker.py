@@ -15,7 +15,7 @@ from tenure.chaos.invariants.case import Case, Rule
 from tenure.chaos.invariants.lives import STEPS, Life
 from tenure.chaos.invariants.planned import Planned
 from tenure.chaos.invariants.story import tell
-from tenure.chaos.invariants.windows import CONTACT, CRASHES, OUTAGES, PARKED, REFUSALS, at_work, unrest
+from tenure.chaos.invariants.windows import CONTACT, CRASHES, FAILOVERS, OUTAGES, PARKED, REFUSALS, at_work, unrest
 from tenure.chaos.invariants.workers import Workers
 from tenure.chaos.ledger import Ledger
 from tenure.chaos.verdict import Counts, Verdict, Violation
@@ -45,6 +45,7 @@ def _open(ledger: Ledger) -> Case:
         faults=faults,
         crashes=at_work(faults, CRASHES),
         outages=at_work(faults, OUTAGES),
+        lost=at_work(faults, FAILOVERS),
         unrest=unrest(faults),
         contact=unrest(faults, at_least=CONTACT),
         refusals=at_work(faults, REFUSALS, after=PARKED),

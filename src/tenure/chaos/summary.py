@@ -46,6 +46,16 @@ def summary(outcome: Outcome, verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
+def failover_summary(outcome: Outcome, verdict: Verdict) -> str:
+    times = sum(outcome.faults.values())
+    broken = [f"{told.number} ({found:,})" for told, found in verdict.totals.items() if found]
+    command = f"tenure chaos failover --seed {outcome.order.seed} --times {times}"
+    figures = (
+        f"{verdict.counts.jobs:,} jobs, {times} failovers to a standby that lagged, {sum(verdict.totals.values()):,} violations"
+    )
+    return f"`{command}`: **{figures}{': ' + ', '.join(broken) if broken else ''}.**"
+
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     return [f"| {' | '.join(map(str, row))} |" for row in (heads, ["---"] * len(heads), *rows)]
 

@@ -1,40 +1,27 @@
-"""`tenure chaos run`, `check`, `plan` and `faults`."""
+"""`tenure chaos run`, `failover`, `check`, `plan` and `faults`."""
 
 from __future__ import annotations
 
-import logging
-import shutil
-import tempfile
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import takewhile
 from pathlib import Path
-from random import SystemRandom
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from tenure.chaos.campaign import conduct
 from tenure.chaos.checker import check as judge
+from tenure.chaos.failover import FailoverOrder
+from tenure.chaos.failover import conduct as fail_over
 from tenure.chaos.faults import KINDS
 from tenure.chaos.faults.clocks import faketime
 from tenure.chaos.ledger import Ledger
-from tenure.chaos.order import Order, Outcome, Sight
+from tenure.chaos.order import Order
 from tenure.chaos.plan import draw_plan
-from tenure.chaos.summary import publish, summary
-from tenure.chaos.verdict import Verdict
+from tenure.chaos.summary import failover_summary, publish, summary
 from tenure.cli import codes, options
+from tenure.cli.judged import Goal, drawn_seed, run_and_judge
 from tenure.cli.output import Column, emit, show_table
-from tenure.cli.stage import Scene, Stage, open_stage
-from tenure.manager.loops import run_loop
-
-SEEDS = 1_000_000
-LATEST = 6
-
-PHASES = {"storm": "faults at work", "peace": "faults are over; waiting for the rest", "record": "bringing in the record"}
 
 seed_option = click.option("--seed", type=click.IntRange(0), help="The same seed gives the same plan; else one is drawn.")
 seconds_option = click.option(
@@ -78,23 +65,30 @@ def run(
 
     Exit code 1: a promise was broken. Then the ledger is kept, and `tenure chaos check` judges it again.
     """
-    drawn = SystemRandom().randrange(SEEDS) if seed is None else seed
-    order = Order(dsn=dsn, seconds=seconds, seed=drawn, only=only, **more)
-    stage = open_stage(silent=as_json)
-    with _folder(out) as folder, stage:
-        stage.say(f"seed {drawn}: the same plan again with --seed {drawn}")
-        outcome = run_loop(conduct(order, folder, Watching(stage, seconds).show))
-        stage.say("judging the record")
-        verdict = judge(Ledger(folder))
-        good = verdict.ok and not outcome.surprises and not outcome.gave_up
-        kept = None if good and out is None else folder
-        if kept is None:
-            shutil.rmtree(folder)
-    stage.freeze()
-    _tell(stage, outcome, verdict, kept, as_json=as_json)
+    order = Order(dsn=dsn, seconds=seconds, seed=drawn_seed(seed), only=only, **more)
+    judged = run_and_judge(order.seed, out, lambda folder, show: conduct(order, folder, show), Goal.of(order), as_json=as_json)
     if page is not None:
-        publish(page, "campaign", summary(outcome, verdict))
-    return codes.FINE if good else codes.FAILED
+        publish(page, "campaign", summary(judged.outcome, judged.verdict))
+    return codes.FINE if judged.good else codes.FAILED
+
+
+@click.command()
+@click.option("--times", type=click.IntRange(1), default=2, show_default=True, help="How often the primary dies.")
+@seed_option
+@click.option("--out", type=click.Path(path_type=Path), help="A new folder for the ledger and logs.")
+@click.option("--publish", "page", type=click.Path(path_type=Path, exists=True), help="Write the summary into this page.")
+@options.as_json
+def failover(*, times: int, seed: int | None, out: Path | None, page: Path | None, as_json: bool) -> int:
+    """Kill a primary whose standby lags, promote the standby, and judge what became of the jobs.
+
+    Replication is asynchronous: what was committed while the standby lagged is gone, and is excused. All else must hold.
+    """
+    order = FailoverOrder(seed=drawn_seed(seed), times=times)
+    goal = Goal(seconds=0, jobs=0, faults=times)
+    judged = run_and_judge(order.seed, out, lambda folder, show: fail_over(order, folder, show), goal, as_json=as_json)
+    if page is not None:
+        publish(page, "failover", failover_summary(judged.outcome, judged.verdict))
+    return codes.FINE if judged.good else codes.FAILED
 
 
 @click.command()
@@ -137,65 +131,3 @@ def faults(as_json: bool) -> None:
     show_table(columns, [(kind.name, f"{kind.weight:g}", kind.about) for kind in KINDS.values()])
     if faketime() is None:
         click.echo("move_clock needs libfaketime (apt-get install faketime)")
-
-
-class Watching:
-    """Shows a campaign under way: what moves, and the latest faults."""
-
-    def __init__(self, stage: Stage, seconds: float) -> None:
-        self._stage = stage
-        self._seconds = seconds
-        self._latest: deque[str] = deque(maxlen=LATEST)
-        self._phase = ""
-
-    def show(self, sight: Sight) -> None:
-        if sight.latest and (not self._latest or self._latest[-1] != sight.latest):
-            self._latest.append(sight.latest)
-        if sight.phase != self._phase:
-            self._phase = sight.phase
-            self._stage.say(PHASES[sight.phase])
-        facts = [
-            ("time", f"{min(sight.elapsed, self._seconds):.0f} of {self._seconds:.0f} s"),
-            ("jobs accepted", f"{sight.accepted:,}"),
-            ("live", f"{sight.live:,}"),
-            ("faults", f"{sight.faults:,} of {sight.kinds} kinds"),
-        ]
-        self._stage.show(Scene(heading="", rows=[], facts=[facts], notes=["", *(f"  {escape(line)}" for line in self._latest)]))
-
-
-@contextmanager
-def _folder(out: Path | None) -> Iterator[Path]:
-    if out is None:
-        folder = Path(tempfile.mkdtemp(prefix="tenure-chaos-"))
-    else:
-        if out.exists() and any(out.iterdir()):
-            raise click.UsageError(f"{out} is not empty: a ledger needs a folder of its own")
-        out.mkdir(parents=True, exist_ok=True)
-        folder = out.absolute()
-    # As root the server runs under another account, which must be able to pass.
-    folder.chmod(0o711)
-    logging.getLogger("tenure").setLevel(logging.ERROR)
-    yield folder
-
-
-def _tell(stage: Stage, outcome: Outcome, verdict: Verdict, kept: Path | None, *, as_json: bool) -> None:
-    if as_json:
-        emit(
-            {
-                "order": asdict(outcome.order),
-                **asdict(outcome),
-                "verdict": verdict.as_json(),
-                "ledger": str(kept) if kept else None,
-            }
-        )
-        return
-    stage.quote(["", *(escape(line) for line in verdict.as_text().splitlines())])
-    for words in (
-        *outcome.gave_up,
-        *(f"a client met an error of no kind that is promised: {error}" for error in outcome.surprises),
-    ):
-        stage.quote([f"[bold red]{escape(words)}[/]"])
-    for name, why in outcome.left_out.items():
-        stage.quote([f"left out: {name} ({why})"])
-    if kept:
-        stage.quote([f"the ledger is in {kept}: `tenure chaos check {kept}`"])

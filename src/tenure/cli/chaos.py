@@ -8,6 +8,7 @@ from tenure.cli.lazy import LazyGroup
 
 COMMANDS = {
     "run": ("tenure.cli.campaign:run", "Strike real workers and a real PostgreSQL, and judge what became of the jobs."),
+    "failover": ("tenure.cli.campaign:failover", "Kill a primary whose standby lags, and judge what became of the jobs."),
     "check": ("tenure.cli.campaign:check", "Judge a recorded ledger."),
     "plan": ("tenure.cli.campaign:plan", "Print which faults a seed gives, and when."),
     "faults": ("tenure.cli.campaign:faults", "The kinds of faults, and which can come here."),

@@ -23,11 +23,14 @@ class Accepted(Rule):
 
     def end(self) -> None:
         lost: set[str] = set()
-        for job in self.case.asked.accepted():
+        for job, began, ended in self.case.asked.accepted():
             life = self.case.lives.get(job)
-            if not self._is_there(job, life) and not self._was_deleted(job, life) and job not in lost:
-                lost.add(job)
-                self.breach(_how(life), job=job)
+            if self._is_there(job, life) or self._was_deleted(job, life) or job in lost:
+                continue
+            if life is None and self.case.lost.touch(began, ended):
+                continue  # the standby that leads now never had it
+            lost.add(job)
+            self.breach(_how(life), job=job)
 
     def _is_there(self, job: str, life: Life | None) -> bool:
         return job in self._strays if life is None else life.stands

@@ -20,6 +20,15 @@ class Offered(NamedTuple):
     job: str | None
     """The job that the client was told."""
     existed: bool
+    began: float
+    ended: float
+
+
+class Answer(NamedTuple):
+    """A client was told of this job, by a call that lasted from then to then."""
+
+    job: str
+    began: float
     ended: float
 
 
@@ -48,13 +57,15 @@ class Asked:
         else:
             self.malformed.append(f"a call of {call.verb} is not one that is known, or names no job")
 
-    def accepted(self) -> Iterator[str]:
-        """The ids that clients were told. One may come several times."""
-        yield from (offered.job for offered in self.offers.values() if offered.job is not None)
+    def accepted(self) -> Iterator[Answer]:
+        """The jobs that clients were told. One may come several times."""
+        for offered in self.offers.values():
+            if offered.job is not None:
+                yield Answer(offered.job, offered.began, offered.ended)
         for calls in self.about.values():
             for call in calls:
                 if call.verb in ("retry", "replay") and call.answer == "ok" and isinstance(call.told, str):
-                    yield call.told
+                    yield Answer(call.told, call.began, call.ended)
 
     def _hear_offers(self, call: Call) -> None:
         told = call.answer == "ok"
@@ -66,7 +77,8 @@ class Asked:
                 self.twice.append(offer.n)
                 continue
             job, existed = (call.ids[place], call.existed[place]) if told else (None, False)
-            self.offers[offer.n] = Offered(intern(offer.kind), offer.key, intern(call.answer), job, existed, call.ended)
+            kind, answer = intern(offer.kind), intern(call.answer)
+            self.offers[offer.n] = Offered(kind, offer.key, answer, job, existed, call.began, call.ended)
 
     def _hear_about(self, call: Call, job: str) -> None:
         self.about.setdefault(job, []).append(call)

@@ -36,9 +36,7 @@ class Attended(Rule):
         grant = None if life is None else life.grant_of(run.fence)
         if grant is None or grant.worker != run.worker:
             return
-        if run.what == "started":
-            grant.started_at = grant.started_at or run.at
-        else:
+        if run.what != "started" and run.at >= grant.at:
             grant.ended_at = run.at
 
     def end(self) -> None:

@@ -38,6 +38,8 @@ class Case:
     """When the server was down: what it had not made durable is gone."""
     outages: Windows
     """When the server could not serve as it should."""
+    lost: Windows
+    """When commits were answered that a failover may have taken back: the standby that led afterwards had not received them."""
     unrest: Windows
     """When faults may have held up work, with the time that it takes to recover from them."""
     contact: Windows

@@ -20,6 +20,8 @@ class Held(Rule):
         if life is None or run.what != "started":
             return
         grant = life.grant_of(run.fence)
+        if self._is_of_a_lost_grant(run, grant):
+            return
         if grant is None:
             if not self.case.crashes.touch(life.born_at, self.case.course.ended):
                 self.breach(f"was run by worker {run.worker} under fence {run.fence}, which nobody was granted", job=run.job)
@@ -27,6 +29,11 @@ class Held(Rule):
             grant.started_at = run.at
         elif not self.case.crashes.touch(grant.since, grant.at):
             self.breach(_twice(grant, run), job=run.job)
+
+    def _is_of_a_lost_grant(self, run: Run, grant: Grant | None) -> bool:
+        """Granted by a primary whose standby leads now, and never received that."""
+        before = grant is None or run.at < grant.at
+        return before and self.case.lost.touch(run.at - self.case.course.longest, run.at)
 
 
 def _twice(grant: Grant, run: Run) -> str:

@@ -37,7 +37,7 @@ class Told(Rule):
                     self._judge(life, call)
 
     def _judge(self, life: Life, call: Call) -> None:
-        if call.answer != "ok":
+        if call.answer != "ok" or self.case.lost.touch(call.began, call.ended):
             return
         if call.verb == "result" and isinstance(call.told, list | tuple):
             self._judge_result(life, *call.told)

@@ -48,7 +48,7 @@ class Whole(Rule):
 
     def ran(self, life: Life | None, run: Run) -> None:
         self._runs += 1
-        if life is None:
+        if life is None and not self.case.lost.touch(run.at - self.case.course.longest, run.at):
             self.breach(f"was run under fence {run.fence}, but no move of it was recorded", job=run.job)
 
     def stood(self, life: Life | None, final: Final) -> None:

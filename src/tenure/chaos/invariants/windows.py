@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from tenure.chaos.ledger import Fault
 
-CRASHES = frozenset({"server_stop", "server_kill"})
+FAILOVERS = frozenset({"failover"})
+CRASHES = FAILOVERS | {"server_stop", "server_kill"}
 OUTAGES = CRASHES | {"disk_full"}
 
 UNREST: Mapping[str, float] = {
-    "server_stop": 5.0, "server_kill": 5.0, "disk_full": 3.0, "crowd": 5.0,
+    "failover": 8.0, "server_stop": 5.0, "server_kill": 5.0, "disk_full": 3.0, "crowd": 5.0,
     "lock_jobs": 2.0, "lock_core": 5.0, "lose_partition": 2.0,
     "end_sessions": 3.0, "lose_answer": 3.0, "cut": 3.0, "silence": 6.0, "slow": 2.0, "kill_pooler": 3.0,
     "stop_supervisor": 2.0, "move_clock": 3.0,
