@@ -66,7 +66,7 @@ class Actor:
         """Whether there is something to wait for: nothing is sent in a transaction that has failed."""
         step = taken.step
         if isinstance(step, Step):
-            if self.broken:
+            if self.broken or (step.if_told and not self.done[-1].told):
                 return False
             self.session.send(*([] if self.open else [BEGIN]), step.call)
             self.open = True
@@ -152,7 +152,7 @@ class Play:
         elif actor.send(taken):
             self._settle([actor])
         else:
-            taken.told = ("not sent: the transaction has failed",)
+            taken.told = ("not sent: the transaction has failed, or there was no need",)
 
     def _settle(self, going: list[Actor]) -> None:
         """Waits until each of them has its answer or waits for a lock. The end of a transaction lets others go on."""

@@ -10,6 +10,7 @@ from psycopg.pq import ExecStatus
 from tenure.store import leases, workers
 from tenure.store.workers import Registration
 from tests.interleavings.names import uid
+from tests.interleavings.steps import limited as under_limit
 from tests.interleavings.steps import runs
 from tests.interleavings.steps.caretaking import TTL, condemn, give_back, supervisor
 from tests.interleavings.steps.leading import DUTY
@@ -39,6 +40,30 @@ def held(desk: Desk) -> None:
     """W1 runs J."""
     waiting(desk)
     _do(desk, runs.claim("W1", "C1"))
+
+
+def unknown(desk: Desk) -> None:
+    """W1 runs J, and a person has removed its row."""
+    held(desk)
+    desk.sql("delete from tenure.workers where id = %s", uid("W1"))
+
+
+def limited(desk: Desk) -> None:
+    """J and K, of two queues, wait under a limit of one at a time."""
+    empty(desk)
+    # Not by `limits.declare`, which tells all claims that limits have changed: those of other scenes would take nothing any more.
+    desk.sql(
+        "insert into tenure.limits (name, declared) values (%s, %s)", under_limit.NAME, f'{{"concurrency": {under_limit.MOST}}}'
+    )
+    for name, queue in under_limit.QUEUES.items():
+        _enqueue(desk, name, queue=queue)
+
+
+def limited_held(desk: Desk) -> None:
+    """W1 runs J, so that K must wait."""
+    limited(desk)
+    for step in (under_limit.lock("W1"), under_limit.claim("W1", "C1")):
+        _do(desk, step)
 
 
 def crowded(desk: Desk) -> None:
@@ -194,6 +219,9 @@ SCENES: dict[str, Scene] = {
         empty,
         waiting,
         held,
+        unknown,
+        limited,
+        limited_held,
         crowded,
         crowded_condemned,
         leased,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.interleavings.scenes import LATER, SHORT
-from tests.interleavings.steps import asking, caretaking, leading, runs
+from tests.interleavings.steps import asking, caretaking, leading, limited, runs
 from tests.interleavings.steps.leading import Term
 from tests.interleavings.steps.step import COMMIT, COMMIT_IF_TOLD, ROLLBACK, Script, Step, Wait
 
@@ -25,6 +25,9 @@ SCRIPTS: dict[str, Script] = {
     "W2 works on A": committed(runs.claim("W2", "C4"), runs.finish("C4", "A")),
     "W2 fails": committed(runs.claim("W2", "C4"), runs.move("C4", "retry", delay=0)),
     "W2 loses its answer": committed(runs.claim("W2", "C4"), runs.disown("W2", "C4")),
+    # A worker that looks for work under a limit: the lock and the claim are one transaction
+    "W1 claims limited": (limited.lock("W1"), limited.claim("W1", "C3"), COMMIT),
+    "W2 claims limited": (limited.lock("W2"), limited.claim("W2", "C4"), COMMIT),
     # The run that holds J at the beginning
     "C1 settles": committed(runs.finish("C1")),
     "C1 settles and asks": committed(runs.finish("C1"), runs.find_settled("C1")),
@@ -60,6 +63,7 @@ SCRIPTS: dict[str, Script] = {
     "H1 reaps": committed(leading.condemn_expired(H1), caretaking.give_back()),
     "H1 expires": committed(leading.expire_jobs(H1)),
     "S1 renews W1, twice": committed(caretaking.renew("W1"), caretaking.renew("W1")),
+    "H1 finds the unknown": committed(leading.condemn_unknown(H1), caretaking.give_back()),
     "late, H1 expires": (TIME, *committed(leading.expire_jobs(H1))),
     # Leaders
     "H1 promotes": committed(leading.promote(H1)),

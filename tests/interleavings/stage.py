@@ -63,6 +63,11 @@ TABLES = (
     "stage.effects",
 )
 
+# Without those that PostgreSQL computes itself.
+WRITABLE = """
+    select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
+     where a.attrelid = %s::regclass and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''"""
+
 SCHEDULES_PER_VACUUM = 200
 TIME = {"search_path": "stage,pg_catalog"}
 SETTINGS = {**TIME, **PLANNER, "statement_timeout": "20s"}
@@ -116,7 +121,8 @@ class Stage:
             for table in filled:
                 desk.sql(f"create table {_copy(scene, table)} as table {table}")
             [(clock,)] = desk.sql("select last_value from stage.skew")
-            desk.sql(_restoring(scene, filled, clock))
+            columns = {table: desk.sql(WRITABLE, table)[0][0] for table in filled}
+            desk.sql(_restoring(scene, columns, clock))
         self._kept.add(scene)
 
     def restore(self, scene: str) -> World:
@@ -164,9 +170,11 @@ def _copy(scene: str, table: str) -> str:
     return f"scene_{scene}.{table.replace('.', '_')}"
 
 
-def _restoring(scene: str, filled: list[str], clock: int) -> str:
-    """A function, because its plans are made once."""
-    filling = "".join(f"insert into {table} select * from {_copy(scene, table)};" for table in filled)
+def _restoring(scene: str, filled: dict[str, str], clock: int) -> str:
+    """A function, because its plans are made once. `filled`: by table, its columns."""
+    filling = "".join(
+        f"insert into {table} ({columns}) select {columns} from {_copy(scene, table)};" for table, columns in filled.items()
+    )
     return f"""
         create function scene_{scene}.restore() returns void language plpgsql as $$
         begin

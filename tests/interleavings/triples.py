@@ -37,6 +37,14 @@ CHOSEN = [
     Triple("condemned", ("W1 is emptied", "all are emptied", "C1 tells"), 90),
     Triple("condemned", ("all are emptied", "C1 hands back", "W2 works"), 420),
     Triple("suspect", ("C1 hands back", "S1 buries W1", "replay"), 420),
+    # Held by a worker that has no row: found, whatever its run and other workers do.
+    Triple("unknown", ("H1 finds the unknown", "C1 settles", "W2 claims"), 420),
+    Triple("unknown", ("H1 finds the unknown", "C1 hands back", "cancel"), 420),
+    Triple("unknown", ("H1 finds the unknown", "all are emptied", "C1 beats"), 420),
+    # Never more than the limit, whoever claims, settles and comes back.
+    Triple("limited", ("W1 claims limited", "W2 claims limited", "cancel"), 560),
+    Triple("limited_held", ("C1 settles", "W1 claims limited", "W2 claims limited"), 560),
+    Triple("limited_held", ("S1 buries W1", "C1 hands back", "W2 claims limited"), 1260),
     # A worker that lives after all, and a job's own lease.
     Triple("overdue", ("S1 renews W1", "H1 reaps", "C1 settles"), 420),
     Triple("overdue", ("S1 renews W1", "H1 reaps", "W2 claims"), 420),
@@ -77,6 +85,9 @@ IN_TRANSACTION = ("C1 writes and settles", "C1 hands in L, settles")
 FIELDS: dict[str, tuple[str, ...]] = {
     "waiting": ("W1 claims", "W2 works", "W2 loses its answer", "S1 buries W1", "S2 renews W2", "cancel if pending", *PEOPLE),
     "held": (*C1, *IN_TRANSACTION, "S1 buries W1", "S1 renews W1", "W2 works", "cancel", "delete by force"),
+    "unknown": (*C1, "H1 finds the unknown", "all are emptied", "W2 works", "cancel", "delete by force"),
+    "limited": ("W1 claims limited", "W2 claims limited", "S1 buries W1", "S2 renews W2", "cancel if pending", *PEOPLE),
+    "limited_held": (*C1[:3], "W1 claims limited", "W2 claims limited", "S1 buries W1", "cancel", "delete by force"),
     "passed_on": (*C1, *IN_TRANSACTION, "C1 tells", "C2 settles", "C2 fails", "C2 tells", "cancel", "delete by force"),
     "condemned": ("W1 is emptied", "all are emptied", "S1 renews W1", "W1 claims", "W2 claims", *C1, *IN_TRANSACTION, "cancel"),
     "overdue": (
@@ -155,6 +166,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 
 # Four steps each, and more.
 LONG = [
+    Triple("limited", ("W1 claims limited", "S1 buries W1", "W2 claims limited")),
     Triple("waiting", ("W1 works", "S1 buries W1", "W2 works")),
     Triple("waiting", ("W1 works", "S2 buries W2", "W2 fails")),
     Triple("waiting", ("W2 loses its answer", "W1 works", "cancel, ask again")),

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from tenure.store import control, leases, workers
 from tenure.store.query import Query
-from tests.interleavings.names import uid
+from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Reply
 from tests.interleavings.steps.caretaking import TTL, WORKERS, back
 from tests.interleavings.steps.step import JOB, KEY, LEASE, QUEUE, Change, Step, Words, counted, rows, times
-from tests.interleavings.world import Lease, World
+from tests.interleavings.world import Lease, Worker, World
 
 DUTY = "duty"
 
@@ -80,6 +80,36 @@ def expire_jobs(term: Term) -> Step:
         changes,
         locks=rows(LEASE, JOB, QUEUE),
         waits=rows(LEASE, QUEUE),
+    )
+
+
+def condemn_unknown(term: Term) -> Step:
+    """Workers that hold jobs and have no row get one, already condemned."""
+
+    def found(name: str) -> Change:
+        def then(world: World) -> World:
+            return world if name in world.workers else world.put("workers", name, Worker("expired", world.clock))
+
+        return Change(f"{name} unknown", then, firm=False)
+
+    def changes(world: World) -> list[Change]:
+        if not term.holds(world):
+            return []
+        holders = {job.worker for job in world.jobs.values() if job.live and job.worker is not None}
+        return [Change("term holds", firm=False), *(found(name) for name in sorted(holders - world.workers.keys()))]
+
+    def read(reply: Reply) -> Words:
+        [(holds, unknown)] = reply.rows
+        names = [f"{name_of(one)} unknown" for one in (unknown or "").strip("{}").split(",") if one]
+        return (*times("1" if holds == "t" else "0", "term holds"), *names)
+
+    return Step(
+        f"{term} looks for holders without a row",
+        leases.condemn_unknown(term.value),
+        read,
+        changes,
+        locks=rows(LEASE, *WORKERS),
+        waits=rows(LEASE, *WORKERS),
     )
 
 

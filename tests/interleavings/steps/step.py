@@ -43,6 +43,8 @@ class Step:
     """SQLSTATEs that are answers."""
     insists: bool = False
     """Sent once more when it was told nothing, as those do who settle: a sign of life may have moved the row meanwhile."""
+    if_told: bool = False
+    """Sent only if the statement before it in its transaction was told something."""
     repeats: str | None = None
     """The label of a step whose answer was lost: this one is sent after it, if that is sent at all."""
 
@@ -77,7 +79,7 @@ class Wait:
         return f"{self.seconds} seconds pass"
 
 
-JOB, QUEUE, LEASE, KEY = "job", "queue", "lease", "key"
+JOB, QUEUE, LEASE, KEY, LIMIT = "job", "queue", "lease", "key", "limit"
 """Rows. Workers' go by their names."""
 
 COMMIT = End("commit", commits=True)

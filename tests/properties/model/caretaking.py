@@ -141,6 +141,21 @@ class Caretaking(Moving):
             worker.died_at, worker.died_how = self.now, "expired"
         return True, len(late)
 
+    def remove_row(self, worker_id: str) -> None:
+        """A person does that, or a restored dump."""
+        self.books.workers.pop(worker_id, None)
+
+    def condemn_unknown(self, term: Term) -> tuple[bool, list[str]]:
+        """Gives whether the term holds, and the workers that hold jobs and had no row."""
+        if not self.leads(term):
+            return False, []
+        holders = {job.worker_id for job in self.books.live.values() if job.worker_id is not None}
+        unknown = sorted(holders - self.books.workers.keys())
+        for worker_id in unknown:
+            serves_nothing = Profile(queues=(), kinds=())
+            self.books.workers[worker_id] = Worker(worker_id, worker_id, serves_nothing, self.now, self.now, self.now, "expired")
+        return True, unknown
+
     def overdue(self) -> list[Job]:
         """Jobs whose own lease ran out."""
         found = [job for job in self.books.live.values() if job.lease_until is not None and job.lease_until <= self.now]

@@ -84,6 +84,20 @@ class DeathRules(PromotingRules):
         self.return_jobs_of(None, 500)
         self.expire_under(self.term("reaper"), 500)
 
+    @move(2, number=SEAT)
+    def lose_a_row(self, number: int) -> None:
+        """The row of a worker is removed while it holds jobs. The reaper finds them, and they are requeued."""
+        seat, term = self.seat(number), self.term("reaper")
+        self.claim_for(seat, 2)
+        self.look()
+        self.bench.sql(f"delete from tenure.workers where id = '{seat.id}' returning 1")
+        self.model.remove_row(seat.id)
+        [(holds, unknown)] = self.run(leases.condemn_unknown(term))
+        self.agree((holds, sorted(unknown)), self.model.condemn_unknown(term), "workers without a row")
+        self.return_jobs_of(None, 500)
+        if seat in self.crew:
+            self.start(self.crew.index(seat), seat.profile)
+
     def wait_for_late_workers(self, number: int) -> None:
         """One falls silent at work; the others go on."""
         if not self.model.late_workers():
