@@ -1,4 +1,4 @@
-"""A whole campaign, as `tenure chaos run` does it, long enough to mean something."""
+"""A whole campaign, as `tenure chaos run` does it, short: `make proof` runs a long one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tenure.chaos.recorder import install
 from tenure.model.errors import ConfigError
 
 SEED = 20_261
-JOBS, FAULTS, KINDS = 50_000, 150, 10
+SECONDS, JOBS, FAULTS, KINDS = 10, 1_000, 25, 10
 
 
 def chaos(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
@@ -21,15 +21,15 @@ def chaos(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)
 def test_a_campaign_breaks_no_promise(tmp_path):
     ledger = tmp_path / "ledger"
-    order = f"--seed {SEED} --seconds 60 --jobs {JOBS} --faults {FAULTS} --processes 1 --json"
-    done = chaos("run", *order.split(), "--out", str(ledger), timeout=800)
+    order = f"--seed {SEED} --seconds {SECONDS} --jobs {JOBS} --faults {FAULTS} --workers 3 --processes 1 --json"
+    done = chaos("run", *order.split(), "--out", str(ledger), timeout=500)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     told = json.loads(done.stdout)
     assert told["verdict"]["ok"]
-    assert told["verdict"]["counts"]["ticks"] > 60
+    assert told["verdict"]["counts"]["ticks"] > SECONDS
     assert told["accepted"] >= JOBS
     assert sum(told["faults"].values()) >= FAULTS
     assert len(told["faults"]) >= KINDS

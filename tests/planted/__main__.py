@@ -1,6 +1,6 @@
 """Plants bugs in copies of the source, one at a time, and tells which of them the tests catch.
 
-    python -m tests.planted [names...] [--json] [--jobs 2] [--publish PAGE]
+    python -m tests.planted [names...] [--sample 40 --seed 7] [--json] [--jobs 2] [--publish PAGE]
 
 First all the tests that are to catch them must pass on the source as it is: otherwise the score would mean nothing.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import time
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ ALL_CAUGHT, SOME_SURVIVED, NO_SCORE = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description="How many planted bugs do the tests catch?")
     parser.add_argument("names", nargs="*", help="some bugs only")
+    parser.add_argument("--sample", type=int, metavar="N", help="some of them, drawn from a seed")
+    parser.add_argument("--seed", type=int, default=None, help="of the sample; else one is drawn, and printed")
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, the rest on stderr")
     parser.add_argument("--publish", type=Path, metavar="PAGE", help="write the score into this page")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
@@ -38,12 +41,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := set(given.names) - {bug.name for bug in BUGS}:
         parser.error(f"no such bug: {', '.join(sorted(unknown))}")
     bugs = [bug for bug in BUGS if not given.names or bug.name in given.names]
+    if given.sample is not None:
+        bugs = sample(bugs, given.sample, given.seed)
     if given.by:
         bugs = [replace(bug, caught_by=tuple(given.by)) for bug in bugs]
     if given.list:
         tell("\n".join(f"{bug.name}: {bug.breaks} ({bug.promise})" for bug in bugs))
         return ALL_CAUGHT
     return score(bugs, jobs=given.jobs, as_json=given.json, check=not given.no_baseline, page=given.publish)
+
+
+def sample(bugs: list[Bug], size: int, seed: int | None) -> list[Bug]:
+    drawn = random.SystemRandom().randrange(1_000_000) if seed is None else seed
+    tell(
+        f"a sample of {min(size, len(bugs))} of {len(bugs)} bugs: the same again with --sample {size} --seed {drawn}", sys.stderr
+    )
+    chosen = random.Random(drawn).sample(range(len(bugs)), min(size, len(bugs)))
+    return [bugs[place] for place in sorted(chosen)]
 
 
 def score(bugs: list[Bug], *, jobs: int, as_json: bool, check: bool, page: Path | None = None) -> int:

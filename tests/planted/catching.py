@@ -134,6 +134,7 @@ def run_tests(copy: Path, tests: Iterable[str], *options: str, home: Path, limit
         "PYTHONPATH": str(copy),
         "TENURE_TEST_HOME": str(home),
         "PYTHONDONTWRITEBYTECODE": "1",
+        "TENURE_INTERLEAVINGS": "chosen",
         MARK: mark,
         "COLUMNS": "500",
     }

@@ -17,7 +17,7 @@ from tenure.chaos.ledger import Fault, Ledger, as_line
 from tenure.chaos.plan import Planned
 from tenure.model.errors import TenureError
 
-LAST = 20.0  # seconds for those under way, at the end
+LAST = 8.0  # seconds for those under way, at the end; the others are cut short
 SHELTERED = 120.0  # seconds for which a worker is not struck, one after the other
 
 
