@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -12,8 +13,11 @@ from random import Random
 import psycopg
 
 from tenure.chaos.field import Field, NotNow
+from tenure.embedded import EmbeddedServer
+from tenure.model.errors import ConfigError
 
 CROWD = 300
+STARTING = 15.0  # seconds
 END = """select count(pg_terminate_backend(pid)) from (
     select pid from pg_stat_activity
      where application_name like 'tenure%%' and datname = current_database()
@@ -76,8 +80,21 @@ async def _crash(field: Field, number: signal.Signals, *, away: float) -> str:
         raise NotNow("the server is not ours, or away already")
     os.kill(pid, number)
     await asyncio.sleep(away)
-    await asyncio.to_thread(server.start)
+    await _start(server)
     return f"away for {away:.1f} s and the time of its recovery"
+
+
+async def _start(server: EmbeddedServer) -> None:
+    """Again if need be: its disk may be full at this moment, and recovery needs room."""
+    deadline = time.monotonic() + STARTING
+    while True:
+        try:
+            await asyncio.to_thread(server.start)
+            return
+        except ConfigError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.2)
 
 
 @asynccontextmanager
