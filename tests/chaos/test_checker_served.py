@@ -117,8 +117,8 @@ def test_a_caller_whose_transaction_ends_late_is_not_waited_for(tmp_path):
 # Jobs that run alone
 
 
-def suspect(book: Book):
-    row = book.enqueue()
+def suspect(book: Book, kind: str = "quick"):
+    row = book.enqueue(kind)
     for _ in range(2):
         book.claim(row, f"w{next(WORKERS)}")
         book.start(row)
@@ -133,6 +133,14 @@ def test_a_job_that_runs_alone_waits_for_its_process(seconds, found, tmp_path):
     book.wait(seconds)
     book.finish(row, worker="w9999")
     assert book.broken(tmp_path) == found
+
+
+def test_a_limited_job_that_runs_alone_waits_for_its_process(tmp_path):
+    book = sparse()
+    row = suspect(book, "limited_2")
+    book.wait(OF_SUSPECTS - 1)
+    book.finish(row, worker="w9999")
+    assert book.broken(tmp_path) == []
 
 
 def test_many_jobs_that_run_alone_wait_for_each_other(tmp_path):

@@ -18,13 +18,14 @@ from tenure.chaos.faults import KINDS, missing
 from tenure.chaos.field import Field
 from tenure.chaos.layout import laid_out
 from tenure.chaos.ledger import Course, Ledger
-from tenure.chaos.load import Task
+from tenure.chaos.load import FAULTS_BEGAN, Task
 from tenure.chaos.nemesis import Nemesis
 from tenure.chaos.order import Order, Outcome, Show, Sight
 from tenure.chaos.plan import draw_plan
 from tenure.store.workers import MAX_CRASHES
 
 LOOK_EVERY = 0.2
+BUSY = 20.0  # seconds for the clients to begin
 LATE = 10.0
 """Seconds for which an older job may be passed over. In calm it is two; here the machine is busy dying."""
 
@@ -87,6 +88,9 @@ class Campaign:
 
     async def _storm(self, keeping: asyncio.Task[None]) -> None:
         await self.clients.start()
+        await self._until_busy()
+        self._began = time.time()
+        (self._field.folder / FAULTS_BEGAN).write_text(str(self._began), "utf-8")
         striking = asyncio.create_task(self._nemesis.run())
         while not (striking.done() or keeping.done() or self._enough()):
             self.clients.check()
@@ -94,6 +98,13 @@ class Campaign:
         striking.cancel()
         await self._nemesis.heal()
         await self.clients.finish()
+
+    async def _until_busy(self) -> None:
+        """Faults that meet no job prove nothing."""
+        deadline = time.monotonic() + BUSY
+        while self.clients.accepted < self._order.backlog // 20 and time.monotonic() < deadline:
+            self.clients.check()
+            await asyncio.sleep(LOOK_EVERY)
 
     def _enough(self) -> bool:
         order, faults = self._order, self._nemesis.done.total()

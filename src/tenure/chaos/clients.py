@@ -6,11 +6,10 @@ import asyncio
 import json
 import os
 import sys
-import time
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ class Clients:
         self._told: dict[int, dict[str, Any]] = {}
 
     async def start(self) -> None:
-        self._tasks = [replace(task, began=time.time()) for task in self._tasks]
         for task in self._tasks:
             command = [sys.executable, "-m", "tenure.chaos.client", str(os.getpid()), json.dumps(asdict(task))]
             with (Path(task.folder) / f"client-{task.place}.log").open("ab") as log:

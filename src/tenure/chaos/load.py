@@ -33,6 +33,9 @@ LOOK_EVERY = 0.5
 REMEMBERED = 20_000
 FAR = 30.0  # seconds that a call may take; after an outage everything takes its time
 
+FAULTS_BEGAN = "faults-began"
+"""A file in the ledger's folder with the time at which the plan of faults begins."""
+
 UNDER_WAY = "select count(*) from tenure.jobs where state in ('pending', 'running', 'retry')"
 
 
@@ -45,8 +48,6 @@ class Task:
     seed: int
     lease: float
     backlog: int
-    began: float = 0.0
-    """When the faults began, in seconds since the epoch."""
 
 
 class Load:
@@ -55,6 +56,7 @@ class Load:
         self._file = Ledger(Path(task.folder)).write(f"calls-{task.place}.jsonl")
         self._numbers = count(task.place * MOST_OFFERS + 1)
         self._recent: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
+        self._faults_began: float | None = None
         self._room = asyncio.Event()
         self._over = asyncio.Event()
         self.calls: Counter[str] = Counter()
@@ -86,7 +88,7 @@ class Load:
         async with asyncio.TaskGroup() as tasks:
             while not self._over.is_set():
                 await self._rest(drawer.draws.expovariate(SLOW_A_SECOND))
-                if self._room.is_set() or is_quiet(time.time() - self._task.began):
+                if self._room.is_set() or self._is_quiet():
                     tasks.create_task(self._offer([drawer.slow()]))
 
     async def _offer(self, drawn: Sequence[Drawn]) -> None:
@@ -207,12 +209,18 @@ class Load:
         except TimeoutError:
             pass
 
+    def _is_quiet(self) -> bool:
+        if self._faults_began is None:
+            with suppress(OSError, ValueError):
+                self._faults_began = float((Path(self._task.folder) / FAULTS_BEGAN).read_text())
+        return self._faults_began is not None and is_quiet(time.time() - self._faults_began)
+
     async def _gauge(self) -> None:
         """More is offered only while the workers keep up: the campaign must come to an end."""
         while not self._over.is_set():
             with suppress(psycopg.Error, OSError):
                 async with await AsyncConnection.connect(self._task.dsn, autocommit=True, connect_timeout=5) as connection:
                     [(live,)] = await (await connection.execute(UNDER_WAY)).fetchall()
-                room = live < self._task.backlog and not is_quiet(time.time() - self._task.began)
+                room = live < self._task.backlog and not self._is_quiet()
                 (self._room.set if room else self._room.clear)()
             await self._rest(LOOK_EVERY)

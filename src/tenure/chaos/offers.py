@@ -67,7 +67,7 @@ BULK: Table = [
 SLOW: Table = [
     (work.steady, 40, leases(0.2, 1.5)),
     (work.steady, 8, leases(1.5, 2.5)),
-    (work.leased, 16, leases(0.2, 2)),
+    (work.leased, 40, leases(0.5, 2)),
     (work.refused_silent, 2, nothing),
     (work.atomic, 6, leases(0.2, 1.5)),
     (work.threaded, 8, leases(0.2, 1.2)),
@@ -101,13 +101,14 @@ class Drawer:
         return [self._one(BULK) for _ in range(self.draws.choice([1, 20, 100, MOST_IN_A_BATCH, MOST_IN_A_BATCH]))]
 
     def slow(self) -> Drawn:
-        return self._one(SLOW)
+        """Mostly before the bulk: else they would wait behind ten thousand others, and few would run when faults come."""
+        return self._one(SLOW, **({"priority": "high"} if self.draws.random() < 0.7 else {}))
 
-    def _one(self, table: Table) -> Drawn:
+    def _one(self, table: Table, **more: Any) -> Drawn:
         [(job, _, inputs)] = self.draws.choices(table, [weight for _, weight, _ in table])
         n, values = self._number(), inputs(self.draws, self._lease)
         key = values[0] if job is work.keyed else None
-        bound = job.using(**self._options(job), **({} if key is None else {"key": key}))
+        bound = job.using(**self._options(job) | more, **({} if key is None else {"key": key}))
         return Drawn(Offer(n, job.name, key), bound.call(n, *values))
 
     def _options(self, job: AnyJob) -> dict[str, Any]:

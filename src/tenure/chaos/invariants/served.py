@@ -109,11 +109,11 @@ class Served(Rule):
     # Where a job waits
 
     def _line_of(self, move: Move) -> Line | None:
+        if move.crashes >= SUSPECT:
+            return self._suspects
         limited = self._limited_of(move.kind)
         if limited is not None:
             return limited.line
-        if move.crashes >= SUSPECT:
-            return self._suspects
         return self._open if in_line(move.kind) or move.kind.startswith(REFUSED) else None
 
     def _limited_of(self, kind: str) -> Limited | None:
@@ -135,11 +135,11 @@ class Served(Rule):
 
     def _leave(self, move: Move) -> None:
         limited = self._limited_of(move.kind)
-        for line in (self._open, self._suspects) if limited is None else (limited.line,):
+        for line in (self._suspects, self._open if limited is None else limited.line):
             if move.job in line.waiting:
                 if line.crowded:
                     line.free_since = move.at
-                elif limited is None or not limited.full:
+                elif line is self._suspects or limited is None or not limited.full:
                     self._judge(line, move.job, line.waiting[move.job], move.at)
                 del line.waiting[move.job]
 
