@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -16,6 +17,7 @@ from tenure.chaos.clients import Clients
 from tenure.chaos.drain import LEFT, drain, number, until_ready
 from tenure.chaos.faults import KINDS, missing
 from tenure.chaos.field import Field
+from tenure.chaos.fleet import strays
 from tenure.chaos.layout import laid_out
 from tenure.chaos.ledger import Course, Ledger
 from tenure.chaos.load import FAULTS_BEGAN, Task
@@ -26,6 +28,7 @@ from tenure.store.workers import MAX_CRASHES
 
 LOOK_EVERY = 0.2
 BUSY = 20.0  # seconds for the clients to begin
+ENDING = 5.0  # seconds for what workers leave behind
 LATE = 10.0
 """Seconds for which an older job may be passed over. In calm it is two; here the machine is busy dying."""
 
@@ -83,6 +86,7 @@ class Campaign:
             drained = await drain(self._field, healed)
         keeping.cancel()
         await asyncio.to_thread(self._field.fleet.stop)
+        await self._end_strays()
         self._ledger.keep_course(self._course(healed, drained=drained))
         self._see("record")
 
@@ -98,6 +102,13 @@ class Campaign:
         striking.cancel()
         await self._nemesis.heal()
         await self.clients.finish()
+
+    async def _end_strays(self) -> None:
+        """Whatever handlers have started ends with its worker."""
+        for pid in await asyncio.to_thread(strays, self._field.folder, ENDING):
+            self._field.fleet.gave_up.append((time.time(), f"process {pid} outlived its worker"))
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     async def _until_busy(self) -> None:
         """Faults that meet no job prove nothing."""

@@ -19,7 +19,7 @@ from tenure.chaos import recorder, scheduled, work
 from tenure.chaos.clients import Clients
 from tenure.chaos.drain import drain, until_ready
 from tenure.chaos.field import Field
-from tenure.chaos.fleet import Fleet, Worker
+from tenure.chaos.fleet import FOLDER, Fleet, Worker
 from tenure.chaos.ledger import Course, Fault, Ledger, as_line
 from tenure.chaos.load import Task
 from tenure.chaos.order import Order, Outcome, Show, Sight
@@ -157,7 +157,7 @@ def _worker(field: Field, order: Order, place: int) -> Worker:
     environment = {
         "TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(order.lease),
         "TENURE_LOG": "warning",
-        work.FOLDER: str(field.folder),
+        FOLDER: str(field.folder),
         work.CLOCK: str(time.time() - time.monotonic()),
     }
     options = ["--queues", "default,side", "--processes", str(order.processes), "--concurrency", str(order.concurrency)]

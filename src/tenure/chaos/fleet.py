@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 APP = "tenure.chaos.work:app"
+FOLDER = "TENURE_CHAOS_LEDGER"
+"""The variable that names the folder of a campaign in the environment of its workers."""
 LOOK_EVERY = 0.1  # seconds
 PATIENCE = 10.0  # seconds after each signal, at the end
 
@@ -25,6 +27,26 @@ def children_of(supervisor: int) -> list[int]:
             with suppress(OSError):
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
                 if parent == supervisor and b"tenure.manager.child" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+def strays(folder: Path, within: float) -> list[int]:
+    """Processes of a campaign that have not ended after so many seconds."""
+    deadline = time.monotonic() + within
+    while (left := _processes_of(folder)) and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY)
+    return left
+
+
+def _processes_of(folder: Path) -> list[int]:
+    """By the folder that is named in their environment."""
+    mark = f"{FOLDER}={folder}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
     return sorted(found)
 
@@ -90,6 +112,7 @@ class Fleet:
     gave_up: list[tuple[float, str]] = field(default_factory=list)
     """Workers that ended though nobody had asked them to: when, and how."""
     _doomed: set[int] = field(default_factory=set)
+    _dismissed: set[int] = field(default_factory=set)
 
     def start(self) -> None:
         for worker in self.workers:
@@ -99,18 +122,25 @@ class Fleet:
         """It is about to be killed: its end is no surprise."""
         self._doomed.add(worker.pid)
 
+    def dismiss(self, worker: Worker) -> None:
+        """It is about to be told to stop: it is to end, with exit code 0."""
+        self._dismissed.add(worker.pid)
+
     async def keep(self) -> None:
         """Until cancelled: whoever is gone comes back."""
         while True:
             for worker in self.workers:
                 if not worker.alive:
                     assert worker.process is not None
-                    if worker.pid not in self._doomed:
-                        self.gave_up.append(
-                            (time.time(), f"{worker.name} ended by itself, exit code {worker.process.returncode}")
-                        )
+                    self._judge(worker, worker.process.returncode)
                     worker.start()
             await asyncio.sleep(LOOK_EVERY)
+
+    def _judge(self, worker: Worker, code: int) -> None:
+        if worker.pid in self._doomed or (worker.pid in self._dismissed and code == 0):
+            return
+        how = "after SIGTERM" if worker.pid in self._dismissed else "by itself"
+        self.gave_up.append((time.time(), f"{worker.name} ended {how}, exit code {code}"))
 
     def wake_all(self) -> None:
         """Ends every SIGSTOP."""

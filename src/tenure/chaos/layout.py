@@ -14,7 +14,7 @@ from tenure.chaos import recorder, work
 from tenure.chaos.disk import Disk
 from tenure.chaos.faults.notifications import PAGES, SINCE
 from tenure.chaos.field import Field
-from tenure.chaos.fleet import Fleet, Worker
+from tenure.chaos.fleet import FOLDER, Fleet, Worker
 from tenure.chaos.order import Order
 from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tenure.chaos.wire import Wire
@@ -85,7 +85,7 @@ def _worker(battlefield: Field, order: Order, place: int) -> Worker:
     environment = {
         "TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(order.lease),
         "TENURE_LOG": "warning",
-        work.FOLDER: str(battlefield.folder),
+        FOLDER: str(battlefield.folder),
         work.CLOCK: str(time.time() - time.monotonic()),
     }
     if name in battlefield.wires:

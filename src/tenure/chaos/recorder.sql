@@ -94,6 +94,7 @@ create table chaos.refusals (moment text primary key, code text not null, until 
 create function chaos.refuse() returns trigger language plpgsql as $$
 declare
     doing text := case
+        when tg_table_name = 'starts' then 'start'
         when tg_op <> 'UPDATE' then 'finish'
         when old.claim_id is null then case when old.state in ('scheduled', 'retry') then 'promote' else '' end
         when new.claim_id is not null then ''
@@ -222,3 +223,6 @@ create trigger chaos_refuse before update on tenure.jobs
     for each row when (old.kind like 'refused%') execute function chaos.refuse();
 create trigger chaos_refuse_end before delete on tenure.jobs
     for each row when (old.kind like 'refused%' and old.claim_id is not null) execute function chaos.refuse();
+-- Of a claim under a rate: all that it would take.
+create trigger chaos_refuse_start before insert on tenure.starts
+    for each row execute function chaos.refuse();

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from tenure import Cancel, Context, Fail, Limit, Retry, Snooze, Tenure
+from tenure.chaos.fleet import FOLDER
 from tenure.chaos.ledger import Run, as_line
 
-FOLDER, CLOCK = "TENURE_CHAOS_LEDGER", "TENURE_CHAOS_CLOCK"
+CLOCK = "TENURE_CHAOS_CLOCK"
 
 SOON = Retry(max_attempts=5, backoff="exponential", initial="50ms", max_backoff="1s")
 
@@ -261,7 +262,39 @@ async def bulky(ctx: Context, n: int, load: str) -> Made:
         return made
 
 
+@app.job(retry=SOON)
+async def two_connections(ctx: Context, n: int) -> Made:
+    """Holds a connection of the pool while it asks for another one."""
+    with noted(ctx, n) as made:
+        async with ctx.db() as connection:
+            await connection.execute("select 1")
+            async with ctx.transaction() as tx:
+                await tx.execute("select 1")
+        return made
+
+
 # Hostile
+
+
+@app.job(timeout=None, retry=Retry(max_attempts=2, backoff="fixed", initial="50ms"))
+async def self_canceling(ctx: Context, n: int) -> Made:
+    """Has a time limit of its own: a timer that cancels the task."""
+    with noted(ctx, n) as made:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_later(0.05, task.cancel)
+        await asyncio.sleep(3600)
+        return made
+
+
+@app.job
+def forking(ctx: Context, n: int) -> Made:
+    """Leaves a process behind, which must not outlive its worker."""
+    with noted(ctx, n) as made:
+        if os.fork() == 0:
+            time.sleep(3600)
+            os._exit(0)
+        return made
 
 
 @app.job(timeout="500ms", retry=Retry(max_attempts=1))

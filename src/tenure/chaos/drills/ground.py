@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 
 from tenure.chaos import work
-from tenure.chaos.fleet import Worker
+from tenure.chaos.fleet import FOLDER, Worker
 from tenure.chaos.ledger import Ledger, Run
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
@@ -42,7 +42,7 @@ class Ground:
         """`settings` by the names of their variables."""
         environment = {
             "TENURE_LOG": "warning",
-            work.FOLDER: str(self.folder),
+            FOLDER: str(self.folder),
             work.CLOCK: str(time.time() - time.monotonic()),
             **settings,
         }

@@ -33,6 +33,14 @@ async def kill_worker(field: Field, draws: Random) -> str:
     return f"{worker.name}, all of it"
 
 
+async def stop_worker(field: Field, draws: Random) -> str:
+    """As a deployment does it. The worker has its grace; whatever else happens to it meanwhile."""
+    worker, _ = _a_child(field, draws)  # it serves: before that it has nothing to stop, and SIGTERM ends it at once
+    field.fleet.dismiss(worker)
+    _send(worker.pid, signal.SIGTERM)
+    return worker.name
+
+
 async def kill_leader(field: Field, draws: Random) -> str:
     duty = draws.choice(["stager", "reaper"])
     rows = await field.ask("select (metadata ->> 'pid')::int from tenure.leases where name = %s", duty)

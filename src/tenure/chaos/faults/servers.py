@@ -17,6 +17,9 @@ from tenure.embedded import EmbeddedServer
 from tenure.model.errors import ConfigError
 
 CROWD = 300
+READERS = 4
+READING = 0.1  # seconds that a report takes after its query, with its locks
+REPORT = "select max(finished_at) from (select finished_at from tenure.history limit 1000) some"
 STARTING = 15.0  # seconds
 END = """select count(pg_terminate_backend(pid)) from (
     select pid from pg_stat_activity
@@ -43,6 +46,25 @@ async def hold_snapshot(field: Field, draws: Random) -> str:
     async with _holding(field, "set transaction isolation level repeatable read; select count(*) from tenure.leases"):
         await asyncio.sleep(seconds)
     return f"for {seconds:.1f} s"
+
+
+async def read_history(field: Field, draws: Random) -> str:
+    """Reports that read all of history, several at once: they lock the table and each of its partitions, in that order."""
+    seconds = draws.uniform(2, 8)
+    ends = time.monotonic() + seconds
+    reports = await asyncio.gather(*(_report(field, ends) for _ in range(READERS)))
+    return f"{sum(reports)} reports of {READERS} sessions in {seconds:.1f} s"
+
+
+async def _report(field: Field, ends: float) -> int:
+    done = 0
+    async with await field.connect() as connection:
+        while time.monotonic() < ends:
+            async with connection.transaction():
+                await connection.execute(REPORT)
+                await asyncio.sleep(READING)
+            done += 1
+    return done
 
 
 async def crowd(field: Field, draws: Random) -> str:
