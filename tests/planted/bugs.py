@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from itertools import chain
 
-from tests.planted import claiming, deciding, entering, holding, leading, limiting, returning, running, scheduling, settling
+from tests.planted import (
+    claiming,
+    connecting,
+    deciding,
+    entering,
+    holding,
+    leading,
+    limiting,
+    returning,
+    running,
+    scheduling,
+    settling,
+)
 from tests.planted.bug import Bug
 
-ROOMS = (settling, claiming, returning, holding, entering, leading, scheduling, running, deciding, limiting)
+ROOMS = (settling, connecting, claiming, returning, holding, entering, leading, scheduling, running, deciding, limiting)
 BUGS: tuple[Bug, ...] = tuple(chain.from_iterable(room.BUGS for room in ROOMS))

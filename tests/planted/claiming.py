@@ -85,7 +85,7 @@ BUGS = (
         promise=Promise.ORDER,
         edits=(
             Edit(
-                "store/migrations/0009_pre_client.sql",
+                "store/migrations/0002_pre_handlers.sql",
                 "    perform pg_current_xact_id();\n    if again then",
                 "    if again then",
             ),

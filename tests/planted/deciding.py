@@ -6,8 +6,6 @@ from tests.planted.bug import Bug, Edit, Promise
 
 CANCEL, DELETE, REPLAY = (f"store/sql/control/{name}_jobs.sql" for name in ("cancel", "delete", "replay"))
 
-RETRY, RETRY_FINISHED = "store/sql/control/retry_job.sql", "store/sql/control/retry_finished.sql"
-
 BUGS = (
     Bug(
         name="cancel_leaves_the_run_its_job",
@@ -67,37 +65,6 @@ BUGS = (
         promise=Promise.CONTROL,
         edits=(Edit(REPLAY, "run_at = null, attempt = 0, crashes = 0,", "run_at = null, crashes = 0,"),),
         caught_by=("tests/client/test_client_replays.py::test_dead_letters_are_replayed_in_bulk_the_oldest_first",),
-    ),
-    Bug(
-        name="replay_beside_its_key",
-        breaks="a dead letter is replayed although another job has its key, and both run",
-        promise=Promise.KEYS,
-        edits=(Edit(REPLAY, " and (f.key is null or f.id in (select k.id from keyed k where k.stands is null))", ""),),
-        caught_by=(
-            "tests/client/test_keys.py::test_a_dead_letter_whose_key_another_job_has_cannot_be_replayed_while_that_one_is_live",
-        ),
-    ),
-    Bug(
-        name="retry_locks_what_it_leaves",
-        breaks="a claim steps over a pending job that somebody retries, and does not come back to it for long",
-        promise=Promise.CONTROL,
-        edits=(
-            Edit(
-                RETRY,
-                "where j.id = :id::uuid and j.state in ('retry', 'scheduled', 'dead_letter')\n       for no key",
-                "where j.id = :id::uuid\n       for no key",
-            ),
-        ),
-        caught_by=("tests/store/test_control_moves.py::test_a_pending_job_that_is_not_moved_is_not_locked_either",),
-    ),
-    Bug(
-        name="retried_twice",
-        breaks="two who retry a finished job at once make two of it",
-        promise=Promise.CONTROL,
-        edits=(Edit(RETRY_FINISHED, "            'key', 'retry of ' || o.id, 'key_for', 'live',\n", ""),),
-        caught_by=(
-            "tests/client/test_client_replays.py::test_of_many_who_retry_a_finished_job_at_once_all_get_the_same_new_one",
-        ),
     ),
     Bug(
         name="replay_takes_the_fence_back",

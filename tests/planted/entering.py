@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.planted.bug import Bug, Edit, Promise
 
-TABLES = "store/migrations/0002_pre_handlers.sql"
-DOOR = "store/migrations/0009_pre_client.sql"  # where enqueue and its functions are defined
+DOOR = "store/migrations/0002_pre_handlers.sql"
+GATED_DOOR = "store/migrations/0006_pre_gates.sql"  # where enqueue itself stands
 KEYS, RACES = "tests/client/test_keys.py", "tests/client/test_key_races.py"
 DURABILITY = "tests/outages/test_durability.py"
 LOST_ANSWERS = "tests/outages/test_lost_answers.py"
@@ -51,13 +51,6 @@ BUGS = (
         caught_by=(f"{LOST_ANSWERS}::test_an_enqueue_whose_commit_was_not_answered_makes_one_job",),
     ),
     Bug(
-        name="repeated_as_new_without_a_loop",
-        breaks="code without an event loop is told that a job was refused which is there",
-        promise=Promise.DURABLE,
-        edits=(Edit("client/direct.py", "again = any(batch.unsure for batch in group)", "again = False"),),
-        caught_by=("tests/client/test_away.py::test_an_enqueue_without_a_loop_whose_answer_was_lost_makes_one_job",),
-    ),
-    Bug(
         name="repeated_as_new",
         breaks="a caller is told that a job was refused which is there",
         promise=Promise.DURABLE,
@@ -87,7 +80,7 @@ BUGS = (
         breaks="two callers at the same time both find a key free",
         promise=Promise.KEYS,
         edits=(
-            Edit(TABLES, "    constraint keys_pkey primary key (kind, key),\n", ""),
+            Edit(DOOR, "    constraint keys_pkey primary key (kind, key),\n", ""),
             Edit(
                 DOOR,
                 "         order by g.kind, g.key, g.place\n        on conflict (kind, key) do nothing;",
@@ -110,28 +103,8 @@ BUGS = (
         name="key_freed_by_time_alone",
         breaks="a job that waits for longer than the window of its key is made twice",
         promise=Promise.KEYS,
-        edits=(
-            Edit(
-                DOOR,
-                "           and not exists (select from tenure.jobs j where j.id = k.job_id and j.state <> 'dead_letter');\n",
-                "           ;\n",
-            ),
-        ),
+        edits=(Edit(DOOR, "           and not exists (select from tenure.jobs j where j.id = k.job_id);\n", "           ;\n"),),
         caught_by=(f"{KEYS}::test_a_window_that_is_over_does_not_free_the_key_of_a_job_still_to_be_done",),
-    ),
-    Bug(
-        name="key_held_by_a_dead_letter",
-        breaks="a key for live jobs stays taken by a dead letter, and new work under it is never done",
-        promise=Promise.KEYS,
-        edits=(Edit(DOOR, "where j.id = k.job_id and j.state <> 'dead_letter')", "where j.id = k.job_id)"),),
-        caught_by=(f"{KEYS}::test_a_dead_letter_does_not_hold_a_key_that_is_for_live_jobs",),
-    ),
-    Bug(
-        name="long_names_taken",
-        breaks="a scheduled job with a long queue name stops the stager",
-        promise=Promise.CONTROL,
-        edits=(Edit(DOOR, "or octet_length(g.queue) > 200 or", "or"),),
-        caught_by=("tests/client/test_names.py::test_the_function_refuses_it_in_plain_words_and_writes_nothing",),
     ),
     Bug(
         name="key_forgotten_when_asked_again",
@@ -151,7 +124,7 @@ BUGS = (
         breaks="a run that lost its job still hands in others",
         promise=Promise.STALE,
         edits=(
-            Edit(TABLES, "where j.id = g.parent and j.claim_id = g.claim)", "where j.id = g.parent and j.claim_id is not null)"),
+            Edit(DOOR, "where j.id = g.parent and j.claim_id = g.claim)", "where j.id = g.parent and j.claim_id is not null)"),
         ),
         caught_by=("tests/client/test_children.py::test_a_run_whose_job_was_taken_away_cannot_hand_in_anything",),
     ),
@@ -159,7 +132,7 @@ BUGS = (
         name="children_not_waited_for",
         breaks="a job is taken away between the look at its holder and the commit of its children",
         promise=Promise.STALE,
-        edits=(Edit(DOOR, "tenure.check_parents(given, not borrowed)", "tenure.check_parents(given, false)"),),
+        edits=(Edit(GATED_DOOR, "tenure.check_parents(given, not borrowed)", "tenure.check_parents(given, false)"),),
         caught_by=("tests/client/test_children.py::test_who_takes_a_job_away_waits_until_its_children_are_in",),
     ),
 )

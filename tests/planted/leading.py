@@ -8,6 +8,7 @@ PROMOTE = "store/sql/jobs/promote_jobs.sql"
 ACQUIRE = "store/sql/leases/acquire_leases.sql"
 BEAT, RELEASE = "store/sql/leases/beat_leases.sql", "store/sql/leases/release_leases.sql"
 LEADER, HELD = "leader/leader.py", "leader/terms.py"
+DUTIES_SQL = "store/migrations/0008_pre_duties.sql"
 TERMS, DUTIES = "tests/leader/test_terms.py", "tests/leader/test_duties.py"
 ELECTION = "tests/leader/test_election.py"
 GUARD = "l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()"
@@ -43,7 +44,7 @@ BUGS = (
         name="history_kept_by_the_holder",
         breaks="a cleaner that lost its duty and won it again acts under its old term",
         promise=Promise.LEADERS,
-        edits=(Edit("store/sql/history/keep_history.sql", GUARD, GUARD.replace("l.term = :term::bigint and ", "")),),
+        edits=(Edit("store/sql/history/make_history.sql", GUARD, GUARD.replace("l.term = :term::bigint and ", "")),),
         caught_by=(f"{TERMS}::test_a_leader_that_won_its_duty_again_writes_nothing_under_its_older_term",),
     ),
     Bug(
@@ -51,8 +52,12 @@ BUGS = (
         breaks="two that stand for a free duty at the same time both win it",
         promise=Promise.LEADERS,
         edits=(
+            Edit(ACQUIRE, "     where :forced::boolean or not exists (", "     where true or not exists ("),
             Edit(
-                ACQUIRE, "where l.expires_at <= clock_timestamp() or l.holder = excluded.holder or :forced::boolean", "where true"
+                ACQUIRE,
+                "where l.expires_at <= clock_timestamp() or l.heartbeat_at > clock_timestamp() + interval '10 s'\n"
+                "        or l.holder = excluded.holder or :forced::boolean",
+                "where true",
             ),
         ),
         caught_by=(f"{TERMS}::test_two_at_the_same_time_do_not_both_win",),
@@ -101,7 +106,14 @@ BUGS = (
         name="leaves_without_a_word",
         breaks="a duty that was given back stays undone until somebody happens to ask for it",
         promise=Promise.LEADERS,
-        edits=(Edit(RELEASE, "(select count(pg_notify(:channel, 'free')) from", "(select count(:channel::text) from"),),
+        edits=(
+            Edit(
+                LEADER,
+                "                if await self._link.fetch(leases.release(self.holder, ours)):\n"
+                "                    self._tell(FREE)\n",
+                "                await self._link.fetch(leases.release(self.holder, ours))\n",
+            ),
+        ),
         caught_by=(f"{ELECTION}::test_who_leaves_is_followed_at_once_by_whoever_hears_of_it",),
     ),
     Bug(
@@ -180,5 +192,113 @@ BUGS = (
             ),
         ),
         caught_by=("tests/store/test_control_caretaking.py::test_keys_go_when_nothing_stands_behind_them_any_more",),
+    ),
+    Bug(
+        name="duties_share_one_connection",
+        breaks="a table that is locked holds up every duty of the fleet",
+        promise=Promise.LEADERS,
+        edits=(Edit("leader/links.py", "PATIENCE = 2.0\n", "PATIENCE = 3600.0\n"),),
+        caught_by=("tests/leader/test_links.py::test_a_locked_table_delays_the_duty_that_needs_it_and_no_other",),
+    ),
+    Bug(
+        name="heartbeat_waits_for_its_duty",
+        breaks="a leader whose statement is held up cannot renew its lease, and loses it",
+        promise=Promise.LEADERS,
+        edits=(
+            Edit(
+                PROMOTE,
+                "l.expires_at > clock_timestamp()\n       for key share),\ndue as",
+                "l.expires_at > clock_timestamp()\n       for share),\ndue as",
+            ),
+        ),
+        caught_by=("tests/leader/test_links.py::test_a_heartbeat_does_not_wait_for_a_statement_of_its_duty",),
+    ),
+    Bug(
+        name="one_bad_row_stops_promotion",
+        breaks="a scheduled job that PostgreSQL refuses to change stops the promotion of all others",
+        promise=Promise.TIME,
+        edits=(
+            Edit("leader/duties/stager.py", "answers = await self._refused.run(send)", "answers = [await send(ALL)]"),
+            Edit(
+                "leader/duties/stager.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
+            ),
+        ),
+        caught_by=(
+            "tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_promoted_holds_up_no_other_and_is_reported_once",
+        ),
+    ),
+    Bug(
+        name="one_bad_row_stops_requeuing",
+        breaks="a job that PostgreSQL refuses to change keeps all jobs of dead workers with them",
+        promise=Promise.BACK,
+        edits=(
+            Edit("leader/duties/requeue.py", "answers = await self._jobs.run(send)", "answers = [await send(ALL)]"),
+            Edit(
+                "leader/duties/requeue.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
+            ),
+        ),
+        caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_requeued_holds_up_no_other",),
+    ),
+    Bug(
+        name="refused_rows_forgotten",
+        breaks="a row that was refused once is left out for ever",
+        promise=Promise.TIME,
+        edits=(
+            Edit(
+                "store/isolation.py",
+                "return {row for row, again_at in self._again_at.items() if again_at > now}",
+                "return {row for row in self._again_at if now}",
+            ),
+        ),
+        caught_by=("tests/leader/test_refused_rows.py::test_it_is_tried_again_later",),
+    ),
+    Bug(
+        name="notify_inside_the_move",
+        breaks="while the queue of notifications is full, no job is promoted",
+        promise=Promise.TIME,
+        edits=(
+            Edit(
+                PROMOTE,
+                "(select coalesce(array_agg(distinct p.queue), '{}') from promoted p),",
+                "(select coalesce(array_agg(distinct p.queue), '{}') from promoted p\n"
+                "         where (select count(pg_notify('tenure', 'jobs ' || q.queue)) from promoted q) >= 0),",
+            ),
+        ),
+        caught_by=(
+            "tests/leader/test_full_notify.py::test_jobs_are_promoted_requeued_expired_and_planned_and_leases_are_released",
+        ),
+    ),
+    Bug(
+        name="partition_made_without_a_lock",
+        breaks="a missing partition of history is never made while jobs finish",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(
+                DUTIES_SQL,
+                "        lock table only tenure.history in access exclusive mode;\n        if exists",
+                "        if exists",
+            ),
+            Edit(
+                DUTIES_SQL,
+                "        lock table only tenure.history in share update exclusive mode;\n"
+                "        lock table only tenure.history_default in access exclusive mode;\n",
+                "",
+            ),
+        ),
+        caught_by=("tests/store/test_history.py::test_a_missing_partition_is_made_while_jobs_finish_all_the_time",),
+    ),
+    Bug(
+        name="partition_dropped_against_the_order_of_readers",
+        breaks="whoever reads history while a partition is dropped waits in a circle with the cleaner",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(
+                DUTIES_SQL,
+                "    lock table only tenure.history in access exclusive mode;\n    execute format('drop table",
+                "    execute format('lock table only tenure.%I in access exclusive mode', partition_name);\n"
+                "    execute format('drop table",
+            ),
+        ),
+        caught_by=("tests/store/test_history.py::test_partitions_are_made_and_dropped_among_many_readers",),
     ),
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.planted.bug import Bug, Edit, Promise
 
-TRANSACTIONS = "worker/open_transaction.py"
+TRANSACTION = "worker/open_transaction.py"
+GUARANTEE, FORKS = "tests/transactions/test_guarantee.py", "tests/worker/test_forks.py"
 TOGETHER = "tests/transactions/test_together.py"
-GUARANTEE = "tests/transactions/test_guarantee.py"
 
 BUGS = (
     Bug(
@@ -15,7 +15,7 @@ BUGS = (
         promise=Promise.TOGETHER,
         edits=(
             Edit(
-                TRANSACTIONS,
+                TRANSACTION,
                 "            # Twice: it goes",
                 "            await self._borrowed.commit()\n            # Twice: it goes",
             ),
@@ -28,67 +28,12 @@ BUGS = (
         promise=Promise.TOGETHER,
         edits=(
             Edit(
-                TRANSACTIONS,
+                TRANSACTION,
                 "            if rows:\n                self._borrowed.commit_sync()\n                return bool(rows[0][1])\n",
                 "            self._borrowed.commit_sync()\n            if rows:\n                return bool(rows[0][1])\n",
             ),
         ),
         caught_by=(f"{TOGETHER}::test_a_run_whose_job_was_taken_away_commits_nothing_and_the_next_run_all",),
-    ),
-    Bug(
-        name="completed_in_any_transaction",
-        breaks="a handler that commits by itself completes its job in another transaction, and after a crash writes twice",
-        promise=Promise.TOGETHER,
-        edits=(
-            Edit(
-                "store/sql/jobs/finish_jobs.sql",
-                "\n     where :xact::text is null or pg_current_xact_id()::text = :xact::text)",
-                "\n     where :xact::text is null or true)",
-            ),
-        ),
-        caught_by=(f"{GUARANTEE}::test_a_commit_inside_of_the_block_is_refused_and_not_repeated",),
-    ),
-    Bug(
-        name="autocommit_taken_for_a_transaction",
-        breaks="what a handler wrote stays although it failed",
-        promise=Promise.TOGETHER,
-        edits=(Edit(TRANSACTIONS, "        if second[0] != self._xact:\n", "        if second[0] is None:\n"),),
-        caught_by=(f"{GUARANTEE}::test_an_engine_that_commits_every_statement_is_refused_before_the_handler_writes",),
-    ),
-    Bug(
-        name="any_database_will_do",
-        breaks="a handler does its work in a database in which its job cannot be completed",
-        promise=Promise.TOGETHER,
-        edits=(Edit(TRANSACTIONS, "return bool(seen) or self.given is None", "return bool(seen) or True"),),
-        caught_by=(f"{GUARANTEE}::test_a_connection_to_another_database_is_refused_before_the_handler_writes",),
-    ),
-    Bug(
-        name="repeats_what_is_committed",
-        breaks="each retry writes once more what the handler committed by itself",
-        promise=Promise.TOGETHER,
-        edits=(Edit("worker/settlements.py", " or (isinstance(error, TransactionError) and error.committed)", ""),),
-        caught_by=(f"{GUARANTEE}::test_a_commit_inside_of_the_block_is_refused_and_not_repeated",),
-    ),
-    Bug(
-        name="late_failure_swallowed",
-        breaks="a handler that fails after its session has completed the job leaves no trace",
-        promise=Promise.RECORD,
-        edits=(Edit("worker/slots.py", "                await self._late.report(settlement)\n", "                pass\n"),),
-        caught_by=("tests/transactions/test_late_failures.py::test_an_exception_is_logged_told_and_kept_with_the_job",),
-    ),
-    Bug(
-        name="a_fork_returns_like_its_original",
-        breaks="a copy that a handler has forked records its own result, or runs the worker a second time",
-        promise=Promise.ONCE,
-        edits=(Edit("lifeline.py", "    if os.getpid() != process:\n        os._exit(0)\n", "    _ = process\n"),),
-        caught_by=("tests/worker/test_forks.py::test_a_copy_that_returns_from_the_handler_ends_and_records_nothing",),
-    ),
-    Bug(
-        name="a_signal_to_a_fork_is_the_workers",
-        breaks="whoever ends a process that a handler has forked stops the worker instead",
-        promise=Promise.BACK,
-        edits=(Edit("lifeline.py", "        _begin_as_child_of(_owner.pop())\n", "        _owner.pop()\n"),),
-        caught_by=("tests/worker/test_forks.py::test_a_signal_to_what_a_handler_has_forked_ends_that_and_not_the_worker",),
     ),
     Bug(
         name="timeout_by_another_clock",
@@ -108,7 +53,50 @@ BUGS = (
         name="snooze_spends_an_attempt",
         breaks="a job that asks to be run later is set aside after some times",
         promise=Promise.TIME,
-        edits=(Edit("worker/settlements.py", "**_due(outcome), refund=1)", "**_due(outcome))"),),
+        edits=(Edit("worker/settlements.py", '"snoozed", **_due(outcome), refund=1)', '"snoozed", **_due(outcome))'),),
         caught_by=("tests/worker/test_engine.py::test_a_snooze_spends_no_attempt",),
+    ),
+    Bug(
+        name="completed_after_its_own_commit",
+        breaks="a handler that commits by itself completes its job in another transaction than its rows",
+        promise=Promise.TOGETHER,
+        edits=(
+            Edit(
+                "store/sql/jobs/finish_jobs.sql",
+                "where :xact::text is null or pg_current_xact_id()::text = :xact::text),",
+                "where :xact::text is null or true),",
+            ),
+        ),
+        caught_by=(f"{GUARANTEE}::test_a_commit_inside_of_the_block_is_refused_and_not_repeated",),
+    ),
+    Bug(
+        name="forks_outlive_their_worker",
+        breaks="what a handler has forked goes on when its worker is gone",
+        promise=Promise.STALE,
+        edits=(Edit("lifeline.py", "    if _forking.watch:\n        die_with(process)\n", ""),),
+        caught_by=(f"{FORKS}::test_what_a_handler_has_forked_ends_with_its_worker[start_on_loop-killed]",),
+    ),
+    Bug(
+        name="forked_copy_answers",
+        breaks="a copy that a handler has forked goes on as the worker, and records what it returns",
+        promise=Promise.ONCE,
+        edits=(
+            Edit(
+                "lifeline.py",
+                "    if os.getpid() != process:\n        os._exit(0)\n\n\ndef own_forks",
+                "    assert process\n\n\ndef own_forks",
+            ),
+            Edit("lifeline.py", "        loop.call_soon(os._exit, 0)\n", "        return\n"),
+        ),
+        caught_by=(f"{FORKS}::test_a_copy_that_returns_from_the_handler_ends_and_records_nothing",),
+    ),
+    Bug(
+        name="unwritten_heartbeats_go_unnoticed",
+        breaks="a run whose heartbeats cannot be written goes on beside the one that has its job now",
+        promise=Promise.STALE,
+        edits=(Edit("worker/watch.py", "        if run.is_cut_off(now) and not run.signal.aborted:\n", "        if False:\n"),),
+        caught_by=(
+            "tests/worker/test_notes.py::test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_aborted_and_runs_again",
+        ),
     ),
 )

@@ -61,11 +61,16 @@ BUGS = (
             ),
             Edit(
                 "leader/duties/cron.py",
-                "            [(holds, _moved, handed_in, _told)] = await link.fetch(query)\n            _insist(holds)\n",
-                "            [(holds, _moved, handed_in, asked, _told)] = await link.fetch(query)\n            _insist(holds)\n"
+                "            [(holds, _moved, enqueued, words, ticks)] = await link.fetch(query)\n            _insist(holds)\n",
+                "            [(holds, _moved, enqueued, asked, words, ticks)] = await link.fetch(query)\n"
+                "            _insist(holds)\n"
                 "            if asked:\n                await link.fetch(jobs.enqueue(asked))\n",
             ),
-            Edit("leader/duties/cron.py", "from tenure.store import schedules\n", "from tenure.store import jobs, schedules\n"),
+            Edit(
+                "leader/duties/cron.py",
+                "from tenure.store import leases, schedules\n",
+                "from tenure.store import jobs, leases, schedules\n",
+            ),
         ),
         caught_by=(f"{CRON}::test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each",),
     ),
@@ -121,7 +126,7 @@ BUGS = (
         name="waiting_ticks_cleaned",
         breaks="times that wait in line for long are forgotten",
         promise=Promise.DURABLE,
-        edits=(Edit(CLEAN, "       and t.outcome <> 'queued'\n", ""),),
+        edits=(Edit(CLEAN, "and t.outcome <> 'queued' and (:only", "and (:only"),),
         caught_by=(f"{CRON}::test_old_ticks_go_but_not_those_of_live_jobs_or_in_line",),
     ),
     Bug(
@@ -155,9 +160,11 @@ BUGS = (
         edits=(
             Edit(
                 MERGE,
-                "    delete from tenure.tallies t\n     where t.ctid = any (array(select k.place from taken k))\n"
+                "    delete from tenure.tallies t\n"
+                "     where t.ctid = any (array(select k.place from taken k where not :peek::boolean))\n"
                 "    returning t.*),",
-                "    select t.*\n      from tenure.tallies t\n     where t.ctid = any (array(select k.place from taken k))),",
+                "    select t.*\n      from tenure.tallies t\n"
+                "     where t.ctid = any (array(select k.place from taken k where not :peek::boolean))),",
             ),
         ),
         caught_by=(f"{CARETAKING}::test_what_is_being_merged_is_seen_once_and_counted_once",),
@@ -175,5 +182,25 @@ BUGS = (
             ),
         ),
         caught_by=(f"{CARETAKING}::test_tallies_are_added_up_by_the_minute_with_their_latencies",),
+    ),
+    Bug(
+        name="clock_ahead_believed",
+        breaks="a clock that was ahead for a moment stops a schedule until the time is there",
+        promise=Promise.TIME,
+        edits=(
+            Edit(
+                "store/sql/schedules/rewind_schedules.sql",
+                "make_interval(secs => :grace::float8) and exists (select from leader)",
+                "make_interval(secs => :grace::float8) and false",
+            ),
+        ),
+        caught_by=(f"{CRON}::test_a_clock_that_was_ahead_for_a_round_does_not_stop_the_schedule",),
+    ),
+    Bug(
+        name="one_name_one_app",
+        breaks="two services of the same name retire each other's schedules",
+        promise=Promise.CONTROL,
+        edits=(Edit(RECONCILE, "       and m.ours and not exists (\n", "       and not exists (\n"),),
+        caught_by=("tests/store/test_reconcile.py::test_two_apps_of_one_name_do_not_retire_each_others_schedules",),
     ),
 )
