@@ -440,7 +440,7 @@ class Tenure:
             )
         return session
 
-    def share(self, wakeups: Wakeups) -> None:
+    def _share(self, wakeups: Wakeups) -> None:
         """Makes clients of this app in the running event loop use these, instead of connections of their own."""
         self._wakeups[asyncio.get_running_loop(), self.settings.place] = wakeups
 

@@ -96,7 +96,7 @@ class Child:
             events=app.events,
         )
         wakeups = engine.wakeups(engine.hear)
-        app.share(wakeups)
+        app._share(wakeups)  # noqa: SLF001 - no part of what users see
         self._events = app.events
         self._engine.start()
         wakeups.start()

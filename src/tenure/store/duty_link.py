@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg
-
 from tenure.model.errors import StoreUnavailable
 from tenure.store import faults
 from tenure.store.link import Link
@@ -36,10 +34,9 @@ class DutyLink(Link):
             return await super().fetch(query, within=within, urgent=urgent)
         except StoreUnavailable as error:
             if error.__cause__ is not None and getattr(error.__cause__, "sqlstate", None) in _IN_THE_WAY:
-                raise Contended(f"another session is in the way: {faults.words(error.__cause__)}") from error
+                text = f"another session is in the way: {faults.words(error.__cause__)}"
+                raise Contended(text, cause=error.cause, statement=error.statement, server=error.server) from error
             raise
-        except psycopg.Error as error:
-            raise faults.Refused(faults.words(error), error.sqlstate) from error
 
     async def _bounded(self, query: Query) -> list[tuple[Any, ...]]:
         async with self.transaction() as run:

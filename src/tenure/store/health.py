@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import date
 from typing import Any
 
-import psycopg
-
 from tenure.model.health import Fact, Probe
 from tenure.model.health_server import WATCHED, Clock, Limits, Setting, Slot
 from tenure.model.health_sessions import OLD_TRANSACTION, Sessions, Transaction
@@ -38,13 +36,13 @@ async def probe(fetch: Fetch) -> Probe:
     for name, query, read in _checks(applied):
         try:
             facts += read(await fetch(query))
-        except psycopg.Error as error:
-            unseen.append(f"{name} ({faults.words(error).splitlines()[0]})")
+        except faults.Refused as error:
+            unseen.append(f"{name} ({faults.words(error.__cause__ or error)})")
     began = time.time()
     try:
         facts += _server(await fetch(reports.probe_server()), began, time.time())
-    except psycopg.Error as error:
-        unseen.append(f"limits of the server ({faults.words(error).splitlines()[0]})")
+    except faults.Refused as error:
+        unseen.append(f"limits of the server ({faults.words(error.__cause__ or error)})")
     return Probe(facts=facts, unseen=unseen)
 
 

@@ -80,7 +80,7 @@ _BY_WORDS = (
     (re.compile(r'database "[^"]*" does not exist|no such database', re.IGNORECASE), NO_DATABASE),
     (re.compile(r'role "[^"]*" does not exist|no such user', re.IGNORECASE), NO_ROLE),
     (re.compile(r"permission denied for database", re.IGNORECASE), NOT_ALLOWED),
-    (re.compile(r"unsupported startup parameter", re.IGNORECASE), OPTIONS),
+    (re.compile(r"unsupported startup parameter|command-line options", re.IGNORECASE), OPTIONS),
     (re.compile(r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log in", re.IGNORECASE), LOGIN),
     (re.compile(r"SSL was required|does not support SSL|certificate", re.IGNORECASE), TLS),
 )
