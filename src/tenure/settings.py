@@ -156,7 +156,7 @@ class Settings:
     log_dead_letter: str = "error"
     """The level at which a job is logged that is not tried again."""
     leader_term_seconds: float = 10.0
-    """How long a duty stays its holder's without a heartbeat: so long it is left undone when a leader dies."""
+    """How long a duty stays its holder's without a heartbeat: when a leader dies, its duties are not done for that time."""
     leader_heartbeat_seconds: float = 2.0
     leader_reap_interval_seconds: float = 5.0
     """Longest wait between two looks for workers and jobs whose lease ran out. The reaper looks sooner when a lease ends."""

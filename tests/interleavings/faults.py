@@ -148,7 +148,7 @@ FAULTS = [
     Fault(
         "promoting looks at the term, but does not hold it",
         "jobs/promote_jobs",
-        without("\n       for share"),
+        without("\n       for key share"),
         "short_term",
         ("H1 promotes", "late, H2 leads"),
     ),
@@ -162,7 +162,7 @@ FAULTS = [
     Fault(
         "expiring jobs does not hold the term",
         "jobs/expire_jobs",
-        without("for share"),
+        without("for key share"),
         "late_short_term",
         ("H1 expires", "late, H2 expires"),
     ),
@@ -176,7 +176,10 @@ FAULTS = [
     Fault(
         "two are elected",
         "leases/acquire_leases",
-        without("where l.expires_at <= clock_timestamp() or l.holder = excluded.holder or :forced::boolean"),
+        without(
+            "where l.expires_at <= clock_timestamp() or l.heartbeat_at > clock_timestamp() + interval '10 s'\n"
+            "        or l.holder = excluded.holder or :forced::boolean"
+        ),
         "no_leader",
         ("H2 runs", "H3 runs"),
     ),

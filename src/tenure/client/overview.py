@@ -69,7 +69,7 @@ class LeaderStatus:
 
     @property
     def is_duty(self) -> bool:
-        """Somebody should hold it at all times."""
+        """A process should hold it at all times."""
         return not self.duty.startswith("lease:")
 
     @staticmethod

@@ -57,7 +57,7 @@ class Waiting:
                 for news in waiters:
                     news.say()
         else:
-            # Of a job, or whatever else somebody waits for by the whole word.
+            # Of a job by its id; anything else by the whole word.
             for news in self._waiters.get(job_id if verb in ("done", "moved") else word, ()):
                 news.say()
 

@@ -74,7 +74,7 @@ class Election:
         alone = [duty for duty in duties if not self.is_shared(duty)]
         together = [duty for duty in duties if self.is_shared(duty)]
         if not await self.may_lead(link):
-            # The lock is free the moment its session ends, and nobody is told: some candidate asks every moment.
+            # The lock is free the moment its session ends, without a notification: so candidates ask often.
             return Won([], random.uniform(*LOCK_ASKED) * max(1.0, crowd / LOCK_ASKERS))  # noqa: S311
         terms, free_in = await self._acquire(link, self._holder, alone, self._ttl, forced=self.by_lock) if alone else ([], None)
         if together:
@@ -92,7 +92,7 @@ class Election:
         return self._locked
 
     async def leave(self, link: Link) -> None:
-        """Gives the lock back, if it is ours: the session may go on with other work."""
+        """Releases the lock, if it is ours: the session may be used for other work."""
         if self._locked:
             self._locked = False
             await link.fetch(leases.unlock(self._key))

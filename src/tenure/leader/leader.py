@@ -45,7 +45,7 @@ SPREAD = 0.02
 """Seconds by which each further candidate spreads the moment at which they stand: each needs a connection for that."""
 
 STALLED = 60.0
-"""Seconds. A leader whose round takes longer loses that duty: it may hang, although the heartbeat goes on."""
+"""Seconds. A leader whose round takes longer loses that duty: it may hang, although the heartbeat continues."""
 
 
 class Leader:

@@ -34,7 +34,7 @@ class DutyLinks:
             await self._give(link)
 
     async def close(self) -> None:
-        """Those that are in use are closed when they are given back, but for one. May be used again."""
+        """Links in use are closed when their rounds end, but for one. May be used again."""
         while not self._idle.empty():
             await self._idle.get_nowait().close()
         self._idle.put_nowait(DutyLink(self._place))

@@ -70,7 +70,7 @@ class Hello:
     renew: float = 0.0
     """Seconds between two renewals of the lease; 0: a third of it."""
     wants: Sequence[str] = ()
-    """The events to which the app subscribes: the supervisor's own are told to the child."""
+    """The events to which the app subscribes: the supervisor sends its own to the child."""
 
     @property
     def place(self) -> Place:

@@ -252,7 +252,7 @@ class Events:
         return bool(self._subscribers) and any(issubclass(type_, types) for types, _ in self._subscribers)
 
     def wanted(self) -> list[str]:
-        """The names of all events that somebody listens to."""
+        """The names of all events that have a subscriber."""
         return [type_.__name__ for type_ in Event.__subclasses__() if self.wants(type_)]
 
     def emit(self, event: Event) -> None:

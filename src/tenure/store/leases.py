@@ -76,7 +76,7 @@ def condemn_unknown(term: Term) -> Query:
 
 
 def expire_jobs(term: Term, *, limit: int, max_crashes: int, pick: Pick = ALL, now: datetime | None = None) -> Query:
-    """Gives (came back, quarantined, queues, the jobs as JSON)."""
+    """Gives (requeued, quarantined, queues, the jobs as JSON)."""
     return Query("jobs/expire_jobs", {**guard(term), "max_crashes": max_crashes, "now": now, **pick.values(limit)})
 
 

@@ -28,7 +28,7 @@ class Pick:
     peek: bool = False
     """Change nothing, return which rows would be taken."""
     more: int = 0
-    """Look at so many rows more than the batch has: these are known, and will be left out."""
+    """Look at this many rows beyond the batch: known rows that will be left out."""
 
     def values(self, limit: int) -> dict[str, object]:
         only = None if self.only is None else array_literal(self.only)

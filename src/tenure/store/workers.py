@@ -92,7 +92,7 @@ def condemn(worker_id: str, supervisor_id: str, how: Death, *, now: datetime | N
 
 
 def return_jobs(worker_id: str | None, *, limit: int = 500, pick: Pick = ALL) -> Query:
-    """Gives (came back, quarantined, whether there may be more, queues, the jobs as JSON)."""
+    """Gives (requeued, quarantined, whether there may be more, queues, the jobs as JSON)."""
     values = {"worker_id": worker_id, "max_crashes": MAX_CRASHES, **pick.values(limit)}
     return Query("jobs/return_jobs", values)
 

@@ -24,7 +24,7 @@ log = logging.getLogger("tenure")
 Clean = Callable[[Pick], Query]
 
 PATIENT_TRIES = 10
-"""Tries in a row without a lock after which people are told."""
+"""Tries in a row without a lock after which it becomes a finding."""
 
 
 class Cleaner:
@@ -125,7 +125,7 @@ class Cleaner:
             if self._failing[name] == 1:
                 level = logging.INFO if contended else logging.ERROR
                 log.log(level, "cleaner: %s: %s; trying again in %g s", name, error, self.again)
-            # That somebody reads or locks a table for some minutes is nothing to see to.
+            # A table that is read or locked for some minutes needs no attention.
             if not contended or self._failing[name] > PATIENT_TRIES:
                 findings.append(f"{name} cannot be cleaned: {error}")
         return findings

@@ -54,7 +54,7 @@ class Cron:
     clean_every = 600.0
     clean_batch = 2000
     verify_every = 60.0
-    """Seconds between two looks for schedules that nobody declares any more, and for those whose times lie ahead of the clock."""
+    """Seconds between two looks for schedules that no running code declares, or whose times lie ahead of the clock."""
 
     def __init__(self, keep: float, outlets: Outlets | None = None) -> None:
         self._keep = keep

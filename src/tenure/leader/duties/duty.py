@@ -28,7 +28,7 @@ class TermOver(Exception):  # noqa: N818 - reads as the fact it states
 
 @dataclass(frozen=True, slots=True)
 class Outlets:
-    """Where a duty says what it did."""
+    """How a duty reports what it did."""
 
     tell: Callable[[str], None] = lambda _: None
     """Wakes other processes, after the commit: what it fails to send costs time, and nothing else."""

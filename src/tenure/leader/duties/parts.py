@@ -18,14 +18,14 @@ class Parts:
         """By the name of the part."""
 
     async def do(self, name: str, work: Callable[[], Awaitable[Result]]) -> Result | None:
-        """None when it failed. An outage of PostgreSQL and the end of the term are no failures of this part, and are raised."""
+        """None when it failed. An outage of PostgreSQL and the end of the term are not failures of this part: they are raised."""
         try:
             return await work()
         except Contended as error:
             self.failures[name] = error
         except (StoreUnavailable, TermOver):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is this part's
+        except Exception as error:  # noqa: BLE001 - any error is this part's alone
             self.failures[name] = error
         return None
 

@@ -24,7 +24,7 @@ class Contact:
     """For how long this process has been in unbroken contact with PostgreSQL."""
 
     def __init__(self, *, longest_silence: float = 6.0) -> None:
-        """After so many seconds without an answer it counts as broken."""
+        """After `longest_silence` seconds without an answer it counts as broken."""
         self.longest_silence = longest_silence
         self._since = self._last = boottime()
 

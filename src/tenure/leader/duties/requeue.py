@@ -78,7 +78,7 @@ def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str,
     """Wakes the workers that may take these jobs, and those that may still run them; reports what was done."""
     for queue in queues:
         outlets.tell(jobs_in(queue))
-    # Of a process that is gone there is no run left to be told.
+    # A process that has ended has no run that could be notified.
     for word in gone([job["job_id"] for job in reaped if job["why"] in ("expired", "lease_lost")]):
         outlets.tell(word)
     _report(reaped)

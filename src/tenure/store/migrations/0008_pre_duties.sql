@@ -33,7 +33,7 @@ select d.supervisor_id, d.owner, d.kinds, d.schedules
  where d.declared_at > clock_timestamp() - interval '1 minute'
     or exists (select from tenure.workers w
                 where w.supervisor_id = d.supervisor_id and w.died_at is null and w.expires_at > clock_timestamp());
--- All kinds of the app that declares it: two apps of the same name are told apart by them.
+-- All kinds of the app that declares it: they distinguish two apps of the same name.
 alter table tenure.schedules add column app_kinds text[];
 
 -- same_app: whether two sets of kinds are those of one app, perhaps of two versions of it: at least half of the smaller set is in both.
@@ -42,7 +42,7 @@ language sql immutable parallel safe
 return one is null or other is null
     or 2 * (select count(*) from unnest(one) as k(kind) where k.kind = any (other)) >= least(cardinality(one), cardinality(other));
 
--- What functions call must not depend on the search_path of whoever runs them. Where the planner can inline one, its body is parsed
+-- What functions call must not depend on the search_path of the session. Where the planner can inline one, its body is parsed
 -- here and now; a setting of its own would prevent that.
 
 alter function tenure.key_term(text) set search_path = pg_catalog, pg_temp;
@@ -89,8 +89,8 @@ begin atomic
      where i.inhparent = 'tenure.history'::regclass and c.relname ~ '^history_[0-9]{8}$';
 end;
 
--- drop_history: drops the oldest partition of history, if its last day is older than keep. One at a time: whoever reads or settles
--- waits for the moment of one drop. Returns its name; null: there is none. Raises lock_not_available when somebody reads history for
+-- drop_history: drops the oldest partition of history, if its last day is older than keep. One at a time: readers and settling wait
+-- for the moment of one drop. Returns its name; null: there is none. Raises lock_not_available when another session reads history for
 -- long: to be tried again.
 create function tenure.drop_history(keep interval) returns text
 language plpgsql volatile security definer
@@ -105,7 +105,7 @@ begin
     if oldest is null or oldest + 1 > (clock_timestamp() - keep)::date then
         return null;
     end if;
-    -- The parent before its partitions, in the order of every reader: nobody waits in a circle.
+    -- The parent before its partitions, in the order of every reader: no deadlock.
     lock table only tenure.history in access exclusive mode;
     execute format('drop table tenure.%I', partition_name);
     return partition_name;
@@ -114,10 +114,10 @@ $$;
 
 -- make_history: makes the partitions of today and the next days that are missing. Returns how many were made. Raises lock_not_available
 -- when a lock is not had at once: to be tried again.
---   When today has none, finished jobs go to the default partition all the time. So everybody is kept out for the moment of the
---   change; a lock on the default partition alone would not do, because whoever was about to write to it would be refused. Few
---   rows are moved. Many are not: the default partition becomes that of today, with all that it caught before, and a new and empty
---   one takes its place. What belongs to neither moves there.
+--   When today has none, finished jobs go to the default partition all the time. So all other sessions are kept out during the
+--   change. A lock on the default partition alone is not enough: a statement that was about to write to it would be refused. Few
+--   rows are moved. Many are not: the default partition becomes that of today, with all rows of the days before, and a new and
+--   empty one takes its place. Rows that belong to neither are moved there.
 --   Partitions of days to come are attached, which holds up neither readers nor settling.
 create function tenure.make_history(days_ahead integer) returns integer
 language plpgsql volatile security definer
@@ -227,8 +227,8 @@ begin
 end
 $$;
 
--- Where grants were narrowed before, they stay narrow: whoever may run keep_history may run these, and whoever may use schedules may
--- use declarations.
+-- Where grants were narrowed before, they stay narrow: roles that may run keep_history may run these, and roles that may use schedules
+-- may use declarations.
 do $$
 declare
     grants aclitem[] := (select p.proacl from pg_proc p where p.oid = 'tenure.keep_history(integer, interval)'::regprocedure);

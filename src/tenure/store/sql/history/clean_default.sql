@@ -1,5 +1,4 @@
--- clean_default: removes finished jobs that no partition of a day took and that nobody wants kept any more, at most :limit. A duty's
--- write: holder and term are checked by the statement itself.
+-- clean_default: removes finished jobs in the default partition whose retention is over, at most :limit. A duty's write: holder and term are checked by the statement itself.
 --   only  null, or the places (ctid) to which it is restricted; peek: removes nothing, and returns the places as JSON
 -- Returns whether the term holds, how many were removed, and the places that were asked for.
 with leader as materialized (

@@ -1,8 +1,8 @@
 -- expire_jobs: running -> pending for jobs whose own lease (of their kind) ran out. A duty's write: fenced by its term.
 -- Counts as a crash.
 --   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would requeue
--- Returns how many came back, how many were quarantined, in which queues, and the jobs (or ids) as JSON. Whoever called it announces
--- the queues, and to the old runs that they have lost their jobs.
+-- Returns how many were requeued and quarantined, in which queues, and the jobs (or ids) as JSON. The caller announces the queues, and
+-- notifies the old runs that they have lost their jobs.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

@@ -3,7 +3,7 @@
 --   only     null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would promote
 --   listing  also returns what was promoted
 -- Returns whether the term holds, how many were promoted, in which queues, in how many seconds the next one is due, and the ids
--- or jobs that were asked for, as JSON. Whoever called it announces the queues.
+-- or jobs that were asked for, as JSON. The caller announces the queues.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

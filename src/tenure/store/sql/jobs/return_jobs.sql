@@ -2,8 +2,8 @@
 -- A crash is no attempt: the attempt is given back and the crash counted. Jobs keep their place.
 -- The worker's row goes when nothing of it is left. Safe for two at once: a condemned worker can neither claim nor renew.
 --   only  null, or the ids to which it is restricted; peek: changes no job, and returns the ids that it would requeue
--- Returns how many came back, how many were quarantined, whether there may be more, in which queues, and the jobs (or ids) as JSON.
--- Whoever called it announces the queues.
+-- Returns how many were requeued and quarantined, whether there may be more, in which queues, and the jobs (or ids) as JSON. The
+-- caller announces the queues.
 with dead as materialized (
     select w.id, w.died_how
       from tenure.workers w

@@ -1,6 +1,6 @@
 -- release_leases: a holder that leaves lets others in at once. Only its own terms.
 --   handing_over  only if there is somebody else: another supervisor whose workers live.
--- Returns the duties released; whoever called it announces that they are free.
+-- Returns the duties released; the caller announces that they are free.
 update tenure.leases l
    set expires_at = clock_timestamp()
   from json_to_recordset(:held::json) as h(name text, term bigint)

@@ -1,3 +1,3 @@
--- unlock_leadership: gives the advisory lock of those who lead by it back, for a session that goes on with other work.
+-- unlock_leadership: releases the advisory lock of the strategy `advisory`, in a session that is used for other work, too.
 -- Returns whether it was held.
 select pg_advisory_unlock(:key::bigint)

@@ -1,6 +1,6 @@
 -- declare_app: which jobs and schedules the code of a supervisor has, so that no other process retires its schedules while it lives.
--- The kinds are noted with its schedules, too: by them two apps of the same name are told apart. That does not change a schedule, so
--- its version stays. Declarations of supervisors that are gone for a day are removed on the way.
+-- The kinds are also noted with its schedules: they distinguish two apps of the same name. That does not change a schedule, so its
+-- version stays. Declarations of supervisors that are gone for a day are removed on the way.
 -- Returns nothing.
 with gone as (
     delete from tenure.declarations d

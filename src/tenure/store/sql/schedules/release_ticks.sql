@@ -3,7 +3,7 @@
 -- A paused schedule keeps what is queued; of one that is deleted, or retired for more than :patience seconds, it is skipped.
 --   only  null, or the names of the schedules to which it is restricted; peek: changes nothing, and returns the names as JSON
 -- Returns whether the term holds, how many jobs were enqueued, in which queues, how many ticks were dropped, how many schedules were
--- moved, and as JSON the ticks that were written. Whoever called it announces the queues.
+-- moved, and as JSON the ticks that were written. The caller announces the queues.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

@@ -1,4 +1,4 @@
--- rewind_schedules: schedules of which times were recorded that are still to come, because the server's clock was ahead for a while,
+-- rewind_schedules: schedules of which times were recorded that are still to come, because the server's clock was ahead for some time,
 -- are planned again from now on. A duty's write: holder and term are checked by the statement itself.
 -- Times to come that were written down without a job (missed, skipped) are forgotten. One that had its job has had it.
 -- Returns whether the term holds, and the names.

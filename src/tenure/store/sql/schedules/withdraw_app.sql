@@ -1,2 +1,2 @@
--- withdraw_app: a supervisor that ends does not stand for the schedules of its code any more. Returns nothing.
+-- withdraw_app: removes the declaration of a supervisor that ends. Returns nothing.
 delete from tenure.declarations d where d.supervisor_id = :supervisor_id::uuid
