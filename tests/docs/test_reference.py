@@ -13,10 +13,10 @@ import pytest
 
 import tenure
 from tenure import Context, Event, Handle, JobStatus, Tenure
-from tenure.app import _kind
 from tenure.client.client import Client
 from tenure.client.filters import FilterWords
 from tenure.client.job import Job
+from tenure.decorators import define
 from tenure.settings import Settings, WorkerSettings
 from tenure.worker.signals import AbortReason
 from tests.docs.pages import ROOT
@@ -62,7 +62,7 @@ def test_what_an_app_can_do():
 
 
 def test_the_options_of_a_job():
-    assert names("`@app.job`") == options(_kind, "fn")
+    assert names("`@app.job`") == options(define, "fn")
 
 
 def test_the_options_of_a_call():
