@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -10,12 +11,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tenure import ConfigError, Context, Limit, Tenure
+from tenure import ConfigError, Context, Limit, StoreUnavailable, Tenure
 from tenure.chaos.pooler import PGBOUNCER, Pooler
-from tenure.store import limits, workers
+from tenure.store import jobs, limits, workers
 from tenure.store.connecting import PINNED, TRANSACTION_TIMEOUT, check_settings, target
 from tenure.store.link import Link
 from tenure.store.place import Place
+from tenure.store.sync_link import SyncLink
 from tests.store.desk import Desk
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -237,3 +239,29 @@ async def test_a_pooler_that_is_not_known_as_one_is_told_with_the_way_out(fresh_
         async with Link(Place.at(pooler.dsn, pooled=False), "test") as link:
             with pytest.raises(Exception, match="set pooled = true"):
                 await link.fetch(workers.extend([], 1))
+
+
+def test_a_connection_without_an_event_loop_pins_the_same(hostile):
+    link = SyncLink(Place.at(hostile), "enqueue")
+    deadline = time.monotonic() + 30
+    link.fetch(jobs.notify("tenure", "[]"), deadline=deadline)
+    found = {name: link._connection.execute(f"show {name}").fetchone()[0] for name in PINNED}
+    assert {name: value.lower() for name, value in found.items()} == {name: value.lower() for name, value in PINNED.items()}
+    assert link._connection.info.encoding == "utf-8"
+    assert link._connection.execute("show transaction_isolation").fetchone() == ("read committed",)
+    link.close()
+
+
+def test_code_without_an_event_loop_enqueues_in_spite_of_hostile_settings(hostile):
+    app = Tenure(hostile)
+    first = app.enqueue_sync("work", {"name": "ё"}, key="k")
+    assert app.enqueue_sync("work", {"name": "ё"}, key="k").id == first.id
+    app.close_sync()
+
+
+def test_what_a_server_rejects_is_told_by_its_name_without_the_password(dsn):
+    refused = make_conninfo(dsn, dbname=f"nowhere_{uuid4().hex[:8]}", password="s3cret")
+    with pytest.raises(StoreUnavailable) as caught:
+        Tenure(refused).enqueue_sync("work", within=0.1)
+    assert "does not exist" in str(caught.value)
+    assert "s3cret" not in str(caught.value)

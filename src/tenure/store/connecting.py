@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, IsolationLevel
+from psycopg import AsyncConnection, Connection, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
 
 from tenure.model.errors import ConfigError
 from tenure.store import faults
 from tenure.store.place import Place
 from tenure.store.statements import quoted
+
+C = TypeVar("C", bound=Connection[Any])
 
 # A server that vanished without a word is noticed within seconds, not hours.
 KEEPALIVE: dict[str, Any] = {
@@ -67,27 +69,48 @@ TRANSACTION_TIMEOUT = 170000
 
 async def connect(place: Place, role: str, settings: Mapping[str, str] | None = None) -> AsyncConnection[Any]:
     """A connection in autocommit mode. Behind a pooler, session settings would leak to other clients: see `check_settings`."""
-    connection = await AsyncConnection.connect(
-        place.dsn,
-        autocommit=True,
-        # Prepared at once: the statements are few and run for as long as the process lives.
-        prepare_threshold=None if place.pooled else 0,
-        # A pooler passes a changed name on with a statement of its own, each time a session goes to another client.
-        application_name="tenure" if place.pooled else f"tenure {role}",
-        options=_options(place.dsn, {} if place.pooled else {**PINNED, **(settings or {})}),
-        client_encoding="UTF8",
-        **target(place.dsn),
-        **KEEPALIVE,
-    )
+    connection = await AsyncConnection.connect(place.dsn, **_arguments(place, role, settings))
     try:
         # For transactions with several statements. This also works behind a pooler.
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
-        if not place.pooled and connection.info.server_version >= TRANSACTION_TIMEOUT:
+        if _has_transaction_timeout(place, connection):
             await connection.execute("set transaction_timeout = 0")
     except BaseException:
         await connection.close()
         raise
     return connection
+
+
+def connect_sync(kind: type[C], place: Place, role: str, within: int) -> C:
+    """The same for code without an event loop: a connection of this class, made in so many seconds for each host."""
+    arguments = {**_arguments(place, role), "connect_timeout": within}
+    connection = kind.connect(place.dsn, **arguments)
+    try:
+        connection.isolation_level = IsolationLevel.READ_COMMITTED
+        if _has_transaction_timeout(place, connection):
+            connection.execute("set transaction_timeout = 0")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _arguments(place: Place, role: str, settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+    return {
+        "autocommit": True,
+        # Prepared at once: the statements are few and run for as long as the process lives.
+        "prepare_threshold": None if place.pooled else 0,
+        # A pooler passes a changed name on with a statement of its own, each time a session goes to another client.
+        "application_name": "tenure" if place.pooled else f"tenure {role}",
+        "options": _options(place.dsn, {} if place.pooled else {**PINNED, **(settings or {})}),
+        "client_encoding": "UTF8",
+        **target(place.dsn),
+        **KEEPALIVE,
+    }
+
+
+def _has_transaction_timeout(place: Place, connection: AsyncConnection[Any] | Connection[Any]) -> bool:
+    return not place.pooled and connection.info.server_version >= TRANSACTION_TIMEOUT
 
 
 def target(dsn: str) -> dict[str, Any]:

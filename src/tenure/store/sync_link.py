@@ -13,11 +13,10 @@ from typing import Any
 
 import psycopg
 from psycopg import Connection, Cursor
-from psycopg.conninfo import conninfo_to_dict
 
-from tenure.model.errors import StoreUnavailable
+from tenure.model.errors import SchemaMismatch
 from tenure.store import faults
-from tenure.store.link import KEEPALIVE
+from tenure.store.connecting import KEEPALIVE, connect_sync, server_of
 from tenure.store.place import Place
 from tenure.store.query import Query
 from tenure.store.statements import statement
@@ -38,7 +37,7 @@ class SyncLink:
 
     def fetch(self, query: Query, *, deadline: float) -> list[tuple[Any, ...]]:
         """Runs the statement in a transaction of its own and returns its rows. `deadline` is by the monotonic clock."""
-        with self._guarded():
+        with self._guarded(query.name):
             cursor = self._cursor or self._open(deadline)
             self._connection.deadline = deadline
             cursor.execute(statement(query.name, self.place.schema), query.values)
@@ -51,33 +50,24 @@ class SyncLink:
             self._connection.close()
 
     def _open(self, deadline: float) -> Cursor[Any]:
-        patience = max(SHORTEST_CONNECT, min(KEEPALIVE["connect_timeout"], int(deadline - time.monotonic())))
+        within = max(SHORTEST_CONNECT, min(KEEPALIVE["connect_timeout"], int(deadline - time.monotonic())))
         self._pid = os.getpid()
-        self._connection = TimedConnection.connect(
-            self.place.dsn,
-            autocommit=True,
-            prepare_threshold=None if self.place.pooled else 0,
-            application_name="tenure" if self.place.pooled else f"tenure {self._role}",
-            options=str(conninfo_to_dict(self.place.dsn).get("options") or ""),
-            **{**KEEPALIVE, "connect_timeout": patience},
-        )
+        self._connection = connect_sync(TimedConnection, self.place, self._role, within)
         self._cursor = self._connection.cursor(binary=True)
         return self._cursor
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """As `Link` does it."""
+    def _guarded(self, asked: str) -> Iterator[None]:
+        """Translates the driver's errors, and drops a connection whose state is not known."""
         try:
             yield
-        except (psycopg.Error, OSError) as error:
-            if faults.is_outage(error):
+        except (psycopg.Error, OSError, UnicodeError) as error:
+            told = faults.translated(
+                error, schema=self.place.schema, statement=asked, server=server_of(self.place.dsn), dsn=self.place.dsn
+            )
+            if not isinstance(told, faults.Refused | SchemaMismatch):
                 self.close()
-                raise StoreUnavailable(f"PostgreSQL cannot be reached: {faults.words(error)}") from error
-            if faults.is_poison(error):
-                raise faults.Refused(faults.words(error), getattr(error, "sqlstate", None)) from error
-            if faults.is_missing_schema(error):
-                raise faults.schema_missing(error) from error
-            raise
+            raise (told or error) from error
         except BaseException:
             self.close()
             raise
