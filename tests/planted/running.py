@@ -94,7 +94,13 @@ BUGS = (
         name="unwritten_heartbeats_go_unnoticed",
         breaks="a run whose heartbeats cannot be written goes on beside the one that has its job now",
         promise=Promise.STALE,
-        edits=(Edit("worker/watch.py", "        if run.is_cut_off(now) and not run.signal.aborted:\n", "        if False:\n"),),
+        edits=(
+            Edit(
+                "worker/watch.py",
+                "        if run.is_cut_off(now) and not (run.closing or run.signal.aborted):\n",
+                "        if False:\n",
+            ),
+        ),
         caught_by=(
             "tests/worker/test_notes.py::test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_aborted_and_runs_again",
         ),

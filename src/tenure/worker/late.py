@@ -29,7 +29,7 @@ class LateFailures:
         self._link = link
         self._events = events
 
-    async def report(self, settlement: Settlement, error: BaseException | None) -> None:
+    async def report(self, settlement: Settlement) -> None:
         """Logs it, emits an event and keeps it with the job. `settlement` is what the job's outcome would have been."""
         run = settlement.run
         ended = _ENDED.get(settlement.what, settlement.what)
@@ -40,7 +40,7 @@ class LateFailures:
             run.kind.name,
             run.attempt,
             ended,
-            exc_info=error,
+            exc_info=settlement.cause,
         )
         names: dict[str, Any] = {"job_id": run.job_uuid, "kind": run.kind.name, "fence": run.fence}
         self._events.emit(RunFailedAfterCompletion(**names, what=settlement.what, error=text))

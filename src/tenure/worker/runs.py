@@ -36,7 +36,6 @@ class Run:
         "input",
         "job_id",
         "kind",
-        "late_error",
         "leased_until",
         "max_attempts",
         "meta",
@@ -86,8 +85,6 @@ class Run:
         self.opening: asyncio.Lock | None = None
         self.owes_output = False
         """A session of the handler's own has completed the job before the handler returned its result."""
-        self.late_error: BaseException | None = None
-        """What the handler raised after its own session had completed the job."""
         self.in_doubt: Settlement | None = None
         """What a transaction of its own was to settle, when its COMMIT was not answered."""
         self._signal: Signal | None = None

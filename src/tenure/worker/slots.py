@@ -178,7 +178,7 @@ class Slots:
         if settlement is not None:
             settlement.instead_of = run.in_doubt
             if run.settled and settlement.what != "completed" and run not in self._abandoned:
-                await self._late.report(settlement, run.late_error)
+                await self._late.report(settlement)
         self._close(run, settlement)
         run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector
 
@@ -201,7 +201,6 @@ class Slots:
         except GeneratorExit:
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
-            run.late_error = error if run.settled else None
             return settlements.of_error(run, error)
 
     async def _concluded(self, run: Run, settlement: Settlement) -> Settlement | None:

@@ -52,7 +52,7 @@ class Watch:
     def _look_at(self, run: Run, now: float) -> None:
         if run.deadline is not None and now > run.deadline:
             run.abort("timeout")
-        if run.is_cut_off(now) and not run.signal.aborted:
+        if run.is_cut_off(now) and not (run.closing or run.signal.aborted):
             log.warning(
                 "job %s (%s): its heartbeats could not be written until its lease ran out: aborted", run.job_id, run.kind.name
             )
