@@ -16,6 +16,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tenure import Tenure
+from tenure.client.portal import Portal
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
 from tenure.store.place import Place
@@ -82,6 +83,22 @@ def no_secret_is_logged() -> Iterator[None]:
 @pytest.fixture
 def place(dsn: str) -> Place:
     return Place.at(dsn)
+
+
+@pytest.fixture
+def threads_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Event loops that a test opened for synchronous calls end with it: they would connect to the shared database again."""
+    opened: set[Portal] = set()
+    open_ = Portal._open
+
+    def noting(portal: Portal) -> asyncio.AbstractEventLoop:
+        opened.add(portal)
+        return open_(portal)
+
+    monkeypatch.setattr(Portal, "_open", noting)
+    yield
+    for portal in opened:
+        portal.close()
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         WorkerLeaseLost,
         WorkerStarted,
         WorkerStopped,
+        WorkerStopping,
     )
     from tenure.model.health import Probe
     from tenure.model.limits import Limit, Rate
@@ -172,6 +173,7 @@ __all__ = [
     "WorkerStarted",
     "WorkerStatus",
     "WorkerStopped",
+    "WorkerStopping",
     "__version__",
 ]
 
@@ -200,7 +202,7 @@ _HOMES = {
     "tenure.model.events": (
         "Event JobDeleted JobDue JobEnqueued JobReaped JobReplayed JobRetried JobSettled JobStarted LeaderDeposed LeaderElected "
         "QueuePaused QueueResumed RunAbandoned RunFailedAfterCompletion RunLost ScheduleTicked WorkerDied WorkerLeaseLost "
-        "WorkerStarted WorkerStopped"
+        "WorkerStarted WorkerStopping WorkerStopped"
     ),
     "tenure.model.health": "Probe",
     "tenure.model.limits": "Limit Rate",

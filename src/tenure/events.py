@@ -28,6 +28,7 @@ from tenure.model.events import (
     WorkerLeaseLost,
     WorkerStarted,
     WorkerStopped,
+    WorkerStopping,
 )
 
 __all__ = [
@@ -53,4 +54,5 @@ __all__ = [
     "WorkerLeaseLost",
     "WorkerStarted",
     "WorkerStopped",
+    "WorkerStopping",
 ]

@@ -19,7 +19,7 @@ from tenure.leader.duties.requeue import give_back
 from tenure.leader.leader import Leader
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import StoreUnavailable
-from tenure.model.events import Events, WorkerLeaseLost, WorkerStarted, WorkerStopped
+from tenure.model.events import Events, WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.pacing import Beat, jittered
@@ -131,7 +131,9 @@ class InProcessWorker:
         if engine is None or self._leaving:
             return
         self._leaving = True  # and the lease is renewed to the end: the jobs that still run are ours
-        await engine.stop(self._grace if timeout is None else to_seconds(timeout, what="timeout"))
+        grace = self._grace if timeout is None else to_seconds(timeout, what="timeout")
+        self._events.emit(WorkerStopping(worker_id=UUID(engine.worker_id), grace=grace, worker=self.name))
+        await engine.stop(grace)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -78,6 +78,11 @@ def test_an_error_is_taken_apart_as_it_was_put_together(case):
     assert len(text) <= MAX_TEXT
 
 
+def test_an_exception_that_was_never_raised_has_no_traceback():
+    failure = Failure.read(describe_exception(TimeoutError("timed out: export may run for 0:00:01")))
+    assert failure == Failure("TimeoutError", "timed out: export may run for 0:00:01")
+
+
 def test_a_class_inside_a_function_has_a_name_too():
     class Inner(Exception):
         pass

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from tenure import ConfigError, Tenure, WorkerStarted, WorkerStopped
+from tenure import ConfigError, Tenure, WorkerStarted, WorkerStopped, WorkerStopping
 from tests.manager.workshop import serving
 from tests.waiting import until
 
@@ -55,13 +55,13 @@ async def test_the_name_may_be_a_setting(start, ledger, queue):
 async def test_a_worker_in_your_own_process_has_one_too_and_its_events_tell_it(dsn, sql):
     app = Tenure(dsn)
     heard: list[str] = []
-    app.on(WorkerStarted, WorkerStopped)(lambda event: heard.append(f"{type(event).__name__} {event.worker}"))
+    app.on(WorkerStarted, WorkerStopping, WorkerStopped)(lambda event: heard.append(f"{type(event).__name__} {event.worker}"))
     worker = app.worker(name="inside")
     await worker.start()
     assert sql("select name from tenure.workers") == [("inside",)]
     assert [found.name for found in await app.client().workers()] == ["inside"]
     await worker.stop()
-    assert heard == ["WorkerStarted inside", "WorkerStopped inside"]
+    assert heard == ["WorkerStarted inside", "WorkerStopping inside", "WorkerStopped inside"]
     await app.close()
 
 

@@ -42,7 +42,7 @@ def shared_dsn(server_dsn: str, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def dsn(shared_dsn: str) -> str:
+def dsn(shared_dsn: str, threads_end: None) -> str:
     """A migrated and empty database."""
     with psycopg.connect(shared_dsn, autocommit=True) as connection:
         connection.execute(LEFT_OVER, [conninfo_to_dict(shared_dsn)["dbname"]])

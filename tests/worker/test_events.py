@@ -28,6 +28,7 @@ from tenure import (
     WorkerLeaseLost,
     WorkerStarted,
     WorkerStopped,
+    WorkerStopping,
 )
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -95,8 +96,9 @@ async def test_the_life_of_a_job_and_its_worker_is_told_in_order(app, seen):
         await handle.result("10s")
         await until(lambda: seen.of(JobSettled))
         await until(lambda: seen.terms() >= {("stager", 1), ("reaper", 1), ("cleaner", 1)})
-    assert seen[0] == WorkerStarted(worker_id=worker_id, queues=("default", "mail"))
-    assert seen[-1] == WorkerStopped(worker_id=worker_id)
+    assert seen[0] == WorkerStarted(worker_id=worker_id, queues=("default", "mail"), worker=worker.name)
+    assert [WorkerStopping(worker_id=worker_id, grace=0.0, worker=worker.name)] == seen.of(WorkerStopping)
+    assert seen[-1] == WorkerStopped(worker_id=worker_id, worker=worker.name)
     [enqueued], [started], [settled] = seen.of(JobEnqueued), seen.of(JobStarted), seen.of(JobSettled)
     assert enqueued.job_id == handle.id
     assert started == JobStarted(job_id=handle.id, kind="work", queue="mail", attempt=1, fence=1, worker_id=worker_id)
@@ -198,7 +200,7 @@ async def test_a_worker_that_lost_its_lease_and_a_leader_that_lost_its_duty_are_
         await until(lambda: ("reaper", 1) in seen.terms())
         desk.sql("update tenure.leases set holder = gen_random_uuid(), term = 7, expires_at = now() + interval '1 hour'")
         desk.condemn(first)
-        await until(lambda: seen.of(WorkerLeaseLost), is_=[WorkerLeaseLost(worker_id=UUID(first))])
+        await until(lambda: seen.of(WorkerLeaseLost), is_=[WorkerLeaseLost(worker_id=UUID(first), worker=worker.name)])
         await until(lambda: LeaderDeposed(duty="reaper", term=1) in seen, within=15)
 
 
@@ -225,7 +227,9 @@ async def test_subscribers_may_be_coroutines_and_may_choose(app):
     assert note_both.__name__ == "note_both"  # still the function it was
 
 
-@pytest.mark.parametrize("event_type", [JobEnqueued, JobStarted, JobSettled, WorkerStarted, WorkerStopped, LeaderElected])
+@pytest.mark.parametrize(
+    "event_type", [JobEnqueued, JobStarted, JobSettled, WorkerStarted, WorkerStopping, WorkerStopped, LeaderElected]
+)
 @pytest.mark.parametrize("kind", ["plain", "async"])
 async def test_a_failing_subscriber_is_reported_and_harms_nobody(app, caplog, event_type, kind):
     heard = []
@@ -285,5 +289,5 @@ async def test_a_slow_subscriber_that_waits_holds_nobody_up(app):
 
 @pytest.mark.parametrize("wrong", [int, "JobSettled", JobEnqueued(job_id=UUID(int=1), kind="x"), None, Exception])
 def test_subscribing_to_what_is_no_event_is_refused(dsn, wrong):
-    with pytest.raises(ConfigError, match="is no event"):
+    with pytest.raises(ConfigError, match="is not an event"):
         Tenure(dsn).on(wrong)(print)

@@ -21,7 +21,7 @@ from tenure.manager.memory import memory_mb
 from tenure.manager.spec import ChildSpec, Hello
 from tenure.manager.telling import told_event
 from tenure.model.errors import TenureError
-from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped
+from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.payloads import clean_text
 from tenure.settings import Settings
 from tenure.worker.claimer import Scope
@@ -104,6 +104,7 @@ class Child:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._leave, hello.grace)
         tasks = [asyncio.create_task(self._obey(self._engine)), asyncio.create_task(self._beat(self._engine))]
         await self._stop.wait()
+        app.events.emit(WorkerStopping(worker_id=UUID(worker_id), grace=self._grace, worker=self._name))
         await self._engine.stop(self._grace)
         app.events.emit(WorkerStopped(worker_id=UUID(worker_id), worker=self._name))
         for task in tasks:

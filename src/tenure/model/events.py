@@ -194,6 +194,15 @@ class WorkerStarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStopping(Event):
+    """It claims no more jobs and lets those that run finish."""
+
+    worker_id: UUID
+    grace: float
+    worker: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStopped(Event):
     worker_id: UUID
     worker: str = ""

@@ -7,8 +7,8 @@
       ...
 
 The first line names the exception and its message; further lines of the message are indented; an empty line ends them. Then comes
-the traceback as Python prints it. Whatever is not written like this (a reason, a quarantine, a row of an earlier version) is
-understood as well as it can be.
+the traceback as Python prints it, or nothing if the exception was never raised, as for a timeout. Whatever is not written so
+(a reason, a quarantine, a row of an earlier version) is understood as well as it can be.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST_MESSAGE = 2000  # characters: the head of a text is kept when its middle
 _INDENT = "    "
 _HEAD = re.compile(
     r"(?P<type>[^\s:]+)(?::(?: (?P<message>[^\n]*(?:\n    [^\n]*)*))?)?\n\n"
-    r"(?P<traceback>(?:Traceback |  \+ Exception Group Traceback ).*)",
+    r"(?P<traceback>(?:Traceback |  \+ Exception Group Traceback ).*|\Z)",
     re.DOTALL,
 )
 _GROUP = re.compile(r"^  \| (?P<type>(?:\w+\.)*\w*ExceptionGroup): (?P<message>.*)$", re.MULTILINE)

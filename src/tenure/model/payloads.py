@@ -80,7 +80,8 @@ def clean_text(text: str, limit: int = MAX_TEXT) -> str:
 def describe_exception(exc: BaseException) -> str:
     """The failure as storable text, see `Failure`. Never raises: failures are reported this way."""
     try:
-        return clean_text(Failure.of(exc, "".join(traceback.format_exception(exc))).write())
+        was_raised = exc.__traceback__ is not None or exc.__cause__ is not None
+        return clean_text(Failure.of(exc, "".join(traceback.format_exception(exc)) if was_raised else "").write())
     except Exception as fault:  # noqa: BLE001 - an exception's own code may raise anything
         return f"{type(exc).__name__} (its traceback could not be written: {type(fault).__name__})"
 
