@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from tenure.client.door import Door
 from tenure.model.durations import Duration, to_seconds
-from tenure.model.errors import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnavailable
+from tenure.model.errors import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnavailable, TenureError
 from tenure.pacing import backoff, boottime
 from tenure.store import leases
 from tenure.store.leases import LEASE, Term
@@ -60,9 +60,11 @@ class Lease:
         self._holder = str(uuid4())
         self._held: Term | None = None
         self._until = 0.0
-        self._keeper: asyncio.Task[None] | None = None
+        self._in_doubt = False
+        """A call that was not answered may have won it."""
+        self._keepers: list[asyncio.Task[None]] = []
         self._link: Link | None = None
-        self._told_lost: Callable[[], None] = self.lost.set
+        self._told_lost: Callable[[], None] = lambda: None
 
     @property
     def term(self) -> int:
@@ -95,16 +97,17 @@ class Lease:
             if self._held is None:
                 await self._link.close()
         if self._held is not None:
-            self._keeper = asyncio.create_task(self._keep(self._link, self._held))
+            self._keepers = [asyncio.create_task(self._keep(self._link, self._held)), asyncio.create_task(self._expire())]
         return self._held is not None
 
     async def release(self) -> None:
         """Another can have it at once. May be called twice, and after it was lost."""
         held, self._held = self._held, None
-        if held is None or self._link is None or self._keeper is None:
+        if held is None or self._link is None:
             return
-        self._keeper.cancel()
-        await asyncio.wait([self._keeper])
+        for task in self._keepers:
+            task.cancel()
+        await asyncio.wait(self._keepers)
         try:
             with suppress(StoreUnavailable):  # then it runs out
                 if await self._link.fetch(leases.release(self._holder, [held])):
@@ -156,37 +159,56 @@ class Lease:
     async def _ask(self, link: Link) -> tuple[Term | None, float]:
         row, asked_at = LEASE + self.name, boottime()
         about = {"host": socket.gethostname(), "pid": os.getpid()}
-        [(won, free_in)] = await link.fetch(leases.acquire(self._holder, [(row, self._duration)], about))
+        try:
+            [(won, free_in)] = await link.fetch(leases.acquire(self._holder, [(row, self._duration)], about))
+        except StoreUnavailable:
+            self._in_doubt = True
+            raise
         number = json.loads(won).get(row)
         if number is None:
             return None, LONGEST_LOOK if free_in is None else free_in
+        term = Term(row, self._holder, number, self._duration)
+        if self._in_doubt:  # won by a call that was not answered, it may be half over
+            asked_at, self._in_doubt = boottime(), False
+            if not await link.fetch(leases.beat(self._holder, [_news(term)])):
+                return None, 0.0
         self._until = asked_at + self._duration - MARGIN
-        return Term(row, self._holder, number, self._duration), 0.0
+        return term, 0.0
 
     async def _keep(self, link: Link, term: Term) -> None:
-        """Three times in its span. Ends when the lease is lost."""
-        news = {"name": term.duty, "term": term.term, "ttl": term.ttl, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
+        """Three times in its span. Ends when another has it."""
         failures = 0
         while True:
             await asyncio.sleep(backoff(failures) if failures else self._duration / 3)
             asked_at = boottime()
             try:
-                async with asyncio.timeout(max(0.0, self._until - asked_at)):
-                    renewed = await link.fetch(leases.beat(self._holder, [news]))
-            except StoreUnavailable:
+                renewed = await link.fetch(leases.beat(self._holder, [_news(term)]))
+            except TenureError as error:  # unavailable, or a trigger or a missing privilege refuses it
                 failures += 1
-                if boottime() < self._until:
-                    continue
-                renewed = []
-            except TimeoutError:
-                renewed = []
-            if not renewed:
-                fields = {"lease": self.name, "term": term.term}
-                log.warning("a lease was lost: it could not be renewed in time, or another holds it", extra=fields)
-                self._told_lost()
+                log.debug("a lease could not be renewed: %s", error, extra={"lease": self.name, "term": term.term})
+                continue
+            if not renewed or self.lost.is_set():
+                self._lose("another may hold it")
                 return
             failures = 0
             self._until = asked_at + self._duration - MARGIN
+
+    async def _expire(self) -> None:
+        """However long a renewal hangs, and whatever it comes to: without one, the lease is lost in time."""
+        while (left := self._until - boottime()) > 0:  # noqa: ASYNC110 - renewals move the end
+            await asyncio.sleep(left)
+        self._lose("it could not be renewed in time")
+
+    def _lose(self, why: str) -> None:
+        if self.lost.is_set() or self._held is None:
+            return
+        log.warning("a lease was lost: %s", why, extra={"lease": self.name, "term": self._held.term})
+        self.lost.set()
+        self._told_lost()
+
+
+def _news(term: Term) -> dict[str, object]:
+    return {"name": term.duty, "term": term.term, "ttl": term.ttl, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
 
 
 class SyncLease:
@@ -198,7 +220,7 @@ class SyncLease:
         self.name = lease.name
         self.lost = threading.Event()
         """Set when the lease is not ours any more, though it was not released."""
-        lease._told_lost = self._on_lost  # noqa: SLF001 - the other half of it
+        lease._told_lost = self.lost.set  # noqa: SLF001 - the other half of it
 
     @property
     def term(self) -> int:
@@ -225,7 +247,3 @@ class SyncLease:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._portal.run(self._lease.__aexit__(kind, error, traceback))
-
-    def _on_lost(self) -> None:
-        self._lease.lost.set()
-        self.lost.set()

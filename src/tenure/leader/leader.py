@@ -44,6 +44,9 @@ STANDING = 8
 SPREAD = 0.02
 """Seconds by which each further candidate spreads the moment at which they stand: each needs a connection for that."""
 
+ELECTION_PATIENCE = 2.0
+"""Seconds that an election under way may take at the end."""
+
 STALLED = 60.0
 """Seconds. A leader whose round takes longer loses that duty: it may hang, although the heartbeat continues."""
 
@@ -83,6 +86,8 @@ class Leader:
         self._duties = {duty.name: duty for duty in duties or self._usual_duties()}
         self._held: dict[str, Held] = {}
         self._stand_at = 0.0
+        self._may_have_won = False
+        """An election was not answered."""
         self._abstains: dict[str, float] = {}
         self._candidacy = Beat("election", self._stand)
         self._heart = Beat("leader", self._beat)
@@ -106,6 +111,7 @@ class Leader:
 
     def start(self) -> None:
         self._stand_at = 0.0
+        self._candidacy = Beat("election", self._stand)
         beats = (self._candidacy, self._heart, *self._beats.values())
         self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
 
@@ -130,13 +136,17 @@ class Leader:
 
     async def stop(self) -> None:
         tasks, self._tasks = self._tasks, []
+        if not tasks:
+            return
+        # What an election under way wins is known when it has ended, and can be released.
+        self._candidacy.end()
+        await asyncio.wait(tasks[:1], timeout=ELECTION_PATIENCE)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        ours = [held.term for held in self._held.values() if held.term.holder == self.holder]
-        if ours:
+        if self._held or self._may_have_won:
             with suppress(StoreUnavailable):
-                if await self._link.fetch(leases.release(self.holder, ours)):
+                if await self._link.fetch(leases.release_all(self.holder)):
                     self._tell(FREE)
                 await self._election.leave(self._link)
         self._held.clear()
@@ -167,12 +177,14 @@ class Leader:
         if wait > 0:
             return wait
         asked_at, due = boottime(), self._stand_at
+        self._may_have_won = True
         try:
             won = await self._election.stand(self._link, wanted, crowd=self.crowd)
         except StoreUnavailable:
             self.contact.broke()
             raise
         self.contact.touch()
+        self._may_have_won = False
         new = [term for term in won.terms if self._take(term, asked_at)]
         if new:
             log.debug("leading %s", ", ".join(f"{term.duty} (term {term.term})" for term in new))
@@ -223,9 +235,7 @@ class Leader:
         ours = [held for held in self._held.values() if held.term.holder == self.holder]
         if not ours:
             return FOREVER
-        for held in ours:
-            if held.round_age > STALLED:
-                self._lose(held, f"its round has taken {held.round_age:.0f} s")
+        await self._give_up_stalled(ours)
         beating = [held for held in ours if self._held.get(held.term.duty) is held]
         asked_at = boottime()
         if not await self._election.may_lead(self._link):
@@ -241,6 +251,15 @@ class Leader:
                 self._lose(held, "another may have it")
         await self._rotate()
         return self._settings.heartbeat
+
+    async def _give_up_stalled(self, ours: list[Held]) -> None:
+        """Its lease is released, so that another can have it at once; and not wanted back for a while."""
+        stalled = [held for held in ours if held.round_age > STALLED]
+        for held in stalled:
+            self._abstains[held.term.duty] = boottime() + held.term.ttl
+            self._lose(held, f"its round has taken {held.round_age:.0f} s")
+        if stalled and await self._link.fetch(leases.release(self.holder, [held.term for held in stalled])):
+            self._tell(FREE)
 
     async def _rotate(self) -> None:
         """Hands over what was held for long and is not being done just now, if there is somebody else. Whoever leads by a lock

@@ -32,6 +32,8 @@ class DutyLink(Link):
             if self.place.pooled:
                 return await self._bounded(query)
             return await super().fetch(query, within=within, urgent=urgent)
+        except faults.FailedInside:
+            raise
         except StoreUnavailable as error:
             if error.__cause__ is not None and getattr(error.__cause__, "sqlstate", None) in _IN_THE_WAY:
                 text = f"another session is in the way: {faults.words(error.__cause__)}"

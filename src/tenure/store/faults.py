@@ -2,6 +2,7 @@
 
 - `StoreUnavailable`: nothing is wrong with what we sent, and the same statement may succeed later. `ConnectionRejected` is one
   that a person must fix: wrong database, role or password;
+- `FailedInside`, a `StoreUnavailable` that a trigger or function of the user raised: the other rows of a batch may succeed;
 - `SchemaMismatch`: our tables or functions are missing;
 - `Refused`: all others. PostgreSQL does not accept these rows, but may accept the other rows of a batch. With
   `is_configuration`, a privilege is missing, and the rows are accepted once it is granted.
@@ -49,6 +50,16 @@ class ConnectionRejected(StoreUnavailable):
     """Waiting does not help. Reported at once at the start; retried later, because a person may be fixing it."""
 
 
+class FailedInside(StoreUnavailable):
+    """A trigger or function of the user raised what otherwise means an outage or a conflict, such as a lost connection of its
+    own (dblink) or a lock that it did not get (NOWAIT). The connection is fine, and only its rows may be concerned."""
+
+    def __init__(self, message: str, refusal: Refused) -> None:
+        self.refusal = refusal
+        """The same for the row alone: keep it, and try again later."""
+        super().__init__(message, cause="trigger", statement=refusal.statement, server=refusal.server)
+
+
 class StatementTimeout(StoreUnavailable):
     """The statement took longer than its caller allows and was canceled. It may have been committed nevertheless."""
 
@@ -62,7 +73,11 @@ def translated(
     if not isinstance(error, psycopg.Error | OSError):
         return None
     said = words(error, dsn)
-    if reason := _outage(error):
+    reason = _outage(error)
+    if reason and _is_raised_inside(error, schema):
+        refusal = Refused(said, getattr(error, "sqlstate", None), statement=statement, server=server, is_configuration=True)
+        return FailedInside(f"a trigger or function that is not Tenure's failed: {said}", refusal)
+    if reason:
         kind = ConnectionRejected if reason.lasting else StoreUnavailable
         # Without a code it is the connection that failed, not the statement.
         asked = statement if getattr(error, "sqlstate", None) else ""
@@ -73,6 +88,20 @@ def translated(
     if denied:
         said += "; `tenure sql --roles` prints the grants that are needed"
     return Refused(said, getattr(error, "sqlstate", None), statement=statement, server=server, is_configuration=denied)
+
+
+# Of a statement that was canceled, a server that ends or has no resources left, the user's function is not the reason.
+_NEVER_OF_A_FUNCTION = ("25006", "53", "57")
+
+
+def _is_raised_inside(error: BaseException, schema: str) -> bool:
+    return (
+        isinstance(error, psycopg.Error)
+        and bool(error.sqlstate)
+        and not (error.sqlstate or "").startswith(_NEVER_OF_A_FUNCTION)
+        and not _is_stale_plan(error)
+        and _is_foreign(error, schema)
+    )
 
 
 def is_outage(error: BaseException) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenure.store.faults import Refused
+from tenure.store.faults import FailedInside, Refused
 
 Item = TypeVar("Item")
 
@@ -18,9 +18,9 @@ async def send_or_halve(
     """Halves a refused group until the one bad item stands alone; all the others go through."""
     try:
         await send(group)
-    except Refused as error:
+    except (Refused, FailedInside) as error:
         if len(group) == 1:
-            await refused(group[0], error)
+            await refused(group[0], error.refusal if isinstance(error, FailedInside) else error)
             return
         middle = len(group) // 2
         await send_or_halve(group[:middle], send, refused)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from tenure.store.faults import Refused
+from tenure.store.faults import FailedInside, Refused
 from tenure.store.query import ALL, Pick
 
 log = logging.getLogger("tenure")
@@ -52,7 +52,7 @@ class RefusedRows:
         if not skipped:
             try:
                 return [await send(ALL)]
-            except Refused:
+            except (Refused, FailedInside):
                 pass
         found = read(await send(Pick(peek=True, more=len(skipped))))
         return await self._by_halves([row for row in found if row not in skipped], send)
@@ -65,7 +65,7 @@ class RefusedRows:
             group = groups.pop()
             try:
                 answers.append(await send(Pick(only=tuple(group))))
-            except Refused as error:
+            except (Refused, FailedInside) as error:
                 if len(group) > 1:
                     middle = len(group) // 2
                     groups += [group[middle:], group[:middle]]
@@ -73,7 +73,7 @@ class RefusedRows:
                 if not answers:
                     # Refused without any row as well: then it is not a matter of rows, and raised.
                     answers.append(await send(Pick(only=())))
-                refused |= dict.fromkeys(group, error)
+                refused |= dict.fromkeys(group, error.refusal if isinstance(error, FailedInside) else error)
             else:
                 for row in group:
                     self._again_at.pop(row, None)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tenure.store.query import Query, array_literal
+from tenure.store.statements import SKIPPING
 
 
 class HeldJob(NamedTuple):
@@ -63,13 +64,14 @@ def disown(worker_id: str, runs: Iterable[HeldJob], queues: Iterable[str]) -> Qu
     return Query("jobs/disown_jobs", {"worker_id": worker_id, "runs": held, "queues": array_literal(list(queues))})
 
 
-def finish(outcomes: str, *, xact: str | None = None, now: datetime | None = None) -> Query:
-    """`xact`: write nothing unless this is the id of the current transaction."""
-    return Query("jobs/finish_jobs", {"outcomes": outcomes, "xact": xact, "now": now})
+def finish(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query:
+    """`xact`: write nothing unless this is the id of the current transaction. `skipping`: leave out jobs whose row another
+    transaction has locked. Otherwise all wait for it; which is faster while nobody does that."""
+    return Query("jobs/finish_jobs" + SKIPPING * skipping, {"outcomes": outcomes, "xact": xact, "now": now})
 
 
-def move(outcomes: str, *, xact: str | None = None, now: datetime | None = None) -> Query:
-    return Query("jobs/move_jobs", {"outcomes": outcomes, "xact": xact, "now": now})
+def move(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query:
+    return Query("jobs/move_jobs" + SKIPPING * skipping, {"outcomes": outcomes, "xact": xact, "now": now})
 
 
 def enter_transaction(job_id: str, claim_id: str) -> Query:

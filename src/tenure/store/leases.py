@@ -48,6 +48,11 @@ def release(holder: str, terms: Iterable[Term], *, handing_over: bool = False) -
     return Query("leases/release_leases", {"holder": holder, "held": held, "handing_over": handing_over})
 
 
+def release_all(holder: str) -> Query:
+    """The same for all that this holder has, known to it or not."""
+    return Query("leases/release_all_leases", {"holder": holder})
+
+
 def lock(key: int) -> Query:
     return Query("leases/lock_leadership", {"key": key})
 

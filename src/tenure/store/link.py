@@ -32,7 +32,7 @@ from tenure.store.statements import quoted, statement
 
 __all__ = ["KEEPALIVE", "Link", "Receiver", "connect"]
 
-KEEPS = {"conflict", "lock", "canceled", "disk_full", "memory"}
+KEEPS = {"conflict", "lock", "canceled", "disk_full", "memory", "trigger"}
 """Causes after which the connection can still be used."""
 
 # The previous value is kept for transactions that must be durable (lock_limits).

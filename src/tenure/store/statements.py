@@ -47,9 +47,16 @@ def checked_schema(name: str) -> str:
     return name
 
 
+SKIPPING = " skipping locked rows"
+"""Added to a statement's name: rows that another transaction has locked are left out, where the file has a mark for it."""
+_MARK = "/* skip locked */"
+
+
 @cache
 def statement(name: str, schema: str) -> str:
     """The statement in `sql/<name>.sql`, ready for the driver."""
-    text = files(__package__).joinpath("sql", f"{name}.sql").read_text("utf-8")
+    file, skipping, _ = name.partition(SKIPPING)
+    text = files(__package__).joinpath("sql", f"{file}.sql").read_text("utf-8")
+    text = text.replace(_MARK, "for update skip locked" if skipping else "")
     text = _COMMENT.sub("", text).replace("%", "%%")
     return _PARAMETER.sub(r"%(\1)s", in_schema(text, schema)).strip()

@@ -223,7 +223,8 @@ class Cells:
                 case {"in_doubt": told}:
                     run.in_doubt = Settlement(run, **told)
                 case {"settled": told}:
-                    run.settled, run.owes_output = True, told["owes_output"]
+                    run.settled = run.settled_itself = True
+                    run.owes_output = told["owes_output"]
                     self._desk.settled(Settlement(run, **told["settlement"]), watched=told["watched"])
                 case _:
                     return message

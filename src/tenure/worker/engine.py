@@ -24,6 +24,7 @@ from tenure.worker.claims import Claims
 from tenure.worker.failures import FailureLevels
 from tenure.worker.held import HeldJobs
 from tenure.worker.runs import Run
+from tenure.worker.settler import LOCK_TIMEOUT
 from tenure.worker.signals import AbortReason
 from tenure.worker.slots import Slots
 from tenure.worker.watch import Watch
@@ -89,7 +90,7 @@ class Engine:
         self._scope = scope
         self._condemned = condemned
         self._tell = tell
-        self._settle_link = Link(place, "settle", hot=True)
+        self._settle_link = Link(place, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)
         self._held_jobs = HeldJobs(self._settle_link, worker_id, scope.queues, self, tell)
         self._claimer = Claims(place, kinds, scope, worker_id, tell=tell, unanswered=self._held_jobs.doubt)
         events = events or Events()
@@ -139,7 +140,8 @@ class Engine:
         return self._claimer.under_way.ids
 
     def start(self) -> None:
-        beats = (self._claims, self._slots.settler.beat, self._slots.notes.beat, self._watch.beat, self._held_jobs.beat)
+        writes = (self._slots.settler.beat, self._slots.notes.beat)
+        beats = (self._claims, *writes, self._watch.beat, self._watch.checks, self._held_jobs.beat)
         self._tasks = {beat: asyncio.create_task(beat.run()) for beat in beats}
 
     def hear(self, word: str) -> None:
@@ -233,10 +235,10 @@ class Engine:
                 self._tell(jobs_in(queue))
 
     def _free_slots(self) -> int:
-        if self._scope.jobs == "suspects" and (self._slots.count or self._slots.settler.backlog):
+        if self._scope.jobs == "suspects" and (self._slots.count or self._slots.settler.unwritten):
             return 0  # alone means alone: the outcome of the one before must be safe before the next may kill us
         # Unsettled outcomes count when they pile up: while PostgreSQL cannot take results, it gives no new work either.
-        overdue = max(0, self._slots.settler.backlog - 4 * self._settings.concurrency)
+        overdue = max(0, self._slots.settler.unwritten - 4 * self._settings.concurrency)
         free = self._settings.concurrency - self._slots.count - overdue
         # Half the slots at a time: the next claim is on its way while these jobs run.
         return min(free, max(64, self._settings.concurrency // 2))

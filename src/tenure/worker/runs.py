@@ -44,6 +44,7 @@ class Run:
         "owes_output",
         "queue",
         "settled",
+        "settled_itself",
         "started",
         "task",
         "thread",
@@ -76,6 +77,9 @@ class Run:
         self.heartbeat_at = self.heartbeat_sent_at = 0.0
         self.aborted_at = 0.0
         self.settled = False
+        """Its outcome is decided."""
+        self.settled_itself = False
+        """Its own transaction has settled the job."""
         self.closing = False
         """Its own transaction is being committed: too late to abort, and nothing else may touch the job's row."""
         self.task: asyncio.Task[None] | None = None

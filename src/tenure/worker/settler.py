@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 
 from tenure.failures import failures
+from tenure.model.errors import StoreUnavailable
 from tenure.pacing import FOREVER, Beat
 from tenure.store import jobs
-from tenure.store.faults import Refused
+from tenure.store.faults import FailedInside, Refused, StatementTimeout
 from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
 from tenure.store.query import Query
@@ -26,6 +28,18 @@ REWRITES = 5
 
 PARKED = 30.0
 """Seconds until an outcome of which PostgreSQL takes nothing at all is offered again."""
+
+LOCK_TIMEOUT = 2.0
+"""Seconds for which a group waits for locks. Then the rows that nobody has locked are written."""
+
+LOCKED_AGAIN = 1.0
+"""Seconds until an outcome whose row was locked is offered again."""
+
+SKIPPING_FOR = 10.0
+"""Seconds after a lock was in the way in which locked rows are left out from the beginning."""
+
+POOLED_LIMIT = 30.0
+"""Behind a pooler a session has no lock timeout of ours: there a statement is canceled after so many seconds."""
 
 
 class Settler:
@@ -50,13 +64,21 @@ class Settler:
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
         self._parked: list[Settlement] = []
+        self._locked: set[int] = set()
         self._moved_on = asyncio.Event()
         self._unsure = False
+        self._skipping_until = 0.0
         self.beat = Beat("settler", self._turn)
 
     @property
     def backlog(self) -> int:
+        """What can be written as soon as PostgreSQL answers."""
         return len(self._waiting) + len(self._in_flight)
+
+    @property
+    def unwritten(self) -> int:
+        """All of which PostgreSQL does not know yet."""
+        return self.backlog + len(self._parked)
 
     def add(self, settlement: Settlement) -> None:
         self._waiting.append(settlement)
@@ -70,7 +92,7 @@ class Settler:
 
     async def written(self) -> None:
         """Returns when there is nothing left to write, as far as PostgreSQL takes it."""
-        while self.backlog:
+        while self.backlog or self._locked:
             self._moved_on.clear()
             await self._moved_on.wait()
 
@@ -95,31 +117,51 @@ class Settler:
 
     async def _send(self, group: list[Settlement]) -> None:
         statement = jobs.finish if group[0].finishing else jobs.move
-        written = await self._fetch(statement(_array(group)))
+        written, skipped = await self._write_free(group, statement)
         stuck: list[Settlement] = []
-        if missing := [s for s in group if s.run.job_id not in written]:
+        if missing := [s for s in group if s.run.job_id not in written and id(s) not in skipped]:
             # From here on a row that is not found may have been written by the statement above.
             self._unsure, unsure = True, self._unsure
             stuck = await self._write_again(missing, statement, written)
             self._unsure = unsure
-        missing = [s for s in missing if s.run.job_id not in written and s not in stuck]
+        left = set(map(id, stuck))
+        missing = [s for s in missing if s.run.job_id not in written and id(s) not in left]
         before = await self._written_before(missing) if self._in_question(missing) else {}
-        answered = set(map(id, group))
+        answered = set(map(id, group)) - left
         self._in_flight = [s for s in self._in_flight if id(s) not in answered]
         for settlement in group:
-            if settlement not in stuck:
+            if id(settlement) in skipped:
+                self._locked.add(id(settlement))
+                self._park(settlement, LOCKED_AGAIN)
+            elif id(settlement) in answered:
                 self._answer(settlement, written, before)
         for settlement in stuck:
-            self._in_flight.append(settlement)
             await self._refused(
                 settlement, Refused("the row is not written, and no error is raised: does a trigger suppress it?")
             )
 
+    async def _write_free(self, group: list[Settlement], statement: Callable[..., Query]) -> tuple[dict[str, bool], set[int]]:
+        """What was written, and (by `id`) what is ours and was left out: somebody has locked the row, as
+        `cancel(conn=...)` does, and the others are not to wait for that transaction."""
+        if time.monotonic() >= self._skipping_until:
+            try:
+                return await self._fetch(statement(_array(group))), set()
+            except StoreUnavailable as error:
+                if not _is_locked(error):
+                    raise
+        written = await self._fetch(statement(_array(group), skipping=True))
+        missing = [s for s in group if s.run.job_id not in written]
+        lost = {row[:2] for row in await self._link.fetch(jobs.check_claims(_array(missing)))} if missing else set()
+        skipped = {id(s) for s in missing if (s.run.job_id, s.run.claim_id) not in lost}
+        if skipped or time.monotonic() >= self._skipping_until:
+            self._skipping_until = time.monotonic() + SKIPPING_FOR
+        return written, skipped
+
     async def _fetch(self, query: Query) -> dict[str, bool]:
         """The jobs that were settled, and whether somebody watches them."""
         try:
-            return dict(await self._link.fetch(query))
-        except Refused:
+            return dict(await self._link.fetch(query, within=POOLED_LIMIT if self._link.place.pooled else None))
+        except (Refused, FailedInside):
             raise
         except BaseException:
             # The commit may have happened all the same: from now on a missing row may be our own doing.
@@ -165,7 +207,7 @@ class Settler:
         if error.is_configuration:
             failures.failed("settler", error)
         if error.is_configuration or settlement.in_place_of_refused:
-            self._park(settlement)
+            self._park(settlement, PARKED)
             return
         log.error("the outcome of job %s was refused by PostgreSQL: %s", settlement.run.job_id, error)
         failed = settlements.of_error(settlement.run, ValueError(f"PostgreSQL refused the outcome: {error}"))
@@ -173,19 +215,24 @@ class Settler:
         self._in_flight = [failed if s is settlement else s for s in self._in_flight]
         try:
             await self._send([failed])
-        except Refused:
+        except (Refused, FailedInside):
             log.exception("job %s: its failure was refused as well; trying again every %g s", settlement.run.job_id, PARKED)
-            self._park(failed)
+            self._park(failed, PARKED)
 
-    def _park(self, settlement: Settlement) -> None:
-        """Nothing can be written about this job. It stays ours, and others are not held up by it."""
-        self._in_flight.remove(settlement)
+    def _park(self, settlement: Settlement, seconds: float) -> None:
+        """Nothing can be written about this job now. It stays ours, and others are not held up by it."""
+        self._in_flight = [s for s in self._in_flight if s is not settlement]
         self._parked.append(settlement)
-        asyncio.get_running_loop().call_later(PARKED, self._unpark, settlement)
+        asyncio.get_running_loop().call_later(seconds, self._unpark, settlement)
 
     def _unpark(self, settlement: Settlement) -> None:
-        self._parked.remove(settlement)
+        self._parked = [s for s in self._parked if s is not settlement]
+        self._locked.discard(id(settlement))
         self.add(settlement)
+
+
+def _is_locked(error: StoreUnavailable) -> bool:
+    return error.cause == "lock" or isinstance(error, StatementTimeout)
 
 
 def _array(group: list[Settlement]) -> str:

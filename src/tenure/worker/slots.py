@@ -138,8 +138,8 @@ class Slots:
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_PATIENCE):
                 await self.settler.written()
-        if self.settler.backlog:
-            log.warning("%d outcomes could not be written before the stop; these jobs will run again", self.settler.backlog)
+        if unwritten := self.settler.unwritten:
+            log.warning("%d outcomes could not be written before the stop; these jobs will run again", unwritten)
 
     async def close(self) -> None:
         await self.cells.close()
@@ -177,7 +177,7 @@ class Slots:
             await self._roll_back(run)
         if settlement is not None:
             settlement.instead_of = run.in_doubt
-            if run.settled and settlement.what != "completed" and run not in self._abandoned:
+            if run.settled_itself and settlement.what != "completed" and run not in self._abandoned:
                 await self._late.report(settlement)
         self._close(run, settlement)
         run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector

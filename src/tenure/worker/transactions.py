@@ -101,7 +101,7 @@ def _doubting(desk: Desk, settlement: Settlement) -> Iterator[None]:
 def _conclude(desk: Desk, settlement: Settlement, watched: bool | None) -> None:
     if watched is None:
         raise LeaseLost(settlement.run.job_uuid, "taken_by_another_worker")
-    settlement.run.settled = True
+    settlement.run.settled = settlement.run.settled_itself = True
     desk.settled(settlement, watched=watched)
 
 

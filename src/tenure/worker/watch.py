@@ -31,17 +31,23 @@ class Watch:
         self._doubted: set[str] = set()
         self._last_check = time.monotonic()
         self.beat = Beat("watch", self._turn)
+        self.checks = Beat("check", self._check)
+        """Apart from the deadlines: PostgreSQL may take long to answer."""
 
     def doubt(self, job_ids: Iterable[str]) -> None:
         """These may not be ours any more: ask at once."""
         self._doubted.update(job_ids)
-        self.beat.wake()
+        self.checks.wake()
 
     async def _turn(self) -> float:
         now = time.monotonic()
         for run in self._slots.all():
             self._look_at(run, now)
         self._slots.cells.watch()
+        return WATCH_EVERY
+
+    async def _check(self) -> float:
+        now = time.monotonic()
         doubted, self._doubted = self._doubted, set()
         if now - self._last_check >= self._check_every:
             self._last_check = now

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from tenure.leader.declaring import RETIRED
 from tenure.leader.duties.duty import Outlets, Report, TermOver
+from tenure.leader.duties.parts import Parts
 from tenure.model.errors import ConfigError
 from tenure.model.events import ScheduleTicked
 from tenure.model.schedules import Schedule
@@ -55,6 +56,8 @@ class Cron:
     clean_batch = 2000
     verify_every = 60.0
     """Seconds between two looks for schedules that no running code declares, or whose times lie ahead of the clock."""
+    again = 20.0
+    """Seconds until what failed of that, or of the cleaning, is tried again: it may wait for a lock each time."""
 
     def __init__(self, keep: float, outlets: Outlets | None = None) -> None:
         self._keep = keep
@@ -68,21 +71,22 @@ class Cron:
         self._uncleaned = RefusedRows("to remove a row of tenure.ticks", "ctid")
 
     async def run_once(self, link: Link, term: Term, *, now: datetime | None = None) -> Report:
+        parts = Parts()
         try:
-            await self._verify(link, term, now)
             query = schedules.find_due(term, limit=self.batch, skipped=self._skipped(), now=now)
             [(holds, clock, next_due, queued, found)] = await link.fetch(query)
             _insist(holds)
             self._watch_clock(clock)
             moves = [move for given in json.loads(found) if (move := self._move(given, clock)) is not None]
-            touched = 0
-            if moves:
-                touched += await self._record(link, term, moves, now)
+            touched = await self._record(link, term, moves, now) if moves else 0
+            # Planned times are recorded whatever becomes of the rest, which may need other tables.
             if queued:
-                touched += await self._release(link, term, now)
-            await self._clean(link, term, now)
+                touched += await parts.do("release", lambda: self._release(link, term, now)) or 0
+            await parts.do("verify", lambda: self._verify(link, term, now))
+            await parts.do("clean", lambda: self._clean(link, term, now))
         except TermOver:
             return Report(holds=False)
+        parts.raise_first()
         return Report(holds=True, touched=touched, rest=self._rest(moves, next_due, queued=queued))
 
     def _rest(self, moves: list[Move], next_due: float | None, *, queued: bool) -> float:
@@ -138,18 +142,20 @@ class Cron:
     async def _clean(self, link: Link, term: Term, now: datetime | None) -> None:
         if time.monotonic() < self._clean_at:
             return
+        self._clean_at = time.monotonic() + self.again
 
         async def send(pick: Pick) -> tuple[Any, ...]:
             [answer] = await link.fetch(schedules.clean_ticks(term, limit=self.clean_batch, keep=self._keep, pick=pick, now=now))
             _insist(answer[0])
             return answer
 
-        if sum(answer[1] for answer in await self._uncleaned.run(send)) < self.clean_batch:
-            self._clean_at = time.monotonic() + self.clean_every
+        removed = sum(answer[1] for answer in await self._uncleaned.run(send))
+        self._clean_at = 0.0 if removed >= self.clean_batch else time.monotonic() + self.clean_every
 
     async def _verify(self, link: Link, term: Term, now: datetime | None) -> None:
         if time.monotonic() < self._verify_at:
             return
+        self._verify_at = time.monotonic() + self.again
         if self._clock_set_back:
             [(holds, *changed)] = await link.fetch(leases.follow_clock(term, now=now))
             _insist(holds)

@@ -64,8 +64,10 @@ class Requeuing:
         total, more = 0, True
         while more:
             answers = await self._jobs.run(send)
-            total += sum(answer[0] + answer[1] for answer in answers)
-            more = len(answers) == 1 and answers[0][2]
+            moved = sum(answer[0] + answer[1] for answer in answers)
+            total += moved
+            # A trigger may suppress every change without an error: then it is tried again in the next round.
+            more = len(answers) == 1 and moved > 0 and answers[0][2]
         return total
 
 

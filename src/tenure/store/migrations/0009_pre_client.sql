@@ -74,17 +74,17 @@ $$;
 -- digest of all of it.
 create or replace function tenure.gate_line(name text, key text, otherwise text, input jsonb) returns text
 language sql immutable parallel safe
-as $$
+return (
     select name || case when key is null then ''
                         else '/' || key || '=' || translate(case when length(w.word) <= 100 then w.word
                                                                  else left(w.word, 60) || '~' || left(encode(sha256(convert_to(w.word, 'UTF8')), 'hex'), 32)
                                                             end, E'\r\n', '  ') end
-      from (select coalesce(input #>> string_to_array(key, '.'), otherwise, '') as word) w
-$$;
+      from (select coalesce(input #>> string_to_array(key, '.'), otherwise, '') as word) w);
 
 -- key_term: what 'live', 'forever' or a number of seconds means; nothing means forever.
 create or replace function tenure.key_term(key_for text, out scope text, out expires_at timestamptz)
 language sql volatile
+set search_path = pg_catalog, pg_temp
 as $$
     select case when coalesce(key_for, 'forever') in ('live', 'forever') then coalesce(key_for, 'forever') else 'window' end,
            case when key_for not in ('live', 'forever') then clock_timestamp() + make_interval(secs => key_for::double precision) end

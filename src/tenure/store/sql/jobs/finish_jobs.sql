@@ -9,7 +9,7 @@ with found as materialized (
     select j.place, o.claim_id, o.state, o.output, o.error
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, output jsonb, error text)
      cross join lateral (
-        select j.ctid as place from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j
+        select j.ctid as place from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1 /* skip locked */) j
      where :xact::text is null or pg_current_xact_id()::text = :xact::text),
 settled as (
     delete from tenure.jobs j

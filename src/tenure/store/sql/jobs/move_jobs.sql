@@ -12,7 +12,7 @@ with found as materialized (
            until timestamptz, refund integer, crash integer, error text)
      cross join lateral (
         select j.ctid as place, j.attempt, j.fence, j.worker_id, j.started_at
-          from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1) j
+          from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1 /* skip locked */) j
      where :xact::text is null or pg_current_xact_id()::text = :xact::text),
 moved as (
     update tenure.jobs j

@@ -1,0 +1,170 @@
+"""Outcomes that PostgreSQL cannot take now, and others that must not wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from tenure import RunFailedAfterCompletion
+from tenure.worker import settler
+from tests.waiting import until
+from tests.worker.serving import serving
+
+COUNT = 20
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """All handlers end together when it is opened, and locks are waited for only briefly."""
+    monkeypatch.setattr("tenure.worker.engine.LOCK_TIMEOUT", 0.3)
+    monkeypatch.setattr(settler, "LOCKED_AGAIN", 0.1)
+    return asyncio.Event()
+
+
+def states(desk):
+    return dict(desk.sql("select state, count(*) from tenure.all_jobs group by 1"))
+
+
+async def test_a_row_that_a_transaction_has_locked_holds_up_no_other_outcome(app, desk, dsn, gate):
+    @app.job
+    async def work(n: int) -> int:
+        await gate.wait()
+        return n
+
+    async with serving(app, concurrency=COUNT):
+        handles = [await work.enqueue(n) for n in range(COUNT)]
+        await until(lambda: states(desk), is_={"running": COUNT})
+        async with await psycopg.AsyncConnection.connect(dsn) as mine:
+            assert await handles[0].cancel("not needed", conn=mine)
+            gate.set()
+            await until(lambda: states(desk), is_={"running": 1, "completed": COUNT - 1})
+            await mine.rollback()
+        await until(lambda: states(desk), is_={"completed": COUNT})
+    assert [await handle.result() for handle in handles] == list(range(COUNT))
+
+
+async def test_a_stop_waits_for_a_row_that_is_locked_briefly(app, desk, dsn, gate):
+    @app.job
+    async def work() -> str:
+        await gate.wait()
+        return "done"
+
+    worker = app.worker(grace=10)
+    await worker.start()
+    handle = await work.enqueue()
+    await until(lambda: states(desk), is_={"running": 1})
+    async with await psycopg.AsyncConnection.connect(dsn) as mine:
+        await handle.cancel("not needed", conn=mine)
+        gate.set()
+        stopping = asyncio.create_task(worker.stop())
+        await until(lambda: worker._engine._slots.settler.unwritten == 1 and worker._engine._slots.settler.backlog == 0)
+        await mine.rollback()
+    await stopping
+    assert states(desk) == {"completed": 1}
+
+
+async def test_deadlines_count_while_postgresql_does_not_answer(app, desk, dsn, gate):
+    @app.job(timeout="0.6s", max_attempts=1)
+    async def endless() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            gate.set()
+
+    async with serving(app):
+        await endless.enqueue()
+        await until(lambda: states(desk), is_={"running": 1})
+        async with await psycopg.AsyncConnection.connect(dsn) as administrator:
+            await administrator.execute("lock table tenure.jobs in access exclusive mode")
+            await asyncio.wait_for(gate.wait(), 10)
+        await until(lambda: states(desk), is_={"dead_letter": 1})
+
+
+@pytest.mark.parametrize("sqlstate", ["08001", "55P03", "40001", "28P01"])
+async def test_a_trigger_that_fails_like_an_outage_holds_up_no_other_outcome(app, desk, monkeypatch, sqlstate):
+    monkeypatch.setattr(settler, "PARKED", 0.5)
+    desk.sql(
+        f"""create function public.audit() returns trigger language plpgsql as $$
+            begin
+                if new.kind = 'bad' then raise exception 'the audit server is away' using errcode = '{sqlstate}'; end if;
+                return new;
+            end $$"""
+    )
+    desk.sql("create trigger audit before insert on tenure.history for each row execute function public.audit()")
+    try:
+
+        @app.job
+        async def good(n: int) -> int:
+            return n
+
+        @app.job
+        async def bad() -> str:
+            return "recorded in the end"
+
+        async with serving(app, concurrency=COUNT):
+            unlucky = await bad.enqueue()
+            handles = [await good.enqueue(n) for n in range(COUNT)]
+            assert [await handle.result("10s") for handle in handles] == list(range(COUNT))
+            assert (await unlucky.status()).state == "running"
+            desk.sql("drop trigger audit on tenure.history")
+            assert await unlucky.result("10s") == "recorded in the end"
+    finally:
+        desk.sql("drop trigger if exists audit on tenure.history")
+        desk.sql("drop function public.audit()")
+
+
+async def test_outcomes_that_cannot_be_written_stop_further_claims_and_are_reported_at_the_stop(app, desk, dsn, caplog):
+    ran = 0
+
+    @app.job
+    async def work() -> None:
+        nonlocal ran
+        ran += 1
+
+    desk.sql("create role careless login")
+    desk.sql("grant tenure_worker to careless") if desk.sql("select 1 from pg_roles where rolname = 'tenure_worker'") else None
+    desk.sql("create function public.deny() returns trigger language plpgsql as $$ begin raise insufficient_privilege; end $$")
+    desk.sql("alter function public.deny() set schema tenure")
+    desk.sql("create trigger deny before insert on tenure.history for each row execute function tenure.deny()")
+    try:
+        worker = app.worker(concurrency=2, grace=0)
+        await worker.start()
+        for _ in range(60):
+            await work.enqueue()
+        parked = worker._engine._slots.settler
+        await until(lambda: parked.unwritten >= 8 and worker._engine._slots.count == 0)
+        before = ran
+        for _ in range(20):
+            await work.enqueue()
+        await until(lambda: parked.backlog, is_=0)
+        assert before == ran <= 8 + 2 * 2
+        await worker.stop()
+        assert f"{ran} outcomes could not be written before the stop" in caplog.text
+    finally:
+        desk.sql("drop trigger deny on tenure.history")
+        desk.sql("drop function tenure.deny()")
+        desk.sql("drop role careless")
+
+
+async def test_a_handler_that_cleans_up_slowly_at_a_stop_is_not_reported_as_completed(app, desk, caplog):
+    seen = []
+    app.on(RunFailedAfterCompletion)(seen.append)
+    running = asyncio.Event()
+
+    @app.job
+    async def slow() -> None:
+        running.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.5)
+
+    async with serving(app):
+        await slow.enqueue()
+        await running.wait()
+    await asyncio.sleep(0.7)
+    assert seen == []
+    assert "was completed by its own transaction" not in caplog.text
+    assert states(desk) == {"pending": 1}
