@@ -9,14 +9,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tenure import ConfigError, LeaseNotHeld, LeaseTaken, Tenure
+from tenure import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnavailable, Tenure
 from tenure.cli.doctor import of_workers
 from tenure.client import leases as module
 from tenure.leader.leader import Leader
+from tenure.store.faults import Refused
+from tenure.store.link import Link
 from tests.waiting import until
 
 HOLDING = """
@@ -259,3 +262,50 @@ async def test_a_lease_that_is_held_is_not_acquired_twice(app):
         await lease.acquire()
     await lease.release()
     await lease.release()
+
+
+async def test_a_holder_whose_renewal_hangs_knows_in_time(app, desk, monkeypatch):
+    async with app.lease("import", duration="3s") as lease:
+        hangs = asyncio.Event()
+
+        async def hang(*_, **__):
+            hangs.set()
+            await asyncio.sleep(600)
+
+        monkeypatch.setattr(lease._link, "fetch", hang)
+        await hangs.wait()
+        await asyncio.wait_for(lease.lost.wait(), 10)
+        assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)], "it knows before another can have it"
+        monkeypatch.undo()
+        with suppress(LeaseNotHeld):
+            await lease.release()
+
+
+async def test_a_holder_whose_renewal_is_refused_knows_in_time(app, desk, monkeypatch):
+    async with app.lease("import", duration="3s") as lease:
+
+        async def refuse(*_, **__):
+            raise Refused("a trigger says no")
+
+        monkeypatch.setattr(lease._link, "fetch", refuse)
+        await asyncio.wait_for(lease.lost.wait(), 10)
+        monkeypatch.undo()
+        await lease.release()
+
+
+async def test_a_lease_that_an_unanswered_call_won_is_renewed_before_it_is_believed(app, desk, monkeypatch):
+    lease = app.lease("import", duration="1h")
+    asked = Link.fetch
+
+    async def unanswered(link, query, **options):
+        rows = await asked(link, query, **options)
+        if query.name == "leases/acquire_leases":
+            monkeypatch.undo()
+            desk.sql("update tenure.leases set expires_at = expires_at - interval '20 min'")
+            raise StoreUnavailable("the answer was lost")
+        return rows
+
+    monkeypatch.setattr(Link, "fetch", unanswered)
+    async with lease:
+        [(left,)] = desk.sql("select extract(epoch from expires_at - now())::float8 from tenure.leases")
+        assert lease.seconds_left < left

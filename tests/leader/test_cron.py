@@ -17,6 +17,7 @@ from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, ScheduleTicked
 from tenure.model.ids import uuid7
 from tenure.store import schedules
+from tenure.store.duty_link import Contended, DutyLink
 from tenure.store.link import Link
 from tenure.store.place import Place
 from tests.leader.plans import T0, DyingLink, LossyLink, SleepyLink, at, finish, jobs, plan, ticks
@@ -548,3 +549,15 @@ async def test_what_became_of_each_time_is_an_event_where_somebody_listens(leade
         ("enqueued", at(240), 1, None, True),
     ]
     assert {tick.schedule for tick in seen} == {"s"}
+
+
+async def test_planned_times_are_recorded_while_another_table_is_locked(place, desk, other):
+    cron, term = Cron(RETENTION), desk.term("cron")
+    plan(desk)
+    async with DutyLink(place, lock_timeout=0.2) as link:
+        other.sql("begin")
+        other.sql("lock table tenure.declarations in access exclusive mode")
+        with pytest.raises(Contended):
+            await cron.run_once(link, term, now=at(60))
+        assert len(ticks(desk)) == 1
+        other.sql("rollback")

@@ -438,3 +438,29 @@ async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_ou
     desk.sql("update tenure.leases set expires_at = expires_at + interval '1 hour'")  # so that only the lock can be the reason
     await until(followed)
     assert second.duties_held == ALL
+
+
+async def test_a_duty_whose_round_hangs_goes_to_another_and_is_not_taken_back_at_once(leaders, desk, monkeypatch):
+    class Hanging(Counting):
+        async def run_once(self, link: Link, term: Term) -> Report:
+            self.rounds.append(term)
+            await asyncio.sleep(600)
+            raise AssertionError
+
+    monkeypatch.setattr(leading, "STALLED", 0.5)
+    first = leaders(duties=[Hanging()])
+    await until(lambda: first.duties_held, is_=["counting"])
+    second = leaders(duties=[duty := Counting()])
+    second.hear("")
+    await until(lambda: second.hint(0.0) or second.duties_held, is_=["counting"])
+    await until(lambda: duty.rounds)
+    assert (first.duties_held, lease(desk, "counting")["term"]) == ([], 2)
+
+
+async def test_what_an_unanswered_election_won_is_free_after_a_stop(leaders, place, desk, monkeypatch):
+    leader = leaders(duties=[Counting()])
+    await until(lambda: leader.duties_held, is_=["counting"])
+    leader._held.clear()
+    leader._may_have_won = True
+    await leader.stop()
+    assert lease(desk, "counting")["left"] <= 0

@@ -42,12 +42,12 @@ async def link(place: Place) -> AsyncIterator[DutyLink]:
 def refuse(desk: Desk) -> Iterator[Callable[..., None]]:
     """A trigger of the user's that raises an error with a code of its own."""
     desk.sql("create schema audit")
-    desk.sql(
-        "create function audit.refuse() returns trigger language plpgsql as"
-        " $$ begin raise exception 'the auditor says no' using errcode = 'AU001'; end $$"
-    )
 
-    def make(table: str, when: str, condition: str, level: str = "row") -> None:
+    def make(table: str, when: str, condition: str, level: str = "row", code: str = "AU001") -> None:
+        desk.sql(
+            "create or replace function audit.refuse() returns trigger language plpgsql as"
+            f" $$ begin raise exception 'the auditor says no' using errcode = '{code}'; end $$"
+        )
         desk.sql(f"drop trigger if exists audit on tenure.{table}")
         condition = f"when ({condition})" if level == "row" else ""
         desk.sql(
@@ -76,8 +76,9 @@ async def rounds(duty: Duty, link: DutyLink, desk: Desk, count: int = 2) -> None
 # Promoting
 
 
-async def test_a_job_that_cannot_be_promoted_holds_up_no_other_and_is_reported_once(link, desk, refuse, caplog):
-    refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
+@pytest.mark.parametrize("code", ["AU001", "08001", "55P03", "40001", "42501", "0A000"])
+async def test_a_job_that_cannot_be_promoted_holds_up_no_other_and_is_reported_once(link, desk, refuse, caplog, code):
+    refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'", code=code)
     due(desk, GOOD)
     [bad] = due(desk, queue="bad")
     due(desk, GOOD)
@@ -88,7 +89,7 @@ async def test_a_job_that_cannot_be_promoted_holds_up_no_other_and_is_reported_o
     ]
     [told] = complaints(caplog)
     assert told.job_id == bad
-    assert told.sqlstate == "AU001"
+    assert told.sqlstate == code
     assert "the auditor says no" in told.error
 
 

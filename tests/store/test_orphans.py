@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -9,7 +10,9 @@ from uuid import uuid4
 
 import pytest
 
+from tenure.leader.duties.requeue import give_back
 from tenure.store import jobs, leases, limits, workers
+from tenure.store.link import Link
 from tests.store.desk import Desk
 from tests.store.locks import meanwhile, waits_for_a_lock
 
@@ -275,3 +278,18 @@ def test_jobs_held_by_a_worker_without_a_row_are_requeued(desk):
     assert (desk.job(first)["state"], desk.job(first)["crashes"]) == ("pending", 1)
     assert desk.job(second)["state"] == "running"
     assert desk.sql("select id::text from tenure.workers") == [(living,)]
+
+
+async def test_a_trigger_that_suppresses_every_return_does_not_make_the_reaper_turn_for_ever(place, desk):
+    worker = desk.worker()
+    desk.enqueue({})
+    desk.claim(worker)
+    desk.condemn(worker)
+    desk.sql("create function public.keep() returns trigger language plpgsql as $$ begin return null; end $$")
+    desk.sql("create trigger keep before update on tenure.jobs for each row execute function public.keep()")
+    try:
+        async with Link(place, "reaper") as link, asyncio.timeout(10):
+            assert await give_back(link, None) == 0
+    finally:
+        desk.sql("drop trigger keep on tenure.jobs")
+        desk.sql("drop function public.keep()")
