@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenure import ConfigError, Limit, Rate
+from tenure.store import limits
 from tests.cli.conftest import Line
 
 
@@ -37,6 +38,14 @@ async def test_explain_tells_what_is_full(app, work, desk):
     told = dict(codes(await (await work.enqueue("c")).explain()))
     assert told["limit_full"].startswith("limit kind:work is full: 2 of 2 running")
     assert (await handles[1].status()).gate == "kind:work/tenant_id=a"
+
+
+async def test_explain_tells_of_a_limit_that_is_removed(app, work, desk):
+    desk.limit("kind:work", concurrency=2)
+    desk.worker()
+    handle = await work.enqueue("a")
+    desk.run(limits.reset("kind:work", declared=True))
+    assert "limit_removed" in dict(codes(await handle.explain()))
 
 
 async def test_explain_tells_when_the_next_may_start(app, work, desk):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+from uuid import UUID
+
+import pytest
 
 from tenure.model.kinds import Registry
-from tenure.store import limits
+from tenure.store import control, leases, limits
 from tenure.store.link import Link
 from tenure.worker.gates import Gates
 from tests.store.desk import everything
@@ -147,3 +150,21 @@ async def test_a_job_whose_gate_cannot_be_written_holds_up_no_other(place, desk,
         desk.sql("drop function refuse() cascade")
     [told] = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert told.job_id == bad
+
+
+@pytest.mark.parametrize("how", ["due", "retried", "replayed"])
+def test_a_job_that_becomes_pending_is_under_the_limits_of_now(desk, how):
+    desk.limit("kind:work", concurrency=1)
+    [job_id] = desk.enqueue({"delay": 3600})
+    assert desk.job(job_id)["gate"] == "kind:work"
+    desk.run(limits.reset("kind:work", declared=True))
+    match how:
+        case "due":
+            desk.sql("update tenure.jobs set run_at = now() - interval '1 s'")
+            desk.run(leases.promote(desk.term("stager"), limit=10))
+        case "retried":
+            desk.run(control.retry(UUID(job_id), "ada"))
+        case "replayed":
+            desk.sql("update tenure.jobs set state = 'dead_letter'")
+            desk.run(control.replay([UUID(job_id)]))
+    assert (desk.job(job_id)["state"], desk.job(job_id)["gate"]) == ("pending", None)

@@ -155,6 +155,7 @@ def _turn(facts: Facts) -> list[Reason]:
     if facts.paused_at is not None or facts.for_capability == 0:
         return []
     found += [reason for gate in facts.gates for reason in _gate(gate)]
+    found += _removed_limit(facts)
     if facts.held >= facts.slots:
         told = f"all slots of the workers that could run it are taken ({facts.held} of {facts.slots})"
         found.append(Reason("busy", f"{told}; wait, or start more workers"))
@@ -166,6 +167,15 @@ def _turn(facts: Facts) -> list[Reason]:
         told = f"it was in {job.crashes} crashes, so it waits for a process of its own"
         found.append(Reason("suspect", f"{told}, which `tenure worker` starts by itself as soon as none is busy with another"))
     return found
+
+
+def _removed_limit(facts: Facts) -> list[Reason]:
+    """It was limited when it became pending, and that limit is gone."""
+    lines = (facts.job.gate or "").splitlines()
+    if len(lines) <= len(facts.gates):
+        return []
+    told = f"it waits under a limit that is removed ({', '.join(lines)}): workers find such jobs within a minute"
+    return [Reason("limit_removed", told)]
 
 
 def _gate(gate: Gate) -> Iterator[Reason]:

@@ -32,7 +32,8 @@ moved as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null, attempt = 0, crashes = 0,
            input = coalesce(:input::jsonb, j.input), priority = coalesce(:priority::smallint, j.priority),
-           gate = case when :input::jsonb is null then j.gate else tenure.gate_of(j.kind, j.queue, :input::jsonb) end
+           gate = case when :input::jsonb is not null or j.gate is not null
+                       then tenure.gate_of(j.kind, j.queue, coalesce(:input::jsonb, j.input)) end
       from placed p
      where j.ctid = p.place and j.id = p.id
     returning j.id, p.attempt, p.fence),

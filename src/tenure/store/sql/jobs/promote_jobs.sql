@@ -20,7 +20,9 @@ placed as materialized (
     select d.place, nextval('tenure.job_position') as position from (select place from due where not :peek::boolean order by run_at, id) d),
 promoted as (
     update tenure.jobs j
-       set state = 'pending', position = p.position
+       set state = 'pending', position = p.position,
+           -- Its limits may have changed since it came in.
+           gate = case when j.gate is not null then tenure.gate_of(j.kind, j.queue, j.input) end
       from placed p
      where j.ctid = p.place
     returning j.id, j.kind, j.queue)
