@@ -89,3 +89,10 @@ def test_a_job_that_was_said_to_be_deleted(told, found, tmp_path):
     book = Book()
     book.call("delete", job=book.done().id, told=told)
     assert book.broken(tmp_path) == found
+
+
+def test_a_partition_that_was_not_repaired(tmp_path):
+    book = Book()
+    book.done()
+    book.set(repaired=False)
+    assert book.broken(tmp_path) == ["I23"]

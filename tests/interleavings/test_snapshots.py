@@ -112,14 +112,10 @@ STATEMENTS = [
     Statement(
         "expire_jobs",
         leased,
-        lambda desk, _, term: desk.run(leases.expire_jobs(term, limit=10, max_crashes=workers.MAX_CRASHES, channel="tenure"))[0][
-            0
-        ],
+        lambda desk, _, term: desk.run(leases.expire_jobs(term, limit=10, max_crashes=workers.MAX_CRASHES))[0][0],
         "pending",
     ),
-    Statement(
-        "promote_jobs", due, lambda desk, _, term: desk.run(leases.promote(term, limit=10, channel="tenure"))[0][1], "pending"
-    ),
+    Statement("promote_jobs", due, lambda desk, _, term: desk.run(leases.promote(term, limit=10))[0][1], "pending"),
     Statement(
         "cancel_jobs",
         running,

@@ -14,7 +14,7 @@ import psycopg
 
 from tenure.chaos import recorder, scheduled, work
 from tenure.chaos.clients import Clients
-from tenure.chaos.drain import LEFT, drain, number, until_ready
+from tenure.chaos.drain import LEFT, drain, number, repaired, until_ready
 from tenure.chaos.faults import KINDS, missing
 from tenure.chaos.field import Field
 from tenure.chaos.fleet import strays
@@ -61,6 +61,7 @@ class Campaign:
         self._show = show
         self._began = time.time()
         self._live = 0
+        self._repaired = True
         self._left_out = {name: why for name in KINDS if (why := missing(field, name)) is not None}
         kinds = {name: kind for name, kind in KINDS.items() if name not in self._left_out and name in (order.only or KINDS)}
         in_lulls = frozenset(name for name, kind in kinds.items() if kind.in_lulls)
@@ -84,6 +85,7 @@ class Campaign:
         healed = time.time()
         async with self._showing("peace"):
             drained = await drain(self._field, healed)
+            self._repaired = await repaired(self._field)
         keeping.cancel()
         await asyncio.to_thread(self._field.fleet.stop)
         await self._end_strays()
@@ -149,6 +151,7 @@ class Campaign:
             healed=healed,
             ended=time.time(),
             drained=drained,
+            repaired=self._repaired,
             concurrency=self._order.concurrency,
             max_crashes=MAX_CRASHES,
             late=LATE,

@@ -26,6 +26,13 @@ BEHIND = """
 """Of the times that came before a moment, those that are not recorded yet or stand in line."""
 
 
+UNREPAIRED = """
+    select (to_regclass('tenure.history_' || to_char(now() at time zone 'UTC', 'YYYYMMDD')) is null)::integer
+    + (select count(*) from tenure.history_default where finished_at >= date_trunc('day', now(), 'UTC'))"""
+"""Whether today has no partition of history, and how many finished jobs are in the default one instead."""
+REPAIRING = 60.0  # seconds for the cleaner, which comes every ten
+
+
 async def until_ready(field: Field, workers: int) -> None:
     deadline = time.monotonic() + START
     while time.monotonic() < deadline:
@@ -43,6 +50,11 @@ async def drain(field: Field, healed: float) -> bool:
             await app.schedules.pause(name, reason="the campaign is over")
     await app.close()
     return await _until_none(field, LEFT) and caught_up
+
+
+async def repaired(field: Field) -> bool:
+    """Whether finished jobs are in the partition of their day."""
+    return await _until_none(field, UNREPAIRED, within=REPAIRING)
 
 
 async def number(field: Field, statement: str, *values: object) -> int:

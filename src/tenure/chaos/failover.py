@@ -19,7 +19,7 @@ from tenure.chaos import recorder, scheduled, work
 from tenure.chaos.clients import Clients
 from tenure.chaos.drain import drain, until_ready
 from tenure.chaos.field import Field
-from tenure.chaos.fleet import FOLDER, Fleet, Worker
+from tenure.chaos.fleet import Fleet, Worker, settings_of
 from tenure.chaos.ledger import Course, Fault, Ledger, as_line
 from tenure.chaos.load import Task
 from tenure.chaos.order import Order, Outcome, Show, Sight
@@ -154,11 +154,6 @@ class Failover:
 
 
 def _worker(field: Field, order: Order, place: int) -> Worker:
-    environment = {
-        "TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(order.lease),
-        "TENURE_LOG": "warning",
-        FOLDER: str(field.folder),
-        work.CLOCK: str(time.time() - time.monotonic()),
-    }
+    environment = settings_of(field.folder, order.lease)
     options = ["--queues", "default,side", "--processes", str(order.processes), "--concurrency", str(order.concurrency)]
     return Worker(f"worker-{place}", "either server", field.dsn, field.folder, options, environment, APP)

@@ -15,8 +15,22 @@ from pathlib import Path
 APP = "tenure.chaos.work:app"
 FOLDER = "TENURE_CHAOS_LEDGER"
 """The variable that names the folder of a campaign in the environment of its workers."""
+CLOCK = "TENURE_CHAOS_CLOCK"
+"""Seconds to add to the monotonic clock to get the time of the campaign."""
 LOOK_EVERY = 0.1  # seconds
 PATIENCE = 10.0  # seconds after each signal, at the end
+
+
+def settings_of(folder: Path, lease: float) -> dict[str, str]:
+    """The environment of a campaign's workers: leases are short, and duties change hands and clean up often."""
+    return {
+        "TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(lease),
+        "TENURE_LEADER_ROTATE_SECONDS": "20",
+        "TENURE_LEADER_CLEANUP_INTERVAL_SECONDS": "10",
+        "TENURE_LOG": "warning",
+        FOLDER: str(folder),
+        CLOCK: str(time.time() - time.monotonic()),
+    }
 
 
 def children_of(supervisor: int) -> list[int]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import psycopg
 
-from tenure.chaos import recorder, work
+from tenure.chaos import recorder
 from tenure.chaos.disk import Disk
 from tenure.chaos.faults.notifications import PAGES, SINCE
 from tenure.chaos.field import Field
-from tenure.chaos.fleet import FOLDER, Fleet, Worker
+from tenure.chaos.fleet import Fleet, Worker, settings_of
 from tenure.chaos.order import Order
 from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tenure.chaos.wire import Wire
@@ -26,6 +25,8 @@ SERVER = {"max_connections": "400", "max_wal_size": "2GB"}
 SMALL_QUEUE = {"max_notify_queue_pages": str(PAGES)}
 WIRED = ("worker-1", "worker-2")
 APP = "tenure.chaos.scheduled:app"
+POOLED = "chaos_pooled"
+"""The role of the worker behind the pooler: there, settings of the role cannot be overridden, so it has none."""
 
 
 @asynccontextmanager
@@ -73,7 +74,9 @@ def _small_disk(battlefield: Field, connection: psycopg.Connection[tuple[object,
 def _pooler(battlefield: Field, stack: AsyncExitStack) -> Pooler | None:
     if PGBOUNCER is None or battlefield.server is None:
         return None
-    pooler = Pooler(battlefield.dsn, battlefield.folder, size=20)
+    with psycopg.connect(battlefield.dsn, autocommit=True) as connection:
+        connection.execute(f"create role {POOLED} superuser login")
+    pooler = Pooler(battlefield.dsn, battlefield.folder, size=20, user=POOLED)
     pooler.start()
     stack.callback(pooler.kill)
     return pooler
@@ -82,12 +85,7 @@ def _pooler(battlefield: Field, stack: AsyncExitStack) -> Pooler | None:
 def _worker(battlefield: Field, order: Order, place: int) -> Worker:
     name = f"worker-{place}"
     route, dsn = "direct", battlefield.dsn
-    environment = {
-        "TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(order.lease),
-        "TENURE_LOG": "warning",
-        FOLDER: str(battlefield.folder),
-        work.CLOCK: str(time.time() - time.monotonic()),
-    }
+    environment = settings_of(battlefield.folder, order.lease)
     if name in battlefield.wires:
         route, dsn = "wire", battlefield.wires[name].dsn
     elif place == order.workers and battlefield.pooler is not None:

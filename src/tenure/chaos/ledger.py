@@ -45,6 +45,8 @@ class Course:
     """Those that the workers' code declares."""
     few: int = 0
     """As many jobs as the workers have free slots for, at least: if no more wait, each of them can be granted. 0: not known."""
+    repaired: bool = True
+    """At the end today had its partition of history, with all jobs that finished today."""
     longest: float = 10.0
     """Seconds in which every handler that is not stopped comes to its end."""
 

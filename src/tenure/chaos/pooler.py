@@ -31,8 +31,11 @@ ignore_startup_parameters = extra_float_digits
 class Pooler:
     """Of an embedded server, whose user needs no password."""
 
-    def __init__(self, server_dsn: str, folder: Path, size: int = 5, clients: int = 200) -> None:
+    def __init__(self, server_dsn: str, folder: Path, size: int = 5, clients: int = 200, user: str | None = None) -> None:
+        """`user`: another one than that of the DSN."""
         self._server = conninfo_to_dict(server_dsn)
+        if user is not None:
+            self._server["user"] = user
         self._port = _free_port()
         self._settings = folder / "pgbouncer.ini"
         # With auth_type = any the server's user is the one that is named here.

@@ -95,6 +95,7 @@ create function chaos.refuse() returns trigger language plpgsql as $$
 declare
     doing text := case
         when tg_table_name = 'starts' then 'start'
+        when tg_op = 'INSERT' then 'record'
         when tg_op <> 'UPDATE' then 'finish'
         when old.claim_id is null then case when old.state in ('scheduled', 'retry') then 'promote' else '' end
         when new.claim_id is not null then ''
@@ -226,3 +227,5 @@ create trigger chaos_refuse_end before delete on tenure.jobs
 -- Of a claim under a rate: all that it would take.
 create trigger chaos_refuse_start before insert on tenure.starts
     for each row execute function chaos.refuse();
+create trigger chaos_refuse_record before insert on tenure.jobs
+    for each row when (new.kind = 'refused_planned') execute function chaos.refuse();

@@ -42,3 +42,11 @@ async def one_after_the_other(ctx: Context) -> Made:
 async def by_the_minute(ctx: Context) -> Made:
     with noted(ctx, None) as made:
         return made
+
+
+@app.cron(every="3s", overlap="allow", catch_up="all", catch_up_limit=1000)
+@app.job(retry=SOON)
+async def refused_planned(ctx: Context) -> Made:
+    """Its jobs are refused now and then when they are to be enqueued. The times of the other schedules must not wait for that."""
+    with noted(ctx, None) as made:
+        return made

@@ -20,10 +20,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from tenure import Cancel, Context, Fail, Limit, Retry, Snooze, Tenure
-from tenure.chaos.fleet import FOLDER
+from tenure.chaos.fleet import CLOCK, FOLDER
 from tenure.chaos.ledger import Run, as_line
-
-CLOCK = "TENURE_CHAOS_CLOCK"
 
 SOON = Retry(max_attempts=5, backoff="exponential", initial="50ms", max_backoff="1s")
 

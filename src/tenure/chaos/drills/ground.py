@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 
 from tenure.chaos import work
-from tenure.chaos.fleet import FOLDER, Worker
+from tenure.chaos.fleet import CLOCK, FOLDER, Worker
 from tenure.chaos.ledger import Ledger, Run
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
@@ -43,7 +43,7 @@ class Ground:
         environment = {
             "TENURE_LOG": "warning",
             FOLDER: str(self.folder),
-            work.CLOCK: str(time.time() - time.monotonic()),
+            CLOCK: str(time.time() - time.monotonic()),
             **settings,
         }
         worker = Worker(f"worker-{len(self._workers) + 1}", "direct", self.server.dsn, self.folder, list(options), environment)

@@ -7,7 +7,7 @@ from random import Random
 
 from tenure.chaos.field import Field
 
-MOMENTS = ("finish", "move", "promote", "return", "start")
+MOMENTS = ("finish", "move", "promote", "return", "start", "record")
 CODES = ("AUDIT", "TN042", "42501", "0A000", "XX000", "23514", "22023", "P0001", "55000", "2F000")
 """SQLSTATEs: of a trigger of the user's own, missing rights, features, internal errors, constraints, values."""
 

@@ -15,7 +15,7 @@ HOSTILE: dict[str, tuple[str, ...]] = {
     "default_transaction_isolation": ("serializable", "repeatable read"),
     "statement_timeout": ("250ms",),
     "lock_timeout": ("20ms",),
-    "idle_in_transaction_session_timeout": ("200ms",),
+    "idle_in_transaction_session_timeout": ("2s",),
     "search_path": ("nothing", "pg_temp"),
     "DateStyle": ("German", "SQL, DMY"),
     "IntervalStyle": ("sql_standard", "postgres_verbose"),
@@ -25,6 +25,9 @@ HOSTILE: dict[str, tuple[str, ...]] = {
     "bytea_output": ("escape",),
     "extra_float_digits": ("-15",),
 }
+FOR_A_POOLER = ("search_path", "DateStyle", "IntervalStyle", "TimeZone", "client_encoding", "bytea_output", "extra_float_digits")
+"""Behind a transaction pooler no connection can override the others, so they are set for the role of the other workers only."""
+
 LONGEST = 15.0
 OTHERS = """select count(pg_terminate_backend(pid)) from pg_stat_activity
      where datname = current_database() and backend_type = 'client backend' and application_name <> 'chaos'"""
@@ -38,7 +41,8 @@ async def hostile_settings(field: Field, draws: Random) -> str:
     if _at_work.locked():
         raise NotNow("other settings hold at this moment")
     of_role = draws.random() < 0.5
-    chosen = {name: draws.choice(HOSTILE[name]) for name in draws.sample(list(HOSTILE), draws.randint(1, 4))}
+    names = list(HOSTILE) if of_role else list(FOR_A_POOLER)
+    chosen = {name: draws.choice(HOSTILE[name]) for name in draws.sample(names, draws.randint(1, 4))}
     seconds = draws.uniform(8, LONGEST)
     async with _at_work:
         try:

@@ -6,7 +6,7 @@ from tenure.chaos.invariants.accepted import Accepted
 from tenure.chaos.invariants.attempts import Attempts
 from tenure.chaos.invariants.attended import Attended
 from tenure.chaos.invariants.case import Rule
-from tenure.chaos.invariants.drained import Drained
+from tenure.chaos.invariants.drained import Drained, Repaired
 from tenure.chaos.invariants.due import Due
 from tenure.chaos.invariants.effects import Effects
 from tenure.chaos.invariants.ended import Ended
@@ -30,7 +30,7 @@ __all__ = ["INVARIANTS", "RULES"]
 
 RULES: tuple[type[Rule], ...] = (
     Whole, Accepted, Offered, Ended, Fenced, Held, Stale, Legal, Slots, Order, Ticks, Leaders, Attempts, Drained, Told, Effects,
-    Orders, Limits, Attended, Served, Due,
+    Orders, Limits, Attended, Served, Due, Repaired,
 )  # fmt: skip
 
 _NOT_YET = (

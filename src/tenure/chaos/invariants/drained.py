@@ -25,3 +25,13 @@ class Drained(Rule):
     def end(self) -> None:
         if not self.case.course.drained:
             self.breach("ended before all work was done")
+
+
+class Repaired(Rule):
+    invariant = Invariant(
+        "I23", "history is repaired", "once healed, today has its partition, and no job that finished today is in the default one"
+    )
+
+    def end(self) -> None:
+        if not self.case.course.repaired:
+            self.breach("ended, and the partition of history for today was missing, or jobs were in the default one")

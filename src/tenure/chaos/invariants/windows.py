@@ -24,8 +24,9 @@ AT_THE_EDGES: Mapping[str, float] = {"hostile_settings": 4.0}
 """Faults that end all sessions when they begin and when they end, and hold up nothing in between."""
 
 REFUSALS = frozenset({"refuse_rows"})
-PARKED = 45.0
-"""Seconds after which an outcome that was refused has been sent again."""
+PARKED = 120.0
+"""Seconds after which a row that was refused has been tried again: by its worker after 30 s, by other leaders after the next
+handovers."""
 
 CONTACT = 12.0
 """Seconds after a fault of the server or the network until workers can be condemned again: that needs ten seconds of unbroken
