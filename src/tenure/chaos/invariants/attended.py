@@ -10,7 +10,7 @@ AFTER_REMOVAL = 2.0
 """Seconds for which a job may still be held when the row of its worker is gone. The statement that removes the row requeues
 the jobs as well; this is the time that its record may take."""
 
-OF_A_LIVE_WORKER = 10.0
+OF_A_LIVE_WORKER = 15.0
 """Seconds, apart from faults, in which a worker that is seen to run other jobs has started what it was granted, or has written
 how a run ended. It compares what it holds with what it runs every five seconds."""
 
