@@ -58,6 +58,7 @@ KINDS = {
             in_lulls=True,
             heal=rows.accept_rows,
         ),
+        Kind(rows.lock_rows, 3, "a transaction keeps the rows of some running jobs locked", in_lulls=True),
         Kind(limits.change_limits, 6, "limits are set, changed and removed", in_lulls=True, heal=limits.remove_limits),
         Kind(notifications.fill_notify, 2, "the NOTIFY queue is full", in_lulls=True, heal=notifications.empty_queue),
         Kind(
