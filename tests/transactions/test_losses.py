@@ -11,6 +11,7 @@ import pytest
 
 from tenure import Context, JobSettled, RunAbandoned, RunLost, Tenure
 from tenure.chaos.wire import Wire
+from tenure.worker.open_transaction import OpenTransaction
 from tests.transactions.handlers import EXECUTORS, INSERT, with_own_session
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -189,3 +190,18 @@ async def test_what_an_abandoned_coroutine_still_writes_does_not_count_with_anyb
         go_on.set()
         await until(wrote.is_set)
     assert shop.sql("select name from public.payments order by 1") == HONEST
+
+
+async def test_a_handler_whose_own_timer_cancels_it_during_the_commit_is_told_as_what_it_is(app, shop, told, monkeypatch):
+    commit = OpenTransaction.commit
+
+    async def committed_and_canceled(self, *arguments):
+        await commit(self, *arguments)
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(OpenTransaction, "commit", committed_and_canceled)
+    async with serving(app, queues=["default"]):
+        await EXECUTORS["in_loop"].enqueue("ada")
+        await shop.comes_to("ada", 1, 1, "completed")
+        [event] = await until(lambda: told)
+    assert (type(event), event.what) == (JobSettled, "completed")

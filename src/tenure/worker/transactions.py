@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -90,10 +91,10 @@ def _closing(run: Run) -> Iterator[None]:
 
 @contextmanager
 def _doubting(desk: Desk, settlement: Settlement) -> Iterator[None]:
-    """An unanswered COMMIT may have happened: the settler finds out."""
+    """An unanswered COMMIT may have happened, also one that was cut off by a cancellation: the settler finds out."""
     try:
         yield
-    except StoreUnavailable:
+    except (StoreUnavailable, asyncio.CancelledError):
         desk.doubt(settlement)
         raise
 
