@@ -11,9 +11,9 @@ lost its job, or a handler that ended the transaction by itself, completes nothi
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
-import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
