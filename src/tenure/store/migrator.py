@@ -133,7 +133,11 @@ async def apply_roles(place: Place) -> None:
     with _named_errors():
         async with await connect(place, "migrate") as connection, connection.transaction():
             await _run(connection, _PINNED)
-            await _run(connection, roles_sql(place.schema))
+            try:
+                await _run(connection, roles_sql(place.schema))
+            except errors.InsufficientPrivilege as error:
+                way_out = error.diag.message_hint or f"Run it as the owner of schema {place.schema!r}"
+                raise MigrationRefused(f"{faults.words(error)}. {way_out}") from error
 
 
 async def check_schema(place: Place) -> None:
