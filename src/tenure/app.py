@@ -28,6 +28,7 @@ from tenure.model.kinds import Middleware, Registry, RunIn
 from tenure.model.limits import LimitGiven, RateGiven, to_rules
 from tenure.model.names import check_name
 from tenure.model.options import check_option_names, checks_options, option_names
+from tenure.model.reruns import refuse_in_rerun
 from tenure.model.retries import Retry
 from tenure.model.schedules import DEFAULT_LIMIT, CatchUp, Overlap
 from tenure.settings import Settings, setting_names
@@ -101,6 +102,7 @@ class Tenure:
 
     def configure(self, **given: Any) -> None:
         """Settings that win over those in the code: what the command line says, for all that this app does."""
+        check_option_names(given, ["config", *setting_names()], what="app.configure()")
         self.given.update({name: value for name, value in given.items() if value is not None})
         for name in ("settings", "_place", "_direct", "_default_retry"):
             self.__dict__.pop(name, None)
@@ -111,6 +113,7 @@ class Tenure:
 
     @cached_property
     def _direct(self) -> DirectEnqueuer:
+        refuse_in_rerun()
         from tenure.client.direct import DirectEnqueuer  # noqa: PLC0415
 
         return DirectEnqueuer(self._place)
@@ -283,6 +286,11 @@ class Tenure:
 
     def on(self, *types: type[Event]) -> Callable[[S], S]:
         """Subscribes a function, plain or async, to what happens in this process: `@app.on(JobSettled)`."""
+        for given in types:
+            if not (isinstance(given, type) and issubclass(given, Event)):
+                raise ConfigError(
+                    f"app.on() takes classes of events, not {given!r}: from tenure import JobSettled, @app.on(JobSettled)"
+                )
 
         def subscribe(subscriber: S) -> S:
             self.events.subscribe(types, subscriber)
@@ -319,6 +327,7 @@ class Tenure:
         call, checked = call_by_name(self._door, kind, input, options)
         return enqueue_call_sync(self._door, checked, call)
 
+    @checks_options("app.enqueue_many()")
     async def enqueue_many(
         self,
         calls: Iterable[Call[Any]],
@@ -330,6 +339,7 @@ class Tenure:
         """Enqueues many jobs in one transaction: all of them, or none."""
         return await enqueue_many(self._door, calls, call_options(conn=conn, notify=notify, within=within, job=""))
 
+    @checks_options("app.enqueue_many_sync()")
     def enqueue_many_sync(
         self,
         calls: Iterable[Call[Any]],
@@ -340,6 +350,7 @@ class Tenure:
     ) -> list[Handle[Any]]:
         return enqueue_many_sync(self._door, calls, call_options(conn=conn, notify=notify, within=within, job=""))
 
+    @checks_options("app.lease()")
     def lease(self, name: str, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s") -> Lease:
         """Work of your own that one process does at a time: `async with app.lease("nightly-import") as lease:`.
 
@@ -350,6 +361,7 @@ class Tenure:
 
         return Lease(name, self._door, wait=wait, timeout=timeout, duration=duration)
 
+    @checks_options("app.lease_sync()")
     def lease_sync(
         self, name: str, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s"
     ) -> SyncLease:
@@ -380,6 +392,7 @@ class Tenure:
 
     # Running
 
+    @checks_options("app.worker()")
     def worker(
         self,
         *,
@@ -390,6 +403,7 @@ class Tenure:
         name: str | None = None,
     ) -> InProcessWorker:
         """A worker in this process. In production prefer `tenure worker`, whose lease no handler can hold up."""
+        refuse_in_rerun()
         from tenure.inprocess import InProcessWorker  # noqa: PLC0415
 
         return InProcessWorker(
@@ -405,6 +419,7 @@ class Tenure:
             name=name,
         )
 
+    @checks_options("app.running()")
     @asynccontextmanager
     async def running(
         self, *, queues: Sequence[str] | None = None, concurrency: int | None = None
@@ -430,6 +445,7 @@ class Tenure:
             self._direct.close()
 
     def _session(self) -> Session:
+        refuse_in_rerun()
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:

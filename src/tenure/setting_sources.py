@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,12 @@ PROJECT_FILE = "pyproject.toml"
 FILE_VARIABLE = "TENURE_CONFIG"
 PATHS = ("workers_health_file",)
 """Settings that are paths: a relative one is relative to the file that has it."""
+
+PREFIX = "TENURE_"
+NOT_SETTINGS = ("config", "pg_bin", "test_", "demo_", "chaos_", "interleavings", "property_", "planted")
+"""How other variables of ours begin."""
+LIKENESS = 0.65
+"""A lower one would suspect variables that belong to others, such as those of a Kubernetes service called `tenure`."""
 
 Found = dict[str, tuple[Any, str]]
 """By the name of a setting: its value, and where that came from."""
@@ -61,10 +68,19 @@ def from_environment(environ: Mapping[str, str], names: Collection[str], *, have
     if environ.get("DATABASE_URL"):
         found["dsn"] = (environ["DATABASE_URL"], "DATABASE_URL")
     for variable, value in environ.items():
-        name = variable.removeprefix("TENURE_").lower()
-        if variable.startswith("TENURE_") and name in names and not (name == "dsn" and not value):
+        name = variable.removeprefix(PREFIX).lower()
+        if variable.startswith(PREFIX) and name in names and not (name == "dsn" and not value):
             found[name] = (value, variable)
     return found
+
+
+def misspelled(environ: Mapping[str, str], names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Variables that are not settings but look like one, each with the variable that was probably meant."""
+    for variable in environ:
+        name = variable.removeprefix(PREFIX).lower()
+        if variable.startswith(PREFIX) and name not in names and not name.startswith(NOT_SETTINGS):
+            for near in get_close_matches(name, names, n=1, cutoff=LIKENESS):
+                yield variable, f"{PREFIX}{near.upper()}"
 
 
 def _named(path: Path, source: str) -> ConfigFile:

@@ -18,7 +18,7 @@ from tenure.logs import FORMATS
 from tenure.model.durations import to_seconds
 from tenure.model.errors import ConfigError
 from tenure.model.retries import Retry
-from tenure.setting_sources import ConfigFile, config_files, from_environment
+from tenure.setting_sources import ConfigFile, config_files, from_environment, misspelled
 from tenure.store.place import Place
 
 log = logging.getLogger("tenure")
@@ -224,6 +224,7 @@ class Settings:
         for file in _files(flags, folder, environ):
             given.update(file.settings(folder.absolute()))
         given.update(from_environment(environ, _readers(), have_dsn="dsn" in given))
+        _warn_of_misspelled(environ)
         for source, values in flags:
             told = {name: (value, source) for name, value in values.items() if value is not None and name != "config"}
             given.update(told)
@@ -242,6 +243,17 @@ def setting_names() -> list[str]:
 def _files(flags: Sequence[tuple[str, Mapping[str, Any]]], folder: Path, environ: Mapping[str, str]) -> list[ConfigFile]:
     named = [values["config"] for _, values in flags if values.get("config")]
     return config_files(folder, environ, named[-1] if named else None)
+
+
+_suspected: set[str] = set()
+
+
+def _warn_of_misspelled(environ: Mapping[str, str]) -> None:
+    """Once in a process."""
+    for variable, meant in misspelled(environ, _readers()):
+        if variable not in _suspected:
+            _suspected.add(variable)
+            log.warning("%s is not a setting and is ignored; did you mean %s?", variable, meant, extra={"variable": variable})
 
 
 _announced: set[Path] = set()

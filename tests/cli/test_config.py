@@ -99,6 +99,7 @@ def test_the_file_may_be_named_and_one_above_is_shown_with_its_path(line, folder
     assert told(line)["schema"] == ("found", "../tenure.toml"), "the flag was for one call only"
     refused = line("config", "--config", "missing.toml")
     assert refused.exit_code == 3
+    assert "--config names" in refused.stderr
     assert "there is no such file" in refused.stderr
 
 

@@ -77,10 +77,10 @@ def test_rates_and_latencies_of_the_last_while(line, desk):
 
 def test_a_finding_is_a_sentence_and_what_to_do(line, desk):
     desk.worker()
-    desk.sql("insert into tenure.queues (name, paused_at) values ('mail', now() - interval '1 hour')")
+    desk.sql("insert into tenure.queues (name, paused_at, pause_reason) values ('mail', now() - interval '1 hour', 'a flood')")
     desk.enqueue({"queue": "mail"})
     shown = line("doctor").stdout.splitlines()
-    place = shown.index("paused_queue: queue 'mail' is paused for 1h, and 1 job wait in it")
+    place = shown.index("paused_queue: queue 'mail' is paused for 1h (a flood), and 1 job waits in it")
     assert shown[place + 1] == "    resume it: tenure queues resume mail"
 
 

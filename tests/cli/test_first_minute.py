@@ -180,6 +180,7 @@ def test_init_overwrites_nothing_unless_it_is_forced(folder):
     assert not (folder / "tenure.toml").exists()
     forced = tenure("init", "--force", "--json", cwd=folder)
     assert json.loads(forced.stdout)["written"] == ["jobs.py", "tenure.toml"]
+    assert "jobs.py and tenure.toml exist already" in tenure("init", cwd=folder).stderr
     assert "def hello" in (folder / "jobs.py").read_text()
 
 

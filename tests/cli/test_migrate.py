@@ -106,6 +106,14 @@ def test_roles_can_be_brought_up_to_date_with_the_schema(line, shop, server):
     assert server.sql("select count(*) from pg_roles where rolname ~ '^tenure_'") == [(3,)]
 
 
+def test_an_owner_who_may_not_create_roles_is_shown_who_runs_what(line, shop):
+    refused = line("migrate", "--roles", "--dsn", of(shop, "shop_owner").dsn)
+    assert refused.exit_code == 1
+    assert "role tenure_worker is missing" in refused.stderr
+    assert "--part create" in refused.stderr
+    assert "--part grants" in refused.stderr
+
+
 def test_errors_are_json_where_a_program_reads(line, tmp_path):
     away = line("migrate", "--json", "--dsn", f"host={tmp_path} dbname=nothing")
     told = json.loads(away.stderr)["error"]

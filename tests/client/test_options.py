@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from tenure import ConfigError, Limit, Rate, Retry, Tenure
+from tenure import ConfigError, Limit, Rate, Retry, Snooze, Tenure
 
 LONG = "ё" * 101  # 202 bytes
 
@@ -28,6 +28,23 @@ def work(app):
 
 
 MISSPELLED: dict[str, tuple[Any, str]] = {
+    "a worker": (
+        lambda app, job: app.worker(concurency=1),
+        "app.worker() has no option 'concurency'; did you mean 'concurrency'?",
+    ),
+    "a worker inside": (lambda app, job: app.running(queue=["a"]), "app.running() has no option 'queue'; did you mean 'queues'?"),
+    "a lease": (lambda app, job: app.lease("x", timeut=1), "app.lease() has no option 'timeut'; did you mean 'timeout'?"),
+    "many jobs": (lambda app, job: app.enqueue_many([], con=1), "app.enqueue_many() has no option 'con'; did you mean 'conn'?"),
+    "a snooze": (lambda app, job: Snooze(untill=1), "Snooze has no option 'untill'; did you mean 'until'?"),
+    "a pause": (
+        lambda app, job: app.client().pause("x", resaon=""),
+        "client.pause() has no option 'resaon'; did you mean 'reason'?",
+    ),
+    "a setting": (
+        lambda app, job: app.configure(retention_second=3),
+        "app.configure() has no option 'retention_second'; did you mean 'retention_seconds'?",
+    ),
+    "an event": (lambda app, job: app.on("JobSettled"), "app.on() takes classes of events, not 'JobSettled'"),
     "a job": (lambda app, job: app.job(queu="mail"), "@app.job has no option 'queu'; did you mean 'queue'?"),
     "a job's private option": (lambda app, job: app.job(default_retry=1), "@app.job has no option 'default_retry'"),
     "a call": (lambda app, job: job.using(prioritty=1), "using() has no option 'prioritty'; did you mean 'priority'?"),

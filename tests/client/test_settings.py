@@ -198,3 +198,12 @@ def test_the_log_format_is_text_or_json(tmp_path):
     assert load(tmp_path, {"TENURE_LOG_FORMAT": "json"}).log_format == "json"
     with pytest.raises(ConfigError, match="log_format must be one of text, json"):
         load(tmp_path, {"TENURE_LOG_FORMAT": "xml"})
+
+
+def test_a_misspelled_variable_is_reported_once_and_those_of_others_are_left_alone(tmp_path, caplog):
+    foreign = {"TENURE_PORT": "tcp://10.0.0.1:5432", "TENURE_SERVICE_HOST": "10.0.0.1", "TENURE_TEST_DSN": "x", "TENURE_LOG": "x"}
+    for _ in range(2):
+        load(tmp_path, {"TENURE_WORKERS_CONCURENCY": "3", "TENURE_CONFIG": "", **foreign})
+    assert [record.getMessage() for record in caplog.records] == [
+        "TENURE_WORKERS_CONCURENCY is not a setting and is ignored; did you mean TENURE_WORKERS_CONCURRENCY?"
+    ]

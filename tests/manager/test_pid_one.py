@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.manager.workshop import alive
+from tests.manager.workshop import alive, handles_sigterm
 from tests.waiting import until
 
 UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -81,3 +81,13 @@ async def test_as_pid_one_it_replaces_a_killed_child(container, project, ledger,
 
     await until(lambda: ledger.runs(job), is_=[2])
     assert "signal SIGKILL" in (project / "container.log").read_text()
+
+
+async def test_as_pid_one_it_obeys_a_sigterm_that_comes_before_it_is_ready(container, project):
+    [supervisor] = await until(lambda: list(children_of(container.pid)))
+    await until(lambda: handles_sigterm(supervisor))
+
+    os.kill(supervisor, signal.SIGTERM)
+
+    await until(lambda: container.poll() is not None, within=12)
+    assert (container.returncode, (project / "container.log").read_text()) == (0, "")

@@ -8,6 +8,8 @@ import signal
 
 import pytest
 
+from tenure import StoreUnavailable
+from tenure.manager import supervisor
 from tests.manager.workshop import SHORT_LEASE, serving
 from tests.waiting import until
 
@@ -132,6 +134,23 @@ async def test_neither_a_blocked_loop_nor_an_endless_import_stops_the_exit(start
     assert await exit_code(loading, within=AFTER_GRACE) == 0
     assert queue.of(*ids, "state", "attempt", "crashes") == ("pending", 0, 0)
     assert nothing_left(queue)
+
+
+@pytest.mark.parametrize(("seconds", "tries"), [(60.0, 11), (0.0, 1)], ids=["time is left", "time is up"])
+async def test_a_supervisor_that_stops_asks_postgresql_again_while_time_is_left(monkeypatch, seconds, tries):
+    monkeypatch.setattr(supervisor, "LAST_TRIES", seconds)
+    monkeypatch.setattr(supervisor, "backoff", lambda _: 0.0)
+    stopping, tried = supervisor.Supervisor([]), []
+
+    async def work() -> None:
+        tried.append(1)
+        if len(tried) <= 10:
+            raise StoreUnavailable("away")
+
+    stopping.stop()
+    await stopping.insist(work)
+
+    assert len(tried) == tries
 
 
 @pytest.mark.slow

@@ -31,12 +31,12 @@ async def test_a_submodule_that_does_not_exist(start):
 
 
 async def test_a_name_that_is_not_in_the_module(start):
-    await gives_up(start(app="jobs:application"), EXIT_SETTINGS, "'application' is no Tenure app", "did you mean jobs:app?")
+    await gives_up(start(app="jobs:application"), EXIT_SETTINGS, "'application' is not a Tenure app", "did you mean jobs:app?")
 
 
 async def test_a_name_that_is_something_else(start, project):
     (project / "plain.py").write_text("app = 1\n")
-    await gives_up(start(app="plain:app"), EXIT_SETTINGS, "'app' is no Tenure app", "plain has no Tenure() at its top level")
+    await gives_up(start(app="plain:app"), EXIT_SETTINGS, "'app' is not a Tenure app", "plain has no Tenure() at its top level")
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,22 @@ async def test_a_role_without_rights_is_told_so(start, dsn, sql):
     finally:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(f"drop role {role}")
+
+
+@pytest.mark.parametrize("wrong", [{"dbname": "no_such_database"}, {"user": "no_such_role"}], ids=["database", "role"])
+async def test_up_reports_a_wrong_database_or_role_with_the_exit_code_of_worker(start, dsn, wrong):
+    await gives_up(start(command="up", dsn=make_conninfo(dsn, **wrong)), EXIT_SETTINGS, "no_such_", "does not exist")
+
+
+async def test_up_waits_for_a_server_that_is_down(start, dsn, queue, tmp_path):
+    known = psycopg.conninfo.conninfo_to_dict(dsn)
+    if not str(known["host"]).startswith("/"):
+        pytest.skip("the server of these tests has no socket here")
+    up = start("--processes", "1", command="up", dsn=make_conninfo(dsn, host=str(tmp_path)))
+    await until(lambda: "cannot be reached" in up.said, within=15)
+
+    name = f".s.PGSQL.{known['port']}"
+    (tmp_path / name).symlink_to(f"{known['host']}/{name}")
+
+    await serving(up)
+    await queue.completed(*queue.add("quick"))

@@ -310,6 +310,17 @@ async def test_jobs_that_no_live_worker_can_run_are_found(sick, fresh_dsn, job, 
     assert "2 jobs of kind" in finding.text
 
 
+async def test_counts_that_stop_early_say_at_least_and_every_unknown_kind_is_named(sick, fresh_dsn):
+    sick.worker()
+    pend(sick, *[{"kind": "strange"}] * 990, *[{"kind": "odd"}] * 20, {"kind": "other", "priority": 9})
+    texts = [finding.text.partition(" in queue")[0] for finding in await look(fresh_dsn)]
+    assert sorted(texts) == [
+        "1 job of kind 'other' waits",
+        "at least 10 jobs of kind 'odd' wait",
+        "at least 990 jobs of kind 'strange' wait",
+    ]
+
+
 async def test_jobs_that_came_in_just_now_or_are_for_no_worker_at_all_are_left_to_others(sick, fresh_dsn):
     pend(sick, {"queue": "nowhere"})
     assert await codes(fresh_dsn) == [], "no worker is alive: that is the finding"
@@ -333,7 +344,7 @@ async def test_jobs_held_by_a_worker_that_is_not_known_are_found(sick, fresh_dsn
     sick.claim(worker)
     assert await codes(fresh_dsn) == []
     sick.sql("delete from tenure.workers")
-    assert "1 job run" in (await only(fresh_dsn, "held_by_unknown")).text
+    assert "1 job is held" in (await only(fresh_dsn, "held_by_unknown")).text
 
 
 async def test_a_look_at_a_large_backlog_goes_by_the_index(sick, fresh_dsn):

@@ -186,3 +186,14 @@ async def test_the_printed_phases_make_the_same_schema_inside_a_transaction_of_t
     assert [
         line for line in migration_sql("tenure", after=newest - 1, phase="post").splitlines() if line.startswith("-- 00")
     ] == [f"-- {POST[-1]}"]
+
+
+@pytest.mark.parametrize("table", ["workers", "migrations"])
+async def test_a_lock_that_hides_a_table_from_the_plan_is_reported_with_its_holder(pre_only, bare_dsn, impatient, table):
+    told: list[str] = []
+    with Desk(bare_dsn, application_name="nightly_backup") as idler:
+        idler.sql(f"begin; lock table tenure.{table} in access exclusive mode")
+        with pytest.raises(MigrationBlocked, match=r"session .* \(nightly_backup, user "):
+            await migrate(Place.at(bare_dsn), phase="post", warn=told.append)
+    assert "trying again (2 of 2)" in told[0]
+    assert (await migrate(Place.at(bare_dsn), phase="post"))[-1] == POST[-1]

@@ -62,6 +62,28 @@ FILES = {
         if __name__ == "__main__":
             asyncio.run(main())
         """,
+    "unguarded.py": """
+        import asyncio
+
+        from tenure import JobFailed, Tenure
+
+        app = Tenure()
+        print("begun")
+
+        @app.job(run_in="process", max_attempts=1)
+        def work() -> int:
+            return 1
+
+        async def main():
+            async with app.running(concurrency=1):
+                try:
+                    await (await work.enqueue()).result(timeout="30s")
+                except JobFailed as failed:
+                    print(failed)
+            await app.close()
+
+        asyncio.run(main())
+        """,
 }
 
 
@@ -86,3 +108,11 @@ def test_the_module_that_makes_the_app_comes_before_that_of_the_job(ran):
 
 def test_a_program_that_holds_its_jobs_itself_is_run_once_in_a_process_and_not_for_each_job(ran):
     assert ran("program.py") == "begun\nbegun\n[0, 1, 2]\n"
+
+
+def test_a_script_without_a_guard_is_not_started_again_in_its_processes(ran, sql):
+    begun, again, failure = ran("unguarded.py").splitlines()
+    assert (begun, again) == ("begun", "begun")
+    assert "unguarded.py starts a worker" in failure
+    assert 'if __name__ == "__main__":' in failure
+    assert sql("select count(*) from tenure.all_jobs") == [(1,)]

@@ -49,7 +49,8 @@ def init(folder: Path, force: bool, as_json: bool) -> int:
     """Begin a project: write a small jobs.py and tenure.toml into FOLDER (here), and print what to run next."""
     present = [name for name in FILES if (folder / name).exists()]
     if present and not force:
-        raise click.ClickException(f"{' and '.join(present)} exists already: nothing was written; --force overwrites")
+        verb = "exists" if len(present) == 1 else "exist"
+        raise click.ClickException(f"{' and '.join(present)} {verb} already: nothing was written; --force overwrites")
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in FILES.items():
         (folder / name).write_text(text, "utf-8")

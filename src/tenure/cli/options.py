@@ -25,6 +25,7 @@ def _named_file(ctx: click.Context, _: click.Parameter, given: str | None) -> No
     """By the variable: then every process that is started reads the same file."""
     if given is None:
         return
+    config_files(Path.cwd(), {}, named=given)  # an error in it names --config, not the variable
     before = os.environ.get(FILE_VARIABLE)
     os.environ[FILE_VARIABLE] = os.path.abspath(Path(given).expanduser())  # noqa: PTH100 - a link stays a link
 

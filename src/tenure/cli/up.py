@@ -13,16 +13,21 @@ from typing import Any
 
 import click
 
+from tenure import stop_requests
 from tenure.cli import banner, options
 from tenure.cli.databases import Opened, at_a_terminal, database_of
 from tenure.cli.worker import set_up_logs, tell_ready
-from tenure.manager.loops import run_loop
+from tenure.failures import failures
+from tenure.manager.loops import run_loop, run_until_stopped
 from tenure.manager.plan import one_pool, pools_of
 from tenure.manager.reload import watch_files
 from tenure.manager.spec import ChildSpec
 from tenure.manager.supervisor import Supervisor
+from tenure.model.errors import ConfigError, StoreUnavailable
+from tenure.pacing import backoff
 from tenure.settings import Settings
-from tenure.store.migrator import MigrationRefused, check_schema, migrate
+from tenure.store.faults import ConnectionRejected
+from tenure.store.migrator import MigrationBlocked, MigrationRefused, check_schema, migrate
 from tenure.store.place import Place
 
 log = logging.getLogger("tenure")
@@ -72,18 +77,20 @@ def _run(
     flagged = processes or max_processes or any(serving[name] for name in ("queues", "capabilities", "concurrency"))
     if flagged and pools:
         raise click.UsageError("--pool takes a pool as tenure.toml has it: leave out the options that describe one")
+    stop_requests.clean_up_first()
     set_up_logs()
     if reload:
         _share_duties()
     spec = options.child_spec({"schema": schema}, **serving)
     with database_of(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=embedded or reload or at_a_terminal()) as opened:
         settings = opened.settings
-        asyncio.run(_bring_up_to_date(settings.place))
+        run_until_stopped(_bring_up_to_date(settings.place))
         spec = replace(spec, flags={**spec.flags, "dsn": settings.dsn}, name=spec.name or settings.workers.name)
         plans = one_pool(spec, settings, processes, max_processes) if flagged else pools_of(settings, spec, pools)
         _say(opened, spec, sum(plan.default_count for plan in plans), reload=reload, named=serving["app"] is not None)
         block = settings.workers
-        return run_loop(
+        stop_requests.remember()
+        code = run_loop(
             _supervise(
                 lambda: Supervisor(
                     plans,
@@ -94,6 +101,8 @@ def _run(
                 Path(spec.folder) if reload else None,
             )
         )
+        stop_requests.ignore_more()
+        return code
 
 
 def _share_duties() -> None:
@@ -110,6 +119,23 @@ def _say(opened: Opened, spec: ChildSpec, processes: int, *, reload: bool, named
 
 
 async def _bring_up_to_date(place: Place) -> None:
+    """Waits for a PostgreSQL that is down. What a person must fix is reported at once, as `tenure worker` does."""
+    attempts = 0
+    while True:
+        try:
+            await _migrate_if_allowed(place)
+            return
+        except MigrationBlocked:
+            raise  # it has been tried several times
+        except ConnectionRejected as error:
+            raise ConfigError(str(error)) from error
+        except StoreUnavailable as error:
+            attempts += 1
+            failures.failed("migrate", error)
+        await asyncio.sleep(backoff(attempts))
+
+
+async def _migrate_if_allowed(place: Place) -> None:
     """An account that may not migrate can run workers all the same, if what is there will do."""
     try:
         await migrate(place)

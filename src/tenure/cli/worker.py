@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -11,10 +10,11 @@ from typing import Any
 
 import click
 
+from tenure import stop_requests
 from tenure.cli import options
 from tenure.cli.databases import at_a_terminal, database_of
 from tenure.logs import set_up_logging
-from tenure.manager.loops import run_loop
+from tenure.manager.loops import run_loop, run_until_stopped
 from tenure.manager.plan import one_pool
 from tenure.manager.spec import Hello
 from tenure.manager.supervisor import Supervisor
@@ -36,20 +36,24 @@ def worker(
     jobs may finish, the others are requeued; a second one ends that at once. SIGHUP: the processes are replaced, one at
     a time, by new ones with the current code. The schema must be there: `tenure migrate`.
     """
+    stop_requests.clean_up_first()
     set_up_logs()
     spec = options.child_spec({"dsn": dsn, "schema": schema}, **serving)
     allowed = embedded or at_a_terminal()
     with database_of(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=allowed, ask=False) as opened:
         settings = replace_health(opened.settings, health_file)
         if opened.home is not None:
-            asyncio.run(migrate(settings.place))  # there is no other account that would
+            run_until_stopped(migrate(settings.place))  # there is no other account that would
         spec = replace(spec, name=spec.name or settings.workers.name)
         plans = one_pool(spec, settings, processes or settings.workers.default_count)
 
         async def supervise() -> int:
             return await Supervisor(plans, health_file=settings.workers.health_file, ready=tell_ready).run()
 
-        sys.exit(run_loop(supervise()))
+        stop_requests.remember()
+        code = run_loop(supervise())
+        stop_requests.ignore_more()
+        sys.exit(code)
 
 
 def replace_health(settings: Settings, file: str | None) -> Settings:

@@ -26,6 +26,7 @@ from tenure.model.events import QueuePaused, QueueResumed
 from tenure.model.health import Probe
 from tenure.model.limits import LimitGiven, RateGiven
 from tenure.model.names import check_name
+from tenure.model.options import checks_options
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
 from tenure.store import control, jobs, limits, reports
@@ -179,6 +180,7 @@ class Client:
 
     # Queues
 
+    @checks_options("client.pause()")
     async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> None:
         """From now on nothing of this queue is started; what runs goes on."""
         reason, by = endings.cleaned(reason), endings.cleaned(by)

@@ -1,4 +1,4 @@
-"""A child process: imports the user's app and runs its jobs. Started by the supervisor, never by hand."""
+"""A child process: imports the user's app and runs its jobs. Started by the supervisor by way of `child_start`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tenure import stop_requests
 from tenure.inprocess import engine_settings
 from tenure.lifeline import die_with, own_forks
 from tenure.logs import name_worker, set_up_logging
@@ -39,9 +40,6 @@ def main() -> None:
     end = socket.socket(fileno=int(sys.argv[1]))
     die_with(int(sys.argv[2]))
     own_forks()
-    # Ctrl-C reaches the whole process group, and so may a hang-up; only the supervisor decides what they mean.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     set_up_logging()
     code = run_loop(Child(end).run())
     sys.stdout.flush()
@@ -102,6 +100,8 @@ class Child:
         wakeups.start()
         app.events.emit(WorkerStarted(worker_id=UUID(worker_id), queues=tuple(hello.queues), worker=self._name))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._leave, hello.grace)
+        if stop_requests.was_asked():
+            self._leave(hello.grace)
         tasks = [asyncio.create_task(self._obey(self._engine)), asyncio.create_task(self._beat(self._engine))]
         await self._stop.wait()
         app.events.emit(WorkerStopping(worker_id=UUID(worker_id), grace=self._grace, worker=self._name))
@@ -146,7 +146,3 @@ class Child:
         while True:
             self._wire.send(beat=engine.running, done=engine.finished, memory=memory_mb())
             await asyncio.sleep(BEAT)
-
-
-if __name__ == "__main__":
-    main()

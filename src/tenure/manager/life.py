@@ -25,6 +25,9 @@ log = logging.getLogger("tenure")
 QUICK_DEATH = 10.0
 """A child that dies sooner than this after its start is replaced more and more slowly."""
 
+DISMISSED = (-signal.SIGTERM, -signal.SIGINT)
+"""Exit codes of a child that a stop of the whole process group met before it could handle signals."""
+
 
 class Life:
     def __init__(self, spec: ChildSpec, house: House, *, spare: bool = False, ready: Callable[[Hello], None]) -> None:
@@ -102,6 +105,8 @@ class Life:
             child.close()
         if child.serving:
             await self._bury()
+        elif child.exit_code in DISMISSED:
+            log.info("worker process was ended by a signal before it was ready", extra=facts_of(child))
         elif not self._unwanted:
             log.error("worker process died before it was ready", extra=facts_of(child))
 

@@ -68,7 +68,7 @@ class ChildProcess:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "tenure.manager.child",
+                "tenure.manager.child_start",
                 str(theirs.fileno()),
                 str(os.getpid()),
                 pass_fds=[theirs.fileno()],

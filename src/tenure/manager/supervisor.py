@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
+from tenure import stop_requests
 from tenure.failures import failures
 from tenure.inprocess import COUNT_EVERY
 from tenure.leader.declaring import Declarations, declare
@@ -45,6 +47,8 @@ from tenure.store.wakeups import Wakeups
 log = logging.getLogger("tenure")
 
 EXIT_OK = 0
+LAST_TRIES = 5.0
+"""Seconds after a stop in which PostgreSQL is still asked again if it does not answer."""
 
 
 class Supervisor:
@@ -75,6 +79,7 @@ class Supervisor:
         """What was last told: old code is not told again when a child is replaced."""
         self._renewals = 0
         self._is_up = False
+        self._try_until = math.inf
         self._failure: tuple[int, str] | None = None
 
     async def run(self) -> int:
@@ -83,6 +88,8 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        if stop_requests.was_asked():
+            return EXIT_OK  # nothing has been started
         keeping = [asyncio.create_task(pool.keep()) for pool in self._pools]
         renewing = [
             asyncio.create_task(work) for work in (self._roll_when_asked(), Beat("recycling", self._recycling.turn).run())
@@ -106,6 +113,8 @@ class Supervisor:
             child.stop(0.0 if again or child.hello is None else child.hello.grace)
         if not again and self._hello is not None:
             log.info("stopping: running jobs may finish; a second signal ends that", extra={"grace_seconds": self._grace})
+        if not again:
+            self._try_until = time.monotonic() + LAST_TRIES
         self.stopping.set()
         self._systemd.stopping()
         for pool in self._pools:
@@ -231,7 +240,7 @@ class Supervisor:
                     raise  # waiting does not help
                 attempts += 1
                 failures.failed("supervisor", error)
-                if self.stopping.is_set() and attempts > 3:
+                if time.monotonic() >= self._try_until:
                     return
             await asyncio.sleep(backoff(attempts))
 

@@ -18,6 +18,8 @@ class Finding:
     way_out: str
     severity: Severity = "problem"
     """A note is worth knowing, and nothing is wrong because of it."""
+    about: str = ""
+    """What it concerns, where there may be several findings with the same code: a queue, a kind."""
 
     def __str__(self) -> str:
         return f"{self.text}; {self.way_out}"
@@ -27,6 +29,12 @@ def span(seconds: float) -> str:
     """Exact to the second, to the minute from an hour on."""
     exact = max(1, round(seconds))
     return format_duration(timedelta(seconds=exact if exact < 3600 else exact // 60 * 60))
+
+
+def counted(jobs: int, *, capped: bool = False) -> str:
+    """`capped`: the statement stopped counting there."""
+    exact = "1 job" if jobs == 1 else f"{jobs:,} jobs"
+    return f"at least {exact}" if capped else exact
 
 
 def some(names: list[str], most: int = 5) -> str:

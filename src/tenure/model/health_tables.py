@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from tenure.model.findings import Finding, some
+from tenure.model.findings import Finding, counted, some
 
 MANY_DEAD = 100_000
+MOST_UNPLACED = 1000  # finished jobs that the statement counts at most
 DAYS_AHEAD = 2
 
 
@@ -131,6 +132,7 @@ class History:
         if self.unplaced:
             yield Finding(
                 "unplaced",
-                f"{self.unplaced} or more finished jobs are in history_default, because their day had no partition",
+                f"{counted(self.unplaced, capped=self.unplaced >= MOST_UNPLACED)} in history_default: "
+                "their day had no partition when they finished",
                 "see `tenure leaders`: the cleaner moves them",
             )

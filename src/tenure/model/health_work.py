@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tenure.model.findings import Finding, span
+from tenure.model.findings import Finding, counted, span
 
 MANY_DEAD_LETTERS = 10
 """In an hour."""
+
+MOST_DEAD_LETTERS, MOST_HELD = 10_000, 1000
+"""Jobs that the statements count at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +19,21 @@ class PausedQueue:
     name: str
     age: float
     by: str | None
+    reason: str | None
     waiting: int
+    capped: bool = False
+    """There may be more than were counted."""
 
     def findings(self) -> Iterator[Finding]:
         if self.waiting:
             who = f" by {self.by}" if self.by else ""
+            why = f" ({self.reason})" if self.reason else ""
             yield Finding(
                 "paused_queue",
-                f"queue {self.name!r} is paused for {span(self.age)}{who}, and {_counted(self.waiting)} wait in it",
+                f"queue {self.name!r} is paused for {span(self.age)}{who}{why}, "
+                f"and {counted(self.waiting, capped=self.capped)} {_waits(self.waiting)} in it",
                 f"resume it: tenure queues resume {self.name}",
+                about=self.name,
             )
 
 
@@ -40,26 +49,35 @@ class Stranded:
     for_queue: int
     """Live workers that serve the queue; of those, that know the kind."""
     for_kind: int
+    capped: bool = False
+    """There may be more than were counted."""
 
     def findings(self) -> Iterator[Finding]:
-        waiting = f"{_counted(self.jobs)} of kind {self.kind!r} wait in queue {self.queue!r} for {span(self.age)} or less"
+        waiting = (
+            f"{counted(self.jobs, capped=self.capped)} of kind {self.kind!r} {_waits(self.jobs)} in queue {self.queue!r} "
+            f"for {span(self.age)} or less"
+        )
+        about = " ".join(part for part in (self.queue, self.kind, self.capability) if part)
         if self.for_queue == 0:
             yield Finding(
                 "no_worker_for_queue",
                 f"{waiting}, but no live worker serves that queue",
                 f"start one: tenure worker --queues {self.queue}",
+                about=about,
             )
         elif self.for_kind == 0:
             yield Finding(
                 "no_worker_for_kind",
                 f"{waiting}, but no live worker of that queue knows the kind",
                 f"deploy code that defines it, or cancel the jobs: tenure jobs cancel --all --kind {self.kind}",
+                about=about,
             )
         else:
             yield Finding(
                 "no_worker_for_capability",
                 f"{waiting}, but no live worker of that queue has capability {self.capability!r}",
                 f"start one: tenure worker --capabilities {self.capability}",
+                about=about,
             )
 
 
@@ -74,8 +92,8 @@ class DeadLetters:
         if self.last_hour >= MANY_DEAD_LETTERS:
             yield Finding(
                 "dead_letters",
-                f"{_counted(self.last_hour)} became dead letters in the last hour, most of kind {self.kind!r}; "
-                f"there are {_counted(self.total)} in all",
+                f"{counted(self.last_hour)} became dead letters in the last hour, most of kind {self.kind!r}; "
+                f"in all: {counted(self.total, capped=self.total >= MOST_DEAD_LETTERS)}",
                 "see why: tenure jobs list --state dead_letter",
             )
 
@@ -90,10 +108,11 @@ class HeldByUnknown:
         if self.jobs:
             yield Finding(
                 "held_by_unknown",
-                f"{_counted(self.jobs)} run according to their rows, but the workers that hold them are not known",
+                f"{counted(self.jobs, capped=self.jobs >= MOST_HELD)} {'is' if self.jobs == 1 else 'are'} held by workers that "
+                "are not known",
                 "the reaper requeues them: see `tenure leaders`, and start a worker if none is alive",
             )
 
 
-def _counted(jobs: int) -> str:
-    return "1 job" if jobs == 1 else f"{jobs:,} jobs"
+def _waits(jobs: int) -> str:
+    return "waits" if jobs == 1 else "wait"

@@ -10,12 +10,14 @@ from typing import overload
 
 from tenure.model.durations import Duration, to_timedelta
 from tenure.model.errors import ConfigError
+from tenure.model.options import checks_fields
 
 
 class Outcome(Exception):  # noqa: N818 - a decision, not an error
     """Return it or raise it from a handler."""
 
 
+@checks_fields
 class Snooze(Outcome):
     """Run the job again after `delay`, or at the time `until`. No attempt is spent.
 

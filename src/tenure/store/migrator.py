@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors
@@ -63,6 +64,10 @@ _PINNED = """
     set local idle_in_transaction_session_timeout = 0;
 """
 
+Result = TypeVar("Result")
+Ledger = dict[tuple[int, str], tuple[datetime, str]]
+"""By version and phase: when it was applied, and its name."""
+
 
 class MigrationBlocked(StoreUnavailable):
     """Another session holds a lock that a migration needs. It may be repeated."""
@@ -86,7 +91,7 @@ async def find_state(place: Place) -> list[MigrationState]:
     """Every migration, and when it was applied. Changes nothing."""
     with _named_errors():
         async with await connect(place, "migrate") as connection:
-            ledger = await _ledger(connection, place.schema)
+            ledger = await _insist(connection, place, "migrate --status", lambda: _looked(connection, place), log.warning)
     ours = {migration.key for migration in migrations()}
     known = [MigrationState(m.label, m.version, m.phase, ledger.get(m.key, (None, ""))[0]) for m in migrations()]
     foreign = [
@@ -114,8 +119,10 @@ async def migrate(
     ran: list[str] = []
     with _named_errors():
         async with await connect(place, "migrate") as connection:
-            for migration in await _to_run(connection, place.schema, phase, force=force, warn=warn):
-                if dry_run or await _insist(connection, place, migration, warn):
+            planned = partial(_planned, connection, place.schema, phase, force=force, warn=warn)
+            for migration in await _insist(connection, place, "migrate", planned, warn):
+                applied = partial(_apply, connection, place.schema, migration)
+                if dry_run or await _insist(connection, place, migration.label, applied, warn):
                     tell(migration.label)
                     ran.append(migration.label)
     return ran
@@ -126,7 +133,11 @@ async def apply_roles(place: Place) -> None:
     with _named_errors():
         async with await connect(place, "migrate") as connection, connection.transaction():
             await _run(connection, _PINNED)
-            await _run(connection, roles_sql(place.schema))
+            try:
+                await _run(connection, roles_sql(place.schema))
+            except errors.InsufficientPrivilege as error:
+                way_out = error.diag.message_hint or f"Run it as the owner of schema {place.schema!r}"
+                raise MigrationRefused(f"{faults.words(error)}. {way_out}") from error
 
 
 async def check_schema(place: Place) -> None:
@@ -147,6 +158,20 @@ async def check_schema(place: Place) -> None:
 
 
 # What is to be done
+
+
+async def _planned(
+    connection: AsyncConnection[Any], schema: str, phase: Phase | None, *, force: bool, warn: Callable[[str], None]
+) -> list[Migration]:
+    async with connection.transaction():
+        await _limit_lock_waits(connection)
+        return await _to_run(connection, schema, phase, force=force, warn=warn)
+
+
+async def _looked(connection: AsyncConnection[Any], place: Place) -> Ledger:
+    async with connection.transaction():
+        await _limit_lock_waits(connection)
+        return await _ledger(connection, place.schema)
 
 
 async def _to_run(
@@ -186,11 +211,12 @@ def _labels(given: list[Migration]) -> str:
     return ", ".join(migration.label for migration in given)
 
 
-async def _ledger(connection: AsyncConnection[Any], schema: str) -> dict[tuple[int, str], tuple[datetime, str]]:
+async def _ledger(connection: AsyncConnection[Any], schema: str) -> Ledger:
     """When each migration was applied, and its name. Empty: there is no schema of ours."""
     name = quoted(schema)
     try:
-        cursor = await connection.execute(f"select version, phase, applied_at, name from {name}.migrations")  # noqa: S608
+        async with connection.transaction():  # or a savepoint: the error must not end the transaction of the caller
+            cursor = await connection.execute(f"select version, phase, applied_at, name from {name}.migrations")  # noqa: S608
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return {}
     return {(version, phase): (at, label) for version, phase, at, label in await cursor.fetchall()}
@@ -216,15 +242,21 @@ async def _whereabouts(connection: AsyncConnection[Any], schema: str) -> str:
 # Doing it
 
 
-async def _insist(connection: AsyncConnection[Any], place: Place, migration: Migration, warn: Callable[[str], None]) -> bool:
-    """Whether it was run; False: another migrator was faster. Tried again while another session holds a lock."""
+async def _insist(
+    connection: AsyncConnection[Any],
+    place: Place,
+    label: str,
+    work: Callable[[], Awaitable[Result]],
+    warn: Callable[[str], None],
+) -> Result:
+    """Tries again while another session holds a lock that the work needs."""
     watch = BlockerWatch()
     for attempt in range(1, ATTEMPTS + 1):
         try:
             async with watch.over(place, connection):
-                return await _apply(connection, place.schema, migration)
+                return await work()
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
-            told = f"{migration.label} needs a lock that {_named(watch)} holds"
+            told = f"{label} needs a lock that {_named(watch)} holds"
             if attempt == ATTEMPTS:
                 raise MigrationBlocked(
                     f"{told}: tried {ATTEMPTS} times for {LOCK_TIMEOUT:g} s each, and nothing of it was done; "
@@ -234,7 +266,7 @@ async def _insist(connection: AsyncConnection[Any], place: Place, migration: Mig
             await asyncio.sleep(attempt)
         except errors.InsufficientPrivilege as error:
             raise MigrationRefused(
-                f"user {connection.info.user!r} may not run {migration.label} ({faults.words(error).splitlines()[0]}): "
+                f"user {connection.info.user!r} may not run {label} ({faults.words(error).splitlines()[0]}): "
                 f"run `tenure migrate` as the owner of schema {place.schema!r}"
             ) from error
     raise AssertionError
@@ -245,17 +277,22 @@ def _named(watch: BlockerWatch) -> str:
 
 
 async def _apply(connection: AsyncConnection[Any], schema: str, migration: Migration) -> bool:
+    """Whether it was run; False: another migrator was faster."""
     async with connection.transaction():
         await _run(connection, _PINNED)
         # Held to the end of the transaction: a second migrator waits, then finds the work done. Safe behind poolers.
         await connection.execute("select pg_advisory_xact_lock(hashtextextended('tenure migrate ' || %s, 0))", [schema])
+        await _limit_lock_waits(connection)
         await _make_ledger(connection, schema)
         if migration.key in await _ledger(connection, schema):
             return False
-        await _run(connection, f"set local lock_timeout = '{LOCK_TIMEOUT:g}s'")
         await _run(connection, migration.sql(schema))
         await _run(connection, migration.entry_sql(schema))
     return True
+
+
+async def _limit_lock_waits(connection: AsyncConnection[Any]) -> None:
+    await _run(connection, f"set local lock_timeout = '{LOCK_TIMEOUT:g}s'")
 
 
 async def _make_ledger(connection: AsyncConnection[Any], schema: str) -> None:

@@ -24,6 +24,7 @@ from tenure.model.errors import ConfigError
 from tenure.model.kinds import Registry
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.model.payloads import clean_text, describe_exception
+from tenure.model.reruns import rerunning
 from tenure.store.place import Place
 from tenure.worker import settlements
 from tenure.worker.calling import call_plain, on_loop
@@ -219,7 +220,8 @@ class Surroundings:
 
     def _run_main(self, path: str) -> dict[str, Any]:
         if path not in self._mains:
-            self._mains[path] = runpy.run_path(path, run_name=CELL_MAIN)
+            with rerunning(path):
+                self._mains[path] = runpy.run_path(path, run_name=CELL_MAIN)
         return self._mains[path]
 
 

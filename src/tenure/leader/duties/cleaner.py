@@ -80,14 +80,14 @@ class Cleaner:
     async def _drop(self, link: Link, term: Term) -> int:
         dropped = 0
         while name := _only(await link.fetch(history.drop(term, keep=self._keep))):
-            log.info("history: dropped a partition whose time is over", extra={"partition": name})
+            log.info("history: dropped partition %s, whose time is over", name, extra={"partition": name})
             dropped += 1
         return dropped
 
     async def _make(self, link: Link, term: Term) -> int:
         made = int(_only(await link.fetch(history.make(term, days_ahead=self.days_ahead))))
         if made:
-            log.info("history: made partitions for the days to come", extra={"partitions": made})
+            log.info("history: made %d partitions for the days to come", made, extra={"partitions": made})
         return made
 
     async def _clean_keys(self, link: Link, term: Term) -> int:

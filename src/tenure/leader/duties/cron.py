@@ -35,9 +35,9 @@ Move = dict[str, Any]
 CLOCK_TOLERANCE = 5.0
 """Seconds by which the server's clock may lag between two looks."""
 
-MISSED = "planned times of a schedule were missed: no leader recorded them in time"
-SKIPPED = "a planned time of a schedule was skipped: an earlier job of it is live"
-DROPPED = "a queued time of a schedule was skipped: the schedule is deleted or retired"
+MISSED = "schedule %r: planned times were missed, because no leader recorded them in time"
+SKIPPED = "schedule %r: a planned time was skipped, because an earlier job of it is live"
+DROPPED = "schedule %r: a queued time was skipped, because the schedule is deleted or retired"
 
 
 class Cron:
@@ -166,7 +166,8 @@ class Cron:
         [(holds, rewound)] = await link.fetch(schedules.rewind(term, now=now))
         _insist(holds)
         for name in rewound:
-            ticks_log.warning("the server's clock was ahead: a schedule is planned again from now on", extra={"schedule": name})
+            text = "schedule %r is planned again from now on, because the server's clock was ahead"
+            ticks_log.warning(text, name, extra={"schedule": name})
         [(holds, retired)] = await link.fetch(schedules.retire(term))
         _insist(holds)
         for name, owner in json.loads(retired or "[]"):
@@ -213,9 +214,9 @@ def _log_tick(tick: Mapping[str, Any], skipped: str) -> None:
     """A time that came to no job."""
     fields = {"schedule": tick["schedule"], "planned_at": tick["planned_at"], "times": tick["times"]}
     if tick["outcome"] == "missed":
-        ticks_log.warning(MISSED, extra=fields)
+        ticks_log.warning(MISSED, tick["schedule"], extra=fields)
     elif tick["outcome"] == "skipped":
-        ticks_log.info(skipped, extra=fields)
+        ticks_log.info(skipped, tick["schedule"], extra=fields)
 
 
 def _event(tick: Mapping[str, Any]) -> ScheduleTicked:

@@ -23,17 +23,18 @@ class Doctor:
 
     def __init__(self, deaf: Callable[[], bool]) -> None:
         self._deaf = deaf
-        self._told: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
+        """Code and subject of what was found in the last round."""
 
     async def run_once(self, link: Link, term: Term) -> Report:
         if not await link.fetch(leases.check(term)):
             return Report(holds=False)
         found = replace(await probe(link.fetch), deaf=self._deaf()).findings
         for finding in found:
-            if finding.code not in self._told:
+            if (finding.code, finding.about) not in self._told:
                 level = logging.WARNING if finding.severity == "problem" else logging.INFO
                 facts = {"code": finding.code, "finding": finding.text, "way_out": finding.way_out}
-                log.log(level, "doctor found something", extra=facts)
-        self._told = {finding.code for finding in found}
+                log.log(level, "doctor: %s: %s", finding.code, finding.text, extra=facts)
+        self._told = {(finding.code, finding.about) for finding in found}
         lines = [f"{finding.code}: {finding}" for finding in found]
         return Report(holds=True, touched=len(found), rest=self.every, findings=lines)

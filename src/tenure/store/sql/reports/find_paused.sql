@@ -1,7 +1,12 @@
--- find_paused: paused queues, for how many seconds, by whom, and how many jobs wait in each, counted to 1000.
-select q.name, extract(epoch from clock_timestamp() - q.paused_at)::float8, q.paused_by,
-       (select count(*) from (select from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = q.name limit 1000) p)
-     + (select count(*) from (select from tenure.jobs j where j.state = 'pending' and j.gate is not null and j.queue = q.name limit 1000) p)
+-- find_paused: paused queues, for how many seconds, by whom and why, how many jobs wait in each, and whether there may be more of them.
+select q.name, extract(epoch from clock_timestamp() - q.paused_at)::float8, q.paused_by, q.pause_reason,
+       f.jobs + l.jobs, f.jobs >= 1000 or l.jobs >= 1000
   from tenure.queues q
+ cross join lateral (
+    select count(*) as jobs
+      from (select from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = q.name limit 1000) p) f
+ cross join lateral (
+    select count(*) as jobs
+      from (select from tenure.jobs j where j.state = 'pending' and j.gate is not null and j.queue = q.name limit 1000) p) l
  where q.paused_at is not null
  order by q.name

@@ -1,5 +1,6 @@
 -- find_stranded: kinds of pending jobs that no live worker can run, in queues that are not paused: queue, kind, capability; how many
--- there are and for how many seconds the oldest waits, at least :seconds; how many live workers serve the queue, and know the kind.
+-- there are and for how many seconds the oldest waits, at least :seconds; how many live workers serve the queue, and know the kind;
+-- whether there may be more jobs than were counted.
 -- Steps from queue to queue and priority to priority by the index, and looks at the first 1000 jobs of each: what is never claimed is
 -- at the front. So its cost does not grow with the backlog.
 with recursive alive as materialized (
@@ -26,26 +27,28 @@ gated(queue) as (
       from gated g
      where g.queue is not null),
 waiting as (
-    select f.* from lanes l cross join lateral (
+    select f.*, count(*) over (partition by l.queue, l.priority) >= 1000 as capped from lanes l cross join lateral (
         select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
           from tenure.jobs j
          where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority = l.priority
          order by j.position limit 1000) f
     union all
-    select f.* from gated g cross join lateral (
+    select f.*, count(*) over (partition by g.queue) >= 1000 from gated g cross join lateral (
         select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
           from tenure.jobs j
          where j.state = 'pending' and j.gate is not null and j.queue = g.queue
          limit 1000) f),
 kinds as (
-    select w.queue, w.kind, w.capability, count(*) as jobs, extract(epoch from clock_timestamp() - min(w.since))::float8 as age
+    select w.queue, w.kind, w.capability, count(*) as jobs, bool_or(w.capped) as capped,
+           extract(epoch from clock_timestamp() - min(w.since))::float8 as age
       from waiting w
       left join tenure.queues q on q.name = w.queue
      where q.paused_at is null
      group by w.queue, w.kind, w.capability)
 select k.queue, k.kind, k.capability, k.jobs, k.age,
        (select count(*) from alive a where a.queues ? k.queue),
-       (select count(*) from alive a where a.queues ? k.queue and a.kinds ? k.kind)
+       (select count(*) from alive a where a.queues ? k.queue and a.kinds ? k.kind),
+       k.capped
   from kinds k
  where k.age >= :seconds::float8 and exists (select from alive)
    and not exists (select from alive a
