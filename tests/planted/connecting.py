@@ -32,7 +32,7 @@ BUGS = (
         name="encoding_left_to_the_database",
         breaks="in a database with another encoding no worker finds its schema",
         promise=Promise.OUTAGE,
-        edits=(Edit(CONNECTING, '        client_encoding="UTF8",\n', ""),),
+        edits=(Edit(CONNECTING, '        "client_encoding": "UTF8",\n', ""),),
         caught_by=(f"{SETTINGS}::test_a_database_in_another_encoding_stops_nobody",),
     ),
     Bug(

@@ -31,8 +31,8 @@ BUGS = (
         edits=(
             Edit(
                 "worker/engine.py",
-                'self._settle_link = Link(place, "settle", hot=True)',
-                'self._settle_link = Link(place, "settle", hot=True, durable=False)',
+                'Link(place, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)',
+                'Link(place, "settle", hot=True, lock_timeout=LOCK_TIMEOUT, durable=False)',
             ),
         ),
         caught_by=(f"{DURABILITY}::test_a_job_whose_result_was_told_is_completed_after_a_crash_of_the_server",),

@@ -37,7 +37,7 @@ BUGS = (
         name="held_jobs_not_compared",
         breaks="after a failover that lost its settlement, a job stays with a worker that has forgotten it",
         promise=Promise.OUTAGE,
-        edits=(Edit(ENGINE, "self._watch.beat, self._held_jobs.beat)", "self._watch.beat)"),),
+        edits=(Edit(ENGINE, "self._watch.checks, self._held_jobs.beat)", "self._watch.checks)"),),
         caught_by=(
             f"{HELD}::test_after_a_failover_that_lost_the_settlement_the_job_runs_again",
             f"{HELD}::test_a_worker_with_jobs_of_its_own_requeues_only_the_unknown_one",

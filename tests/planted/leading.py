@@ -109,12 +109,32 @@ BUGS = (
         edits=(
             Edit(
                 LEADER,
-                "                if await self._link.fetch(leases.release(self.holder, ours)):\n"
+                "                if await self._link.fetch(leases.release_all(self.holder)):\n"
                 "                    self._tell(FREE)\n",
-                "                await self._link.fetch(leases.release(self.holder, ours))\n",
+                "                await self._link.fetch(leases.release_all(self.holder))\n",
             ),
         ),
         caught_by=(f"{ELECTION}::test_who_leaves_is_followed_at_once_by_whoever_hears_of_it",),
+    ),
+    Bug(
+        name="hanging_round_keeps_its_duty",
+        breaks="a leader whose round hangs takes its duty back at once, and nobody does it",
+        promise=Promise.LEADERS,
+        edits=(
+            Edit(
+                LEADER,
+                "        stalled = [held for held in ours if held.round_age > STALLED]",
+                "        stalled: list[Held] = []",
+            ),
+        ),
+        caught_by=(f"{ELECTION}::test_a_duty_whose_round_hangs_goes_to_another_and_is_not_taken_back_at_once",),
+    ),
+    Bug(
+        name="won_unanswered_and_kept",
+        breaks="what a leader won without an answer stays its own when it is gone",
+        promise=Promise.LEADERS,
+        edits=(Edit(LEADER, "if self._held or self._may_have_won:", "if self._held:"),),
+        caught_by=(f"{ELECTION}::test_what_an_unanswered_election_won_is_free_after_a_stop",),
     ),
     Bug(
         name="word_overlooked_while_asking",

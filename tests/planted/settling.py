@@ -6,6 +6,7 @@ from tests.planted.bug import Bug, Edit, Promise
 
 FINISH, MOVE = "store/sql/jobs/finish_jobs.sql", "store/sql/jobs/move_jobs.sql"
 STORE = "tests/store/test_settling.py"
+SETTLER = "tests/worker/test_settler.py"
 GROUPS = "tests/store/test_groups.py::test_the_refused_item_alone_is_refused_and_each_of_the_others_is_sent_once"
 LOST_ANSWERS = "tests/outages/test_lost_answers.py"
 
@@ -141,11 +142,37 @@ BUGS = (
         edits=(
             Edit(
                 "store/groups.py",
-                "        if len(group) == 1:\n            await refused(group[0], error)\n            return\n",
-                "        for item in group:\n            await refused(item, error)\n        return\n",
+                "        if len(group) == 1:\n"
+                "            await refused(group[0], error.refusal if isinstance(error, FailedInside) else error)\n",
+                "        if group:\n"
+                "            for item in group:\n"
+                "                await refused(item, error)  # type: ignore[arg-type]\n",
             ),
         ),
         caught_by=(GROUPS,),
+    ),
+    Bug(
+        name="locked_rows_waited_for",
+        breaks="a transaction that keeps one job's row locked holds up all outcomes of a process",
+        promise=Promise.OUTAGE,
+        edits=(Edit("worker/engine.py", '"settle", hot=True, lock_timeout=LOCK_TIMEOUT)', '"settle", hot=True)'),),
+        caught_by=(f"{SETTLER}::test_a_row_that_a_transaction_has_locked_holds_up_no_other_outcome",),
+    ),
+    Bug(
+        name="trigger_taken_for_an_outage",
+        breaks="a trigger that loses a connection of its own stops all outcomes of a process",
+        promise=Promise.OUTAGE,
+        edits=(
+            Edit("store/faults.py", "    if reason and _is_raised_inside(error, schema):", "    if reason and schema is None:"),
+        ),
+        caught_by=(f"{SETTLER}::test_a_trigger_that_fails_like_an_outage_holds_up_no_other_outcome",),
+    ),
+    Bug(
+        name="unwritten_outcomes_not_counted",
+        breaks="a worker runs job after job whose outcomes nobody takes",
+        promise=Promise.ONCE,
+        edits=(Edit("worker/settler.py", "return self.backlog + len(self._parked)", "return self.backlog"),),
+        caught_by=(f"{SETTLER}::test_outcomes_that_cannot_be_written_stop_further_claims_and_are_reported_at_the_stop",),
     ),
     Bug(
         name="halving_loses_one",
