@@ -185,6 +185,7 @@ class Settings:
             heartbeat=self.leader_heartbeat_seconds,
             reap_every=self.leader_reap_interval_seconds,
             clean_every=self.leader_cleanup_interval_seconds,
+            dead_letter_level=getattr(logging, self.log_dead_letter.upper()),
         )
 
     @property

@@ -95,7 +95,7 @@ class Leader:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _usual_duties(self) -> tuple[Duty, ...]:
-        settings, outlets = self._settings, Outlets(self._tell, self._events)
+        settings, outlets = self._settings, Outlets(self._tell, self._events, self._settings.dead_letter_level)
         return (
             Stager(outlets),
             Reaper(self.contact, outlets, every=settings.reap_every),
