@@ -151,7 +151,8 @@ async def test_a_job_that_is_handed_back_is_told(app, seen):
 
 
 @pytest.mark.parametrize("what", ["taken_by_another_worker", "not_found", "canceled"])
-async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, what):
+async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, caplog, what):
+    caplog.set_level("INFO", "tenure")
     ended, started = asyncio.Event(), asyncio.Event()
 
     @app.job
@@ -173,6 +174,8 @@ async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, what):
             desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
         await asyncio.wait_for(ended.wait(), 10)
     assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason=what)]
+    [record] = [record for record in caplog.records if f"aborted, {what}" in record.getMessage()]
+    assert record.levelname == ("INFO" if what == "canceled" else "WARNING")
     assert seen.of(JobSettled) == []
 
 
