@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from tenure import failures as module
-from tenure.failures import CONNECT, Failures
+from tenure import outages as module
 from tenure.model.errors import StoreUnavailable
+from tenure.outages import CONNECT, Failures
 from tenure.pacing import FOREVER, Beat
 from tenure.store.faults import ConnectionRejected, Refused
 from tests.waiting import until
