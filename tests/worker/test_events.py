@@ -209,7 +209,7 @@ async def test_a_run_whose_job_the_same_worker_claims_again_is_reported_as_lost_
             await asyncio.sleep(60)
         return ctx.fence
 
-    job = app.job(name="work", lease="500ms", run_in=run_in)(work_async if run_in == "loop" else work)
+    job = app.job(name="work", lease="2s", run_in=run_in)(work_async if run_in == "loop" else work)
     async with serving(app):
         handle = await job.enqueue()
         assert await handle.result("30s") == 2

@@ -155,7 +155,7 @@ class Notes:
                 self._dirty.add(run)
             self._lost(lost)
 
-    async def _refused(self, run: Run, error: Refused) -> None:  # noqa: ARG002 - the text is dropped, whatever is wrong with it
+    async def _refused(self, run: Run, error: Refused) -> None:  # noqa: ARG002 - the text is dropped for any reason
         """The heartbeat is written without the text: the run would lose its lease otherwise."""
         notes = run.notes
         assert notes is not None
