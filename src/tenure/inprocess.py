@@ -141,7 +141,7 @@ class InProcessWorker:
         with suppress(StoreUnavailable):
             async with Link(self._link.place, "return", hot=True) as link:
                 await link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
-                await give_back(link, engine.worker_id, Outlets(self._wakeups.tell, self._events))
+                await give_back(link, engine.worker_id, self._outlets)
                 await link.fetch(schedules.withdraw_app(self._supervisor_id))
         await self._leader.stop()
         self._deafen()
@@ -201,6 +201,10 @@ class InProcessWorker:
         self._engine = await self._enter()
         self._engine.start()
         await engine.stop(0)
+
+    @property
+    def _outlets(self) -> Outlets:
+        return Outlets(self._wakeups.tell, self._events, self._settings.leader.dead_letter_level)
 
     def _tell(self, word: str) -> None:
         self._wakeups.tell(word)

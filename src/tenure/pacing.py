@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from tenure.failures import failures
+from tenure.outages import failures
 
 FIRST_BACKOFF = 0.05
 FOREVER = 3600.0  # a turn that waits to be woken

@@ -152,9 +152,9 @@ class Settings:
     leader_rotate_seconds: float = 60.0
     """After how long a duty is handed to another process, if there is one. 0: never."""
     log_failed_attempt: str = "warning"
-    """The level at which a failed attempt is logged, with its exception: debug, info, warning or error."""
+    """The level at which a failed attempt is logged, with its exception, and a job that its handler ended with `Fail`."""
     log_dead_letter: str = "error"
-    """The level at which a job is logged that is not tried again."""
+    """The level at which a job is logged that becomes a dead letter: its attempts are used up, or it was in too many crashes."""
     leader_term_seconds: float = 10.0
     """How long a duty stays its holder's without a heartbeat: when a leader dies, its duties are not done for that time."""
     leader_heartbeat_seconds: float = 2.0
@@ -185,6 +185,7 @@ class Settings:
             heartbeat=self.leader_heartbeat_seconds,
             reap_every=self.leader_reap_interval_seconds,
             clean_every=self.leader_cleanup_interval_seconds,
+            dead_letter_level=getattr(logging, self.log_dead_letter.upper()),
         )
 
     @property

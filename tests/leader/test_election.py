@@ -162,6 +162,63 @@ async def test_a_heartbeat_prolongs_the_round_under_way(desk):
     assert held.left > 50
 
 
+# What is logged of it
+
+
+def losses(caplog) -> list[tuple[str, str]]:
+    return [(r.levelname, r.getMessage()) for r in caplog.records if "no longer leading" in r.getMessage()]
+
+
+async def test_duties_that_are_lost_in_an_outage_are_one_debug_record(leaders, monkeypatch, caplog):
+    caplog.set_level("DEBUG", "tenure")
+    asleep = [0.0]
+    monkeypatch.setattr(terms, "boottime", lambda: clock() + asleep[0])
+    clock = leading.boottime
+    first, second = Counting(), Counting()
+    second.name = "second"
+    leader = leaders(duties=[first, second], settings={"heartbeat": 3600.0})
+    await until(lambda: first.rounds and second.rounds)
+    leader.contact.longest_silence = 6.0
+    leader.contact._since -= 60  # it was well for a minute, and has had no answer since
+    leader.contact._last -= 30
+    asleep[0] = 30.0
+    # The clock that is ahead makes it lose what it wins after that, too.
+    [(_, text), *_] = await until(lambda: losses(caplog))
+    assert {level for level, _ in losses(caplog)} == {"DEBUG"}
+    assert "counting (term 1)" in text
+    assert "second (term 1)" in text
+
+
+@pytest.mark.parametrize("stopping", [False, True])
+async def test_a_duty_that_is_lost_although_postgresql_answers_is_a_warning_unless_the_leader_stops(
+    leaders, desk, caplog, stopping
+):
+    caplog.set_level("DEBUG", "tenure")
+    leader = leaders(duties=[Counting(rest=600.0)])
+    await until(lambda: leader.duties_held, is_=["counting"])
+    leader.contact._since -= 60
+    leader._stopping = stopping
+    desk.sql("update tenure.leases set holder = gen_random_uuid(), expires_at = now() + interval '1 hour'")
+    await until(lambda: losses(caplog))
+    level = "DEBUG" if stopping else "WARNING"
+    assert [lost for lost, _ in losses(caplog)] == [level]
+
+
+async def test_a_shared_duty_that_was_not_renewed_in_time_is_no_warning(leaders, monkeypatch, caplog):
+    caplog.set_level("DEBUG", "tenure")
+    asleep = [0.0]
+    monkeypatch.setattr(terms, "boottime", lambda: clock() + asleep[0])
+    clock = leading.boottime
+    duty = Counting()
+    duty.divisible = True
+    leader = leaders(duties=[duty], settings={"strategy": "shared"})
+    await until(lambda: duty.rounds)
+    leader.contact._since -= 3600
+    asleep[0] = 60.0
+    await until(lambda: losses(caplog))
+    assert [level for level, _ in losses(caplog)] == ["DEBUG"]
+
+
 # Handing over
 
 

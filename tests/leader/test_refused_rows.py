@@ -6,6 +6,7 @@ import logging
 import random
 import string
 from collections.abc import AsyncIterator, Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -119,11 +120,36 @@ async def test_more_bad_rows_than_a_batch_holds_stop_nobody(link, desk, refuse):
     stager = Stager()
     stager.batch = 4
     due(desk, 10, queue="bad")
-    desk.sql("update tenure.jobs set run_at = now() - interval '1 hour'")
     due(desk, 3)
-    desk.sql("update tenure.jobs set run_at = now() - interval '1 minute' where queue <> 'bad'")
+    desk.sql("update tenure.jobs set run_at = now() - interval '1 hour' where queue = 'bad'")
     await rounds(stager, link, desk, count=5)
     assert desk.sql("select queue, state from tenure.jobs where queue <> 'bad'") == [("default", "pending")] * 3
+
+
+async def test_more_bad_rows_than_can_be_remembered_stop_nobody(link, desk, refuse, monkeypatch):
+    monkeypatch.setattr(isolation, "MOST_REMEMBERED", 4)
+    refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
+    stager = Stager()
+    stager.batch = 4
+    due(desk, 20, queue="bad")
+    due(desk, 3)
+    desk.sql("update tenure.jobs set run_at = now() - interval '1 hour' where queue = 'bad'")
+    await rounds(stager, link, desk, count=8)
+    assert desk.sql("select queue, state from tenure.jobs where queue <> 'bad'") == [("default", "pending")] * 3
+
+
+async def test_bad_rows_that_are_no_longer_remembered_are_tried_again_later(link, desk, refuse, monkeypatch):
+    monkeypatch.setattr(isolation, "MOST_REMEMBERED", 4)
+    refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
+    stager = Stager()
+    stager.batch = 4
+    due(desk, 20, queue="bad")
+    await rounds(stager, link, desk, count=8)
+    desk.sql("drop trigger audit on tenure.jobs")
+    later = isolation.time.monotonic() + isolation.AGAIN_AFTER + 1
+    monkeypatch.setattr(isolation, "time", SimpleNamespace(monotonic=lambda: later))
+    await rounds(stager, link, desk, count=8)
+    assert desk.sql("select distinct state from tenure.jobs") == [("pending",)]
 
 
 async def test_a_name_that_is_too_long_for_an_index_stops_nobody(link, desk, caplog):

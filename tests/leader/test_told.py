@@ -80,9 +80,45 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, ca
     assert {"jobs default", "jobs mail"} <= set(ears.words)
     [record] = [record for record in caplog.records if "requeued" in record.getMessage()]
     assert record.levelname == ("WARNING" if blamed else "INFO")
-    assert (record.worker_id, record.jobs) == (worker, 2)
+    assert (record.worker_id, record.jobs) == (worker, 1 if blamed else 2)
     assert first in record.job_ids
-    assert getattr(record, "quarantined", None) == (second if blamed else None)
+    assert (second in record.job_ids) == (not blamed)
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        ("crashed", "quarantined: its worker died 3 times while running it"),
+        ("expired", "quarantined: its worker died 3 times while running it"),
+        (None, "quarantined: it let its lease run out 3 times"),
+    ],
+    ids=["crash", "lease of the worker", "lease of the job"],
+)
+async def test_a_quarantined_job_is_one_error_that_tells_how_to_replay_it(link, desk, caplog, how, error):
+    [job] = desk.enqueue({"kind": "poison"})
+    desk.sql("update tenure.jobs set crashes = 2")
+    worker = desk.worker()
+    desk.claim(worker, kinds=["poison"], leases={"poison": 0} if how is None else {})
+    if how is None:
+        await Reaper(Contact()).run_once(link, desk.term("reaper"))
+    else:
+        desk.condemn(worker, how)
+        await give_back(link, worker)
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.getMessage() == f"job {job} (poison) was {error}; to run it again: tenure jobs replay {job}"
+    assert (record.job_id, record.kind, record.crashes, record.worker_id) == (job, "poison", 3, worker)
+
+
+async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, desk, caplog):
+    desk.enqueue({})
+    desk.sql("update tenure.jobs set crashes = 2")
+    worker = desk.worker()
+    desk.claim(worker)
+    desk.condemn(worker, "crashed")
+    level = Tenure("postgresql://", log_dead_letter="critical").settings.leader.dead_letter_level
+    await give_back(link, worker, Outlets(dead_letter_level=level))
+    assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
 
 async def test_the_run_that_lost_its_own_lease_is_told_by_its_job(link, desk, ears):

@@ -21,6 +21,7 @@ async def test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_n
     state, crashes, error = queue.of(pill, "state", "crashes", "error")
     assert (state, crashes, error) == ("dead_letter", 3, "quarantined: its worker died 3 times while running it")
     assert ledger.runs(pill) == [3]
+    await until(lambda: worker.said.count(f"to run it again: tenure jobs replay {pill}"), is_=1)
     assert {queue.of(job, "attempt") for job in neighbours} == {(1,)}
     assert max(ledger.runs(*neighbours)) >= 2, "no neighbour was ever caught in a crash: this test tests nothing"
     assert worker.process.poll() is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import asdict
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -12,6 +14,18 @@ import pytest
 
 from tenure.manager.telling import Telling, told_event
 from tenure.model.events import Event, JobDue, JobReaped, LeaderElected, ScheduleTicked, WorkerDied
+from tests.manager.workshop import serving
+from tests.waiting import until
+
+REPORTS_REAPED = """
+from tenure.events import JobReaped
+
+
+@app.on(JobReaped)
+def report(event: JobReaped) -> None:
+    with LEDGER.open("a") as ledger:
+        ledger.write(json.dumps({"event": "reaped", "job": str(event.job_id), "why": event.why}) + "\\n")
+"""
 
 EVENTS: list[Event] = [
     LeaderElected(duty="stager", term=3),
@@ -45,3 +59,31 @@ def test_it_wants_what_the_app_of_a_child_subscribes_to():
     telling = Telling({Child("JobReaped"), Child()})  # type: ignore[arg-type]
     assert telling.wants(JobReaped)
     assert not telling.wants(JobDue)
+
+
+def test_what_happens_while_no_child_lives_is_sent_to_the_next_one():
+    first, second = Child("JobReaped"), Child("JobReaped")
+    children = {first}
+    telling = Telling(children)  # type: ignore[arg-type]
+    telling.catch_up()  # as when the first child is admitted
+    children.clear()
+    assert telling.wants(JobReaped)
+    assert not telling.wants(JobDue)
+    telling.emit(EVENTS[3])
+    children.add(second)
+    telling.catch_up()
+    assert (first.told, [name for name, _ in second.told]) == ([], ["JobReaped"])
+
+
+async def test_the_only_process_of_a_worker_hears_of_the_jobs_that_its_predecessor_lost(start, project, ledger, queue):
+    with (project / "jobs.py").open("a") as file:
+        file.write(REPORTS_REAPED)
+    worker = start("--processes", "1")
+    [child] = await serving(worker)
+    [job] = queue.add("gated")
+    await until(lambda: ledger.runs(job), is_=[1])
+    os.kill(child, signal.SIGKILL)
+    [entry] = await until(lambda: ledger.entries("reaped"))
+    assert (entry["job"], entry["why"]) == (job, "crashed")
+    ledger.open_gate()
+    await queue.completed(job)

@@ -191,8 +191,8 @@ async def test_jobs_of_a_claim_whose_answer_was_lost_still_run(app, desk, monkey
     """The claim was committed, but the connection broke before its rows arrived: they are ours, and nobody runs them."""
     fetch, lost = Link.fetch, []
 
-    async def fetch_and_lose(self: Link, query: Any) -> Any:
-        rows = await fetch(self, query)
+    async def fetch_and_lose(self: Link, query: Any, **more: Any) -> Any:
+        rows = await fetch(self, query, **more)
         if query.name == "jobs/claim_jobs" and rows[0][1] is not None and not lost:
             lost.append(rows)
             raise StoreUnavailable("the connection broke after the commit")

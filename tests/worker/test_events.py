@@ -151,7 +151,8 @@ async def test_a_job_that_is_handed_back_is_told(app, seen):
 
 
 @pytest.mark.parametrize("what", ["taken_by_another_worker", "not_found", "canceled"])
-async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, what):
+async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, caplog, what):
+    caplog.set_level("INFO", "tenure")
     ended, started = asyncio.Event(), asyncio.Event()
 
     @app.job
@@ -173,6 +174,8 @@ async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, what):
             desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
         await asyncio.wait_for(ended.wait(), 10)
     assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason=what)]
+    [record] = [record for record in caplog.records if f"aborted, {what}" in record.getMessage()]
+    assert record.levelname == ("INFO" if what == "canceled" else "WARNING")
     assert seen.of(JobSettled) == []
 
 
@@ -192,6 +195,46 @@ async def test_the_refused_outcome_of_a_stale_run_is_told(app, seen, desk):
         [event] = await until(lambda: seen.of(RunLost))
     assert (event.job_id, event.fence, event.reason) == (handle.id, 1, "taken_by_another_worker")
     assert seen.of(JobSettled) == []
+
+
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_a_run_whose_job_the_same_worker_claims_again_is_reported_as_lost_once(app, seen, run_in):
+    def work(ctx: Context) -> int:
+        if ctx.fence == 1:
+            ctx.signal.wait_sync(30)  # no heartbeat
+        return ctx.fence
+
+    async def work_async(ctx: Context) -> int:
+        if ctx.fence == 1:
+            await asyncio.sleep(60)
+        return ctx.fence
+
+    job = app.job(name="work", lease="2s", run_in=run_in)(work_async if run_in == "loop" else work)
+    async with serving(app):
+        handle = await job.enqueue()
+        assert await handle.result("30s") == 2
+        await until(lambda: seen.of(JobSettled))
+    assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason="taken_by_another_worker")]
+    assert [event.fence for event in seen.of(JobStarted)] == [1, 2]
+    assert [event.fence for event in seen.of(JobSettled)] == [2]
+
+
+async def test_each_run_of_a_worker_that_lost_its_lease_is_reported_as_lost_once(app, seen, desk):
+    go_on = asyncio.Event()
+
+    @app.job
+    async def work() -> None:
+        await go_on.wait()
+
+    async with serving(app) as worker:
+        handles = [await work.enqueue() for _ in range(3)]
+        await until(lambda: len(seen.of(JobStarted)), is_=3)
+        desk.condemn(worker.worker_id)
+        await until(lambda: len(seen.of(RunLost)), is_=3)
+        go_on.set()
+        await until(lambda: len(seen.of(JobSettled)), is_=3, within=20)
+    assert {event.job_id for event in seen.of(RunLost)} == {handle.id for handle in handles}
+    assert len(seen.of(RunLost)) + len(seen.of(JobSettled)) == len(seen.of(JobStarted)) == 6
 
 
 async def test_a_worker_that_lost_its_lease_and_a_leader_that_lost_its_duty_are_told(app, seen, desk):

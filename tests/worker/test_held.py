@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenure import Rate, Retry
+from tenure import JobSettled, JobStarted, Rate, Retry
 from tenure.worker import held
 from tests.store.locks import waits_for_a_lock
 from tests.waiting import until
@@ -129,6 +129,8 @@ async def test_a_claim_that_is_still_under_way_when_the_worker_stops_costs_nothi
     @app.job
     async def work() -> None: ...
 
+    events = []
+    app.on(JobStarted, JobSettled)(events.append)
     worker = app.worker()
     await worker.start()
     await (await work.enqueue()).result("10s")
@@ -145,6 +147,7 @@ async def test_a_claim_that_is_still_under_way_when_the_worker_stops_costs_nothi
 
     assert desk.sql("select state, attempt, crashes from tenure.jobs") == [("pending", 0, 0)]
     assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+    assert [type(event) for event in events] == [JobStarted, JobSettled], "the second job never started"
     assert [
         record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING and record.module != "doctor"
     ] == []

@@ -9,7 +9,9 @@ from collections import Counter
 import pytest
 
 from tenure import Aborted, Context, JobSettled, Tenure
+from tenure.store.faults import Refused
 from tenure.store.link import Link
+from tenure.worker.notes import Notes
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -28,9 +30,9 @@ def sent(monkeypatch):
     """How often each statement was sent."""
     fetch, names = Link.fetch, Counter()
 
-    async def counted(self, query):
+    async def counted(self, query, **more):
         names[query.name] += 1
-        rows = await fetch(self, query)
+        rows = await fetch(self, query, **more)
         names[f"{query.name} answered"] += 1
         return rows
 
@@ -363,3 +365,60 @@ async def test_an_awaited_heartbeat_lets_others_run(app, desk):
 
     async with serving(app):
         assert await (await busy.enqueue()).result("10s") == 1
+
+
+REFUSAL = """
+    create schema if not exists audit;
+    create or replace function audit.refuse() returns trigger language plpgsql as
+        $$ begin raise exception 'the auditor says no' using errcode = 'AU001'; end $$;
+    create trigger audit before insert or update on tenure.logs for each row execute function audit.refuse()"""
+
+
+@pytest.fixture
+def logs_are_refused(desk):
+    desk.connection.execute(REFUSAL.encode(), prepare=False)
+    yield
+    desk.sql("drop schema audit cascade")
+
+
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_a_heartbeat_is_written_although_the_log_line_beside_it_is_refused(app, desk, logs_are_refused, run_in):
+    go_on = asyncio.Event()
+
+    def beats(ctx: Context) -> None:
+        while not go_on.is_set():
+            ctx.log.info("alive")
+            ctx.heartbeat()
+            ctx.signal.wait_sync(0.05)
+
+    async def beats_async(ctx: Context) -> None:
+        while not go_on.is_set():
+            ctx.log.info("alive")
+            ctx.heartbeat()
+            await asyncio.sleep(0.05)
+
+    job = app.job(name="beats", lease="1500ms", run_in=run_in)(beats_async if run_in == "loop" else beats)
+    async with serving(app):
+        handle = await job.enqueue()
+        await until(lambda: desk.sql("select lease_until - started_at > interval '3.5 s' from tenure.jobs"), is_=[(True,)])
+        go_on.set()
+        await handle.result("5s")
+    status = await handle.status()
+    assert (status.fence, status.crashes) == (1, 0)
+    assert lines_of(desk, handle) == []
+
+
+async def test_a_thread_that_reports_while_refused_notes_are_dropped_breaks_nothing():
+    class RefusingLink:
+        async def fetch(self, query):
+            raise Refused("the auditor says no")
+
+    class FakeRun:
+        job_id, claim_id, notes, settled, closing = "job", "claim", None, False, False
+
+    notes, run = Notes(RefusingLink(), watched=print, lost=print), FakeRun()  # type: ignore[arg-type]
+    notes.say(run, "info", "first", {})  # type: ignore[arg-type]
+    await notes.flush()
+    notes._mark(run)  # type: ignore[arg-type]  # a thread had its line added before, and marks the run only now
+    await notes.flush()
+    assert not notes._dirty

@@ -17,13 +17,13 @@ from tenure import stop_requests
 from tenure.cli import banner, options
 from tenure.cli.databases import Opened, at_a_terminal, database_of
 from tenure.cli.worker import set_up_logs, tell_ready
-from tenure.failures import failures
 from tenure.manager.loops import run_loop, run_until_stopped
 from tenure.manager.plan import one_pool, pools_of
 from tenure.manager.reload import watch_files
 from tenure.manager.spec import ChildSpec
 from tenure.manager.supervisor import Supervisor
 from tenure.model.errors import ConfigError, StoreUnavailable
+from tenure.outages import failures
 from tenure.pacing import backoff
 from tenure.settings import Settings
 from tenure.store.faults import ConnectionRejected

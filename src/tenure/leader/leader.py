@@ -93,9 +93,10 @@ class Leader:
         self._heart = Beat("leader", self._beat)
         self._beats = {name: Beat(name, partial(self._do, duty)) for name, duty in self._duties.items()}
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
 
     def _usual_duties(self) -> tuple[Duty, ...]:
-        settings, outlets = self._settings, Outlets(self._tell, self._events)
+        settings, outlets = self._settings, Outlets(self._tell, self._events, self._settings.dead_letter_level)
         return (
             Stager(outlets),
             Reaper(self.contact, outlets, every=settings.reap_every),
@@ -111,6 +112,7 @@ class Leader:
 
     def start(self) -> None:
         self._stand_at = 0.0
+        self._stopping = False
         self._candidacy = Beat("election", self._stand)
         beats = (self._candidacy, self._heart, *self._beats.values())
         self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
@@ -138,6 +140,7 @@ class Leader:
         tasks, self._tasks = self._tasks, []
         if not tasks:
             return
+        self._stopping = True
         # What an election under way wins is known when it has ended, and can be released.
         self._candidacy.end()
         await asyncio.wait(tasks[:1], timeout=ELECTION_PATIENCE)
@@ -221,13 +224,28 @@ class Leader:
         self._beats[term.duty].wake()
         return True
 
-    def _lose(self, held: Held, why: str) -> None:
-        if self._held.get(held.term.duty) is not held:
+    def _lose(self, lost: Sequence[Held], why: str, level: int | None = None) -> None:
+        ours = [held for held in lost if self._held.get(held.term.duty) is held]
+        if not ours:
             return
-        del self._held[held.term.duty]
-        log.warning("no longer leading %s, term %d: %s", held.term.duty, held.term.term, why)
-        self._events.emit(LeaderDeposed(duty=held.term.duty, term=held.term.term))
+        names = ", ".join(f"{held.term.duty} (term {held.term.term})" for held in ours)
+        log.log(self._level_of_loss(ours) if level is None else level, "no longer leading %s: %s", names, why)
+        for held in ours:
+            del self._held[held.term.duty]
+            self._events.emit(LeaderDeposed(duty=held.term.duty, term=held.term.term))
         self._stand_in(random.uniform(0.1, 1.0))  # noqa: S311
+
+    def _lose_expired(self, held: Held, why: str) -> None:
+        """Duties are renewed together, so the others that could not be renewed are part of the same log record."""
+        self._lose([held, *(other for other in self._held.values() if other is not held and other.left <= 0)], why)
+
+    def _level_of_loss(self, lost: Sequence[Held]) -> int:
+        """An outage is reported by itself. A duty that is lost although PostgreSQL answers shows that something is wrong, unless
+        all share it: then the others do it, too."""
+        if self._stopping:
+            return logging.DEBUG
+        alone = [held.term.ttl for held in lost if held.term.holder != SHARED]
+        return logging.WARNING if alone and self.contact.unbroken_for >= max(alone) else logging.DEBUG
 
     # Keeping what was won
 
@@ -247,8 +265,7 @@ class Leader:
         for held in beating:
             if held.term.duty in renewed:
                 held.renewed(asked_at)
-            else:
-                self._lose(held, "another may have it")
+        self._lose([held for held in beating if held.term.duty not in renewed], "another may have it")
         await self._rotate()
         return self._settings.heartbeat
 
@@ -257,7 +274,7 @@ class Leader:
         stalled = [held for held in ours if held.round_age > STALLED]
         for held in stalled:
             self._abstains[held.term.duty] = boottime() + held.term.ttl
-            self._lose(held, f"its round has taken {held.round_age:.0f} s")
+            self._lose([held], f"its round has taken {held.round_age:.0f} s", logging.WARNING)
         if stalled and await self._link.fetch(leases.release(self.holder, [held.term for held in stalled])):
             self._tell(FREE)
 
@@ -295,7 +312,7 @@ class Leader:
         if held is None:
             return FOREVER
         if held.left <= 0:
-            self._lose(held, "it could not be renewed in time")
+            self._lose_expired(held, "it could not be renewed in time")
             return FOREVER
         try:
             async with held.round(), self._links.take() as link:
@@ -306,10 +323,10 @@ class Leader:
             self.contact.broke()
             raise
         except TimeoutError:
-            self._lose(held, "its time ran out during a round")
+            self._lose_expired(held, "its time ran out during a round")
             return FOREVER
         if not report.holds:
-            self._lose(held, "its term is over")
+            self._lose([held], "its term is over")
             return FOREVER
         held.did(report)
         return report.rest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -22,3 +23,5 @@ class LeaderSettings:
     heartbeat: float = 2.0
     reap_every: float = 5.0
     clean_every: float = 1200.0
+    dead_letter_level: int = logging.ERROR
+    """At which a job is logged that became a dead letter."""

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from tenure.leader.duties.duty import Outlets
 from tenure.leader.duties.requeue import give_back
+from tenure.leader.settings import LeaderSettings
 from tenure.manager.house import House
 from tenure.manager.process import ChildProcess
 from tenure.manager.spec import ChildSpec, Hello
@@ -139,11 +140,14 @@ class Life:
             log.error("worker process died; starting another", extra=facts_of(child))
             house.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause(child.exit_code), worker=child.name))
 
+        leader = LeaderSettings(**child.hello.leader) if child.hello else LeaderSettings()
+        outlets = Outlets(house.tell, house.events, leader.dead_letter_level)
+
         async def give() -> None:
             # This may take long and must not delay the renewal. The process has released its own connections by now.
             async with Link(house.link.place, "return", hot=True) as link:
                 await link.fetch(workers.condemn(child.worker_id, house.id, how))
-                await give_back(link, child.worker_id, Outlets(house.tell, house.events))
+                await give_back(link, child.worker_id, outlets)
 
         await house.insist(give)
         house.renew_soon()  # it also tells whether jobs must now run alone

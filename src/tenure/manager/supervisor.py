@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from tenure import stop_requests
-from tenure.failures import failures
 from tenure.inprocess import COUNT_EVERY
 from tenure.leader.declaring import Declarations, declare
 from tenure.leader.leader import Leader
@@ -35,6 +34,7 @@ from tenure.manager.terminals import Terminal
 from tenure.manager.vitals import TOUCH_EVERY, Vitals
 from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7
+from tenure.outages import failures
 from tenure.pacing import Beat, backoff, jittered
 from tenure.store import schedules
 from tenure.store.connecting import check_settings

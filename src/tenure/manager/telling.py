@@ -23,6 +23,9 @@ from tenure.model.events import (
 _TOLD: dict[str, type[Event]] = {
     type_.__name__: type_ for type_ in (LeaderElected, LeaderDeposed, WorkerDied, JobDue, JobReaped, ScheduleTicked)
 }
+MOST_WAITING = 10_000
+"""Events that wait for a child. With more of them the oldest are dropped."""
+
 _READ = {"UUID": UUID, "datetime": datetime.fromisoformat}
 
 
@@ -32,18 +35,27 @@ class Telling(Events):
     def __init__(self, children: set[ChildProcess]) -> None:
         super().__init__()
         self._children = children
-        self._untold: deque[Event] = deque(maxlen=100)
+        self._untold: deque[Event] = deque(maxlen=MOST_WAITING)
+        self._wanted: frozenset[str] = frozenset()
 
     def wants(self, type_: type[Event]) -> bool:
-        """Whether the app subscribes to it, as far as a child has told."""
-        return any(child.hello is not None and type_.__name__ in child.hello.wants for child in self._children)
+        """Whether the app subscribes to it, as far as a child has reported. While no child lives, the last ones count: the event
+        waits for the next child."""
+        self._learn()
+        return type_.__name__ in self._wanted
 
     def emit(self, event: Event) -> None:
         self._untold.append(event)
         self.catch_up()
 
+    def _learn(self) -> None:
+        lists = [child.hello.wants for child in self._children if child.hello is not None]
+        if lists:
+            self._wanted = frozenset(name for wants in lists for name in wants)
+
     def catch_up(self) -> None:
-        """Tells what happened while there was nobody to tell."""
+        """Sends what happened while no child was there."""
+        self._learn()
         serving = [child for child in self._children if child.serving]
         while serving and self._untold:
             event = self._untold.popleft()

@@ -23,7 +23,10 @@ Answer = TypeVar("Answer", bound=Sequence[Any])
 AGAIN_AFTER = 300.0
 """Seconds until a refused row is tried again."""
 
-MOST_REMEMBERED = 1000
+MOST_REMEMBERED = 10_000
+"""Refused rows that are left out by name. Beyond that the oldest are only counted: that many rows at the head of the next batches
+are passed over."""
+
 MOST_AT_ONCE = 50
 """Rows that one call isolates; the others have their turn in the next round."""
 
@@ -44,18 +47,21 @@ class RefusedRows:
         self._what = f"PostgreSQL refuses {what}: it is left out, and tried again in some minutes"
         self._field = field
         self._again_at: dict[str, float] = {}
+        self._forgotten = 0
+        """Refused rows that are no longer remembered by name."""
+        self._forgotten_until = 0.0
 
     async def run(self, send: Callable[[Pick], Awaitable[Answer]], read: Callable[[Answer], list[str]] = peeked) -> list[Answer]:
         """Sends the whole batch, or, where a row of it is refused, all the others. At least one answer; `read` finds the rows in
         the answer to a peek. Raises `Refused` when it is not a matter of single rows."""
-        skipped = self._skipped()
-        if not skipped:
+        skipped, forgotten = self._skipped(), self._passed_over()
+        if not skipped and not forgotten:
             try:
                 return [await send(ALL)]
             except (Refused, FailedInside):
                 pass
-        found = read(await send(Pick(peek=True, more=len(skipped))))
-        return await self._by_halves([row for row in found if row not in skipped], send)
+        found = read(await send(Pick(peek=True, more=len(skipped) + forgotten)))
+        return await self._by_halves([row for row in found if row not in skipped][forgotten:], send)
 
     async def _by_halves(self, rows: list[str], send: Callable[[Pick], Awaitable[Answer]]) -> list[Answer]:
         answers: list[Answer] = []
@@ -84,13 +90,25 @@ class RefusedRows:
         now = time.monotonic()
         return {row for row, again_at in self._again_at.items() if again_at > now}
 
+    def _passed_over(self) -> int:
+        """How many rows at the head are passed over, because the oldest refused rows are there."""
+        if time.monotonic() >= self._forgotten_until:
+            self._forgotten = 0
+        return self._forgotten
+
+    def _forget_oldest(self) -> None:
+        now = time.monotonic()
+        for row in list(self._again_at)[: max(0, len(self._again_at) - MOST_REMEMBERED)]:
+            if self._again_at.pop(row) > now:
+                self._forgotten_until = self._forgotten_until if self._forgotten else now + AGAIN_AFTER
+                self._forgotten += 1
+
     def _remember(self, refused: dict[str, Refused]) -> None:
         new = [row for row in refused if row not in self._again_at]
         for row in refused:
             self._again_at.pop(row, None)  # to the end: the oldest are forgotten first
             self._again_at[row] = time.monotonic() + AGAIN_AFTER
-        for row in list(self._again_at)[: max(0, len(self._again_at) - MOST_REMEMBERED)]:
-            del self._again_at[row]
+        self._forget_oldest()
         for row in new[:MOST_REPORTED]:
             error = refused[row]
             log.error(self._what, extra={self._field: row, "sqlstate": error.sqlstate, "error": str(error)})

@@ -19,8 +19,8 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
-from tenure.failures import CONNECT, failures
 from tenure.model.errors import SchemaMismatch
+from tenure.outages import CONNECT, failures
 from tenure.pacing import cancellations
 from tenure.store import faults, lockwaits
 from tenure.store.connecting import KEEPALIVE, PLANNER, connect, server_of

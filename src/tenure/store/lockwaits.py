@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
-from tenure.failures import failures
+from tenure.outages import failures
 from tenure.store import faults
 from tenure.store.blockers import find_blockers
 from tenure.store.connecting import server_of

@@ -107,7 +107,7 @@ class Engine:
             events=events,
             levels=settings.failures,
         )
-        self._watch = Watch(self._slots, self._settle_link, settings.check_every, events)
+        self._watch = Watch(self._slots, self._settle_link, settings.check_every)
         self._claims = Beat("claimer", self._claim_turn)
         self.crowd = 1
         """How many workers serve the same, this one included."""
@@ -162,7 +162,7 @@ class Engine:
     def lose(self, reason: AbortReason) -> None:
         """Nothing that runs here is ours any more."""
         self._stopping = True
-        self._slots.abort_all(reason)
+        self._slots.lose_all(reason)
 
     async def stop(self, grace: float) -> None:
         """Stops claiming, lets jobs finish within `grace` seconds, requeues the others, and writes what there is to write:

@@ -18,7 +18,7 @@ class FailureLevels:
     """An attempt failed and the job is tried again, or its handler ended it with `Fail`."""
 
     dead_letter: int = logging.ERROR
-    """The job is not tried again: its attempts are used up, or its process died too often."""
+    """The job is a dead letter: its attempts are used up, or its process died too often."""
 
 
 def log_failure(settlement: Settlement, levels: FailureLevels) -> None:

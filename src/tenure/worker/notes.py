@@ -18,7 +18,7 @@ from tenure.model.errors import StoreUnavailable
 from tenure.model.payloads import clean_text
 from tenure.pacing import FOREVER, Beat
 from tenure.store import jobs
-from tenure.store.faults import Refused
+from tenure.store.faults import FailedInside, Refused
 from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
 from tenure.worker.runs import Run
@@ -49,6 +49,13 @@ class RunNotes:
         if fields:
             line["fields"] = {clean_text(str(name)): plain(value) for name, value in fields.items()}
         self.lines.append(line)
+
+    def drop_text(self) -> bool:
+        """Whether there was any."""
+        had_text = self.progress is not None or bool(self.lines)
+        self.progress = None
+        self.lines.clear()
+        return had_text
 
 
 def plain(value: Any) -> Any:
@@ -148,9 +155,20 @@ class Notes:
                 self._dirty.add(run)
             self._lost(lost)
 
-    async def _refused(self, run: Run, error: Refused) -> None:  # noqa: ARG002 - what it said is gone, and only that
+    async def _refused(self, run: Run, error: Refused) -> None:  # noqa: ARG002 - the text is dropped for any reason
+        """The heartbeat is written without the text: the run would lose its lease otherwise."""
+        notes = run.notes
+        assert notes is not None
         self._dirty.discard(run)
-        run.notes = None
+        if notes.drop_text() and notes.alive:
+            try:
+                await self._send([run])
+            except (Refused, FailedInside):
+                self._dirty.discard(run)
+                notes.drop_text()
+                notes.alive = False
+        else:
+            notes.alive = False
 
 
 def _taken(run: Run) -> tuple[str, Callable[[], None]]:

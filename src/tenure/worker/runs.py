@@ -37,6 +37,7 @@ class Run:
         "job_id",
         "kind",
         "leased_until",
+        "lost",
         "max_attempts",
         "meta",
         "notes",
@@ -50,6 +51,7 @@ class Run:
         "thread",
         "timeout",
         "transaction",
+        "was_started",
         "worker_id",
     )
 
@@ -76,6 +78,10 @@ class Run:
         """When the job's own lease ends, by this process's clock, as far as it is known to be written."""
         self.heartbeat_at = self.heartbeat_sent_at = 0.0
         self.aborted_at = 0.0
+        self.was_started = False
+        """Its handler was called. A claim may also be handed back before that."""
+        self.lost = False
+        """It was reported that the job is no longer this run's."""
         self.settled = False
         """Its outcome is decided."""
         self.settled_itself = False

@@ -7,8 +7,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
-from tenure.failures import failures
 from tenure.model.errors import StoreUnavailable
+from tenure.outages import failures
 from tenure.pacing import FOREVER, Beat
 from tenure.store import jobs
 from tenure.store.faults import FailedInside, Refused, StatementTimeout

@@ -124,6 +124,10 @@ class Slots:
         for run in self.all():
             run.abort(reason)
 
+    def lose_all(self, reason: AbortReason) -> None:
+        for run in self.all():
+            self.lose(run, reason)
+
     def hand_back_all(self) -> None:
         for run in self.all():
             # A transaction that is just being committed decides itself; others may be not ours to hand back.
@@ -159,8 +163,9 @@ class Slots:
         if (older := self.runs.get(run.job_id)) is not None:
             # It let its own lease run out, and the job was given to us a second time.
             self._stale.add(older)
-            older.abort("taken_by_another_worker")
+            self.lose(older, "taken_by_another_worker")
         self.runs[run.job_id] = run
+        run.was_started = True
         run.task = asyncio.create_task(self._execute(run))
         run.task.add_done_callback(partial(self._on_task_done, run))
         if self._events.wants(JobStarted):
@@ -317,13 +322,25 @@ class Slots:
         self._freed()
         if settlement.run.gate is not None:
             self._released(settlement.run)
-        if self._events.wants(JobSettled):
+        if settlement.run.was_started and self._events.wants(JobSettled):
             self._events.emit(_settled_event(settlement))
 
     def _on_lost(self, settlement: Settlement) -> None:
         run = settlement.run
         log.warning("job %s (%s, fence %d): its lease was lost, so its outcome was refused", run.job_id, run.kind.name, run.fence)
-        self._events.emit(RunLost(**names_of(run), reason=run.abort_reason or "taken_by_another_worker"))
+        self._report_lost(run, run.abort_reason or "taken_by_another_worker")
+
+    def lose(self, run: Run, reason: AbortReason) -> None:
+        """The job is no longer this run's. A transaction that is just being committed finds that out itself."""
+        if not (run.settled or run.closing):
+            run.abort(reason)
+            self._report_lost(run, reason)
+
+    def _report_lost(self, run: Run, reason: AbortReason) -> None:
+        """Once for each run that was reported as started."""
+        if run.was_started and not run.lost:
+            run.lost = True
+            self._events.emit(RunLost(**names_of(run), reason=reason))
 
 
 def names_of(run: Run) -> dict[str, Any]:

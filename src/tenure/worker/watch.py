@@ -7,13 +7,12 @@ import logging
 import time
 from collections.abc import Iterable
 
-from tenure.model.events import Events, RunLost
 from tenure.pacing import Beat
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.worker.calling import ABORT_PATIENCE
 from tenure.worker.runs import Run
-from tenure.worker.slots import Slots, names_of
+from tenure.worker.slots import Slots
 
 log = logging.getLogger("tenure")
 
@@ -22,12 +21,11 @@ WATCH_EVERY = 0.5
 
 
 class Watch:
-    def __init__(self, slots: Slots, link: Link, check_every: float, events: Events) -> None:
+    def __init__(self, slots: Slots, link: Link, check_every: float) -> None:
         """`check_every`: seconds after which a long run asks whether it is still ours, even if nobody gave it reason to."""
         self._slots = slots
         self._link = link
         self._check_every = check_every
-        self._events = events
         self._doubted: set[str] = set()
         self._last_check = time.monotonic()
         self.beat = Beat("watch", self._turn)
@@ -74,7 +72,7 @@ class Watch:
         reasons = {(job_id, claim_id): reason for job_id, claim_id, reason in await self._link.fetch(jobs.check_claims(claims))}
         for run in runs:
             reason = reasons.get((run.job_id, run.claim_id))
-            if reason is not None and not run.settled:
-                log.warning("job %s (%s): aborted, %s", run.job_id, run.kind.name, reason)
-                run.abort(reason)
-                self._events.emit(RunLost(**names_of(run), reason=reason))
+            if reason is not None and not (run.settled or run.closing or run.lost):
+                level = logging.INFO if reason == "canceled" else logging.WARNING  # a person's decision, not a fault
+                log.log(level, "job %s (%s): aborted, %s", run.job_id, run.kind.name, reason)
+                self._slots.lose(run, reason)

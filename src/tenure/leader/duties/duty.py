@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -33,6 +34,8 @@ class Outlets:
     tell: Callable[[str], None] = lambda _: None
     """Wakes other processes, after the commit: what it fails to send costs time, and nothing else."""
     events: Events = field(default_factory=Events)
+    dead_letter_level: int = logging.ERROR
+    """At which a job is logged that became a dead letter."""
 
 
 class Duty(Protocol):

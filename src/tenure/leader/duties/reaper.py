@@ -41,6 +41,11 @@ class Contact:
     def age(self) -> float:
         return boottime() - self._since
 
+    @property
+    def unbroken_for(self) -> float:
+        """As `age`, but 0 while no answer has come for `longest_silence` seconds."""
+        return 0.0 if boottime() - self._last > self.longest_silence else self.age
+
 
 class Reaper:
     name = "reaper"

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from tenure.leader.duties.duty import Outlets
+from tenure.logs import SPELLED_OUT
 from tenure.model.events import JobReaped
 from tenure.store import workers
 from tenure.store.isolation import RefusedRows
@@ -83,26 +84,42 @@ def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str,
     # A process that has ended has no run that could be notified.
     for word in gone([job["job_id"] for job in reaped if job["why"] in ("expired", "lease_lost")]):
         outlets.tell(word)
-    _report(reaped)
+    _report_requeued([job for job in reaped if not job["quarantined"]])
+    for job in reaped:
+        if job["quarantined"]:
+            _report_quarantined(job, outlets.dead_letter_level)
     if outlets.events.wants(JobReaped):
         for job in reaped:
-            ids = {"job_id": UUID(job["job_id"]), "worker_id": UUID(job["worker_id"])}
-            outlets.events.emit(JobReaped(**{**job, **ids}))
+            outlets.events.emit(_reaped_event(job))
 
 
-def _report(reaped: Sequence[dict[str, Any]]) -> None:
+def _reaped_event(job: dict[str, Any]) -> JobReaped:
+    return JobReaped(
+        job_id=UUID(job["job_id"]),
+        kind=job["kind"],
+        queue=job["queue"],
+        worker_id=UUID(job["worker_id"]),
+        why=job["why"],
+        quarantined=job["quarantined"],
+    )
+
+
+def _report_quarantined(job: dict[str, Any], level: int) -> None:
+    fields = {name: job[name] for name in ("job_id", "kind", "queue", "worker_id", "why", "crashes", "error")}
+    text = "job %s (%s) was %s; to run it again: tenure jobs replay %s"
+    log.log(level, text, job["job_id"], job["kind"], job["error"], job["job_id"], extra={**fields, SPELLED_OUT: True})
+
+
+def _report_requeued(reaped: Sequence[dict[str, Any]]) -> None:
     """One record for each worker and reason."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job in reaped:
         groups.setdefault((job["worker_id"], job["why"]), []).append(job)
     for (worker_id, why), jobs in groups.items():
-        quarantined = [job["job_id"] for job in jobs if job["quarantined"]]
         fields = {
             "worker_id": worker_id,
             "jobs": len(jobs),
             "kinds": ", ".join(sorted({job["kind"] for job in jobs})),
             "job_ids": ", ".join(job["job_id"] for job in jobs[:_MOST_NAMED]),
-            "quarantined": ", ".join(quarantined[:_MOST_NAMED]) or None,
         }
-        shown = {name: value for name, value in fields.items() if value is not None}
-        log.log(_LEVELS.get(why, logging.WARNING), _WORDS[why], extra=shown)
+        log.log(_LEVELS.get(why, logging.WARNING), _WORDS[why], extra=fields)

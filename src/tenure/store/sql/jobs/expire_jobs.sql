@@ -23,7 +23,7 @@ returned as (
            claim_id = null, worker_id = null, lease_until = null
       from late l
      where j.ctid = l.place and not :peek::boolean
-    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, l.worker_id, l.started_at, j.error),
+    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, l.worker_id, l.started_at, j.error, j.crashes),
 noted as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
@@ -42,5 +42,5 @@ select (select count(*) filter (where r.state = 'pending') from returned r),
        case when :peek::boolean then (select json_agg(l.id)::text from late l)
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id, 'why', 'expired',
-                      'quarantined', r.state = 'dead_letter'))::text
+                      'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error))::text
                     from returned r) end

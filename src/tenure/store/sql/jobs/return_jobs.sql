@@ -29,7 +29,7 @@ returned as (
            claim_id = null, worker_id = null, lease_until = null
       from held h
      where j.ctid = h.place and not :peek::boolean
-    returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error),
+    returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error, j.crashes),
 noted as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, case r.died_how when 'stopped' then 'handed_back' when 'expired' then 'lease_lost' else 'crashed' end,
@@ -62,5 +62,5 @@ select (select count(*) filter (where r.state = 'pending') from returned r),
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
                       'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
-                      'quarantined', r.state = 'dead_letter'))::text
+                      'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error))::text
                     from returned r) end

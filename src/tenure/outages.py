@@ -20,7 +20,8 @@ REPEAT_AFTER = 60.0
 """Seconds between two reports of the same failure."""
 
 BRIEF = 1.0
-"""Seconds. A failure that lasts less and is back within `REPEAT_AFTER` is logged at DEBUG: one of several connections flaps."""
+"""Seconds. A failure that lasts less and returns within `REPEAT_AFTER` is logged at DEBUG: one of several connections flaps. When
+it lasts longer this time, it is logged as any other."""
 
 FORGET_AFTER = 120.0
 """Seconds after which a failed statement that was not run again no longer keeps the failure open."""
@@ -42,6 +43,12 @@ class Failure:
     failing: dict[str, float] = field(default_factory=dict)
     """What has to succeed before it is over, and when each last failed."""
 
+    def is_due(self, now: float) -> bool:
+        """Whether it is to be reported again, or, if it seemed to be one that flaps, for the first time."""
+        if self.level == logging.DEBUG and now - self.began >= BRIEF:
+            return True
+        return now - self.reported >= REPEAT_AFTER
+
     def is_over(self, succeeded: str, now: float) -> bool:
         done = self.failing.keys() & ({succeeded} if succeeded == CONNECT else {succeeded, ANY})
         for name in done:
@@ -55,7 +62,7 @@ class Failures:
     def __init__(self) -> None:
         self._open: dict[Key, Failure] = {}
         self._flapping: dict[Key, float] = {}
-        """Failures that were over at once, and when they were reported."""
+        """Failures that were over at once, and when they were last reported at their full level."""
         self._lock = threading.Lock()
 
     def failed(self, who: str, error: Exception) -> None:
@@ -83,12 +90,10 @@ class Failures:
             failure = self._open.get(key)
             is_new = failure is None
             if failure is None:
-                failure = self._open[key] = Failure(who, now, now)
-                if now - self._flapping.pop(key, -REPEAT_AFTER) < REPEAT_AFTER:
-                    failure.level = logging.DEBUG
+                failure = self._open[key] = self._begun(key, who, now)
             failure.count += 1
             failure.failing[has_to_succeed] = now
-            if not is_new and now - failure.reported < REPEAT_AFTER:
+            if not (is_new or failure.is_due(now)):
                 return
             if not is_new:
                 failure.reported, failure.level = now, logging.WARNING
@@ -98,6 +103,12 @@ class Failures:
         fields = _fields(key, failure, now)
         log.log(level, "%s; %s", text, state, exc_info=error if is_new else None, extra=fields)
 
+    def _begun(self, key: Key, who: str, now: float) -> Failure:
+        reported = self._flapping.pop(key, None)
+        if reported is None or now - reported >= REPEAT_AFTER:
+            return Failure(who, began=now, reported=now)
+        return Failure(who, began=now, reported=reported, level=logging.DEBUG)
+
     def _close(self, server: str, succeeded: str) -> None:
         now = time.monotonic()
         with self._lock:
@@ -106,6 +117,8 @@ class Failures:
                 del self._open[key]
                 if now - failure.began < BRIEF:
                     self._flapping[key] = failure.reported
+                else:
+                    failure.level = max(failure.level, logging.INFO)
         for key, failure in over.items():
             log.log(min(failure.level, logging.INFO), "%s", _end_of(key, failure, now), extra=_fields(key, failure, now))
 

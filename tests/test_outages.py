@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from tenure import failures as module
-from tenure.failures import CONNECT, Failures
+from tenure import outages as module
 from tenure.model.errors import StoreUnavailable
+from tenure.outages import CONNECT, Failures
 from tenure.pacing import FOREVER, Beat
 from tenure.store.faults import ConnectionRejected, Refused
 from tests.waiting import until
@@ -97,6 +97,40 @@ def test_one_connection_that_comes_and_goes_does_not_fill_the_log(failures, cloc
     clock.now += 60
     failures.failed("listener", lost())
     assert len(said()) == 3
+
+
+def test_a_connection_that_comes_and_goes_for_long_is_reported_once_a_minute(failures, clock, said):
+    for _ in range(150):
+        failures.failed("listener", lost())
+        clock.now += 0.5
+        failures.succeeded(SERVER, "jobs/claim_jobs")
+        clock.now += 0.5
+    assert [level for level, _ in said()] == ["WARNING", "INFO"] * 3
+
+
+def test_a_long_outage_soon_after_a_brief_one_is_reported(failures, clock, said):
+    failures.failed("listener", lost())
+    clock.now += 0.2
+    failures.succeeded(SERVER, "jobs/claim_jobs")
+    clock.now += 5
+    for _ in range(5):
+        failures.failed("claimer", lost())
+        clock.now += 0.5
+    failures.succeeded(SERVER, "jobs/claim_jobs")
+    assert said()[2:] == [
+        ("WARNING", "PostgreSQL cannot be reached: connection refused; still failing after 3 attempts in 1 s"),
+        ("INFO", "PostgreSQL is back after 2.5 s"),
+    ]
+
+
+def test_the_end_of_a_long_outage_is_reported_even_if_only_its_first_moment_was_noticed(failures, clock, said):
+    failures.failed("listener", lost())
+    clock.now += 0.2
+    failures.succeeded(SERVER, "jobs/claim_jobs")
+    failures.failed("claimer", lost())
+    clock.now += 20
+    failures.succeeded(SERVER, "jobs/claim_jobs")
+    assert said()[2:] == [("INFO", "PostgreSQL is back after 20.0 s")]
 
 
 def test_a_statement_that_waits_for_a_lock_is_reported_until_it_has_succeeded(failures, clock, said):
