@@ -99,5 +99,5 @@ def test_a_role_that_may_not_look_is_told_so(line, sql, dsn):
     finally:
         sql("drop role cli_guest")
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("tenure: PostgreSQL refuses: permission denied for schema tenure; `tenure sql --roles`")
+    assert refused.stderr.startswith("tenure: permission denied for schema tenure; `tenure sql --roles`")
     assert refused.stderr.count("\n") == 1

@@ -64,7 +64,7 @@ def test_the_input_from_stdin(line, shop, sql):
         (["send_welcome", '{"user_id": 1}', "--delay", "soon"], "which is no duration"),
         (["send_welcome", '{"user_id": 1}', "--meta", "[]"], "is no JSON object"),
         (["send_welcome", '{"user_id": NaN}', "--wait"], "NaN"),
-        (["drop", "--queue", ""], "queue needs a name"),
+        (["drop", "--queue", ""], "queue is '', but must be a name"),
         (["drop", "--key", ""], "key"),
         ([], "KIND"),
     ],

@@ -70,7 +70,6 @@ async def test_a_database_that_goes_away_and_comes_back_is_waited_for(watched):
         "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
     )
     shown = await watched("completed", meanwhile=broken)
-    assert "trying again" in shown.stderr
     assert shown.exit_code == 0
 
 

@@ -192,7 +192,11 @@ FAULTS = [
     Fault(
         "leaving does not look at the term",
         "leases/release_leases",
-        without("and l.holder = :holder::uuid and l.term = h.term"),
+        (
+            ("on l.name = h.name and l.term = h.term\n", "on l.name = h.name\n"),
+            ("     where l.holder = :holder::uuid and l.expires_at", "     where l.expires_at"),
+            ("where l.name = o.name and l.holder = :holder::uuid and l.term = o.term and", "where l.name = o.name and"),
+        ),
         "no_leader",
         ("H1 leaves", "H2 runs"),
     ),

@@ -25,8 +25,8 @@ class Statements:
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fetch = Link.fetch
 
-        async def watched(link, query):
-            rows = await fetch(link, query)
+        async def watched(link, query, **options):
+            rows = await fetch(link, query, **options)
             self.counts[query.name] = self.counts.get(query.name, 0) + 1
             if query.name == CLAIM and any(row[1] is not None for row in rows) and not self.kept.is_set():
                 self.kept.set()

@@ -80,10 +80,10 @@ BUGS = (
         breaks="a leader that leaves ends the term of its successor",
         promise=Promise.LEADERS,
         edits=(
+            Edit(RELEASE, "on l.name = h.name and l.term = h.term\n", "on l.name = h.name\n"),
+            Edit(RELEASE, "     where l.holder = :holder::uuid and l.expires_at", "     where l.expires_at"),
             Edit(
-                RELEASE,
-                "where l.name = h.name and l.holder = :holder::uuid and l.term = h.term and",
-                "where l.name = h.name and",
+                RELEASE, "where l.name = o.name and l.holder = :holder::uuid and l.term = o.term and", "where l.name = o.name and"
             ),
         ),
         caught_by=(f"{TERMS}::test_only_the_holder_of_the_term_can_release_it",),
@@ -109,7 +109,7 @@ BUGS = (
         edits=(
             Edit(
                 LEADER,
-                "                if await self._link.fetch(leases.release_all(self.holder)):\n"
+                "                if await self._link.fetch(leases.release_all(self.holder), within=RELEASE_PATIENCE):\n"
                 "                    self._tell(FREE)\n",
                 "                await self._link.fetch(leases.release_all(self.holder))\n",
             ),

@@ -117,7 +117,7 @@ async def test_a_layer_may_turn_an_error_into_an_outcome(app, executor):
     job = job_in(app, executor, middleware=[forgive])
     async with serving(app):
         failed = await failure(await job.enqueue(Order(act="fail")))
-    assert (failed.state, failed.traceback) == ("failed", "forgiven")
+    assert (failed.state, failed.message, failed.traceback) == ("failed", "forgiven", "")
 
 
 @everywhere

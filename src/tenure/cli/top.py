@@ -69,4 +69,6 @@ async def _live(observer: Observer, every: float) -> None:
             except StoreUnavailable as error:
                 trouble = f"{error}; trying again. This is how it was at {snapshot.at.astimezone():%H:%M:%S}."
             live.update(frame(snapshot, rows=max(3, (console.height - MARGIN) // 2), trouble=trouble), refresh=True)
-            await asyncio.sleep(max(every, (time.monotonic() - began) * (1 / LARGEST_SHARE - 1)))
+            # What looking costs the server is bounded; a look that failed says nothing of that.
+            cost = 0.0 if trouble else time.monotonic() - began
+            await asyncio.sleep(max(every, cost * (1 / LARGEST_SHARE - 1)))

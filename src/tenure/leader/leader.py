@@ -47,6 +47,9 @@ SPREAD = 0.02
 ELECTION_PATIENCE = 2.0
 """Seconds that an election under way may take at the end."""
 
+RELEASE_PATIENCE = 2.0
+"""Seconds for which a release waits for a statement of the duty that is under way."""
+
 STALLED = 60.0
 """Seconds. A leader whose round takes longer loses that duty: it may hang, although the heartbeat continues."""
 
@@ -149,7 +152,7 @@ class Leader:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._held or self._may_have_won:
             with suppress(StoreUnavailable):
-                if await self._link.fetch(leases.release_all(self.holder)):
+                if await self._link.fetch(leases.release_all(self.holder), within=RELEASE_PATIENCE):
                     self._tell(FREE)
                 await self._election.leave(self._link)
         self._held.clear()
@@ -275,8 +278,12 @@ class Leader:
         for held in stalled:
             self._abstains[held.term.duty] = boottime() + held.term.ttl
             self._lose([held], f"its round has taken {held.round_age:.0f} s", logging.WARNING)
-        if stalled and await self._link.fetch(leases.release(self.holder, [held.term for held in stalled])):
-            self._tell(FREE)
+        if not stalled:
+            return
+        query = leases.release(self.holder, [held.term for held in stalled])
+        with suppress(StoreUnavailable):  # it waits for a statement that hangs; without a heartbeat the lease runs out
+            if await self._link.fetch(query, within=RELEASE_PATIENCE):
+                self._tell(FREE)
 
     async def _rotate(self) -> None:
         """Hands over what was held for long and is not being done just now, if there is somebody else. Whoever leads by a lock
