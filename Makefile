@@ -5,7 +5,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-JOBS ?= 2
+# Most tests wait for processes and timers: twice as many as there are cores.
+JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 
 .PHONY: help setup demo test check proof format bench chaos planted docs clean
 
@@ -27,7 +28,7 @@ demo: setup
 	$(BIN)/tenure demo
 
 test: setup
-	$(BIN)/pytest -n $(JOBS) $(TESTS)
+	$(BIN)/pytest -n $(JOBS) -m "not slow" $(TESTS)
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -36,9 +37,10 @@ check: setup
 	$(BIN)/basedpyright --level error
 	$(BIN)/lint-imports --no-logo
 
-# What takes too long for `make test`, about 20 minutes on two cores: a campaign, failovers, more orders of statements, more steps
-# of the model, and a sample of the planted bugs (all of them: `make planted`).
+# What takes too long for `make test`: slow tests, a campaign, failovers, more orders of statements, more steps of the model, and a
+# sample of the planted bugs (all of them: `make planted`).
 proof: setup
+	$(BIN)/pytest -n 2 -m slow
 	$(BIN)/tenure chaos run --seconds 300
 	$(BIN)/tenure chaos failover
 	TENURE_INTERLEAVINGS=40 $(BIN)/pytest -n $(JOBS) tests/interleavings

@@ -195,7 +195,7 @@ def test_surprises_end_with_exit_code_1(line, monkeypatch, tmp_path):
     monkeypatch.setattr(app, "given", {**app.given})  # it is told which database to use, for this test only
     monkeypatch.setitem(expectations._RULES, "quick", lambda seed: expectations.Expectation(state=State.FAILED))
     answer = line("simulate", "--mix", "calm", "--jobs", "10", "--rate", "0", "--seed", "1", "-p", "1", "--json")
-    app.__dict__.pop("settings", None)
+    app.configure()
     assert answer.exit_code == 1
     document = json.loads(answer.stdout)
     assert document["ok"] is False

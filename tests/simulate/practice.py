@@ -24,12 +24,12 @@ def practising_on(dsn: str) -> Iterator[None]:
     """The catalogue's app is one for all: for a while it finds this database, as do the processes that its worker starts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TENURE_DSN", dsn)
-        app.__dict__.pop("settings", None)
+        app.configure()  # forgets what it found before
         try:
             yield
         finally:
-            app._portal.close()
-            app.__dict__.pop("settings", None)
+            app.close_sync()
+            app.configure()
 
 
 async def run_all(dsn: str, calls: Iterable[Call[Any]], *, within: float, concurrency: int = 20) -> list[SimpleNamespace]:

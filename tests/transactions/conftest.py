@@ -36,6 +36,6 @@ async def app(dsn: str, shop: Shop, points: Points, monkeypatch: pytest.MonkeyPa
     """The app of `handlers`, which other processes import, too."""
     monkeypatch.setenv("TENURE_DSN", dsn)
     app = handlers.app
-    app.__dict__.pop("settings", None)
+    app.configure()
     yield app
     await app.close()

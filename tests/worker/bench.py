@@ -62,7 +62,7 @@ def bench_dsn(server_dsn: str, template: str) -> Iterator[str]:
 async def bench(bench_dsn: str) -> AsyncIterator[Bench]:
     with pytest.MonkeyPatch.context() as patch, Desk(bench_dsn) as desk:
         patch.setenv("TENURE_DSN", bench_dsn)  # for the app, here and in the processes of its jobs
-        handlers.app.__dict__.pop("settings", None)
+        handlers.app.configure()
         async with serving(handlers.app, queues=["default"]):
             yield Bench(handlers.app, desk)
         await handlers.app.close()

@@ -188,7 +188,7 @@ async def test_a_hook_of_the_wrong_kind_is_refused_where_it_is_given(app):
 async def test_hooks_run_in_the_process_of_the_job(dsn, monkeypatch, name):
     monkeypatch.setenv("TENURE_DSN", dsn)
     app = around_app.app
-    app.__dict__.pop("settings", None)
+    app.configure()
     async with serving(app):
         told = await (await getattr(around_app, name).enqueue()).result("30s")
     await app.close()
@@ -198,7 +198,7 @@ async def test_hooks_run_in_the_process_of_the_job(dsn, monkeypatch, name):
 async def test_what_a_hook_raises_in_the_process_of_the_job_is_an_error_of_the_job(dsn, monkeypatch):
     monkeypatch.setenv("TENURE_DSN", dsn)
     app = around_app.app
-    app.__dict__.pop("settings", None)
+    app.configure()
     async with serving(app):
         failed = await failure(await around_app.refused_by_hook.enqueue())
     await app.close()

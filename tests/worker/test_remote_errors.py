@@ -18,7 +18,7 @@ async def seen(dsn, monkeypatch):
     """What a middleware sees of each kind's error."""
     monkeypatch.setenv("TENURE_DSN", dsn)
     app = remote_app.app
-    app.__dict__.pop("settings", None)
+    app.configure()
     caught: dict[str, Exception] = {}
 
     @app.middleware

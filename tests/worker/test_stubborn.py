@@ -210,7 +210,7 @@ async def test_a_thread_that_listens_too_late_is_not_abandoned_but_waited_for(ap
 
 async def test_a_process_that_does_not_listen_is_killed(dsn, desk, monkeypatch, tmp_path):
     monkeypatch.setenv("TENURE_DSN", dsn)
-    handlers.app.__dict__.pop("settings", None)
+    handlers.app.configure()
     app = handlers.app
     async with serving(app, concurrency=1):
         handle = await handlers.STUBBORN.enqueue(Order(act="", folder=str(tmp_path)))
