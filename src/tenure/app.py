@@ -22,7 +22,7 @@ from tenure.decorators import JOB_OPTIONS, CronDecorator, JobDecorator, define
 from tenure.model.declared import schedule_of
 from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError
-from tenure.model.events import Event, Events
+from tenure.model.events import Event, Events, check_event_types
 from tenure.model.keys import KeyGiven
 from tenure.model.kinds import Middleware, Registry, RunIn
 from tenure.model.limits import LimitGiven, RateGiven, to_rules
@@ -286,11 +286,7 @@ class Tenure:
 
     def on(self, *types: type[Event]) -> Callable[[S], S]:
         """Subscribes a function, plain or async, to what happens in this process: `@app.on(JobSettled)`."""
-        for given in types:
-            if not (isinstance(given, type) and issubclass(given, Event)):
-                raise ConfigError(
-                    f"app.on() takes classes of events, not {given!r}: from tenure import JobSettled, @app.on(JobSettled)"
-                )
+        check_event_types(types)
 
         def subscribe(subscriber: S) -> S:
             self.events.subscribe(types, subscriber)

@@ -44,7 +44,7 @@ MISSPELLED: dict[str, tuple[Any, str]] = {
         lambda app, job: app.configure(retention_second=3),
         "app.configure() has no option 'retention_second'; did you mean 'retention_seconds'?",
     ),
-    "an event": (lambda app, job: app.on("JobSettled"), "app.on() takes classes of events, not 'JobSettled'"),
+    "an event": (lambda app, job: app.on("JobSettled"), "'JobSettled' is not an event"),
     "a job": (lambda app, job: app.job(queu="mail"), "@app.job has no option 'queu'; did you mean 'queue'?"),
     "a job's private option": (lambda app, job: app.job(default_retry=1), "@app.job has no option 'default_retry'"),
     "a call": (lambda app, job: job.using(prioritty=1), "using() has no option 'prioritty'; did you mean 'priority'?"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -240,6 +240,15 @@ class LeaderDeposed(Event):
 E = TypeVar("E", bound=Event)
 
 
+def check_event_types(types: Iterable[object]) -> None:
+    for type_ in types:
+        if not (isinstance(type_, type) and issubclass(type_, Event)):
+            name = getattr(type_, "__name__", "")
+            known = isinstance(globals().get(name), type) and issubclass(globals()[name], Event)
+            hint = f"the event of that name is tenure.events.{name}" if known else "subscribe to classes such as JobSettled"
+            raise ConfigError(f"{type_!r} is not an event: {hint}")
+
+
 class Events:
     """Who wants to know what."""
 
@@ -248,12 +257,7 @@ class Events:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def subscribe(self, types: tuple[type[Event], ...], subscriber: Callable[[Any], object]) -> None:
-        for type_ in types:
-            if not (isinstance(type_, type) and issubclass(type_, Event)):
-                name = getattr(type_, "__name__", "")
-                known = isinstance(globals().get(name), type) and issubclass(globals()[name], Event)
-                hint = f"the event of that name is tenure.events.{name}" if known else "subscribe to classes such as JobSettled"
-                raise ConfigError(f"{type_!r} is not an event: {hint}")
+        check_event_types(types)
         self._subscribers.append((types or (Event,), subscriber))
 
     def wants(self, type_: type[Event]) -> bool:
