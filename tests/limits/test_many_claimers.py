@@ -19,6 +19,8 @@ from tests.manager.workshop import serving
 from tests.processes import worker_process
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 4.0
 
 APP = """

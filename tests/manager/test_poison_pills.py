@@ -7,6 +7,8 @@ import pytest
 from tests.manager.workshop import serving
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("kind", "input_"), [("exits", {"code": 1}), ("exits", {"code": 0}), ("kills_itself", {})])
 async def test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not(start, ledger, queue, kind, input_):

@@ -8,6 +8,8 @@ from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tests.manager.workshop import serving
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 POOLED = {"TENURE_POOLED": "1"}
 needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed (apt-get install pgbouncer)")
 DEAF = "LISTEN delivers nothing"

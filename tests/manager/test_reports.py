@@ -11,6 +11,8 @@ from psycopg.conninfo import make_conninfo
 from tests.manager.workshop import SHORT_LEASE, serving
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 EXIT_SETTINGS = 3
 
 

@@ -12,6 +12,8 @@ import pytest
 from tests.manager.workshop import serving
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 DONE, ENDED = "rolling restart: done", "rolling restart: ended"
 
 

@@ -18,6 +18,8 @@ from tenure.store.link import Link
 from tests.manager.workshop import serving
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 QUICKLY = {
     "TENURE_LOG": "DEBUG",
     "TENURE_WORKERS_DEFAULT_COUNT": "1",

@@ -7,9 +7,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
 from tests.manager.workshop import SHORT_LEASE, serving
 from tests.processes import WorkerProcess
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 APP = """
 from tenure import Context, Tenure

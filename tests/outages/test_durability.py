@@ -9,6 +9,8 @@ import pytest
 from tenure import Tenure
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def app(dsn, queue):

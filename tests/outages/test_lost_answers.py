@@ -12,6 +12,8 @@ from tests.manager.workshop import serving
 from tests.processes import worker_process
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def app(dsn):

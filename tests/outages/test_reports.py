@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.manager.workshop import serving
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 PROCESSES = 2  # the supervisor and its child
 AWAY, BACK = "PostgreSQL cannot be reached", "PostgreSQL is back after"

@@ -11,6 +11,8 @@ import pytest
 from tests.manager.workshop import serving
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 LEASE = 6.0
 
 

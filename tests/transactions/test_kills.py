@@ -14,6 +14,8 @@ from tests.processes import worker_process
 from tests.transactions import handlers
 from tests.transactions.handlers import POINTS
 
+pytestmark = pytest.mark.slow
+
 BEFORE_THE_COMMIT = ["written", "handed on", "leaving", "left"]
 
 
