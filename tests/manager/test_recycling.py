@@ -23,7 +23,8 @@ async def test_after_so_many_jobs_a_process_is_replaced_and_every_job_runs_once(
     assert 'reason="it has run' in worker.said
     assert len({entry["pid"] for entry in ledger.entries()}) > 1
     assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
-    assert set(queue.sql("select attempt, crashes, fence from tenure.history")) == {(1, 0, 1)}
+    # Not the fence: a job whose claim was under way when its process was asked to stop is requeued before it begins.
+    assert set(queue.sql("select attempt, crashes from tenure.history")) == {(1, 0)}
 
 
 async def test_one_that_holds_too_much_goes_on_until_the_next_is_ready(start, ledger, queue):

@@ -35,7 +35,8 @@ async def test_under_load_no_job_is_lost_doubled_or_charged_an_attempt(start, le
 
     await queue.completed(*ids, within=30)
     assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
-    assert set(queue.sql("select attempt, crashes, fence from tenure.history")) == {(1, 0, 1)}
+    # Not the fence: a job whose claim was under way when its process was asked to stop is requeued before it begins.
+    assert set(queue.sql("select attempt, crashes from tenure.history")) == {(1, 0)}
     await until(lambda: len(worker.children()), is_=2)
     assert set(worker.children()).isdisjoint(old)
     assert "died" not in worker.said

@@ -51,7 +51,8 @@ async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(s
     await until(lambda: len(up.children()), is_=1, within=20)
     assert [after - before for _, _, before, after in looks(up) if after < before] == [-1] * 3
     assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
-    assert set(queue.sql("select attempt, crashes, fence from tenure.history")) == {(1, 0, 1)}
+    # Not the fence: a job whose claim was under way when its process was asked to stop is requeued before it begins.
+    assert set(queue.sql("select attempt, crashes from tenure.history")) == {(1, 0)}
     assert "died" not in up.said
 
 
