@@ -27,7 +27,7 @@ sys.stdin.read()
 """
 
 
-def until(fact, within=8.0):
+def until(fact, within=30.0):
     """Waits for a fact and returns it."""
     deadline = time.monotonic() + within
     while not (found := fact()):

@@ -30,7 +30,7 @@ def test_two_processes_share_one_server_until_the_last_one_leaves(home, hold):
     second.leave()
     assert not status(home).running
     assert not processes_naming("/postgres", home)
-    until(lambda: not guardians_of(home), within=2)
+    until(lambda: not guardians_of(home))
 
 
 def test_kill_9_of_one_leaves_the_other_working(home, hold):

@@ -21,8 +21,8 @@ def test_kill_9_of_all_holders_ends_the_server_and_its_guardian(home, hold):
     holders = [hold(home).ready(), hold(home).ready()]
     for holder in holders:
         holder.kill()
-    until(lambda: not processes_naming("/postgres", home), within=5)
-    until(lambda: not guardians_of(home), within=2)
+    until(lambda: not processes_naming("/postgres", home))
+    until(lambda: not guardians_of(home))
 
 
 def test_a_server_without_holders_is_adopted_not_killed(home, hold):
@@ -36,7 +36,7 @@ def test_a_server_without_holders_is_adopted_not_killed(home, hold):
     assert status(home).pid == orphan.pid
     assert len(until(lambda: guardians_of(home))) == 1
     adopter.kill()
-    until(lambda: not processes_naming(home), within=6)
+    until(lambda: not processes_naming(home))
 
 
 def test_the_next_entry_replaces_a_killed_guardian(home):
@@ -78,7 +78,7 @@ def test_removing_the_home_under_a_running_server_ends_it(workshop, hold):
     until(lambda: guardians_of(home))
     shutil.rmtree(home, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
-    until(lambda: not processes_naming("/postgres", home), within=6)
+    until(lambda: not processes_naming("/postgres", home))
     holder.leave()
 
 

@@ -28,6 +28,8 @@ from tests.store.desk import Desk
 from tests.waiting import until
 
 ALL = ["cleaner", "cron", "doctor", "reaper", "rollup", "stager"]
+LEADERS_LOCKS = """from pg_locks where locktype = 'advisory' and objsubid = 1
+    and database = (select oid from pg_database where datname = current_database())"""
 
 
 class Counting:
@@ -380,7 +382,7 @@ async def test_by_lock_one_leads_and_the_next_as_soon_as_its_session_ends(leader
     first = leaders(settings={"strategy": "advisory"})
     await until(lambda: first.duties_held, is_=ALL)
     second = leaders(settings={"strategy": "advisory"})
-    locks = "select count(*), count(*) filter (where granted) from pg_locks where locktype = 'advisory' and objsubid = 1"
+    locks = f"select count(*), count(*) filter (where granted) {LEADERS_LOCKS}"
     await until(lambda: desk.sql(locks), is_=[(1, 1)])
     await first.stop()
     second._stand_in(0.0)
@@ -391,7 +393,7 @@ async def test_by_lock_one_leads_and_the_next_as_soon_as_its_session_ends(leader
 async def test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat(leaders, desk):
     first = leaders(settings={"strategy": "advisory"})
     await until(lambda: first.duties_held, is_=ALL)
-    desk.sql("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and objsubid = 1")
+    desk.sql(f"select pg_terminate_backend(pid) {LEADERS_LOCKS}")
     desk.sql(f"select pg_advisory_lock({first._election._key})")  # somebody else was quicker
     try:
         await until(lambda: first.duties_held, is_=[])

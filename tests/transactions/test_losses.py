@@ -41,7 +41,8 @@ async def test_a_connection_that_breaks_before_the_commit_costs_an_attempt_and_n
         points.go(point)
         await shop.comes_to("ada", 1, 1, "completed")
     assert shop.of("ada", "attempt", "fence", "crashes", "output") == (2, 2, 0, "paid ada")
-    [(what, error)] = shop.sql("select what, error from tenure.incidents")
+    # Not the second run: if the worker stops between its commit and its return, that is recorded as well.
+    [(what, error)] = shop.sql("select what, error from tenure.incidents where attempt = 1")
     assert (what, "connection" in error) == ("failed", True)
 
 

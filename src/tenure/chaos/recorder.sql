@@ -97,7 +97,9 @@ declare
         when tg_table_name = 'starts' then 'start'
         when tg_op = 'INSERT' then 'record'
         when tg_op <> 'UPDATE' then 'finish'
-        when old.claim_id is null then case when old.state in ('scheduled', 'retry') then 'promote' else '' end
+        when old.claim_id is null and new.claim_id is not null then 'claim'
+        when old.claim_id is null then
+            case when old.state in ('scheduled', 'retry') then 'promote' when old.state = 'dead_letter' then 'replay' else '' end
         when new.claim_id is not null then ''
         when new.crashes > old.crashes then 'return'
         else 'move' end;

@@ -35,8 +35,9 @@ def _definitions(app: object) -> list[tuple[str, str]]:
     """Modules that hold the app, and under which name."""
     return [
         (module_name, attribute)
-        for module_name, module in list(sys.modules.items())
-        for attribute, value in list(getattr(module, "__dict__", {}).items())
+        # Copies: another thread may import modules meanwhile.
+        for module_name, module in dict(sys.modules).items()
+        for attribute, value in dict(getattr(module, "__dict__", {})).items()
         if value is app
     ]
 

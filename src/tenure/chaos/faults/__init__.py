@@ -47,7 +47,7 @@ KINDS = {
         Kind(networks.kill_pooler, 2, "kill -9 of PgBouncer"),
         Kind(servers.server_stop, 1.2, "an immediate stop of PostgreSQL"),
         Kind(servers.server_kill, 0.6, "kill -9 of the postmaster"),
-        Kind(tables.lock_jobs, 2, "a lock on the table of live jobs"),
+        Kind(tables.lock_jobs, 2, "a lock on the table of live jobs, up to 20 s"),
         Kind(tables.lock_core, 2, "a lock on another table that every job needs, up to 20 s"),
         Kind(tables.lock_aside, 3, "a lock on a table that no job needs, up to 20 s: jobs and promotion go on", in_lulls=True),
         Kind(tables.lose_partition, 1, "today has no partition of history, and its rows are in the default one"),

@@ -7,7 +7,7 @@ from random import Random
 
 from tenure.chaos.field import Field
 
-MOMENTS = ("finish", "move", "promote", "return", "start", "record")
+MOMENTS = ("claim", "finish", "move", "promote", "replay", "return", "start", "record")
 CODES = ("AUDIT", "TN042", "42501", "0A000", "XX000", "23514", "22023", "P0001", "55000", "2F000", "08001", "55P03", "40001")
 """SQLSTATEs: of a trigger of the user's own, missing rights, features, internal errors, constraints, values; and, raised by a
 trigger, those that otherwise mean an outage, a lock or a conflict."""

@@ -13,7 +13,7 @@ CORE = (
 )  # fmt: skip
 """Every job, or the lease of every worker, needs these in one statement or another."""
 
-ASIDE = ("counters", "minutes", "latencies", "retentions", "schedules", "ticks")
+ASIDE = ("counters", "minutes", "latencies", "retentions", "schedules", "ticks", "declarations")
 """No job needs these to be promoted, claimed, run, settled or requeued."""
 
 MODES = ("access exclusive", "access exclusive", "share row exclusive")
@@ -29,7 +29,8 @@ PARTITION = """
 
 
 async def lock_jobs(field: Field, draws: Random) -> str:
-    return await _lock(field, "jobs", "share row exclusive", draws.uniform(0.5, 2))
+    seconds = draws.uniform(2, 20) if draws.random() < 0.1 else draws.uniform(0.5, 2)
+    return await _lock(field, "jobs", "share row exclusive", seconds)
 
 
 async def lock_core(field: Field, draws: Random) -> str:
