@@ -12,6 +12,8 @@ import struct
 import subprocess
 import sys
 import termios
+import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -32,7 +34,7 @@ class Terminal:
         foreign = ("TENURE_", "PG", "DATABASE_URL", "NO_COLOR", "COLUMNS")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tenure", *words],
+            [sys.executable, "-X", "faulthandler", "-m", "tenure", *words],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -41,13 +43,17 @@ class Terminal:
         )
         os.close(theirs)
         self.text = ""
+        self._deadline = time.monotonic() + PATIENCE
 
     def read(self) -> bool:
-        """What comes next; False at the end."""
-        ready, _, _ = select.select([self._ours], [], [], PATIENCE)
-        if not ready:
-            self.process.kill()
-            pytest.fail(f"nothing more came after {self.text!r}")
+        """What comes next; False at the end. A command that hangs shows where, and the test fails."""
+        ready, _, _ = select.select([self._ours], [], [], max(0.0, self._deadline - time.monotonic()))
+        if not ready or time.monotonic() > self._deadline:
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait(PATIENCE)
+            with suppress(OSError):
+                self.text += os.read(self._ours, 65536).decode("utf-8", "replace")
+            pytest.fail(f"it did not end within {PATIENCE} s: {self.text[-10_000:]}")
         try:
             some = os.read(self._ours, 65536)
         except OSError:  # closed by the other side
