@@ -26,11 +26,12 @@ CODES = ["AU001", "P0001", "42501", "0A000", "55P03", "08001", "40001"]
 def refuse(desk: Desk) -> Iterator[Callable[..., None]]:
     """A trigger of the user's on tenure.jobs that raises an error."""
     desk.sql("create schema audit")
+    desk.sql("create sequence audit.tries")
 
     def make(condition: str = BAD, *, code: str = "AU001", level: str = "row") -> None:
         desk.sql(
             "create function audit.refuse() returns trigger language plpgsql as"
-            f" $$ begin raise exception 'the auditor says no' using errcode = '{code}'; end $$"
+            f" $$ begin perform nextval('audit.tries'); raise exception 'the auditor says no' using errcode = '{code}'; end $$"
         )
         when = f"when ({condition})" if level == "row" else ""
         desk.sql(f"create trigger audit before update on tenure.jobs for each {level} {when} execute function audit.refuse()")
@@ -71,6 +72,10 @@ def pending(desk: Desk) -> list[str]:
     return [job_id for (job_id,) in desk.sql("select id::text from tenure.jobs where state = 'pending' order by position")]
 
 
+async def tried(desk: Desk, times: int) -> None:
+    await until(lambda: desk.sql("select last_value from audit.tries")[0][0] >= times)
+
+
 def numbered(*numbers: int) -> list[dict[str, object]]:
     return [{"input": {"n": n}} for n in numbers]
 
@@ -102,8 +107,7 @@ async def test_more_refused_jobs_than_slots_hold_up_no_other(app, desk, refuse, 
     assert {told.job_id for told in complaints(caplog) if hasattr(told, "job_id")} <= set(bad)
 
 
-async def test_it_runs_when_it_is_no_longer_refused(app, desk, refuse, caplog, monkeypatch):
-    monkeypatch.setattr(refused_jobs, "AGAIN_AFTER", 0.2)
+async def test_it_runs_when_it_is_no_longer_refused(app, desk, refuse, caplog):
     refuse()
     desk.enqueue(*numbered(0))
     desk.enqueue(*numbered(*range(1, 6)))
@@ -115,17 +119,12 @@ async def test_it_runs_when_it_is_no_longer_refused(app, desk, refuse, caplog, m
 
 
 async def test_it_is_reported_once_however_often_it_is_refused(app, desk, refuse, caplog, monkeypatch):
-    monkeypatch.setattr(refused_jobs, "AGAIN_AFTER", 0.05)
+    monkeypatch.setattr(refused_jobs, "FIRST_AGAIN", 0.05)
     refuse()
-    desk.sql("create sequence audit.tries")
-    desk.sql(
-        "create or replace function audit.refuse() returns trigger language plpgsql as"
-        " $$ begin perform nextval('audit.tries'); raise exception 'the auditor says no'; end $$"
-    )
     desk.enqueue(*numbered(0))
     async with serve(app):
         # A claim that is refused is repeated for the job alone: two tries each time.
-        await until(lambda: desk.sql("select last_value from audit.tries")[0][0] >= 6)
+        await tried(desk, 6)
     assert len(complaints(caplog)) == 1
 
 
@@ -142,7 +141,7 @@ async def test_a_refusal_that_is_not_about_single_jobs_blames_none(app, desk, re
     refuse(level="statement")
     desk.enqueue(*numbered(1, 2))
     async with serve(app):
-        await until(lambda: complaints(caplog))
+        await tried(desk, 2)
         desk.sql("drop trigger audit on tenure.jobs")
         await completed(desk, 2)
     assert not [told for told in complaints(caplog) if hasattr(told, "job_id")]
@@ -189,5 +188,22 @@ async def test_the_memory_of_refused_jobs_is_bounded(monkeypatch, caplog):
     jobs = RefusedJobs()
     for _ in range(3):
         await jobs.isolate(peeked(50), claim)
-    assert len(jobs._until) == len(jobs._reported) == 20
+    assert len(jobs._again_at) == len(jobs._pauses) == 20
     assert jobs._literal.count("job") == 20
+
+
+async def test_the_time_until_a_job_is_tried_again_grows_to_minutes(monkeypatch):
+    async def claim(_):
+        raise Refused("no", "P0001")
+
+    jobs, now, pauses = RefusedJobs(), 1000.0, []
+    monkeypatch.setattr(refused_jobs, "time", SimpleNamespace(monotonic=lambda: now))
+    for _ in range(10):
+        await jobs.isolate(peeked(1), claim)
+        assert not jobs.expire()
+        began = now
+        while not jobs.expire():
+            now += 1.0
+        pauses.append(now - began)
+        assert jobs._again_at == {}
+    assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]

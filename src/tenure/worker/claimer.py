@@ -167,7 +167,7 @@ class Claimer:
     def _runs(self, found: list[tuple[Any, ...]], claim_id: str) -> list[Run]:
         # An UPDATE returns its rows in no certain order.
         found.sort(key=lambda row: (-row[3], row[4]))
-        return [Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found]
+        return self._refused.claimed([Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found])
 
     def _plan(self) -> Plan:
         return self._cursors.plan(time.monotonic()).without(self._gates.closed_queues)
