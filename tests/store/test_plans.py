@@ -40,7 +40,7 @@ POOLS = [Wants(pool="a", queues=["default", "mail"], kinds=["work"]), Wants(pool
 # Statement, and the index it must go by.
 HOT: dict[str, tuple[Query, str]] = {
     "claim": (claim_query(A, B, lanes=LANES), "jobs_pending"),
-    "claim passing over": (claim_query(A, B, lanes=LANES).passing_over(f"{{{A}}}", only=(B,)), "jobs_pending"),
+    "claim passing over": (claim_query(A, B, lanes=LANES).passing_over(f"{{{A}}}"), "jobs_pending"),
     "finish": (jobs.finish(RUNS), "jobs_pkey"),
     "move": (jobs.move(RUNS), "jobs_pkey"),
     "check": (jobs.check_claims(RUNS), "jobs_pkey"),
