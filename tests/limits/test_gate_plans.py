@@ -48,6 +48,7 @@ CLAIM = limits.claim(
 HOT: dict[str, tuple[Query, set[str]]] = {
     "lock": (limits.lock(["kind:work", "queue:mail"], ["default", "mail"]), {"jobs_gated", "jobs_gated_held"}),
     "claim": (CLAIM, {"jobs_gated", "jobs_gated_held", "starts_pkey"}),
+    "claim passing over": (CLAIM.passing_over(f"{{{A}}}"), {"jobs_gated", "jobs_gated_held", "starts_pkey"}),
     "adopt": (limits.adopt(json.dumps(LANES), kinds=["work"], queues=["mail"], limit=100), {"jobs_pending"}),
     "adopt held": (limits.adopt_held(A), {"jobs_held"}),
     "regate": (limits.regate(["default", "mail"], limit=100), {"jobs_gated"}),

@@ -28,6 +28,22 @@ BUGS = (
         caught_by=(f"{STORE}::test_locked_jobs_are_skipped_and_the_limit_is_filled_from_the_others",),
     ),
     Bug(
+        name="refused_job_not_left_out",
+        breaks="jobs that PostgreSQL refuses to claim keep the slots of the jobs behind them",
+        promise=Promise.ORDER,
+        edits=(Edit(CLAIM, "j.id not in (select unnest(:refused::uuid[]))", "cardinality(:refused::uuid[]) >= 0"),),
+        caught_by=("tests/worker/test_refused_claims.py::test_more_refused_jobs_than_slots_hold_up_no_other",),
+    ),
+    Bug(
+        name="refused_claim_not_isolated",
+        breaks="one job that PostgreSQL refuses to claim stops every queue of its worker",
+        promise=Promise.ORDER,
+        edits=(Edit("worker/claimer.py", "return await self._claim_others(limit)", "raise"),),
+        caught_by=(
+            "tests/worker/test_refused_claims.py::test_a_job_that_cannot_be_claimed_holds_up_no_other_and_is_reported_once[open-AU001]",
+        ),
+    ),
+    Bug(
         name="limit_per_lane",
         breaks="a claim takes as many jobs of each priority as there are slots in all",
         promise=Promise.ORDER,

@@ -40,6 +40,7 @@ POOLS = [Wants(pool="a", queues=["default", "mail"], kinds=["work"]), Wants(pool
 # Statement, and the index it must go by.
 HOT: dict[str, tuple[Query, str]] = {
     "claim": (claim_query(A, B, lanes=LANES), "jobs_pending"),
+    "claim passing over": (claim_query(A, B, lanes=LANES).passing_over(f"{{{A}}}"), "jobs_pending"),
     "finish": (jobs.finish(RUNS), "jobs_pkey"),
     "move": (jobs.move(RUNS), "jobs_pkey"),
     "check": (jobs.check_claims(RUNS), "jobs_pkey"),
@@ -97,7 +98,12 @@ def test_on_our_own_connections_every_hot_statement_goes_by_its_index(stage, con
 def test_behind_a_pooler_the_statements_of_workers_go_by_their_index_as_well(stage, condition):
     """Without any setting of ours. Those of the reaper are another matter: see the test of its own connection below."""
     with Desk(stage(condition), **MODES["pooled"]) as desk:
-        assert faults(desk, ("claim", "finish", "move", "check", "survey", "renew", "promote", "find", "demand")) == []
+        assert (
+            faults(
+                desk, ("claim", "claim passing over", "finish", "move", "check", "survey", "renew", "promote", "find", "demand")
+            )
+            == []
+        )
 
 
 @pytest.mark.parametrize("which", ["healthy", "suspects", "all"])

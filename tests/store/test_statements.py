@@ -10,7 +10,7 @@ import pytest
 
 import tenure
 from tenure.store import leases
-from tenure.store.query import ALL
+from tenure.store.query import ALL, Query
 from tenure.store.statements import in_schema, quoted, statement
 
 SOURCE = Path(tenure.__file__).parent
@@ -125,6 +125,15 @@ def test_someone_runs_it_with_the_values_it_names(path, used):
     wanted = set(re.findall(r"%\((\w+)\)s", statement(name_of(path), "tenure")))
     for given in used[name_of(path)]:
         assert given == wanted or (given is None and name_of(path).startswith(LISTS))
+
+
+@pytest.mark.parametrize("name", ["jobs/claim_jobs", "limits/claim_gated"])
+def test_an_ordinary_claim_does_not_pay_for_passing_over_refused_jobs(name):
+    variant = Query(name).passing_over("{}")
+    ordinary, passing_over = (set(re.findall(r"%\((\w+)\)s", statement(n, "tenure"))) for n in (name, variant.name))
+    assert set(variant.values) == passing_over - ordinary == {"refused", "only", "peek"}
+    assert "passing over" not in statement(name, "tenure")
+    assert "/*" not in statement(variant.name, "tenure")
 
 
 def test_every_query_has_its_file(used):

@@ -17,6 +17,7 @@ from tenure.store.statements import statement
 from tenure.worker import cursors as rules
 from tenure.worker.claimer import Claimer, ClaimsUnderWay, Scope
 from tenure.worker.gates import Gates
+from tenure.worker.refused_jobs import RefusedJobs
 from tests.store.desk import Desk, claim_query
 from tests.store.doorstep import doorstep
 from tests.store.locks import meanwhile, waits_for_a_lock
@@ -33,7 +34,15 @@ async def claimer(app: Tenure, place, desk: Desk) -> AsyncIterator[Claimer]:
     link = Link(place, "claim", hot=True, durable=False)
     worker = desk.worker()
     gates = Gates(link, app.kinds, ["default"], worker, lambda _: None)
-    yield Claimer(link, app.kinds, Scope(queues=["default"]), worker, gates=gates, under_way=ClaimsUnderWay(lambda: None))
+    yield Claimer(
+        link,
+        app.kinds,
+        Scope(queues=["default"]),
+        worker,
+        gates=gates,
+        under_way=ClaimsUnderWay(lambda: None),
+        refused=RefusedJobs(),
+    )
     await link.close()
 
 

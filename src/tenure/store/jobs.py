@@ -18,6 +18,16 @@ class HeldJob(NamedTuple):
     claim_id: str
 
 
+class PeekedJob(NamedTuple):
+    """A pending job that a claim would take."""
+
+    job_id: str
+    kind: str
+    queue: str
+    priority: int
+    position: int
+
+
 def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query:
     return Query("jobs/enqueue_jobs", {"jobs": jobs, "again": again, "borrowed": borrowed})
 

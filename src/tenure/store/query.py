@@ -6,12 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tenure.store.statements import PASSING_OVER
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
     name: str
     """The file below `sql/`, without its ending."""
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    def passing_over(self, refused: str, *, only: tuple[str, ...] | None = None, peek: bool = False) -> Query:
+        """The same claim without the jobs in `refused`, a uuid[] literal. `only`: restricted to these jobs; `peek`: claim
+        nothing, return the jobs that would be claimed."""
+        more = {"refused": refused, "only": None if only is None else array_literal(only), "peek": peek}
+        return Query(self.name + PASSING_OVER, {**self.values, **more})
 
 
 def array_literal(items: list[str] | tuple[str, ...]) -> str:

@@ -51,12 +51,19 @@ SKIPPING = " skipping locked rows"
 """Added to a statement's name: rows that another transaction has locked are left out, where the file has a mark for it."""
 _MARK = "/* skip locked */"
 
+PASSING_OVER = " passing over refused jobs"
+"""Added to a claim's name: what the file marks with `/* passing over: ... */` is part of the statement. Without it the marks
+are removed, so the ordinary claim does not pay for them."""
+_PASSING_OVER = re.compile(r"/\* passing over: (.*?) \*/")
+
 
 @cache
 def statement(name: str, schema: str) -> str:
     """The statement in `sql/<name>.sql`, ready for the driver."""
-    file, skipping, _ = name.partition(SKIPPING)
+    file, passing_over, _ = name.partition(PASSING_OVER)
+    file, skipping, _ = file.partition(SKIPPING)
     text = files(__package__).joinpath("sql", f"{file}.sql").read_text("utf-8")
     text = text.replace(_MARK, "for update skip locked" if skipping else "")
+    text = _PASSING_OVER.sub(r"\1" if passing_over else "", text)
     text = _COMMENT.sub("", text).replace("%", "%%")
     return _PARAMETER.sub(r"%(\1)s", in_schema(text, schema)).strip()

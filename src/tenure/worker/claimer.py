@@ -8,16 +8,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 from uuid import uuid4
 
 from tenure.model.kinds import Registry
 from tenure.pacing import jittered
 from tenure.store import jobs
+from tenure.store.faults import FailedInside, Refused
+from tenure.store.jobs import PeekedJob
 from tenure.store.link import Link
 from tenure.store.query import Query, array_literal
-from tenure.worker.cursors import Cursors, Plan, Signals
+from tenure.worker.cursors import Cursors, Place, Plan, Signals
 from tenure.worker.gates import Gates
+from tenure.worker.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.runs import Run
 
 log = logging.getLogger("tenure")
@@ -78,7 +82,15 @@ class Claimer:
     """Jobs that stand at no gate."""
 
     def __init__(
-        self, link: Link, kinds: Registry, scope: Scope, worker_id: str, *, gates: Gates, under_way: ClaimsUnderWay
+        self,
+        link: Link,
+        kinds: Registry,
+        scope: Scope,
+        worker_id: str,
+        *,
+        gates: Gates,
+        under_way: ClaimsUnderWay,
+        refused: RefusedJobs,
     ) -> None:
         self._link = link
         self._kinds = kinds
@@ -87,14 +99,17 @@ class Claimer:
         self._gates = gates
         self._cursors = Cursors(scope.queues)
         self._under_way = under_way
+        self._refused = refused
+        self._isolated = False
         self._reported: set[str] = set()
         self._next_survey = 0.0
         self._outdated = False
 
     @property
     def look_again(self) -> bool:
-        """Jobs have come back that the last claim did not look for yet, or it did not look because limits have changed."""
-        return self._cursors.returned or self._outdated
+        """Jobs have come back that the last claim did not look for yet, or it did not look because limits have changed, or it
+        took fewer than there are because some were refused."""
+        return self._cursors.returned or self._outdated or self._isolated
 
     def look_everywhere(self) -> None:
         """Other kinds and queues are ours than before."""
@@ -104,18 +119,65 @@ class Claimer:
         """At most `limit` jobs, highest priority first, FIFO inside."""
         if time.monotonic() >= self._next_survey:
             await self._survey()
-        plan = self._cursors.plan(time.monotonic()).without(self._gates.closed_queues)
+        plan = self._plan()
         began = time.monotonic()
-        with self._under_way.begin() as claim_id:
-            rows = await self._link.fetch(self._query(claim_id, plan, limit))
+        self._isolated = False
+        try:
+            with self._under_way.begin() as claim_id:
+                rows = await self._link.fetch(self._refused.left_out(self._query(claim_id, plan, limit)))
+        except (Refused, FailedInside):
+            return await self._claim_others(limit)
         signals = Signals.read(rows[0][0])
         found = [row[1:] for row in rows if row[1] is not None]
+        if self._is_outdated(signals):
+            return []
+        self._learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, began)
+        return self._runs(found, claim_id)
+
+    async def _claim_others(self, limit: int) -> list[Run]:
+        """After a refusal: finds the jobs that are refused, and claims the others. Raises the refusal if it is not a matter of
+        single jobs, because then the peek is refused as well."""
+        tried, limit = 0, min(limit, MOST_AT_ONCE)
+        while tried < MOST_AT_ONCE:
+            plan, began = self._plan(), time.monotonic()
+            rows = await self._link.fetch(self._refused.peeking(self._query(str(uuid4()), plan, limit)))
+            signals = Signals.read(rows[0][0])
+            if not signals.holds:
+                raise WorkerCondemned
+            if self._is_outdated(signals):
+                return []
+            isolated = await self._refused.isolate(signals.peeked, partial(self._claim_only, plan))
+            if isolated.count == len(signals.peeked):
+                # All that the peek found is claimed or refused, so the cursors may pass it, as after a claim.
+                places = [(job.queue, job.priority, job.position) for job in signals.peeked]
+                self._learn(plan, places, limit, signals, began)
+            if isolated.runs or not isolated.refused:
+                self._isolated = bool(isolated.runs)
+                return isolated.runs
+            tried += len(isolated.refused)
+        return []
+
+    async def _claim_only(self, plan: Plan, these: Sequence[PeekedJob]) -> list[Run]:
+        with self._under_way.begin() as claim_id:
+            rows = await self._link.fetch(self._refused.only(self._query(claim_id, plan, len(these)), these))
+        if not Signals.read(rows[0][0]).holds:
+            raise WorkerCondemned
+        return self._runs([row[1:] for row in rows if row[1] is not None], claim_id)
+
+    def _runs(self, found: list[tuple[Any, ...]], claim_id: str) -> list[Run]:
+        # An UPDATE returns its rows in no certain order.
+        found.sort(key=lambda row: (-row[3], row[4]))
+        return self._refused.claimed([Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found])
+
+    def _plan(self) -> Plan:
+        return self._cursors.plan(time.monotonic()).without(self._gates.closed_queues)
+
+    def _is_outdated(self, signals: Signals) -> bool:
+        """Limits have changed, so nothing was looked at."""
         self._outdated = signals.holds and signals.limits != self._gates.version
         if self._outdated:
             self._gates.doubt()
-            return []
-        self._learn(plan, found, limit, signals, began)
-        return [Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found]
+        return self._outdated
 
     def _query(self, claim_id: str, plan: Plan, limit: int) -> Query:
         return jobs.claim(
@@ -130,15 +192,13 @@ class Claimer:
             limits=self._gates.version,
         )
 
-    def _learn(self, plan: Plan, found: list[tuple[Any, ...]], limit: int, signals: Signals, began: float) -> None:
+    def _learn(self, plan: Plan, found: list[Place], limit: int, signals: Signals, began: float) -> None:
         if not signals.holds:
             raise WorkerCondemned
         if len(found) > limit:
             log.critical("claimed %d jobs for %d slots: please report this", len(found), limit)
-        # An UPDATE returns its rows in no certain order.
-        found.sort(key=lambda row: (-row[3], row[4]))
         now = time.monotonic()
-        self._cursors.learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=now - began)
+        self._cursors.learn(plan, found, limit, signals, now=now, took=now - began)
 
     async def _survey(self) -> None:
         """Meets the priorities that wait, and names once each kind that nobody here can run."""

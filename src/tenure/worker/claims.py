@@ -14,6 +14,7 @@ from tenure.store.place import Place
 from tenure.worker.claimer import Claimer, ClaimsUnderWay, Scope, WorkerCondemned
 from tenure.worker.gated import GatedClaimer
 from tenure.worker.gates import Gates
+from tenure.worker.refused_jobs import RefusedJobs
 from tenure.worker.runs import Run
 
 log = logging.getLogger("tenure")
@@ -47,8 +48,11 @@ class Claims:
         self.link = Link(place, "claim", hot=True, durable=False)
         self._gates = Gates(self.link, kinds, list(scope.queues), worker_id, tell)
         self.under_way = ClaimsUnderWay(unanswered)
-        self._open = Claimer(self.link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way)
-        self._gated = GatedClaimer(self.link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way)
+        self._refused = refused = RefusedJobs()
+        self._open = Claimer(self.link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way, refused=refused)
+        self._gated = GatedClaimer(
+            self.link, kinds, scope, worker_id, gates=self._gates, under_way=self.under_way, refused=refused
+        )
         self._gated_first = False
         self._next_gated = 0.0
         self._gated_due = 0.0
@@ -73,7 +77,7 @@ class Claims:
 
     async def claim(self, limit: int) -> list[Run]:
         """At most `limit` jobs."""
-        if await self._gates.keep():
+        if await self._gates.keep() or self._refused.expire():
             self._open.look_everywhere()
         if not self._gates.names or time.monotonic() < self._next_gated:
             return await self._open.claim(limit)

@@ -21,6 +21,8 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+from tenure.store.jobs import PeekedJob
+
 HIGHEST, LOWEST = 100, 0
 
 Place = tuple[str, int, int]
@@ -65,11 +67,14 @@ class Signals:
     xid: int
     limits: int = 0
     """The version of the limits, as the claim met it. With another than its worker knows, nothing was looked at."""
+    peeked: list[PeekedJob] = field(default_factory=list)
+    """Jobs that would be claimed, if the claim was asked for that only."""
 
     @staticmethod
     def read(text: str) -> Signals:
         told = json.loads(text)
-        return Signals(**told | {"returns": told["returns"] or {}, "paused": told["paused"] or []})
+        peeked = [PeekedJob(*job) for job in told.get("peeked") or ()]
+        return Signals(**told | {"returns": told["returns"] or {}, "paused": told["paused"] or [], "peeked": peeked})
 
 
 @dataclass(slots=True)

@@ -8,17 +8,21 @@ the lock. Whoever does not get a lock comes again soon.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from tenure.model.kinds import Registry
 from tenure.pacing import FOREVER, jittered
 from tenure.store import limits
+from tenure.store.faults import FailedInside, Refused
+from tenure.store.jobs import PeekedJob
 from tenure.store.link import Link
-from tenure.store.query import array_literal
+from tenure.store.query import Query, array_literal
 from tenure.worker.claimer import ClaimsUnderWay, Scope, WorkerCondemned, leases_of
 from tenure.worker.gates import Gates
+from tenure.worker.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.runs import Run
 
 STEPS = 100
@@ -43,11 +47,26 @@ class Told:
     stale: bool
     wait: float | None
     """Seconds until the next start that a rate allows."""
+    peeked: list[PeekedJob] = field(default_factory=list)
+    """Jobs that would be claimed, if the claim was asked for that only."""
+
+    @staticmethod
+    def read(text: str) -> Told:
+        told = json.loads(text)
+        return Told(**told | {"peeked": [PeekedJob(*job) for job in told.get("peeked") or ()]})
 
 
 class GatedClaimer:
     def __init__(
-        self, link: Link, kinds: Registry, scope: Scope, worker_id: str, *, gates: Gates, under_way: ClaimsUnderWay
+        self,
+        link: Link,
+        kinds: Registry,
+        scope: Scope,
+        worker_id: str,
+        *,
+        gates: Gates,
+        under_way: ClaimsUnderWay,
+        refused: RefusedJobs,
     ) -> None:
         self._link = link
         self._kinds = kinds
@@ -55,6 +74,7 @@ class GatedClaimer:
         self._worker_id = worker_id
         self._gates = gates
         self._under_way = under_way
+        self._refused = refused
         self._after = dict.fromkeys(scope.queues, "")
         self._rounds = 0
         self.rest = FOREVER
@@ -65,18 +85,43 @@ class GatedClaimer:
         self.rest = FOREVER
         if not self._gates.names:
             return []
+        try:
+            return await self._claim(limit, self._refused.left_out)
+        except (Refused, FailedInside):
+            return await self._claim_others(limit)
+
+    async def _claim(self, limit: int, pick: Callable[[Query], Query]) -> list[Run]:
         with self._under_way.begin() as claim_id:
-            rows = await self._claim(claim_id, limit)
+            rows = await self._ask(claim_id, limit, pick)
         if not rows:
             return []
-        told = Told(**json.loads(rows[0][0]))
+        told = Told.read(rows[0][0])
         if not told.holds:
             raise WorkerCondemned
         found = [row[1:] for row in rows if row[1] is not None]
         self._learn(told, len(found))
-        return [Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found]
+        return self._refused.claimed([Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found])
 
-    async def _claim(self, claim_id: str, limit: int) -> Sequence[tuple[Any, ...]]:
+    async def _claim_others(self, limit: int) -> list[Run]:
+        """After a refusal: finds the jobs that are refused, and claims the others. Raises the refusal if it is not a matter of
+        single jobs, because then the peek is refused as well."""
+        tried, limit = 0, min(limit, MOST_AT_ONCE)
+        while tried < MOST_AT_ONCE:
+            rows = await self._ask(str(uuid4()), limit, self._refused.peeking)
+            peeked = Told.read(rows[0][0]).peeked if rows else []
+            isolated = await self._refused.isolate(peeked, self._claim_only)
+            if isolated.runs or not isolated.refused:
+                if isolated.runs:
+                    self.rest = 0.0  # there may be more than the peek has found
+                return isolated.runs
+            tried += len(isolated.refused)
+        return []
+
+    async def _claim_only(self, these: Sequence[PeekedJob]) -> list[Run]:
+        return await self._claim(len(these), lambda query: self._refused.only(query, these))
+
+    async def _ask(self, claim_id: str, limit: int, pick: Callable[[Query], Query]) -> Sequence[tuple[Any, ...]]:
+        """`pick` chooses among the jobs that the query claims."""
         async with self._link.transaction() as run:
             locks = await run(limits.lock(self._gates.names, self._scope.queues))
             locked = [name for name, had in locks if had]
@@ -84,20 +129,21 @@ class GatedClaimer:
                 self.rest = jittered(LOCKED_REST)
             if not locked:
                 return []
-            return await run(
-                limits.claim(
-                    worker_id=self._worker_id,
-                    claim_id=claim_id,
-                    locked=locked,
-                    queues=json.dumps([{"queue": queue, "after": after} for queue, after in self._after.items()]),
-                    steps=STEPS,
-                    limit=limit,
-                    kinds=array_literal(list(self._kinds)),
-                    capabilities=array_literal(list(self._scope.capabilities)),
-                    leases=leases_of(self._kinds),
-                    which=self._scope.jobs,
-                )
-            )
+            return await run(pick(self._query(claim_id, locked, limit)))
+
+    def _query(self, claim_id: str, locked: list[str], limit: int) -> Query:
+        return limits.claim(
+            worker_id=self._worker_id,
+            claim_id=claim_id,
+            locked=locked,
+            queues=json.dumps([{"queue": queue, "after": after} for queue, after in self._after.items()]),
+            steps=STEPS,
+            limit=limit,
+            kinds=array_literal(list(self._kinds)),
+            capabilities=array_literal(list(self._scope.capabilities)),
+            leases=leases_of(self._kinds),
+            which=self._scope.jobs,
+        )
 
     def _learn(self, told: Told, found: int) -> None:
         self._after |= told.cursors or {}

@@ -3,6 +3,9 @@
 --           known priority from the worker's cursor; the gaps between known priorities are lanes that start at 0.
 --   :limits the version of the limits that the worker knows: with another, it claims nothing before it has learnt them. What
 --           stands at a gate is not for this statement (see claim_gated).
+-- The marks `passing over` are for the variant that is run while PostgreSQL refuses to claim some of the jobs:
+--   :refused  jobs to leave out; :only, if not null, the jobs to which the claim is restricted
+--   :peek     claim nothing, return the jobs that would be claimed
 -- Always returns a row: the first column tells the returns counters of the queues, and what the cursors need to know.
 -- The rows are locked by this very statement, so their places (ctid) hold still until they are updated.
 -- The share lock on the worker's row keeps the reaper from condemning the worker while it claims.
@@ -19,16 +22,18 @@ lanes as materialized (
        and :limits::bigint = (select c.version from tenure.limit_changes c where c.id)
      order by l.place),
 picked as materialized (
-    select c.place
+    select c.place /* passing over: , c.job_id, c.kind, c.queue, c.priority, c.position */
       from lanes l
      cross join lateral (
-        select j.ctid as place
+        select j.ctid as place /* passing over: , j.id as job_id, j.kind, j.queue, j.priority, j.position */
           from tenure.jobs j
          where j.state = 'pending' and j.gate is null and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
            and j.kind = any (:kinds::text[])
            and (j.capability is null or j.capability = any (:capabilities::text[]))
            and (:which::text = 'all' or (j.crashes >= 2) = (:which::text = 'suspects'))
+           /* passing over: and j.id not in (select unnest(:refused::uuid[])) */
+           /* passing over: and (:only::uuid[] is null or j.id = any (:only::uuid[])) */
          order by j.priority desc, j.position
          limit :limit::integer
            for no key update skip locked) c
@@ -41,7 +46,7 @@ claimed as (
            lease_until = case when :leases::text <> '{}'
                               then coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
       from picked p
-     where j.ctid = p.place
+     where j.ctid = p.place /* passing over: and not :peek::boolean */
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
               j.timeout, j.auth::text as auth, j.meta::text as meta),
 tallied as (
@@ -53,6 +58,7 @@ select s.signals, c.*
                'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),
                'paused', (select json_agg(q.name) from tenure.queues q where q.paused_at is not null),
                'picked', (select count(*) from picked),
+               /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
                'limits', (select c.version from tenure.limit_changes c where c.id),
                'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
                'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,

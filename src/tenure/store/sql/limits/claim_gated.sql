@@ -6,6 +6,7 @@
 -- Room is what a limit has left: of jobs held at this moment, and of starts in its window. Counted for the whole limit and
 -- for the job's own key, of its kind and of its queue. Within a gate the order is that of every queue. Across gates the highest
 -- priority goes first, and equals take turns; where the limit is fair, turns come before priorities.
+-- The marks `passing over` are explained in claim_jobs.
 -- Always returns a row: the first column tells where to go on, and when to come back.
 with recursive asked as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now),
@@ -117,13 +118,15 @@ units as materialized (
        and (w.capability = '' or w.capability = any (:capabilities::text[]))
        and (:which::text = 'all' or w.suspect = (:which::text = 'suspects'))),
 candidates as materialized (
-    select u.*, j.spot, j.priority, j.position
+    select u.*, j.spot, j.priority, j.position /* passing over: , j.job_id */
       from units u
      cross join lateral (
-        select j.ctid as spot, j.priority, j.position
+        select j.ctid as spot, j.priority, j.position /* passing over: , j.id as job_id */
           from tenure.jobs j
          where j.state = 'pending' and j.gate is not null and j.queue = u.queue and j.gate = u.gate and j.kind = u.kind
            and coalesce(j.capability, '') = u.capability and (j.crashes >= 2) = u.suspect
+           /* passing over: and j.id not in (select unnest(:refused::uuid[])) */
+           /* passing over: and (:only::uuid[] is null or j.id = any (:only::uuid[])) */
          order by j.priority desc, j.position
          limit greatest(0, least(:limit::integer, u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room))) j
      where u.fits and u.ours),
@@ -161,7 +164,7 @@ claimed as (
            lease_until = case when :leases::text <> '{}'
                               then (select a.now from asked a) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
       from picked p
-     where j.ctid = p.held_place
+     where j.ctid = p.held_place /* passing over: and not :peek::boolean */
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
               j.timeout, j.auth::text as auth, j.meta::text as meta, j.gate,
               p.kind_limit, p.kind_rate, p.kind_seconds, p.kind_line, p.kind_key_rate, p.kind_key_seconds,
@@ -199,6 +202,7 @@ select s.signals, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.ma
                'holds', exists (select from holder),
                'seen', (select count(*) from units),
                'chosen', (select count(*) from chosen),
+               /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
                -- Where each queue goes on: after the last one served; after the last one seen, where nobody there could be served.
                'cursors', (select json_object_agg(d.queue, d.gate)
                              from (select distinct on (w.queue) w.queue, coalesce(t.gate, w.gate) as gate
