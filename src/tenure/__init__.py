@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         JobFailed,
         JobNotFound,
         JobsLocked,
+        JobsRefused,
         JobUnfinished,
         KeyTaken,
         LeaseLost,
@@ -120,6 +121,7 @@ __all__ = [
     "JobUnfinished",
     "JobUpdate",
     "JobsLocked",
+    "JobsRefused",
     "KeyTaken",
     "Latency",
     "LeaderDeposed",
@@ -195,9 +197,9 @@ _HOMES = {
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
         "ConfigError InvalidInput InvalidJobId InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
-        "JobUnfinished KeyTaken LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible RemoteError ResultTimeout "
-        "ScheduleConflict ScheduleNotFound SchemaMismatch StoreUnavailable TenureError TransactionAborted TransactionError "
-        "UnknownKind"
+        "JobsRefused JobUnfinished KeyTaken LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible RemoteError "
+        "ResultTimeout ScheduleConflict ScheduleNotFound SchemaMismatch StoreUnavailable TenureError TransactionAborted "
+        "TransactionError UnknownKind"
     ),
     "tenure.model.events": (
         "Event JobDeleted JobDue JobEnqueued JobReaped JobReplayed JobRetried JobSettled JobStarted LeaderDeposed LeaderElected "

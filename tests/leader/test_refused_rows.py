@@ -20,7 +20,7 @@ from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.rollup import Rollup
 from tenure.leader.duties.stager import Stager
 from tenure.model.ids import uuid7
-from tenure.store import isolation
+from tenure.store import isolation, schedules
 from tenure.store.duty_link import DutyLink
 from tenure.store.faults import Refused
 from tenure.store.place import Place
@@ -229,6 +229,79 @@ async def test_what_holds_up_requeuing_does_not_hold_up_leases_that_ran_out(link
     assert desk.sql("select state from tenure.jobs") == [("pending",)]
 
 
+# Condemning
+
+
+LONG_AGO = 1000.0
+"""Seconds of unbroken contact: the reaper condemns."""
+
+
+class OldContact(Contact):
+    age = LONG_AGO
+
+
+def dead_worker(desk: Desk) -> str:
+    """Whose lease has ended, with two jobs."""
+    worker = desk.worker()
+    desk.enqueue({}, {})
+    desk.claim(worker)
+    desk.sql("update tenure.workers set expires_at = now() - interval '10 s' where id = %s", worker)
+    return worker
+
+
+@pytest.mark.parametrize("code", ["AU001", "08001", "55P03", "40001", "23514"])
+async def test_a_worker_that_cannot_be_condemned_holds_up_no_other_and_is_reported_once(link, desk, refuse, caplog, code):
+    ids = [dead_worker(desk) for _ in range(5)]
+    refuse("workers", "update", f"new.died_at is not null and new.id = '{ids[2]}'", code=code)
+    await rounds(Reaper(OldContact()), link, desk, count=3)
+    assert desk.sql("select state, count(*) from tenure.jobs group by 1 order by 1") == [("pending", 8), ("running", 2)]
+    assert desk.sql("select id::text, died_at from tenure.workers") == [(ids[2], None)]
+    [told] = complaints(caplog)
+    assert (told.worker_id, told.sqlstate) == (ids[2], code)
+
+
+async def test_a_worker_that_cannot_be_condemned_does_not_make_the_reaper_busy(link, desk, refuse):
+    dead_worker(desk)
+    refuse("workers", "update", "new.died_at is not null")
+    report = await Reaper(OldContact()).run_once(link, desk.term("reaper"))
+    assert report.rest >= 1.0
+
+
+async def test_a_worker_without_a_row_that_cannot_have_one_holds_up_no_other(link, desk, refuse, caplog):
+    ids = [dead_worker(desk) for _ in range(3)]
+    desk.sql("delete from tenure.workers")
+    condemned = dead_worker(desk)
+    desk.condemn(condemned)
+    refuse("workers", "insert", f"new.id = '{ids[1]}'")
+    await rounds(Reaper(OldContact()), link, desk)
+    assert desk.sql("select worker_id::text, state, count(*) from tenure.jobs group by 1, 2 order by 2") == [
+        (None, "pending", 6),
+        (ids[1], "running", 2),
+    ]
+    assert [told.worker_id for told in complaints(caplog) if hasattr(told, "worker_id")] == [ids[1]]
+
+
+@pytest.mark.parametrize("when", ["insert", "update"])
+async def test_what_holds_up_condemning_does_not_hold_up_requeuing(link, desk, refuse, when):
+    condemned = dead_worker(desk)
+    desk.condemn(condemned)
+    refuse("workers", when, "", level="statement")
+    with pytest.raises(Refused, match="the auditor says no"):
+        await Reaper(OldContact()).run_once(link, desk.term("reaper"))
+    assert desk.sql("select distinct state from tenure.jobs") == [("pending",)]
+
+
+async def test_a_reaper_of_an_older_term_condemns_around_no_refused_worker(link, desk, refuse):
+    ids = [dead_worker(desk) for _ in range(3)]
+    refuse("workers", "update", f"new.died_at is not null and new.id = '{ids[0]}'")
+    reaper, term = Reaper(OldContact()), desk.term("reaper")
+    reaper._uncondemned._again_at[ids[0]] = isolation.time.monotonic() + 60
+    desk.end_term("reaper")
+    desk.term("reaper")
+    assert not (await reaper.run_once(link, term)).holds
+    assert desk.sql("select count(*) from tenure.workers where died_at is not null") == [(0,)]
+
+
 # Counting and cleaning
 
 
@@ -395,3 +468,78 @@ async def test_a_tick_that_cannot_be_removed_holds_up_no_other(link, desk, refus
     refuse("ticks", "delete", "old.schedule = 's3'")
     await rounds(Cron(7 * DAY), link, desk)
     assert desk.sql("select schedule from tenure.ticks") == [("s3",)]
+
+
+@pytest.mark.parametrize("code", ["AU001", "08001", "55P03"])
+async def test_a_schedule_that_cannot_be_rewound_holds_up_no_other(link, desk, refuse, caplog, code):
+    for name in ("a", "bad", "c"):
+        plan(desk, name, every="60s")
+    desk.sql("update tenure.schedules set since = now() + interval '1 day', next_at = now() + interval '1 day'")
+    refuse("schedules", "update", "new.name = 'bad'", code=code)
+    cron = Cron(7 * DAY)
+    await rounds(cron, link, desk, count=1)
+    ahead = "select name from tenure.schedules where since > now() + interval '1 hour'"
+    assert desk.sql(ahead) == [("bad",)]
+    cron._verify_at = 0.0
+    await rounds(cron, link, desk, count=1)
+    assert [told.schedule for told in complaints(caplog)] == ["bad"]
+
+
+async def test_a_schedule_that_cannot_be_retired_holds_up_no_other(link, desk, refuse, caplog):
+    for name in ("a", "bad", "c"):
+        plan(desk, name, every="1h")
+    desk.sql("update tenure.schedules set owner = 'shop:app', since = now(), next_at = now() + interval '1 hour'")
+    desk.run(schedules.declare_app(str(uuid4()), "shop:app", kinds=[], schedules=[]))
+    refuse("schedules", "update", "new.name = 'bad' and new.retired_at is not null")
+    await rounds(Cron(7 * DAY), link, desk, count=1)
+    assert desk.sql("select name from tenure.schedules where retired_at is null") == [("bad",)]
+    assert [told.schedule for told in complaints(caplog)] == ["bad"]
+
+
+BY_THE_OLD_CLOCK = {
+    "workers": "new.concurrency = 7",
+    "jobs": "new.kind = 'bad'",
+    "starts": "new.gate = 'bad'",
+}
+
+
+@pytest.mark.parametrize("table", BY_THE_OLD_CLOCK)
+async def test_a_row_that_cannot_follow_the_clock_holds_up_no_other(link, desk, refuse, caplog, table):
+    hour = "interval '1 hour'"
+    bad = desk.worker(ttl=15)
+    desk.sql("update tenure.workers set concurrency = 7 where id = %s", bad)
+    desk.enqueue({}, {"kind": "bad"})
+    desk.claim(desk.worker(ttl=15), kinds=["work", "bad"], leases={"work": 120, "bad": 120})
+    desk.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
+    desk.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
+    for gate in ("good", "bad"):
+        times = f"now() + {hour}, now() + {hour}, now() + {hour} + interval '1 minute'"
+        desk.sql(f"insert into tenure.starts select %s, {times}, 5", gate)
+    refuse(table, "update", BY_THE_OLD_CLOCK[table])
+    cron = Cron(7 * DAY)
+    await rounds(cron, link, desk, count=1)
+    soon = "now() + interval '30 minutes'"
+    ahead = (
+        f"select (select count(*) from tenure.workers where expires_at > {soon}),"
+        f" (select count(*) from tenure.jobs where lease_until > {soon}),"
+        f" (select count(*) from tenure.starts where ended > {soon})"
+    )
+    assert desk.sql(ahead) == [tuple(int(name == table) for name in BY_THE_OLD_CLOCK)]
+    [told] = complaints(caplog)
+    assert told.row.startswith(table)
+
+    # It is tried again, though the clock was not set back another time.
+    desk.sql(f"drop trigger audit on tenure.{table}")
+    cron._ahead._again_at.clear()
+    cron._verify_at = 0.0
+    await rounds(cron, link, desk, count=1)
+    assert desk.sql(ahead) == [(0, 0, 0)]
+
+
+async def test_a_clock_that_cannot_be_followed_does_not_hold_up_schedules(link, desk, refuse):
+    plan(desk, "s", every="60s")
+    desk.sql("update tenure.schedules set since = now() + interval '1 day', next_at = now() + interval '1 day'")
+    refuse("starts", "update", "", level="statement")
+    with pytest.raises(Refused, match="the auditor says no"):
+        await Cron(7 * DAY).run_once(link, desk.term("cron"))
+    assert desk.sql("select since <= now() from tenure.schedules") == [(True,)]

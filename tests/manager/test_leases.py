@@ -153,3 +153,33 @@ async def test_a_run_that_lost_its_lease_may_await_its_clean_up(start, ledger, q
 
     [told] = await until(lambda: ledger.entries("tidied"), within=6)
     assert told["reason"] == "taken_by_another_worker"
+
+
+OFTEN_RENEWED = {"TENURE_WORKERS_RENEW_INTERVAL_SECONDS": "0.5"}
+
+REFUSED_RENEWAL = """
+    create function refuse() returns trigger language plpgsql as
+        'begin raise exception ''not this one'' using errcode = ''AU001''; end';
+    create trigger refuse before update on tenure.workers for each row
+        when (old.id = '{worker}' and new.died_at is null) execute function refuse()"""
+
+
+async def test_a_worker_whose_renewal_is_refused_costs_no_other_its_lease_and_goes_on(start, queue):
+    worker = start("--processes", "2", env=OFTEN_RENEWED)
+    await serving(worker, 2)
+
+    def renewed(worker_id, since):
+        return queue.sql("select heartbeat_at from tenure.workers where id = %s and heartbeat_at > %s", worker_id, since)
+
+    bad, good = [worker_id for (worker_id,) in queue.sql("select id from tenure.workers order by id")]
+    queue.sql(REFUSED_RENEWAL.format(worker=bad))
+    [(last,)] = queue.sql("select heartbeat_at from tenure.workers where id = %s", bad)
+    [(seen,)] = queue.sql("select clock_timestamp()")
+    for _ in range(3):
+        [(seen,)] = await until(lambda since=seen: renewed(good, since), within=6)
+    assert not renewed(bad, last)
+    queue.sql("drop function refuse() cascade")
+    await until(lambda: renewed(bad, last), within=6)
+    assert queue.sql("select count(*) from tenure.workers where died_at is null and id in (%s, %s)", bad, good) == [(2,)]
+    assert worker.said.count("PostgreSQL refuses to renew the lease of a worker") == 1
+    assert "lost its lease" not in worker.said

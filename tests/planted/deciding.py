@@ -8,6 +8,19 @@ CANCEL, DELETE, REPLAY = (f"store/sql/control/{name}_jobs.sql" for name in ("can
 
 BUGS = (
     Bug(
+        name="one_bad_row_stops_a_bulk_action",
+        breaks="one job that PostgreSQL refuses to change keeps cancel_all, replay_all and delete from doing anything",
+        promise=Promise.CONTROL,
+        edits=(
+            Edit(
+                "client/patience.py",
+                "await persist(ids, lambda batch: self._ask_around(batch, ask))",
+                "await persist(ids, ask)",
+            ),
+        ),
+        caught_by=("tests/client/test_client_refused.py::test_cancel_all_cancels_all_but_the_refused_ones_and_names_them",),
+    ),
+    Bug(
         name="cancel_leaves_the_run_its_job",
         breaks="a running job is told to be canceled, and completes",
         promise=Promise.CONTROL,

@@ -11,6 +11,7 @@ LEADER, HELD = "leader/leader.py", "leader/terms.py"
 DUTIES_SQL = "store/migrations/0008_pre_duties.sql"
 TERMS, DUTIES = "tests/leader/test_terms.py", "tests/leader/test_duties.py"
 ELECTION = "tests/leader/test_election.py"
+REFUSED = "tests/leader/test_refused_rows.py"
 GUARD = "l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()"
 
 BUGS = (
@@ -258,6 +259,39 @@ BUGS = (
             ),
         ),
         caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_requeued_holds_up_no_other",),
+    ),
+    Bug(
+        name="one_bad_row_stops_condemning",
+        breaks="a worker that PostgreSQL refuses to condemn keeps the jobs of all dead workers with them",
+        promise=Promise.BACK,
+        edits=(
+            Edit("leader/duties/reaper.py", "answers = await self._uncondemned.run(send)", "answers = [await send(ALL)]"),
+            Edit(
+                "leader/duties/reaper.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
+            ),
+        ),
+        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_holds_up_no_other_and_is_reported_once",),
+    ),
+    Bug(
+        name="condemning_around_a_bad_row_takes_all",
+        breaks="while one worker is refused, a look that should change nothing condemns workers and fails for all",
+        promise=Promise.BACK,
+        edits=(
+            Edit("store/sql/workers/condemn_workers.sql", "where w.id = e.id and not :peek::boolean\n", "where w.id = e.id\n"),
+        ),
+        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_holds_up_no_other_and_is_reported_once",),
+    ),
+    Bug(
+        name="one_bad_row_stops_rewinding",
+        breaks="a schedule that PostgreSQL refuses to change keeps all others waiting for a clock that was ahead",
+        promise=Promise.TIME,
+        edits=(
+            Edit(
+                "leader/duties/cron.py", "await self._unrewound.run(send, read=lambda answer: list(answer[1]))", "await send(ALL)"
+            ),
+            Edit("leader/duties/cron.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
+        ),
+        caught_by=(f"{REFUSED}::test_a_schedule_that_cannot_be_rewound_holds_up_no_other",),
     ),
     Bug(
         name="refused_rows_forgotten",

@@ -104,6 +104,38 @@ BUGS = (
         caught_by=(PROPERTIES,),
     ),
     Bug(
+        name="one_bad_row_stops_disowning",
+        breaks="an unknown job that PostgreSQL refuses to change keeps all others that its worker does not know",
+        promise=Promise.BACK,
+        edits=(
+            Edit("worker/held.py", "await self._refused.run(send)", "await send(ALL)"),
+            Edit("worker/held.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
+        ),
+        caught_by=(
+            "tests/worker/test_held.py::test_an_unknown_job_that_cannot_be_requeued_holds_up_no_other_and_is_reported_once",
+        ),
+    ),
+    Bug(
+        name="one_bad_worker_costs_all_their_leases",
+        breaks="a worker whose lease PostgreSQL refuses to renew costs all workers of its supervisor their leases",
+        promise=Promise.BACK,
+        edits=(Edit("store/renewals.py", "    await send_or_halve(ids, send, refuse)\n", "    await send(ids)\n"),),
+        caught_by=("tests/store/test_renewals.py::test_a_worker_that_cannot_be_renewed_costs_no_other_its_lease",),
+    ),
+    Bug(
+        name="unrenewed_taken_for_condemned",
+        breaks="a worker whose lease could not be renewed once is taken for condemned, and its runs are aborted",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                SUPERVISOR,
+                "serving.keys() - renewal.renewed - renewal.refused.keys():",
+                "serving.keys() - renewal.renewed:",
+            ),
+        ),
+        caught_by=(f"{LEASES}::test_a_worker_whose_renewal_is_refused_costs_no_other_its_lease_and_goes_on",),
+    ),
+    Bug(
         name="reaper_without_patience",
         breaks="after an outage the first to come back condemns all the others",
         promise=Promise.OUTAGE,

@@ -51,6 +51,7 @@ LISTS = "control/list_"
 SHARED = {
     "guard": set(leases.guard(leases.Term("duty", "holder", 1, 1.0))),
     "pick.values": set(ALL.values(1)),
+    "pick.unlimited": set(ALL.unlimited()),
 }
 """What the functions give by which statements share parameters."""
 

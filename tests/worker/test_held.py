@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from uuid import uuid4
 
@@ -183,3 +184,41 @@ async def test_after_a_job_has_ended_the_next_one_waits_for_the_delay(app, desk)
         await completed(desk, 4)
     ends, starts = moments[1:-1:2], moments[2::2]
     assert all(start - end >= 0.29 for end, start in zip(ends, starts, strict=True))
+
+
+HELD_UNKNOWN = """
+    insert into tenure.jobs (id, state, kind, queue, claim_id, worker_id, fence, attempt, started_at, position, input)
+    select gen_random_uuid(), 'running', 'work', 'default', gen_random_uuid(), w.id, 1, 1, now(), 0, %s
+      from tenure.workers w where w.died_at is null"""
+
+REFUSE_100 = """
+    create or replace function public.refuse() returns trigger language plpgsql as
+        'begin raise exception ''not today'' using errcode = ''AU001''; end';
+    create trigger refuse before update on tenure.jobs for each row
+        when (new.state = 'pending' and new.input ->> 'n' = '100') execute function public.refuse()"""
+
+
+async def test_an_unknown_job_that_cannot_be_requeued_holds_up_no_other_and_is_reported_once(app, desk, caplog, monkeypatch):
+    monkeypatch.setattr(held, "BUSY_EVERY", 0.05)
+    monkeypatch.setattr(held, "IDLE_EVERY", 0.05)
+    compared = "select returns from tenure.queues where name = 'default'"
+
+    @app.job
+    async def work(n: int) -> int:
+        return n
+
+    async with serving(app):
+        await work.enqueue(0)
+        await completed(desk, 1)
+        desk.sql(REFUSE_100)
+        try:
+            for n in (100, 101, 102):
+                desk.sql(HELD_UNKNOWN, json.dumps({"n": n}))
+            await completed(desk, 3)
+            [(before,)] = desk.sql(compared)
+            await until(lambda: desk.sql(compared)[0][0] > before + 2)  # compared some more times
+            assert desk.sql("select input ->> 'n', state from tenure.jobs") == [("100", "running")]
+        finally:
+            desk.sql("drop function public.refuse() cascade")
+    told = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [record.message.startswith("PostgreSQL refuses to requeue a job") for record in told] == [True]

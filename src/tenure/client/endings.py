@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tenure.client.filters import Filters
 from tenure.client.pages import live_ids
-from tenure.client.patience import Patience, batches, persist
+from tenure.client.patience import Patience, Refusals, batches, persist
 from tenure.model.errors import ConfigError, JobNotFound, NotPossible
 from tenure.model.events import Events, JobCanceled, JobDeleted
 from tenure.model.payloads import clean_text
@@ -65,8 +65,14 @@ async def cancel(
     door: Door, ids: Sequence[UUID], reason: str | None, by: str | None, states: frozenset[State] | None = None
 ) -> int:
     """Ends jobs that are live, whatever they wait for. Gives how many there were."""
+    cancellation, refusals = Cancellation(door.events, reason, by, states), Refusals()
+    await _cancel(door, ids, cancellation, refusals)
+    refusals.check(cancellation.done)
+    return cancellation.done
+
+
+async def _cancel(door: Door, ids: Sequence[UUID], cancellation: Cancellation, refusals: Refusals) -> None:
     session = door.session()
-    cancellation = Cancellation(door.events, reason, by, states)
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         left, words = cancellation.take(await session.fetch(cancellation.query(batch)))
@@ -74,8 +80,7 @@ async def cancel(
             session.tell(word)
         return left
 
-    await persist(ids, ask)
-    return cancellation.done
+    await refusals.persist(ids, ask)
 
 
 async def cancel_borrowed(door: Door, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
@@ -122,16 +127,19 @@ async def cancel_all(door: Door, filters: Filters, reason: str | None, by: str |
     states = None if filters.states is None else filters.states & LIVE
     if states is not None and not states:
         raise ConfigError(f"a job that is {' or '.join(sorted(filters.states or ()))} is over and cannot be canceled")
-    done = 0
+    # Asked for by state: one that has moved on since is not meant any more.
+    cancellation, refusals = Cancellation(door.events, reason, by, states), Refusals()
     async for ids in live_ids(door.session().fetch, filters):
-        # Asked for by state: one that has moved on since is not meant any more.
-        done += await cancel(door, ids, reason, by, states)
-    return done
+        await _cancel(door, ids, cancellation, refusals)
+        if refusals.stopped:
+            break
+    refusals.check(cancellation.done)
+    return cancellation.done
 
 
 async def delete(door: Door, ids: Iterable[UUID], *, force: bool) -> int:
     """Removes jobs and all that is kept of them. Gives how many there were."""
-    session, done = door.session(), 0
+    session, done, refusals = door.session(), 0, Refusals()
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         nonlocal done
@@ -148,7 +156,8 @@ async def delete(door: Door, ids: Iterable[UUID], *, force: bool) -> int:
             raise NotPossible(running, f"{told}: cancel first and delete then, or delete with force=True")
         return [row.id for row in answers if not row.done]
 
-    await persist(ids, ask)
+    await refusals.persist(ids, ask)
+    refusals.check(done)
     return done
 
 

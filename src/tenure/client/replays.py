@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from tenure.client.endings import cleaned
 from tenure.client.filters import Filters
 from tenure.client.keep import KEEP
 from tenure.client.pages import live_ids
-from tenure.client.patience import Patience, batches, persist
+from tenure.client.patience import Patience, Refusals, batches
 from tenure.client.status import JobStatus
 from tenure.model.errors import ConfigError, JobNotFound, KeyTaken, NotPossible
 from tenure.model.events import JobReplayed, JobRetried
@@ -105,7 +105,7 @@ async def replay(
         for batch in batches(wanted):
             found = [JobStatus.from_row(row) for row in await session.fetch(lists.find_all(batch))]
             check_input(door.kinds, {job.kind for job in found if job.state == State.DEAD_LETTER}, text)
-    done, taken = 0, dict[UUID, UUID]()
+    done, taken, refusals = 0, dict[UUID, UUID](), Refusals()
     by = cleaned(by)
 
     async def ask(batch: list[UUID]) -> list[UUID]:
@@ -120,7 +120,10 @@ async def replay(
         taken.update({row.id: row.holder for row in answers if row.holder is not None})
         return [row.id for row in answers if not row.moved and row.holder is None]
 
-    await persist(wanted, ask)
+    await refusals.persist(wanted, ask)
+    if taken and refusals:
+        warn_of_taken(taken)  # only one of the two can be raised
+    refusals.check(done)
     return done, taken
 
 
@@ -131,8 +134,12 @@ async def replay_all(door: Door, filters: Filters, *, new_input: Any, priority: 
     ids = [job_id async for batch in live_ids(door.session().fetch, filters) for job_id in batch]
     done, taken = await replay(door, ids, new_input=new_input, priority=priority, by=by)
     if taken:
-        log.warning("%d dead letters were not replayed: other jobs have their keys", len(taken), extra={"job_ids": list(taken)})
+        warn_of_taken(taken)
     return done
+
+
+def warn_of_taken(taken: Mapping[UUID, UUID]) -> None:
+    log.warning("%d dead letters were not replayed: other jobs have their keys", len(taken), extra={"job_ids": list(taken)})
 
 
 def check_input(kinds: Registry, names: Iterable[str], text: str) -> None:

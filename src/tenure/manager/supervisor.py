@@ -11,7 +11,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from tenure import stop_requests
@@ -38,7 +38,7 @@ from tenure.outages import failures
 from tenure.pacing import Beat, backoff, jittered
 from tenure.store import schedules
 from tenure.store.connecting import check_settings
-from tenure.store.faults import ConnectionRejected
+from tenure.store.faults import ConnectionRejected, Refused
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.renewals import renew
@@ -78,6 +78,8 @@ class Supervisor:
         self._declared: dict[str, object] | None = None
         """What was last told: old code is not told again when a child is replaced."""
         self._renewals = 0
+        self._unrenewed: set[str] = set()
+        """Workers whose last renewal PostgreSQL refused."""
         self._is_up = False
         self._try_until = math.inf
         self._failure: tuple[int, str] | None = None
@@ -260,13 +262,22 @@ class Supervisor:
             serving[worker_id].tell_crowd(crowd)
         self._leader.crowd = max(renewal.alike.values(), default=self._leader.crowd)
         self._vitals.renewed(processes=len(serving), lease=self._hello.lease)
-        for worker_id in serving.keys() - renewal.renewed:
+        self._report_unrenewed(renewal.refused)
+        for worker_id in serving.keys() - renewal.renewed - renewal.refused.keys():
             lost = {"worker_id": worker_id, "worker": serving[worker_id].name}
             log.warning("worker lost its lease; its runs are aborted", extra=lost)
             serving[worker_id].lose("taken_by_another_worker")
         if renewal.suspects is not None:
             self._alone.mind(waiting=renewal.suspects)
         return jittered(self._hello.renew or self._hello.lease / 3)
+
+    def _report_unrenewed(self, refused: Mapping[str, Refused]) -> None:
+        """Once for each worker. It goes on until another process condemns it: PostgreSQL may accept the next renewal."""
+        for worker_id in refused.keys() - self._unrenewed:
+            error = refused[worker_id]
+            facts = {"worker_id": worker_id, "sqlstate": error.sqlstate, "error": str(error)}
+            log.error("PostgreSQL refuses to renew the lease of a worker: it is tried again with every renewal", extra=facts)
+        self._unrenewed = set(refused)
 
     # Local looks only
 

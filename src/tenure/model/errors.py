@@ -10,6 +10,7 @@
     ├── JobNotFound            no such job any more (`job_id`)
     │   └── InvalidJobId       what was given is not an id
     ├── JobsLocked             another transaction keeps the jobs' rows locked (`ids`); the others were done
+    ├── JobsRefused            PostgreSQL refuses to change the jobs' rows (`ids`, `done`, `reasons`); the others were done
     ├── NotPossible            the jobs' state does not allow it (`ids`); nothing was changed
     │   └── KeyTaken           other jobs have the keys of these dead letters (`holders`); the others were replayed
     ├── JobUnfinished          the job came to no result
@@ -153,6 +154,22 @@ class JobsLocked(TenureError):  # noqa: N818
         self.ids = list(ids)
         told = f"held by another transaction for more than {seconds:g} s: find it in pg_stat_activity, end it and ask again"
         super().__init__(f"{_named(self.ids)} {told}")
+
+
+class JobsRefused(TenureError):  # noqa: N818
+    """PostgreSQL refuses to change the rows of these jobs, because of a trigger or a constraint. The others were done."""
+
+    def __init__(self, reasons: Mapping[UUID, str], done: int, *, stopped: bool = False) -> None:
+        """`stopped`: there were so many that the call did not ask for the rest."""
+        self.reasons = dict(reasons)
+        """By the id of the job: what PostgreSQL answered."""
+        self.ids = list(self.reasons)
+        self.done = done
+        """How many others were done."""
+        told = "; ".join(list(dict.fromkeys(self.reasons.values()))[:3])
+        way_out = "remove the cause, such as a trigger or a constraint, and ask again"
+        others = f"{done} other jobs were done" + (", and the call stopped after so many refusals" if stopped else "")
+        super().__init__(f"PostgreSQL refuses to change {_named(self.ids)}: {told}; {others}; {way_out}")
 
 
 class ScheduleNotFound(TenureError):  # noqa: N818 - reads as the fact it states

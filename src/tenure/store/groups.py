@@ -19,6 +19,8 @@ async def send_or_halve(
     try:
         await send(group)
     except (Refused, FailedInside) as error:
+        if not group:  # it is not a matter of single items
+            raise
         if len(group) == 1:
             await refused(group[0], error.refusal if isinstance(error, FailedInside) else error)
             return

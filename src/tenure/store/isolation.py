@@ -51,6 +51,11 @@ class RefusedRows:
         """Refused rows that are no longer remembered by name."""
         self._forgotten_until = 0.0
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether there are refused rows that wait for their next try."""
+        return bool(self._skipped()) or self._passed_over() > 0
+
     async def run(self, send: Callable[[Pick], Awaitable[Answer]], read: Callable[[Answer], list[str]] = peeked) -> list[Answer]:
         """Sends the whole batch, or, where a row of it is refused, all the others. At least one answer; `read` finds the rows in
         the answer to a peek. Raises `Refused` when it is not a matter of single rows."""

@@ -71,13 +71,14 @@ def promote(term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL, 
     return Query("jobs/promote_jobs", {**guard(term), "listing": listing, "now": now, **pick.values(limit)})
 
 
-def condemn_expired(term: Term, *, reap: bool, now: datetime | None = None) -> Query:
-    return Query("workers/condemn_workers", {**guard(term), "reap": reap, "now": now})
+def condemn_expired(term: Term, *, reap: bool, pick: Pick = ALL, now: datetime | None = None) -> Query:
+    """Gives (holds, condemned, whether condemned ones wait, seconds until the next lease ends, whether jobs are overdue, ids)."""
+    return Query("workers/condemn_workers", {**guard(term), "reap": reap, "now": now, **pick.unlimited()})
 
 
-def condemn_unknown(term: Term) -> Query:
+def condemn_unknown(term: Term, *, pick: Pick = ALL) -> Query:
     """Gives (holds, ids of the workers that had no row and hold jobs)."""
-    return Query("workers/condemn_unknown", guard(term))
+    return Query("workers/condemn_unknown", {**guard(term), **pick.unlimited()})
 
 
 def expire_jobs(term: Term, *, limit: int, max_crashes: int, pick: Pick = ALL, now: datetime | None = None) -> Query:
@@ -85,9 +86,9 @@ def expire_jobs(term: Term, *, limit: int, max_crashes: int, pick: Pick = ALL, n
     return Query("jobs/expire_jobs", {**guard(term), "max_crashes": max_crashes, "now": now, **pick.values(limit)})
 
 
-def follow_clock(term: Term, *, now: datetime | None = None) -> Query:
-    """Gives (holds, workers, jobs, starts)."""
-    return Query("leases/follow_clock", {**guard(term), "now": now})
+def follow_clock(term: Term, *, pick: Pick = ALL, now: datetime | None = None) -> Query:
+    """Gives (holds, workers, jobs, starts, rows)."""
+    return Query("leases/follow_clock", {**guard(term), "now": now, **pick.unlimited()})
 
 
 def guard(term: Term) -> dict[str, object]:

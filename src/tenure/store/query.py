@@ -39,8 +39,11 @@ class Pick:
     """Look at this many rows beyond the batch: known rows that will be left out."""
 
     def values(self, limit: int) -> dict[str, object]:
-        only = None if self.only is None else array_literal(self.only)
-        return {"limit": limit + self.more, "only": only, "peek": self.peek}
+        return {"limit": limit + self.more, **self.unlimited()}
+
+    def unlimited(self) -> dict[str, object]:
+        """For a statement that takes all rows at once."""
+        return {"only": None if self.only is None else array_literal(self.only), "peek": self.peek}
 
 
 ALL = Pick()

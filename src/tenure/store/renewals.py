@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from tenure.model.errors import StoreUnavailable
 from tenure.store import workers
 from tenure.store.faults import Refused
+from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
 
 LONGEST_LOOK = 2.0
@@ -18,24 +20,52 @@ LONGEST_LOOK = 2.0
 @dataclass(frozen=True, slots=True)
 class Renewal:
     renewed: frozenset[str]
-    """Ids. A missing one was condemned."""
+    """Ids. A missing one was condemned, unless it is among `refused`."""
     suspects: bool | None = None
     """Whether jobs wait that must run alone. None: not known."""
     free_in: float | None = None
     """Seconds until a duty may become free."""
     alike: dict[str, int] = field(default_factory=dict)
     """By worker: how many living workers serve the same queues and kinds. Empty unless `counting`."""
+    refused: dict[str, Refused] = field(default_factory=dict)
+    """By worker: why PostgreSQL refuses to renew its lease. It is not condemned yet, and a later renewal may succeed."""
 
 
 async def renew(link: Link, ids: Iterable[str], queues: Iterable[str], ttl: float, *, counting: bool) -> Renewal:
-    """`ttl` in seconds. Goes before all other statements that wait for the link."""
-    ids = list(ids)
+    """`ttl` in seconds. Goes before all other statements that wait for the link. Raises `Refused` when it is for all of them."""
+    ids, queues = list(ids), list(queues)
     try:
-        query = workers.renew(ids, queues, ttl, counting=counting)
-        [(renewed, suspects, free_in, alike)] = await link.fetch(query, within=min(LONGEST_LOOK, ttl / 5), urgent=True)
+        return await _renew_and_look(link, ids, queues, ttl, counting=counting)
     except (StoreUnavailable, Refused) as error:
         if error.cause == "connection":
             raise
-        rows = await link.fetch(workers.extend(ids, ttl), urgent=True)
-        return Renewal(frozenset(worker_id for (worker_id,) in rows))
+    renewal = await _extend(link, ids, ttl)
+    if renewal.refused and renewal.renewed:
+        # Perhaps it failed only because of the refused ones: the others need not go without the rest of the answer.
+        with suppress(StoreUnavailable, Refused):
+            looked = await _renew_and_look(link, sorted(renewal.renewed), queues, ttl, counting=counting)
+            return replace(looked, refused=renewal.refused)
+    return renewal
+
+
+async def _renew_and_look(link: Link, ids: list[str], queues: list[str], ttl: float, *, counting: bool) -> Renewal:
+    query = workers.renew(ids, queues, ttl, counting=counting)
+    [(renewed, suspects, free_in, alike)] = await link.fetch(query, within=min(LONGEST_LOOK, ttl / 5), urgent=True)
     return Renewal(frozenset(renewed), suspects, free_in, json.loads(alike or "{}"))
+
+
+async def _extend(link: Link, ids: list[str], ttl: float) -> Renewal:
+    """The leases only. A worker whose row PostgreSQL refuses to change does not cost the others theirs."""
+    renewed: set[str] = set()
+    refused: dict[str, Refused] = {}
+
+    async def send(group: list[str]) -> None:
+        renewed.update(worker_id for (worker_id,) in await link.fetch(workers.extend(group, ttl), urgent=True))
+
+    async def refuse(worker_id: str, error: Refused) -> None:
+        refused[worker_id] = error
+
+    await send_or_halve(ids, send, refuse)
+    if refused and len(refused) == len(ids):
+        raise next(iter(refused.values()))
+    return Renewal(frozenset(renewed), refused=refused)

@@ -51,14 +51,15 @@ def clean_ticks(term: Term, *, limit: int, keep: float, pick: Pick = ALL, now: d
     return Query("schedules/clean_ticks", {**guard(term), "keep": keep, "now": now, **pick.values(limit)})
 
 
-def rewind(term: Term, *, now: datetime | None = None) -> Query:
+def rewind(term: Term, *, pick: Pick = ALL, now: datetime | None = None) -> Query:
     """Gives (holds, names)."""
-    return Query("schedules/rewind_schedules", {**guard(term), "grace": GRACE.total_seconds(), "now": now})
+    values = {**guard(term), "grace": GRACE.total_seconds(), "now": now, **pick.unlimited()}
+    return Query("schedules/rewind_schedules", values)
 
 
-def retire(term: Term) -> Query:
+def retire(term: Term, *, pick: Pick = ALL) -> Query:
     """Gives (holds, [name, owner] as JSON)."""
-    return Query("schedules/retire_schedules", guard(term))
+    return Query("schedules/retire_schedules", {**guard(term), **pick.unlimited()})
 
 
 # By an app that starts

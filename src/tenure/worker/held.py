@@ -7,6 +7,7 @@ claim but not the settlement.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Collection
@@ -14,8 +15,10 @@ from typing import Protocol
 
 from tenure.pacing import Beat
 from tenure.store import jobs
+from tenure.store.isolation import RefusedRows
 from tenure.store.jobs import HeldJob
 from tenure.store.link import Link
+from tenure.store.query import Pick
 from tenure.store.wakeups import jobs_in
 
 log = logging.getLogger("tenure")
@@ -51,6 +54,7 @@ class HeldJobs:
         self._tell = tell
         self._doubts: list[float] = []
         self._next_idle_look = 0.0
+        self._refused = RefusedRows("to requeue a job that is held by this worker but does not run in it")
         self.beat = Beat("held jobs", self._turn)
 
     def doubt(self) -> None:
@@ -81,8 +85,16 @@ class HeldJobs:
 
     async def _requeue(self, unknown: list[HeldJob]) -> None:
         """The statement names job and claim: one that has been settled or claimed again meanwhile is not touched."""
-        for job_id, kind in await self._link.fetch(jobs.disown(self._worker_id, unknown, self._queues)):
-            log.warning("job %s (%s) was held by this worker but did not run in it: requeued", job_id, kind)
+
+        async def send(pick: Pick) -> tuple[str, ...]:
+            if pick.peek:
+                return (json.dumps([held.job_id for held in unknown]),)
+            chosen = unknown if pick.only is None else [held for held in unknown if held.job_id in pick.only]
+            for job_id, kind in await self._link.fetch(jobs.disown(self._worker_id, chosen, self._queues)):
+                log.warning("job %s (%s) was held by this worker but did not run in it: requeued", job_id, kind)
+            return ()
+
+        await self._refused.run(send)
         for queue in self._queues:
             self._tell(jobs_in(queue))
 

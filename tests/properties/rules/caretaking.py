@@ -118,7 +118,7 @@ class DeathRules(PromotingRules):
             self.time_passes(4.0, renewing=True)
 
     def reap_under(self, term: Term, *, reap: bool) -> None:
-        [(holds, condemned, waiting, next_end, overdue)] = self.run(leases.condemn_expired(term, reap=reap))
+        [(holds, condemned, waiting, next_end, overdue, _)] = self.run(leases.condemn_expired(term, reap=reap))
         self.agree((holds, condemned), self.model.condemn_expired(term, reap=reap), "condemned")
         self.agree(waiting, bool(self.model.condemned(None)), "condemned ones wait")
         self.agree(overdue, bool(self.model.overdue()), "jobs are overdue")

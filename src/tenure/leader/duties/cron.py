@@ -69,6 +69,9 @@ class Cron:
         """When to try versions of schedules again that could not be carried out."""
         self._unreleased = RefusedRows("to enqueue a queued time of a schedule", "schedule")
         self._uncleaned = RefusedRows("to remove a row of tenure.ticks", "ctid")
+        self._ahead = RefusedRows("to change a row that was written while the server's clock was ahead", "row")
+        self._unrewound = RefusedRows("to plan a schedule again from now on", "schedule")
+        self._unretired = RefusedRows("to retire a schedule", "schedule")
 
     async def run_once(self, link: Link, term: Term, *, now: datetime | None = None) -> Report:
         parts = Parts()
@@ -82,7 +85,7 @@ class Cron:
             # Planned times are recorded whatever becomes of the rest, which may need other tables.
             if queued:
                 touched += await parts.do("release", lambda: self._release(link, term, now)) or 0
-            await parts.do("verify", lambda: self._verify(link, term, now))
+            await self._verify(link, term, now, parts)
             await parts.do("clean", lambda: self._clean(link, term, now))
         except TermOver:
             return Report(holds=False)
@@ -152,27 +155,52 @@ class Cron:
         removed = sum(answer[1] for answer in await self._uncleaned.run(send))
         self._clean_at = 0.0 if removed >= self.clean_batch else time.monotonic() + self.clean_every
 
-    async def _verify(self, link: Link, term: Term, now: datetime | None) -> None:
+    async def _verify(self, link: Link, term: Term, now: datetime | None, parts: Parts) -> None:
         if time.monotonic() < self._verify_at:
             return
         self._verify_at = time.monotonic() + self.again
         if self._clock_set_back:
-            [(holds, *changed)] = await link.fetch(leases.follow_clock(term, now=now))
-            _insist(holds)
-            if any(changed):
-                text = "the server's clock was set back: the leases of %d workers and %d jobs and %d starts count from now"
-                log.warning(text, *changed)
-            self._clock_set_back = False
-        [(holds, rewound)] = await link.fetch(schedules.rewind(term, now=now))
-        _insist(holds)
-        for name in rewound:
-            text = "schedule %r is planned again from now on, because the server's clock was ahead"
-            ticks_log.warning(text, name, extra={"schedule": name})
-        [(holds, retired)] = await link.fetch(schedules.retire(term))
-        _insist(holds)
-        for name, owner in json.loads(retired or "[]"):
-            log.info(RETIRED, name, owner)
-        self._verify_at = time.monotonic() + self.verify_every
+            await parts.do("follow clock", lambda: self._follow_clock(link, term, now))
+        await parts.do("rewind", lambda: self._rewind(link, term, now))
+        await parts.do("retire", lambda: self._retire(link, term))
+        if not parts.failures.keys() & {"follow clock", "rewind", "retire"}:
+            self._verify_at = time.monotonic() + self.verify_every
+
+    async def _follow_clock(self, link: Link, term: Term, now: datetime | None) -> None:
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(leases.follow_clock(term, pick=pick, now=now))
+            _insist(answer[0])
+            return answer
+
+        answers = await self._ahead.run(send)
+        changed = [sum(answer[column] for answer in answers) for column in (1, 2, 3)]
+        if any(changed):
+            text = "the server's clock was set back: the leases of %d workers and %d jobs and %d starts count from now"
+            log.warning(text, *changed)
+        self._clock_set_back = self._ahead.leaves_out
+
+    async def _rewind(self, link: Link, term: Term, now: datetime | None) -> None:
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(schedules.rewind(term, pick=pick, now=now))
+            _insist(answer[0])
+            if not pick.peek:
+                for name in answer[1]:
+                    text = "schedule %r is planned again from now on, because the server's clock was ahead"
+                    ticks_log.warning(text, name, extra={"schedule": name})
+            return answer
+
+        await self._unrewound.run(send, read=lambda answer: list(answer[1]))
+
+    async def _retire(self, link: Link, term: Term) -> None:
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(schedules.retire(term, pick=pick))
+            _insist(answer[0])
+            if not pick.peek:
+                for name, owner in json.loads(answer[1] or "[]"):
+                    log.info(RETIRED, name, owner)
+            return answer
+
+        await self._unretired.run(send, read=lambda answer: [name for name, _owner in json.loads(answer[1] or "[]")])
 
     def _watch_clock(self, clock: datetime) -> None:
         """When the server's clock lags behind ours by seconds, it was set back: what it left in the future is seen to at once."""

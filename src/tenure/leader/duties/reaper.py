@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
-from tenure.leader.duties.duty import Outlets, Report
+from tenure.leader.duties.duty import Outlets, Report, TermOver
 from tenure.leader.duties.parts import Parts
 from tenure.leader.duties.requeue import Requeuing, announce
 from tenure.pacing import boottime
@@ -47,6 +47,22 @@ class Contact:
         return 0.0 if boottime() - self._last > self.longest_silence else self.age
 
 
+class Condemned(NamedTuple):
+    """What was found and done about leases that ended."""
+
+    workers: int
+    waiting: bool
+    """Condemned workers still hold jobs, or have their rows."""
+    next_end: float | None
+    """Seconds until the next lease ends, of a worker or a job."""
+    overdue: bool
+    """The own lease of a job has ended."""
+
+
+UNKNOWN = Condemned(0, waiting=True, next_end=None, overdue=True)
+"""Of a look that failed: requeuing must not depend on it."""
+
+
 class Reaper:
     name = "reaper"
     hears = ()
@@ -67,32 +83,56 @@ class Reaper:
         self._next_unknown = 0.0
         self._requeuing = Requeuing(self._outlets)
         self._refused = RefusedRows("to requeue a job")
+        self._uncondemned = RefusedRows("to condemn a worker whose lease ended", "worker_id")
+        self._unlisted = RefusedRows("to insert a row for a worker that holds jobs and has none", "worker_id")
 
     async def run_once(self, link: Link, term: Term) -> Report:
         self._contact.touch()
-        query = leases.condemn_expired(term, reap=self._contact.age >= self.patience)
-        [(holds, condemned, waiting, next_end, overdue)] = await link.fetch(query)
-        if not holds:
-            return Report(holds=False)
-        unknown = await self._condemn_unknown(link, term)
-        # What holds up the one must not hold up the other.
+        # What holds up the one must not hold up the others.
         parts = Parts()
-        returned = await parts.do("requeue", lambda: self._requeuing.give_back(link)) if waiting or unknown else 0
-        expired = await parts.do("expire", lambda: self._expire(link, term)) if overdue else 0
+        try:
+            look = await parts.do("condemn", lambda: self._condemn_expired(link, term)) or UNKNOWN
+            unknown = await parts.do("condemn unknown", lambda: self._condemn_unknown(link, term))
+        except TermOver:
+            return Report(holds=False)
+        returned = await parts.do("requeue", lambda: self._requeuing.give_back(link)) if look.waiting or unknown else 0
+        expired = await parts.do("expire", lambda: self._expire(link, term)) if look.overdue else 0
         parts.raise_first()
-        # What could not be requeued now (refused, or locked by another session) is overdue at the next look as well.
-        soonest = 0.2 if expired or not overdue else 1.0
-        rest = self.longest_rest if next_end is None else min(self.longest_rest, max(soonest, next_end))
-        return Report(holds=True, touched=condemned + (returned or 0) + (expired or 0), rest=rest)
+        # What could not be condemned or requeued now (refused, or locked by another session) is overdue at the next look as well.
+        stuck = (look.overdue and not expired) or self._uncondemned.leaves_out
+        soonest = 1.0 if stuck else 0.2
+        rest = self.longest_rest if look.next_end is None else min(self.longest_rest, max(soonest, look.next_end))
+        return Report(holds=True, touched=look.workers + (returned or 0) + (expired or 0), rest=rest)
+
+    async def _condemn_expired(self, link: Link, term: Term) -> Condemned:
+        reap = self._contact.age >= self.patience
+
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(leases.condemn_expired(term, reap=reap, pick=pick))
+            if not answer[0]:
+                raise TermOver
+            return answer
+
+        answers = await self._uncondemned.run(send)
+        looks = [Condemned(*found) for _holds, *found, _ids in answers]
+        return looks[-1]._replace(workers=sum(look.workers for look in looks), waiting=any(look.waiting for look in looks))
 
     async def _condemn_unknown(self, link: Link, term: Term) -> list[str]:
         if time.monotonic() < self._next_unknown:
             return []
-        [(_holds, unknown)] = await link.fetch(leases.condemn_unknown(term))
+
+        async def send(pick: Pick) -> tuple[Any, ...]:
+            [answer] = await link.fetch(leases.condemn_unknown(term, pick=pick))
+            if not answer[0]:
+                raise TermOver
+            return answer
+
+        answers = await self._unlisted.run(send, read=lambda answer: list(answer[1]))
+        unknown = [worker_id for answer in answers for worker_id in answer[1]]
         self._next_unknown = time.monotonic() + self.unknown_every
         if unknown:
             log.error("jobs were held by workers that do not exist: %s; they are requeued", ", ".join(unknown))
-        return list(unknown)
+        return unknown
 
     async def _expire(self, link: Link, term: Term) -> int:
         async def send(pick: Pick) -> tuple[Any, ...]:

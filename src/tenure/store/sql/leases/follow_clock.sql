@@ -1,7 +1,9 @@
 -- follow_clock: after the server's clock was set back, what was written by the old clock lies in the future: leases of workers and jobs
 -- would last for longer by that, and starts would fill their rate's window for longer. They count from now. A duty's write: holder
 -- and term are checked by the statement itself. Leases of duties are seen to when they are acquired.
--- Returns whether the term holds, and how many workers, jobs and starts were changed.
+--   only  null, or the rows to which it is restricted; peek: changes nothing, and returns the rows that it would change as JSON.
+--         A row is named by its table and its key.
+-- Returns whether the term holds, how many workers, jobs and starts were changed, and the rows that were asked for.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
@@ -14,18 +16,31 @@ renewed as (
     update tenure.workers w
        set heartbeat_at = c.now, expires_at = c.now + (w.expires_at - w.heartbeat_at)
       from clock c
-     where w.died_at is null and w.heartbeat_at > c.ahead
+     where w.died_at is null and w.heartbeat_at > c.ahead and not :peek::boolean
+       and (:only::text[] is null or 'workers ' || w.id = any (:only::text[]))
     returning w.id),
 leased as (
     update tenure.jobs j
        set started_at = c.now, lease_until = c.now + (j.lease_until - j.started_at)
       from clock c
-     where j.lease_until > c.ahead and j.started_at > c.ahead
+     where j.lease_until > c.ahead and j.started_at > c.ahead and not :peek::boolean
+       and (:only::text[] is null or 'jobs ' || j.id = any (:only::text[]))
     returning j.id),
 started as (
     update tenure.starts s
        set ended = c.now, forget_at = c.now + (s.forget_at - s.ended)
       from clock c
-     where s.began > c.ahead and s.ended > c.now
+     where s.began > c.ahead and s.ended > c.now and not :peek::boolean
+       and (:only::text[] is null or 'starts ' || s.gate || ' ' || s.began = any (:only::text[]))
     returning s.gate)
-select exists (select from leader), (select count(*) from renewed), (select count(*) from leased), (select count(*) from started)
+select exists (select from leader), (select count(*) from renewed), (select count(*) from leased), (select count(*) from started),
+       (select json_agg(a.name)::text
+          from (select 'workers ' || w.id as name
+                  from tenure.workers w, clock c where w.died_at is null and w.heartbeat_at > c.ahead
+                union all
+                select 'jobs ' || j.id
+                  from tenure.jobs j, clock c where j.lease_until > c.ahead and j.started_at > c.ahead
+                union all
+                select 'starts ' || s.gate || ' ' || s.began
+                  from tenure.starts s, clock c where s.began > c.ahead and s.ended > c.now) a
+         where :peek::boolean)

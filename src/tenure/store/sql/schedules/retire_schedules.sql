@@ -1,14 +1,16 @@
 -- retire_schedules: schedules that the code of no living supervisor declares any more, though one of the same app lives. A duty's write:
 -- holder and term are checked by the statement itself. This is what is left when the last process of an older version has ended.
+--   only  null, or the names to which it is restricted; peek: changes nothing, and returns what it would retire
 -- Returns whether the term holds, and the names with their owners as JSON.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 undeclared as materialized (
-    select s.name
+    select s.name, s.owner
       from tenure.schedules s
      where s.owner is not null and s.retired_at is null and exists (select from leader)
+       and (:only::text[] is null or s.name = any (:only::text[]))
        and exists (select from tenure.living_declarations d where d.owner = s.owner and tenure.same_app(d.kinds, s.app_kinds))
        and not exists (select from tenure.living_declarations d where d.owner = s.owner and s.name = any (d.schedules))
      order by s.name
@@ -18,6 +20,8 @@ retired as (
        set retired_at = clock_timestamp(), next_at = null, version = gen_random_uuid()
       from undeclared u
      -- Declared in this moment: then the row has another version, and is looked at again in a minute.
-     where s.name = u.name and s.retired_at is null
+     where s.name = u.name and s.retired_at is null and not :peek::boolean
     returning s.name, s.owner)
-select exists (select from leader), (select json_agg(json_build_array(r.name, r.owner) order by r.name)::text from retired r)
+select exists (select from leader),
+       case when :peek::boolean then (select json_agg(json_build_array(u.name, u.owner) order by u.name)::text from undeclared u)
+            else (select json_agg(json_build_array(r.name, r.owner) order by r.name)::text from retired r) end

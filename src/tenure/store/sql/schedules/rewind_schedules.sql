@@ -1,6 +1,7 @@
 -- rewind_schedules: schedules of which times were recorded that are still to come, because the server's clock was ahead for some time,
 -- are planned again from now on. A duty's write: holder and term are checked by the statement itself.
 -- Times to come that were written down without a job (missed, skipped) are forgotten. One that had its job has had it.
+--   only  null, or the names to which it is restricted; peek: changes nothing, and returns the names that it would rewind
 -- Returns whether the term holds, and the names.
 with leader as materialized (
     select 1 from tenure.leases l
@@ -12,18 +13,21 @@ ahead as materialized (
     select s.name
       from tenure.schedules s
      where s.since > (select c.now from clock c) + make_interval(secs => :grace::float8) and exists (select from leader)
+       and (:only::text[] is null or s.name = any (:only::text[]))
      order by s.name
        for update),
 forgotten as (
     delete from tenure.ticks t
      using ahead a
-     where t.schedule = a.name and t.planned_at > (select c.now from clock c) and t.outcome in ('missed', 'skipped')),
+     where not :peek::boolean and t.schedule = a.name and t.planned_at > (select c.now from clock c) and t.outcome in ('missed', 'skipped')),
 rewound as (
     update tenure.schedules s
        set since = (select c.now from clock c), next_at = null, version = gen_random_uuid(),
            last_at = (select max(t.planned_at) from tenure.ticks t
                        where t.schedule = s.name and t.outcome <> 'missed' and t.planned_at <= (select c.now from clock c))
       from ahead a
-     where s.name = a.name
+     where not :peek::boolean and s.name = a.name
     returning s.name)
-select exists (select from leader), (select coalesce(array_agg(r.name order by r.name), '{}') from rewound r)
+select exists (select from leader),
+       coalesce(case when :peek::boolean then (select array_agg(a.name order by a.name) from ahead a)
+                     else (select array_agg(r.name order by r.name) from rewound r) end, '{}')

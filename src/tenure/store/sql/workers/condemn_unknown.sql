@@ -2,6 +2,7 @@
 -- like those of any dead worker. A duty's write: holder and term are checked by the statement itself.
 -- No statement of ours deletes the row of a worker that still holds a job; this is the net below, for what a person or a
 -- restored dump removed. A claim locks its worker's row, so a held job whose worker is not in the same snapshot is lost.
+--   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would insert
 -- Returns whether the term holds, and the ids of the workers.
 with recursive leader as materialized (
     select 1 from tenure.leases l
@@ -13,11 +14,18 @@ holders(id) as (
     union all
     select (select j.worker_id from tenure.jobs j where j.worker_id > h.id order by j.worker_id limit 1)
       from holders h where h.id is not null),
-unknown as (
-    insert into tenure.workers (id, supervisor_id, host, pid, queues, kinds, capabilities, concurrency, version, expires_at, died_at, died_how)
-    select h.id, h.id, 'unknown', 0, '[]', '[]', '[]', 0, '', clock_timestamp(), clock_timestamp(), 'expired'
+lost as materialized (
+    select h.id
       from holders h
      where h.id is not null and exists (select from leader) and not exists (select from tenure.workers w where w.id = h.id)
+       and (:only::uuid[] is null or h.id = any (:only::uuid[]))),
+unknown as (
+    insert into tenure.workers (id, supervisor_id, host, pid, queues, kinds, capabilities, concurrency, version, expires_at, died_at, died_how)
+    select l.id, l.id, 'unknown', 0, '[]', '[]', '[]', 0, '', clock_timestamp(), clock_timestamp(), 'expired'
+      from lost l
+     where not :peek::boolean
     on conflict (id) do nothing
     returning id)
-select exists (select from leader), coalesce((select array_agg(u.id::text) from unknown u), '{}')
+select exists (select from leader),
+       coalesce(case when :peek::boolean then (select array_agg(l.id::text) from lost l)
+                     else (select array_agg(u.id::text) from unknown u) end, '{}')

@@ -1,6 +1,8 @@
 -- condemn_workers: workers whose lease ran out lose the right to claim and renew. A duty's write: holder and term are
 -- checked by the statement itself. Their jobs are returned by a later statement, which then sees every claim.
--- Returns whether the term holds, how many were condemned, whether condemned ones wait, in how many seconds the next lease ends, of a worker or a job, and whether a job's own has ended.
+--   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would condemn as JSON
+-- Returns whether the term holds, how many were condemned, whether condemned ones wait, in how many seconds the next lease ends, of a worker or a job, whether a job's own
+-- has ended, and the ids that were asked for.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
@@ -9,13 +11,14 @@ expired as materialized (
     select w.id
       from tenure.workers w
      where w.died_at is null and w.expires_at <= coalesce(:now::timestamptz, clock_timestamp())
+       and (:only::uuid[] is null or w.id = any (:only::uuid[]))
        and exists (select from leader) and :reap::boolean
        for no key update skip locked),
 condemned as (
     update tenure.workers w
        set died_at = coalesce(:now::timestamptz, clock_timestamp()), died_how = 'expired'
       from expired e
-     where w.id = e.id
+     where w.id = e.id and not :peek::boolean
     returning w.id)
 select exists (select from leader),
        (select count(*) from condemned),
@@ -23,4 +26,5 @@ select exists (select from leader),
        extract(epoch from least(
            (select min(w.expires_at) from tenure.workers w where w.died_at is null),
            (select min(j.lease_until) from tenure.jobs j where j.lease_until > '-infinity')) - coalesce(:now::timestamptz, clock_timestamp()))::float8,
-       exists (select from tenure.jobs j where j.lease_until <= coalesce(:now::timestamptz, now()))
+       exists (select from tenure.jobs j where j.lease_until <= coalesce(:now::timestamptz, now())),
+       (select json_agg(e.id)::text from expired e where :peek::boolean)

@@ -1,0 +1,110 @@
+"""Jobs whose rows PostgreSQL refuses to change: all the others are done, and the caller gets to know which are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from tenure.client import patience
+from tenure.model.errors import JobsRefused
+from tenure.store.faults import Refused
+from tests.store.desk import Desk
+
+COUNT = 10
+
+
+@pytest.fixture
+def refuse(desk: Desk) -> Iterator[Callable[..., None]]:
+    """A trigger of the user's on tenure.jobs."""
+    desk.sql("create schema audit")
+
+    def make(when: str, *ids: str, level: str = "row", code: str = "AU001") -> None:
+        desk.sql(
+            "create function audit.refuse() returns trigger language plpgsql as"
+            f" $$ begin raise exception 'the auditor says no' using errcode = '{code}'; end $$"
+        )
+        listed = ", ".join(f"'{job_id}'" for job_id in ids)
+        condition = f"when (old.id in ({listed}))" if level == "row" else ""
+        desk.sql(
+            f"create trigger audit before {when} on tenure.jobs for each {level} {condition} execute function audit.refuse()"
+        )
+
+    yield make
+    desk.sql("drop schema audit cascade")
+
+
+def bury(desk: Desk) -> list[str]:
+    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    desk.sql("update tenure.jobs set state = 'dead_letter', position = 0")
+    return ids
+
+
+def states(desk: Desk) -> dict[str, int]:
+    return dict(desk.sql("select state, count(*) from tenure.all_jobs group by 1"))
+
+
+@pytest.mark.parametrize("code", ["AU001", "08001", "55P03"])
+async def test_cancel_all_cancels_all_but_the_refused_ones_and_names_them(client, desk, refuse, code):
+    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    refuse("delete", ids[4], ids[7], code=code)
+    with pytest.raises(JobsRefused, match="the auditor says no; 8 other jobs were done") as caught:
+        await client.cancel_all(kind="work")
+    assert sorted(caught.value.ids) == sorted([UUID(ids[4]), UUID(ids[7])])
+    assert caught.value.done == COUNT - 2
+    assert states(desk) == {"canceled": COUNT - 2, "pending": 2}
+
+
+async def test_refused_jobs_in_several_batches_are_named_together(client, desk, refuse, monkeypatch):
+    monkeypatch.setattr(patience, "BATCH", 3)
+    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    refuse("delete", ids[0], ids[9])
+    with pytest.raises(JobsRefused) as caught:
+        await client.cancel(*ids)
+    assert (set(caught.value.ids), caught.value.done) == ({UUID(ids[0]), UUID(ids[9])}, COUNT - 2)
+
+
+async def test_replay_all_replays_all_but_the_refused_one_and_names_it(client, desk, refuse):
+    ids = bury(desk)
+    refuse("update", ids[4])
+    with pytest.raises(JobsRefused) as caught:
+        await client.replay_all(kind="work")
+    assert (caught.value.ids, caught.value.done) == ([UUID(ids[4])], COUNT - 1)
+    assert states(desk) == {"pending": COUNT - 1, "dead_letter": 1}
+
+
+async def test_delete_removes_all_but_the_refused_one_and_names_it(client, desk, refuse):
+    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    refuse("delete", ids[4])
+    with pytest.raises(JobsRefused) as caught:
+        await client.delete(*ids)
+    assert (caught.value.ids, caught.value.done) == ([UUID(ids[4])], COUNT - 1)
+    assert desk.sql("select id::text from tenure.jobs") == [(ids[4],)]
+
+
+async def test_what_is_refused_without_any_job_is_no_matter_of_jobs(client, desk, refuse):
+    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    refuse("delete", level="statement")
+    with pytest.raises(Refused, match="the auditor says no"):
+        await client.cancel(*ids)
+
+
+async def test_a_call_stops_after_very_many_refusals_and_says_so(client, desk, refuse, monkeypatch):
+    monkeypatch.setattr(patience, "MOST_REFUSED", 3)
+    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    refuse("delete", *ids)
+    with pytest.raises(JobsRefused, match="stopped after so many refusals") as caught:
+        await client.cancel_all(kind="work")
+    assert (len(caught.value.ids), caught.value.done) == (3, 0)
+
+
+async def test_in_a_transaction_of_the_callers_it_is_all_or_nothing(client, desk, refuse, dsn):
+    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    refuse("delete", ids[4])
+    async with await psycopg.AsyncConnection.connect(dsn) as conn:
+        with pytest.raises(psycopg.Error, match="the auditor says no"):
+            async with conn.transaction():
+                await client.cancel(*ids, conn=conn)
+    assert states(desk) == {"pending": COUNT}

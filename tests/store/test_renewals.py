@@ -1,0 +1,60 @@
+"""Leases of workers are renewed, whatever else PostgreSQL refuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from tenure.store.faults import Refused
+from tenure.store.link import Link
+from tenure.store.place import Place
+from tenure.store.renewals import renew
+from tests.store.desk import Desk
+
+OUT_OF_DATE = "expires_at < now() + interval '1 minute'"
+
+
+@pytest.fixture
+async def link(place: Place) -> AsyncIterator[Link]:
+    link = Link(place, "tests")
+    yield link
+    await link.close()
+
+
+@pytest.fixture
+def refuse(desk: Desk) -> Iterator[Callable[..., None]]:
+    desk.sql("create schema audit")
+
+    def make(*ids: str, code: str = "AU001") -> None:
+        desk.sql(
+            "create function audit.refuse() returns trigger language plpgsql as"
+            f" $$ begin raise exception 'the auditor says no' using errcode = '{code}'; end $$"
+        )
+        listed = ", ".join(f"'{worker_id}'" for worker_id in ids)
+        desk.sql(
+            "create trigger audit before update on tenure.workers for each row"
+            f" when (old.id in ({listed})) execute function audit.refuse()"
+        )
+
+    yield make
+    desk.sql("drop schema audit cascade")
+
+
+@pytest.mark.parametrize("code", ["AU001", "08001", "55P03", "40001"])
+async def test_a_worker_that_cannot_be_renewed_costs_no_other_its_lease(link, desk, refuse, code):
+    ids = [desk.worker(ttl=15) for _ in range(5)]
+    desk.condemn(ids[4])
+    refuse(ids[2], code=code)
+    renewal = await renew(link, ids, ["default"], 600.0, counting=True)
+    assert renewal.renewed == {ids[0], ids[1], ids[3]}
+    assert {worker_id: error.sqlstate for worker_id, error in renewal.refused.items()} == {ids[2]: code}
+    assert (renewal.suspects, renewal.alike) == (False, dict.fromkeys([ids[0], ids[1], ids[3]], 4))
+    assert desk.sql(f"select id::text from tenure.workers where died_at is null and {OUT_OF_DATE}") == [(ids[2],)]
+
+
+async def test_a_renewal_that_is_refused_for_all_is_an_error(link, desk, refuse):
+    ids = [desk.worker(ttl=15) for _ in range(2)]
+    refuse(*ids)
+    with pytest.raises(Refused, match="the auditor says no"):
+        await renew(link, ids, ["default"], 600.0, counting=False)
