@@ -281,7 +281,8 @@ def _result(kind: Kind, message: Message) -> Any:
             raise Aborted(reason)
         case {"error": text, "wanted": wanted, "raised": told}:
             raise unpacked(told, Remote(text, wanted))
-    raise ProcessDied(f"it sent a message that is not understood: {message}")
+    # Its values may be the job's data, and this text is logged.
+    raise ProcessDied(f"it sent a message that is not understood: {', '.join(map(str, message)) or 'nothing'}")
 
 
 def _snooze(when: float | str) -> Snooze:
