@@ -115,3 +115,7 @@ def test_a_worker_that_was_given_a_name_carries_it_in_every_line(monkeypatch):
     assert Lines().format(record_of("shop")).endswith("worker process died")
     logs.name_worker("mail-1", given=True)
     assert Lines().format(record_of("shop")).endswith("worker process died  worker=mail-1")
+    in_words = record_of("tenure", job_id="7", worker="mail-1", **{logs.SPELLED_OUT: True})
+    assert Lines().format(in_words).endswith("worker process died  worker=mail-1")
+    logs.name_worker("box:7", given=False)
+    assert Lines().format(in_words).endswith("worker process died")

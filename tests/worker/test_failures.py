@@ -35,7 +35,7 @@ async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, d
     async def work() -> None:
         raise ValueError("no such address")
 
-    async with serving(app):
+    async with serving(app, name="alpha"):
         handle = await work.enqueue()
         await over(desk)
 
@@ -48,6 +48,7 @@ async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, d
         assert repr(record.exc_info[1]) == "ValueError('no such address')"
         assert record.exc_info[2] is not None
     assert extra_fields(first) | {"worker_id": ""} == {
+        "worker": "alpha",
         "job_id": str(handle.id),
         "kind": "work",
         "queue": "default",

@@ -21,8 +21,9 @@ class FailureLevels:
     """The job is a dead letter: its attempts are used up, or its process died too often."""
 
 
-def log_failure(settlement: Settlement, levels: FailureLevels) -> None:
-    """Nothing for runs that did not fail. The exception is let go afterwards: its traceback holds the handler's variables."""
+def log_failure(settlement: Settlement, levels: FailureLevels, worker: str) -> None:
+    """Nothing for runs that did not fail. The exception is let go afterwards: its traceback holds the handler's variables.
+    `worker` is the worker's name."""
     cause, settlement.cause = settlement.cause, None
     level = levels.dead_letter if settlement.state == "dead_letter" else levels.failed_attempt
     if settlement.what == "crashed":
@@ -32,7 +33,7 @@ def log_failure(settlement: Settlement, levels: FailureLevels) -> None:
     else:
         return
     run = settlement.run
-    fields = {**_fields(settlement, cause), SPELLED_OUT: True}
+    fields = {**_fields(settlement, cause), "worker": worker, SPELLED_OUT: True}
     log.log(level, text, run.job_id, run.kind.name, *words, exc_info=cause, extra=fields)
 
 
