@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         LeaseTaken,
         NotEnqueued,
         NotPossible,
+        ProcessDied,
         RemoteError,
         ResultTimeout,
         ScheduleConflict,
@@ -137,6 +138,7 @@ __all__ = [
     "Page",
     "Priority",
     "Probe",
+    "ProcessDied",
     "Progress",
     "QueuePaused",
     "QueueResumed",
@@ -195,7 +197,7 @@ _HOMES = {
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
         "ConfigError InvalidInput InvalidJobId InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
-        "JobUnfinished KeyTaken LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible RemoteError ResultTimeout "
+        "JobUnfinished KeyTaken LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible ProcessDied RemoteError ResultTimeout "
         "ScheduleConflict ScheduleNotFound SchemaMismatch StoreUnavailable TenureError TransactionAborted TransactionError "
         "UnknownKind"
     ),

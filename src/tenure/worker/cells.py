@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from tenure.model.errors import ProcessDied
 from tenure.model.kinds import Kind, Registry
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.store.place import Place
@@ -26,7 +27,7 @@ from tenure.worker.context import Context
 from tenure.worker.desks import LoopDesk
 from tenure.worker.remote import Remote, unpacked
 from tenure.worker.runs import Run
-from tenure.worker.settlements import ProcessDied, Settlement
+from tenure.worker.settlements import Settlement
 from tenure.worker.signals import Aborted
 from tenure.worker.wire import Message, Wire
 
