@@ -223,6 +223,7 @@ class Cells:
                     cell.send(flushed=True)
                 case {"in_doubt": told}:
                     run.in_doubt = Settlement(run, **told)
+                    run.owes_output = True  # it may have been written that it does
                 case {"settled": told}:
                     run.settled = run.settled_itself = True
                     run.owes_output = told["owes_output"]

@@ -187,6 +187,7 @@ class Slots:
             if run.settled_itself and settlement.what != "completed" and run not in self._abandoned:
                 await self._late.report(settlement)
         self._close(run, settlement)
+        self._drop_owed_output(run)
         run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector
 
     def _on_task_done(self, run: Run, task: asyncio.Task[None]) -> None:
@@ -266,8 +267,15 @@ class Slots:
         output = json.dumps(json.loads(settlement.text).get("output"))
         try:
             await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, output))
+            run.owes_output = False
         except StoreUnavailable:
             log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
+
+    def _drop_owed_output(self, run: Run) -> None:
+        """The handler failed after its block, or was left to itself: `result()` need not wait for an output any longer."""
+        if run.owes_output:
+            run.owes_output = False
+            self._background(self._link.fetch(jobs.drop_owed_output(run.claim_id)))
 
     # Those who do not listen
 
@@ -278,6 +286,7 @@ class Slots:
         self._report_abandoned(run)
         run.task.add_done_callback(lambda _: self._abandoned.discard(run))
         self._close(run, self._of_abort(run, asyncio.CancelledError()))
+        self._drop_owed_output(run)
 
     def _abandon_thread(self, run: Run, thread: Future[Any]) -> None:
         self._abandoned.add(run)
@@ -310,7 +319,7 @@ class Slots:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.debug("a session could not be ended: %s", task.exception())
+            log.debug("a statement in the background failed: %s", task.exception())
 
     # Settling
 
