@@ -26,8 +26,9 @@ def failures(caplog) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name == "tenure" and " failed in attempt " in record.getMessage()]
 
 
-def over(desk):
-    return until(lambda: desk.sql("select 1 from tenure.all_jobs where state in ('dead_letter', 'failed', 'completed')"))
+def over(desk, within=10.0):
+    found = "select 1 from tenure.all_jobs where state in ('dead_letter', 'failed', 'completed')"
+    return until(lambda: desk.sql(found), within=within)
 
 
 async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, desk, caplog):
@@ -101,7 +102,7 @@ async def test_a_crash_names_its_cause_and_the_third_one_the_quarantine_and_the_
     app.configure(dsn=dsn)
     async with serving(app):
         handle = await remote_app.dies.enqueue(PAYLOAD)
-        await over(desk)
+        await over(desk, within=40)  # three processes are started
         status = await handle.status()
     await app.close()
 
