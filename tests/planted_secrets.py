@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tenure.logs import extra_fields
 
 PASSWORD = "planted-password-8f2c"
@@ -22,23 +24,31 @@ def assert_no_secret(text: str) -> None:
 
 @contextmanager
 def watching_logs() -> Iterator[list[str]]:
-    """Gives the records of ours that contain a secret."""
-    handler = _Scan()
-    logger = logging.getLogger("tenure")
-    logger.addHandler(handler)
-    try:
-        yield handler.found
-    finally:
-        logger.removeHandler(handler)
+    """Gives the records of ours that contain a secret, at every level. Handlers, caplog's as well, receive what they would
+    receive without it: the levels of the loggers stay as they are."""
+    found: list[str] = []
+    is_enabled, handle = logging.Logger.isEnabledFor, logging.Logger.handle
+
+    def is_enabled_or_scanned(logger: logging.Logger, level: int) -> bool:
+        return _is_ours(logger) or is_enabled(logger, level)
+
+    def scan_and_handle(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if _is_ours(logger):
+            text = _FORMATTER.format(record) + repr(extra_fields(record))
+            if PASSWORD in text or PAYLOAD in text:
+                found.append(text)
+            if not is_enabled(logger, record.levelno):
+                return
+        handle(logger, record)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logging.Logger, "isEnabledFor", is_enabled_or_scanned)
+        patch.setattr(logging.Logger, "handle", scan_and_handle)
+        yield found
 
 
-class _Scan(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self._formatter = logging.Formatter("%(message)s")
+_FORMATTER = logging.Formatter("%(message)s")
 
-    def emit(self, record: logging.LogRecord) -> None:
-        text = self._formatter.format(record) + repr(extra_fields(record))
-        if PASSWORD in text or PAYLOAD in text:
-            self.found.append(text)
+
+def _is_ours(logger: logging.Logger) -> bool:
+    return logger.name == "tenure" or logger.name.startswith("tenure.")

@@ -7,12 +7,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tenure.chaos.fleet import children_of
 from tests.planted_secrets import assert_no_secret
+
+
+def run_process(command: Sequence[str], *, check: bool = False, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end and captures what it prints, which must not contain a secret."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert_no_secret(done.stdout + done.stderr)
+    if check:
+        done.check_returncode()
+    return done
 
 
 class WorkerProcess:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 import logging
-import subprocess
 import sys
 
 import pytest
 
 from tenure import Context, logs
 from tenure.logs import JsonLines, Lines
+from tests.processes import run_process
 
 
 @pytest.fixture(params=[JsonLines, Lines])
@@ -69,7 +69,7 @@ def test_outside_of_a_job_a_line_names_none_and_a_traceback_is_kept():
 @pytest.mark.parametrize(("variable", "value"), [("TENURE_LOG_FORMAT", "xml"), ("TENURE_LOG", "LOUD")])
 def test_a_wrong_setting_is_told_with_the_right_ones(variable, value, monkeypatch):
     code = "from tenure.logs import set_up_logging; set_up_logging()"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={variable: value}, check=False)
+    ended = run_process([sys.executable, "-c", code], env={variable: value})
     assert f"{variable} is {value!r}: use" in ended.stderr
 
 
@@ -115,3 +115,7 @@ def test_a_worker_that_was_given_a_name_carries_it_in_every_line(monkeypatch):
     assert Lines().format(record_of("shop")).endswith("worker process died")
     logs.name_worker("mail-1", given=True)
     assert Lines().format(record_of("shop")).endswith("worker process died  worker=mail-1")
+    in_words = record_of("tenure", job_id="7", worker="mail-1", **{logs.SPELLED_OUT: True})
+    assert Lines().format(in_words).endswith("worker process died  worker=mail-1")
+    logs.name_worker("box:7", given=False)
+    assert Lines().format(in_words).endswith("worker process died")

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         LeaseTaken,
         NotEnqueued,
         NotPossible,
+        ProcessDied,
         RemoteError,
         ResultTimeout,
         ScheduleConflict,
@@ -139,6 +140,7 @@ __all__ = [
     "Page",
     "Priority",
     "Probe",
+    "ProcessDied",
     "Progress",
     "QueuePaused",
     "QueueResumed",
@@ -197,7 +199,7 @@ _HOMES = {
     "tenure.client.status": "JobStatus JobUpdate Progress",
     "tenure.model.errors": (
         "ConfigError InvalidInput InvalidJobId InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
-        "JobsRefused JobUnfinished KeyTaken LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible RemoteError "
+        "JobsRefused JobUnfinished KeyTaken LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible ProcessDied RemoteError "
         "ResultTimeout ScheduleConflict ScheduleNotFound SchemaMismatch StoreUnavailable TenureError TransactionAborted "
         "TransactionError UnknownKind"
     ),

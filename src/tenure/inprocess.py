@@ -171,6 +171,7 @@ class InProcessWorker:
             tell=self._wakeups.tell,
             condemned=self._on_condemned,
             events=self._events,
+            name=self.name,
         )
 
     def _on_condemned(self) -> None:

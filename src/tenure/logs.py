@@ -79,15 +79,15 @@ class Lines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         line = super().formatMessage(record)
-        if getattr(record, SPELLED_OUT, False):
-            return line
+        if getattr(record, SPELLED_OUT, False):  # which worker it was is not in the words
+            return f"{line}  worker={_word(_Worker.name)}" if _Worker.given else line
         fields = {**extra_fields(record), **getattr(record, "fields", {})}
         blocks = {name: str(value) for name, value in fields.items() if isinstance(value, str) and "\n" in value.strip()}
         words = [f"{name}={_word(value)}" for name, value in fields.items() if name not in blocks]
         if (job := job_fields()) and "job_id" not in fields:
             words.append(f"job={job['kind']} {job['job_id']}")
         if _Worker.given and "worker" not in fields:
-            words.append(f"worker={_Worker.name}")
+            words.append(f"worker={_word(_Worker.name)}")
         return "  ".join([line, *words]) + "".join(
             f"\n    {name}:\n{indent(text.strip(), ' ' * 8)}" for name, text in blocks.items()
         )

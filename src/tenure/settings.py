@@ -155,6 +155,10 @@ class Settings:
     """The level at which a failed attempt is logged, with its exception, and a job that its handler ended with `Fail`."""
     log_dead_letter: str = "error"
     """The level at which a job is logged that becomes a dead letter: its attempts are used up, or it was in too many crashes."""
+    log_schedule_missed: str = "warning"
+    """The level at which planned times of a schedule are logged for which no job was enqueued, because no leader was there."""
+    log_schedule_skipped: str = "info"
+    """The level at which a planned time of a schedule is logged that was skipped, because an earlier job of it was live."""
     leader_term_seconds: float = 10.0
     """How long a duty stays its holder's without a heartbeat: when a leader dies, its duties are not done for that time."""
     leader_heartbeat_seconds: float = 2.0
@@ -186,6 +190,8 @@ class Settings:
             reap_every=self.leader_reap_interval_seconds,
             clean_every=self.leader_cleanup_interval_seconds,
             dead_letter_level=getattr(logging, self.log_dead_letter.upper()),
+            schedule_missed_level=getattr(logging, self.log_schedule_missed.upper()),
+            schedule_skipped_level=getattr(logging, self.log_schedule_skipped.upper()),
         )
 
     @property
@@ -411,7 +417,7 @@ def _pool_readers() -> dict[str, Callable[[Any], Any]]:
 def _reader(name: str, annotation: str) -> Callable[[Any], Any]:
     if name.endswith("_seconds"):
         return lambda value: to_seconds(float(value) if _is_number(value) else value, what=name)
-    if name in ("log_failed_attempt", "log_dead_letter"):
+    if name in ("log_failed_attempt", "log_dead_letter", "log_schedule_missed", "log_schedule_skipped"):
         return _level
     readers: dict[str, Callable[[Any], Any]] = {
         "int": _int,

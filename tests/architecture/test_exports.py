@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import tenure
+from tests.processes import run_process
 
 SOURCE = Path(tenure.__file__).parent
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
@@ -43,7 +43,7 @@ def test_the_reference_lists_every_public_name_and_no_other():
 
 def told_by(script: str) -> list[str]:
     """What a new interpreter prints as JSON."""
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    run = run_process([sys.executable, "-c", script], check=True, timeout=60)
     found: list[str] = json.loads(run.stdout)
     return found
 

@@ -11,13 +11,14 @@ import pytest
 
 from tenure.chaos.recorder import install
 from tenure.model.errors import ConfigError
+from tests.processes import run_process
 
 SEED = 20_261
 SECONDS, JOBS, FAULTS, KINDS = 10, 1_000, 25, 10
 
 
 def chaos(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "tenure", "chaos", *words], capture_output=True, text=True, check=False, **more)
+    return run_process([sys.executable, "-m", "tenure", "chaos", *words], **more)
 
 
 @pytest.mark.slow

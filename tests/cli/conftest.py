@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from tenure import Tenure
 from tenure.cli.main import cli
+from tests.planted_secrets import assert_no_secret
 from tests.store.clean import bare_dsn, desk, dsn, fresh_dsn, shared_dsn
 
 __all__ = ["bare_dsn", "desk", "dsn", "fresh_dsn", "shared_dsn"]
@@ -62,6 +63,7 @@ class Line:
     def __call__(self, *words: object, typed: str | None = None, **env: str | None) -> Result:
         answer = CliRunner().invoke(cli, [str(word) for word in words], input=typed, env={**self.env, **env}, prog_name="tenure")
         assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exc_info
+        assert_no_secret(answer.output)
         return answer
 
     def json(self, *words: object, **more: Any) -> Any:

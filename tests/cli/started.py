@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.planted_secrets import assert_no_secret
+
 FOREIGN = ("TENURE_", "PG", "DATABASE_URL", "COLUMNS", "FORCE_COLOR", "NO_COLOR")
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
@@ -78,7 +80,14 @@ class Started:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(10)
+        self._read_rest()
         os.close(self._ours)
+
+    def _read_rest(self) -> None:
+        """What it wrote last. Processes that it started may hold the other end open, so this does not wait for the end."""
+        before = None
+        while before != len(self.raw) and self.read():
+            before = len(self.raw)
 
 
 @contextmanager
@@ -88,3 +97,4 @@ def started(cwd: Path, *words: str, columns: int | None = None, **env: str) -> I
         yield process
     finally:
         process.kill()
+    assert_no_secret(process.said)

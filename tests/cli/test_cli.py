@@ -10,19 +10,12 @@ import sys
 from pathlib import Path
 
 from tenure.store.migrator import migrations, newest_version
+from tests.processes import run_process
 
 
 def tenure(*words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("TENURE_", "PG", "DATABASE_URL"))}
-    return subprocess.run(
-        [sys.executable, "-m", "tenure", *words],
-        cwd=cwd,
-        env={**clean, **env},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_process([sys.executable, "-m", "tenure", *words], cwd=cwd, env={**clean, **env}, timeout=120)
 
 
 def test_help_names_every_command():

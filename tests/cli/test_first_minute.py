@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.cli.started import FOREIGN, started
 from tests.cli.test_cli import tenure
+from tests.processes import run_process
 from tests.waiting import until
 
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
@@ -56,7 +57,7 @@ def running(folder: Path) -> list[Path]:
 
 def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", SCRIPT]
-    return subprocess.run(command, cwd=folder, env=CLEAN, capture_output=True, text=True, check=True, timeout=60)
+    return run_process(command, cwd=folder, env=CLEAN, check=True, timeout=60)
 
 
 async def stopped(dev, folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from tenure.cli import codes
 from tenure.cli.main import COMMANDS, cli
+from tests.processes import run_process
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 SLOW = ("psycopg", "pydantic", "rich", "msgspec", "uvloop", "asyncpg")
@@ -46,7 +46,7 @@ for words in {[[], *map(list, QUICK)]!r}:
     assert "Usage: tenure " + " ".join(words) in shown.getvalue(), shown.getvalue()
 print(json.dumps([name for name in {SLOW!r} if name in sys.modules]))
 """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    run = run_process([sys.executable, "-c", script], check=True, timeout=60)
     assert json.loads(run.stdout) == []
 
 
@@ -60,7 +60,7 @@ for words in (["--help"], ["jobs", "--help"]):
         cli(words, prog_name="tenure")
 print(json.dumps(sorted(name for name in sys.modules if name.startswith("tenure.cli."))))
 """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    run = run_process([sys.executable, "-c", script], check=True, timeout=60)
     loaded = json.loads(run.stdout.splitlines()[-1])
     assert loaded == ["tenure.cli.codes", "tenure.cli.jobs", "tenure.cli.lazy", "tenure.cli.main"]
 

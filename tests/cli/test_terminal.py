@@ -20,6 +20,7 @@ import pytest
 
 from tenure.cli.output import ago
 from tests.client.stock import lay_out
+from tests.planted_secrets import assert_no_secret
 
 PATIENCE = 60  # seconds
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -65,6 +66,7 @@ class Terminal:
         while self.read():
             pass
         os.close(self._ours)
+        assert_no_secret(COLOURS.sub("", self.text))
         return self.process.wait(PATIENCE)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 import textwrap
 import threading
@@ -19,6 +18,7 @@ import pytest
 from tenure import StoreUnavailable, Tenure
 from tenure.chaos.wire import Wire
 from tenure.store.sync_link import SyncLink
+from tests.processes import run_process
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -354,7 +354,7 @@ def test_code_that_runs_at_exit_still_enqueues(dsn, desk, tmp_path, used):
             work.enqueue_sync(1).status_sync()
         """)
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60)
+    done = run_process([sys.executable, str(script)], timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert "found pending" in done.stdout or "of Tenure's calls only enqueue_sync() still works" in done.stdout
     assert [n for (n,) in desk.sql("select (input ->> 'n')::int from tenure.jobs order by 1")] == [1, 2][used == "never" :]

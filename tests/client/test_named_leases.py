@@ -20,6 +20,7 @@ from tenure.client import leases as module
 from tenure.leader.leader import Leader
 from tenure.store.faults import Refused
 from tenure.store.link import Link
+from tests.planted_secrets import assert_no_secret
 from tests.waiting import until
 
 HOLDING = """
@@ -54,12 +55,14 @@ async def other(dsn: str) -> AsyncIterator[Tenure]:
 @pytest.fixture
 def holding(dsn: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that holds the lease."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDING, dsn], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    command, log = [sys.executable, "-c", HOLDING, dsn], tmp_path / "holding.log"
+    with log.open("w") as said:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, cwd=tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "1"
     yield process
     process.kill()
-    process.wait()
+    assert_no_secret(process.communicate()[0] + log.read_text())
 
 
 async def test_it_is_held_inside_the_block_and_free_after_it(app, desk):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
 import sys
 import textwrap
 
@@ -11,12 +10,11 @@ import pytest
 
 from tenure import ConfigError, Tenure
 from tenure.model.ids import uuid7_time
+from tests.processes import run_process
 
 
 def run(code: str, project, *args: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), *args], cwd=project, capture_output=True, text=True, check=False
-    )
+    done = run_process([sys.executable, "-c", textwrap.dedent(code), *args], cwd=project)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -79,7 +77,7 @@ def test_a_handle_works_in_a_process_that_multiprocessing_starts(module):
                     print(pool.apply(look, [work.enqueue_sync()]))
         """)
     )
-    done = subprocess.run([sys.executable, "-W", "ignore", "main.py"], cwd=module, capture_output=True, text=True, check=False)
+    done = run_process([sys.executable, "-W", "ignore", "main.py"], cwd=module)
     assert (done.returncode, done.stdout.split()) == (0, ["pending", "pending"]), done.stderr
 
 

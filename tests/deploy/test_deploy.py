@@ -26,6 +26,7 @@ from tests.cli.started import started
 from tests.cli.test_cli import tenure
 from tests.docs.pages import blocks_of
 from tests.docs.test_blocks import understand
+from tests.processes import run_process
 from tests.store.clean import bare_dsn
 from tests.store.test_role_upgrades import server, shop
 
@@ -172,9 +173,7 @@ def test_both_phases_of_a_migration_have_a_job():
 def test_keda_asks_for_every_queue_of_the_app():
     [trigger] = of_kind("ScaledObject")["spec"]["triggers"]
     script = "from jobs import app; print(*sorted({kind.queue for kind in app.kinds.values()}))"
-    ran = subprocess.run(
-        [sys.executable, "-c", script], cwd=DEPLOY / "app", capture_output=True, text=True, check=True, timeout=60
-    )
+    ran = run_process([sys.executable, "-c", script], cwd=DEPLOY / "app", check=True, timeout=60)
     assert re.findall(r"backlog\('(\w+)'", trigger["metadata"]["query"]) == ran.stdout.split()
 
 
@@ -236,9 +235,7 @@ def test_the_image_is_built_of_files_that_exist_and_runs_without_rights():
 def test_the_small_app_can_be_loaded_and_its_settings_are_accepted():
     assert set(Settings.load(folder=DEPLOY / "app", environ={}).pools) == {"media"}
     script = "from jobs import app; print(sorted(app.kinds))"
-    ran = subprocess.run(
-        [sys.executable, "-c", script], cwd=DEPLOY / "app", capture_output=True, text=True, check=True, timeout=60
-    )
+    ran = run_process([sys.executable, "-c", script], cwd=DEPLOY / "app", check=True, timeout=60)
     assert ran.stdout == "['hello', 'resize']\n"
 
 

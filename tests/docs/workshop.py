@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,7 +16,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.docs.pages import ROOT, Block, blocks_of
-from tests.processes import WorkerProcess, worker_process
+from tests.processes import WorkerProcess, run_process, worker_process
 
 PATIENCE = 60  # seconds for a program
 APP = re.compile(r"--app (\S+)")
@@ -80,7 +79,7 @@ class Workshop:
     def _run(self, name: str) -> str:
         env = {**os.environ, "TENURE_DSN": self._dsn, "DJANGO_SETTINGS_MODULE": "shop_settings"}
         command = [sys.executable, "-W", "error", name]
-        ran = subprocess.run(command, cwd=self._folder, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        ran = run_process(command, cwd=self._folder, env=env, timeout=PATIENCE)
         said = self._worker.said if self._worker else "there is none"
         assert ran.returncode == 0, f"{self._page}, {name}:\n{ran.stderr}\nthe worker says:\n{said}"
         return ran.stdout

@@ -14,6 +14,7 @@ import pytest
 
 import tenure
 from tenure.embedded import EmbeddedServer
+from tests.planted_secrets import assert_no_secret
 
 SOURCE = Path(tenure.__file__).parent.parent
 SEARCH_PATH = os.pathsep.join(filter(None, sys.path))
@@ -80,7 +81,7 @@ class HolderProcess:
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        self.process.communicate()
+        assert_no_secret("".join(self.process.communicate()))
 
 
 @contextmanager

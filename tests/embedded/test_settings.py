@@ -1,4 +1,3 @@
-import subprocess
 import sys
 
 import psycopg
@@ -7,6 +6,7 @@ import pytest
 from tenure.embedded import EmbeddedServer, binaries, find_binaries
 from tenure.embedded.launch import GUARDIAN
 from tenure.model.errors import ConfigError
+from tests.processes import run_process
 
 from .conftest import SOURCE
 
@@ -73,7 +73,7 @@ def test_without_any_postgresql_the_ways_out_are_told(monkeypatch):
 
 def test_the_guardian_needs_the_standard_library_only(workshop):
     command = [sys.executable, "-I", "-S", GUARDIAN, workshop / "missing"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    ended = run_process(command, check=True)
     assert ended.stderr.endswith("missing is gone\n")
 
 
@@ -81,4 +81,4 @@ def test_importing_the_room_imports_no_driver():
     code = "import sys, types\nbare = types.ModuleType('tenure')\nbare.__path__ = [sys.argv[1]]\n"
     code += "sys.modules['tenure'] = bare\nimport tenure.embedded\nprint('psycopg' in sys.modules)"
     command = [sys.executable, "-c", code, SOURCE / "tenure"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+    assert run_process(command, check=True).stdout == "False\n"

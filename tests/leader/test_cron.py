@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from tenure import ConfigError, Tenure
 from tenure.leader.duties.cron import Cron
 from tenure.leader.duties.duty import Outlets
 from tenure.leader.leader import Leader
@@ -529,6 +530,23 @@ async def test_missed_and_skipped_times_are_logged_once_with_their_schedule(lead
     told = [record for record in caplog.records if record.name == "tenure.schedules"]
     assert [(record.levelname, record.schedule, record.times) for record in told] == [("WARNING", "s", 4), ("INFO", "s", 1)]
     assert [datetime.fromisoformat(record.planned_at) for record in told] == [at(60), at(360)]
+
+
+async def test_the_levels_of_missed_and_skipped_times_are_settings(place, leader, desk, caplog):
+    caplog.set_level("DEBUG", "tenure.schedules")
+    settings = Tenure("postgresql://", log_schedule_missed="error", log_schedule_skipped="debug").settings.leader
+    [leader.cron] = [duty for duty in Leader(place, settings)._duties.values() if isinstance(duty, Cron)]
+    plan(desk)
+    await leader.look(300)
+    await leader.look(360)
+    told = [record.levelname for record in caplog.records if record.name == "tenure.schedules"]
+    assert told == ["ERROR", "DEBUG"]
+
+
+@pytest.mark.parametrize("setting", ["log_schedule_missed", "log_schedule_skipped"])
+def test_a_level_of_schedule_records_that_does_not_exist_is_refused(setting):
+    with pytest.raises(ConfigError, match=rf"{setting}.*'loud' is not a level"):
+        _ = Tenure("postgresql://", **{setting: "loud"}).settings
 
 
 async def test_what_became_of_each_time_is_an_event_where_somebody_listens(leader, desk):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -24,6 +25,7 @@ from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.place import Place
 from tenure.store.wakeups import Wakeups
+from tests.planted_secrets import assert_no_secret
 from tests.store.desk import Desk
 from tests.waiting import until
 
@@ -476,11 +478,14 @@ asyncio.run(main())
 
 
 @pytest.fixture
-def leading_process(dsn: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, "-c", LEADING_PROCESS, dsn])
+def leading_process(dsn: str, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    log = tmp_path / "leading.log"
+    with log.open("wb") as said:
+        process = subprocess.Popen([sys.executable, "-c", LEADING_PROCESS, dsn], stdout=said, stderr=said)
     yield process
     process.kill()
     process.wait()
+    assert_no_secret(log.read_text())
 
 
 async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_out(leaders, leading_process, desk):

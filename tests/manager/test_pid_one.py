@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.manager.workshop import alive, handles_sigterm
+from tests.planted_secrets import assert_no_secret
 from tests.waiting import until
 
 UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -37,6 +38,7 @@ def container(project, dsn, ledger):
     finally:
         outer.kill()
         outer.wait()
+    assert_no_secret((project / "container.log").read_text())
 
 
 def children_of(pid: int) -> dict[int, str]:

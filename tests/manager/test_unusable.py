@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import psycopg
@@ -11,6 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tests.manager.workshop import serving
+from tests.processes import run_process
 from tests.waiting import until
 
 EXIT_SETTINGS, EXIT_SCHEMA = 3, 4
@@ -65,7 +65,7 @@ async def test_a_module_whose_import_ends_the_process(start, project, ledger):
 def test_no_database_at_all_names_every_way_to_set_one(project, ledger):
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("TENURE_", "PG", "DATABASE_"))}
     command = [sys.executable, "-m", "tenure", "worker", "--app", "jobs:app"]
-    done = subprocess.run(command, cwd=project, env=bare, capture_output=True, text=True, timeout=15, check=False)
+    done = run_process(command, cwd=project, env=bare, timeout=15)
     assert done.returncode == EXIT_SETTINGS
     for way in ("--dsn", "TENURE_DSN", "DATABASE_URL", "tenure.toml", 'Tenure("postgresql://', "tenure dev"):
         assert way in done.stderr

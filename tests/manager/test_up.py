@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.manager.workshop import serving
+from tests.planted_secrets import assert_no_secret
 from tests.waiting import until
 
 NEW_JOB = "\n@app.job(name='brand_new')\nasync def later(ctx: Context) -> int:\n    return 42\n"
@@ -74,6 +75,7 @@ def dev_without_a_database(folder):
     if dev.poll() is None:
         os.killpg(dev.pid, signal.SIGKILL)
         dev.wait()
+    assert_no_secret((folder / "log").read_text())
 
 
 @pytest.mark.slow

@@ -18,12 +18,14 @@ from tenure.manager.supervisor import Supervisor
 from tenure.manager.systemd import Systemd
 from tenure.manager.vitals import Vitals, liveness, readiness, ready_file
 from tests.manager.workshop import SHORT_LEASE
+from tests.planted_secrets import assert_no_secret
+from tests.processes import run_process
 from tests.waiting import until
 
 
 def health(*options: str, cwd=None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tenure", "health", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, cwd=cwd)
+    return run_process(command, timeout=30, cwd=cwd)
 
 
 @contextmanager
@@ -214,6 +216,7 @@ def at_a_terminal(dsn, project, ledger):
     yield worker, lambda: os.close(ours)
     worker.kill()
     worker.wait()
+    assert_no_secret((project / "at-a-terminal.log").read_text())
 
 
 async def test_when_its_terminal_is_closed_it_ends_and_does_not_reload(at_a_terminal, project, queue):

@@ -1,4 +1,3 @@
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,6 +6,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, field_validator
 from tests.model.shapes import ANYTHING, NAN, Attrs, Data, Model, Struct, Typed, codec, problems
+from tests.processes import run_process
 
 from tenure.model.errors import ConfigError, InvalidInput, InvalidPayload
 
@@ -171,5 +171,5 @@ assert made.decode(made.encode((), {})) == {}
 assert OutputCodec.for_annotation(signature.returns, kind="noop").encode(None) == b"null"
 print({"pydantic", "pydantic_core", "msgspec", "attrs"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_process([sys.executable, "-c", code], check=True)
     assert done.stdout.strip() == "set()"

@@ -135,6 +135,9 @@ def statements(worker: str, holder: str) -> list[Query]:
         limits.regate(["default"], limit=10),
         limits.lock(["kind:work"], ["default"]),
         gated_claim_query(worker, holder, ["kind:work"]),
+        jobs.owe_output(str(uuid4()), 60.0),
+        jobs.drop_owed_output(str(uuid4())),
+        jobs.find_late_output(str(uuid4())),
         Query("queues/notify", {"channel": "tenure", "payloads": '["x"]'}),
     ]
 

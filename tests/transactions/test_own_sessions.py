@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tenure import Context, LeaseLost, Tenure
+from tenure import Context, LeaseLost, ResultTimeout, Tenure
 from tenure.client import waiting
 from tenure.client.job import Job
 from tests.transactions.handlers import AT_ONCE
@@ -185,11 +185,69 @@ async def test_who_waits_for_the_result_is_told_when_it_is_there(app, shop, monk
     assert await result == "returned ada"
 
 
-async def test_a_result_that_is_not_there_yet_is_nothing_rather_than_an_error(app, shop):
+@SOME
+async def test_a_result_waits_for_the_output_of_a_handler_that_works_on_after_its_block(app, shop, session):
+    app.places.inside.set()
+    handle = await job(app, session).enqueue("ada")
+    result = asyncio.create_task(handle.result(timeout=20))
+    await until(lambda: shop.of("ada", "state"), is_=("completed",))
+    await asyncio.sleep(1.5)
+    assert not result.done()
+    app.places.outside.set()
+    assert await result == "returned ada"
+    assert shop.sql("select count(*) from tenure.watches where job_id <> %s", handle.id) == [(0,)]
+
+
+async def test_a_result_that_may_be_none_waits_as_well(app, shop, dsn):
+    leave = threading.Event()
+
+    @app.job
+    def maybe(ctx: Context, what: str) -> int | None:
+        with SYNC["psycopg_sync"](dsn) as (session, insert), ctx.transaction(session):
+            insert(what)
+        assert leave.wait(20)
+        return 42 if what == "number" else None
+
+    async with serving(app, queues=["default"]):
+        handles = [await maybe.enqueue("number"), await maybe.enqueue("nothing")]
+        results = [asyncio.create_task(handle.result(timeout=20)) for handle in handles]
+        await until(lambda: shop.sql("select count(*) from tenure.history where kind = 'maybe'"), is_=[(2,)])
+        await asyncio.sleep(0.2)
+        assert not any(result.done() for result in results)
+        leave.set()
+        assert await asyncio.gather(*results) == [42, None]
+
+
+async def test_a_result_whose_time_is_up_before_the_output_is_there_raises(app, shop):
     app.places.inside.set()
     handle = await job(app, "alchemy_session").enqueue("ada")
     await until(lambda: app.places.at, is_=["inside", "outside"])
-    assert await handle.result() is None
+    with pytest.raises(ResultTimeout) as caught:
+        await handle.result(timeout=0.3)
+    assert caught.value.state == "completed"
+
+
+@SOME
+async def test_the_result_of_a_run_that_fails_before_it_adds_its_output_is_none(app, shop, session):
+    app.places.inside.set()
+    handle = await job(app, session).enqueue("ada", after="too late")
+    result = asyncio.create_task(handle.result(timeout=20))
+    await until(lambda: shop.of("ada", "state"), is_=("completed",))
+    await asyncio.sleep(0.2)
+    assert not result.done()
+    app.places.outside.set()
+    assert await asyncio.wait_for(result, 5) is None
+
+
+async def test_the_result_of_a_run_whose_worker_is_gone_is_none(app, shop):
+    app.places.inside.set()
+    handle = await job(app, "alchemy_session").enqueue("ada")
+    await until(lambda: app.places.at, is_=["inside", "outside"])
+    result = asyncio.create_task(handle.result(timeout=20))
+    await asyncio.sleep(0.2)
+    assert not result.done()
+    shop.sql("update tenure.workers set died_at = now(), died_how = 'crashed'")
+    assert await asyncio.wait_for(result, 5) is None
 
 
 @pytest.mark.parametrize("session", ["alchemy_async_session", "alchemy_session"])

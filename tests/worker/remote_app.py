@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tenure import Retry, Tenure
 
 app = Tenure()
@@ -56,3 +58,8 @@ def gives_up() -> None:
 @app.job(run_in="process")
 def fine() -> str:
     return "fine"
+
+
+@app.job(run_in="process", max_attempts=2)
+def dies(word: str) -> None:
+    os._exit(7)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
-from tests.processes import worker_process
+from tests.processes import run_process, worker_process
 from tests.waiting import until
 
 FILES = {
@@ -99,7 +98,5 @@ async def test_the_module_of_the_app_is_imported_before_that_of_the_job(shop, ds
 
 def test_a_worker_in_the_callers_own_process_sets_up_django_for_its_processes(shop, dsn):
     env = {**os.environ, "TENURE_DSN": dsn}
-    ran = subprocess.run(
-        [sys.executable, "script.py"], cwd=shop, env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = run_process([sys.executable, "script.py"], cwd=shop, env=env, timeout=60)
     assert (ran.stdout, ran.returncode) == ("2\n", 0), ran.stderr

@@ -101,10 +101,13 @@ async def test_the_life_of_a_job_and_its_worker_is_told_in_order(app, seen):
     assert seen[-1] == WorkerStopped(worker_id=worker_id, worker=worker.name)
     [enqueued], [started], [settled] = seen.of(JobEnqueued), seen.of(JobStarted), seen.of(JobSettled)
     assert enqueued.job_id == handle.id
-    assert started == JobStarted(job_id=handle.id, kind="work", queue="mail", attempt=1, fence=1, worker_id=worker_id)
-    assert (settled.job_id, settled.kind, settled.queue, settled.attempt, settled.fence, settled.worker_id) == (
-        handle.id, "work", "mail", 1, 1, worker_id,
+    assert started == JobStarted(
+        job_id=handle.id, kind="work", queue="mail", attempt=1, fence=1, worker_id=worker_id, worker=worker.name
+    )
+    assert (settled.job_id, settled.kind, settled.queue, settled.attempt, settled.fence, settled.worker_id, settled.worker) == (
+        handle.id, "work", "mail", 1, 1, worker_id, worker.name,
     )  # fmt: skip
+    assert worker.name
     assert (settled.state, settled.what, settled.error) == ("completed", "completed", None)
     assert 0 <= settled.ran < 10
 

@@ -8,7 +8,9 @@ import pytest
 
 from tenure import ConfigError, Context, Fail, Retry, Snooze, Tenure
 from tenure.logs import extra_fields
+from tests.planted_secrets import PAYLOAD
 from tests.waiting import until
+from tests.worker import remote_app
 from tests.worker.serving import serving
 
 AT_ONCE = Retry(max_attempts=3, initial="10ms", max_backoff="10ms", jitter=False)
@@ -24,8 +26,9 @@ def failures(caplog) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name == "tenure" and " failed in attempt " in record.getMessage()]
 
 
-def over(desk):
-    return until(lambda: desk.sql("select 1 from tenure.all_jobs where state in ('dead_letter', 'failed', 'completed')"))
+def over(desk, within=10.0):
+    found = "select 1 from tenure.all_jobs where state in ('dead_letter', 'failed', 'completed')"
+    return until(lambda: desk.sql(found), within=within)
 
 
 async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, desk, caplog):
@@ -33,7 +36,7 @@ async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, d
     async def work() -> None:
         raise ValueError("no such address")
 
-    async with serving(app):
+    async with serving(app, name="alpha"):
         handle = await work.enqueue()
         await over(desk)
 
@@ -46,6 +49,7 @@ async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, d
         assert repr(record.exc_info[1]) == "ValueError('no such address')"
         assert record.exc_info[2] is not None
     assert extra_fields(first) | {"worker_id": ""} == {
+        "worker": "alpha",
         "job_id": str(handle.id),
         "kind": "work",
         "queue": "default",
@@ -89,6 +93,34 @@ async def test_a_handler_that_gives_up_is_a_warning_and_one_that_snoozes_says_no
 
     [record] = failures(caplog)
     assert (record.levelname, record.state, record.exc_info) == ("WARNING", "failed", None)
+    assert record.getMessage() == f"job {record.job_id} (work) failed in attempt 1 of 3: the account is closed"
+    assert (record.error, hasattr(record, "error_type")) == ("the account is closed", False)
+
+
+async def test_a_crash_names_its_cause_and_the_third_one_the_quarantine_and_the_way_out(dsn, desk, caplog):
+    app = remote_app.app
+    app.configure(dsn=dsn)
+    async with serving(app):
+        handle = await remote_app.dies.enqueue(PAYLOAD)
+        await over(desk, within=40)  # three processes are started
+        status = await handle.status()
+    await app.close()
+
+    records = [record for record in caplog.records if getattr(record, "what", None) == "crashed"]
+    assert [record.levelname for record in records] == ["WARNING", "WARNING", "ERROR"]
+    first, _, last = records
+    assert first.getMessage() == f"job {handle.id} (dies) crashed: its process died: exit code 7; it is requeued"
+    assert last.getMessage() == (
+        f"job {handle.id} (dies) was quarantined: its process died 3 times while running it; the last time: exit code 7; "
+        f"to run it again: tenure jobs replay {handle.id}"
+    )
+    assert [(record.crashes, record.why, record.state) for record in records] == [
+        (1, "crashed", "pending"),
+        (2, "crashed", "pending"),
+        (3, "crashed", "dead_letter"),
+    ]
+    assert first.error == "its process died: exit code 7"
+    assert last.error == status.error
 
 
 async def test_the_levels_are_settings(app, desk, caplog):

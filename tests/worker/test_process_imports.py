@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from textwrap import dedent
 
 import pytest
+
+from tests.processes import run_process
 
 FILES = {
     "service.py": """
@@ -95,7 +96,7 @@ def ran(project, dsn):
     def run(script):
         env = {**os.environ, "TENURE_DSN": dsn, "PYTHONUNBUFFERED": "1"}
         command = [sys.executable, script]
-        ended = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, timeout=60, check=False)
+        ended = run_process(command, cwd=project, env=env, timeout=60)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 

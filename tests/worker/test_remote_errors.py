@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from tenure import RemoteError, Tenure
+from tenure import ProcessDied, RemoteError, Tenure, TenureError
 from tenure.worker.remote import Remote, packed, unpacked
 from tests.worker import remote_app
 from tests.worker.bench import failure
@@ -49,6 +49,14 @@ async def test_an_exception_of_the_apps_own_keeps_its_attributes(seen):
     error = seen["raises_declined"]
     assert type(error) is remote_app.Declined
     assert (error.code, error.limits, str(error)) == (51, {"day": 100}, "card declined with code 51")
+
+
+async def test_a_process_that_dies_is_a_public_error_for_middleware(seen):
+    failed = await failure(await remote_app.dies.enqueue("ada"))
+    error = seen["dies"]
+    assert (type(error), str(error)) == (ProcessDied, "exit code 7")
+    assert isinstance(error, TenureError)
+    assert failed.state == "dead_letter"
 
 
 async def test_the_traceback_of_the_other_process_is_its_cause(seen):

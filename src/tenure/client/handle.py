@@ -38,7 +38,11 @@ WATCHED_FOR = 900.0
 """Seconds for which a worker is asked to say when the job moves; asked again when they are over."""
 
 
-OUTPUT_LOOKS, OUTPUT_PATIENCE = 20, 1.0
+OUTPUT_PAUSE, OUTPUT_LONGEST_PAUSE = 0.02, 0.5
+"""Seconds between two looks for an output that is added to a completed job."""
+
+LATE = object()
+"""The time was up before the output was added."""
 
 
 class Handle(Generic[R_co]):
@@ -111,6 +115,7 @@ class Handle(Generic[R_co]):
         """What the job resulted in, once it is done. Raises `JobFailed`, `JobCanceled` or `ResultTimeout`."""
         # `self` names every outcome: type checkers take those out of `-> bool | Fail`, and pyright only those it finds by name.
         seconds = None if timeout is None else to_seconds(timeout, what="timeout")
+        began = time.monotonic()
         status = await self._over(seconds)
         if status.state not in OVER:
             raise ResultTimeout(self.id, status.kind, status.state, seconds or 0.0)
@@ -118,21 +123,43 @@ class Handle(Generic[R_co]):
             raise JobCanceled(self.id, status.kind, status.error)
         if status.state != State.COMPLETED:
             raise JobFailed(self.id, status.kind, status.state, status.error)
-        return cast("X", await self._output(status))
+        output = await self._output(status, None if seconds is None else began + seconds)
+        if output is LATE:
+            raise ResultTimeout(self.id, status.kind, status.state, seconds or 0.0)
+        return cast("X", output)
 
     def result_sync(self: Handle[X | Snooze | Fail | Cancel], timeout: Duration | None = None) -> X:
         return self._door.portal.run(self.result(timeout))
 
-    async def _output(self, status: JobStatus) -> Any:
-        """Typed. A job that completed in a session of its handler's has no output yet, until the handler returns."""
-        for _ in range(OUTPUT_LOOKS):
-            try:
-                return self._typed(status)
-            except InvalidOutput:
-                if status.output is not None:
-                    raise
-            await asyncio.sleep(OUTPUT_PATIENCE / OUTPUT_LOOKS)
-            status = await self.status()
+    async def _output(self, status: JobStatus, deadline: float | None) -> Any:
+        """Typed. None, where the run that owed it ended without adding it, whatever the annotation allows."""
+        output = status.output
+        if output is None and (kind := self._door.kinds.get(status.kind)) is not None and kind.output.is_always_none:
+            return None
+        if output is None and (output := await self._late_output(deadline)) is LATE:
+            return LATE
+        try:
+            return self._typed(status.kind, output)
+        except InvalidOutput:
+            if output is not None:
+                raise
+            return None
+
+    async def _late_output(self, deadline: float | None) -> Any:
+        """A job that a session of its handler's own has completed has no output until the handler returns. Waits for it while the
+        run is alive."""
+        read, pause = self._reads(), OUTPUT_PAUSE
+        while rows := await read(jobs.find_late_output(str(self.id))):
+            text, owed = rows[0]
+            if text is not None:
+                return json.loads(text)
+            if not owed:
+                break
+            left = math.inf if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                return LATE
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 1.5, OUTPUT_LONGEST_PAUSE)
         return None
 
     async def watch(self) -> AsyncIterator[JobUpdate]:
@@ -182,10 +209,10 @@ class Handle(Generic[R_co]):
                 status = await self._status(read)
                 yield status
 
-    def _typed(self, status: JobStatus) -> Any:
+    def _typed(self, kind: str, output: Any) -> Any:
         """By the job's own annotation, where this app knows it."""
         kinds = self._door.kinds
-        return kinds[status.kind].output.decode(json.dumps(status.output)) if status.kind in kinds else status.output
+        return kinds[kind].output.decode(json.dumps(output)) if kind in kinds else output
 
     # Deciding
 

@@ -99,7 +99,14 @@ class Leader:
         self._stopping = False
 
     def _usual_duties(self) -> tuple[Duty, ...]:
-        settings, outlets = self._settings, Outlets(self._tell, self._events, self._settings.dead_letter_level)
+        settings = self._settings
+        outlets = Outlets(
+            self._tell,
+            self._events,
+            dead_letter_level=settings.dead_letter_level,
+            schedule_missed_level=settings.schedule_missed_level,
+            schedule_skipped_level=settings.schedule_skipped_level,
+        )
         return (
             Stager(outlets),
             Reaper(self.contact, outlets, every=settings.reap_every),

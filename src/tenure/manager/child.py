@@ -92,6 +92,7 @@ class Child:
             condemned=lambda: self._wire.send(condemned=True),
             worn_out=lambda: self._leave(hello.grace),
             events=app.events,
+            name=self._name,
         )
         wakeups = engine.wakeups(engine.hear)
         app._share(wakeups)  # noqa: SLF001 - no part of what users see

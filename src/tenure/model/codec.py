@@ -185,6 +185,11 @@ class OutputCodec:
             annotation = NoneType if annotation is None else Any
         return cls(without(annotation, outcomes), kind=kind, limit=limit)
 
+    @property
+    def is_always_none(self) -> bool:
+        """Its handlers return nothing: `-> None`."""
+        return self._annotation is NoneType
+
     def encode(self, value: Any) -> bytes:
         if value is None and self._none_is_fine:
             return _NULL

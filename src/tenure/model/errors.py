@@ -23,6 +23,9 @@
     ├── LeaseLost              the run is no longer ours; its writes were refused (`job_id`, `reason`)
     ├── TransactionError       ctx.transaction() cannot commit the job with the handler's writes (`committed`)
     ├── RemoteError            what a handler raised in another process, where its class is not known here (`type_name`)
+    ├── ProcessDied            the process of a `run_in="process"` handler died: a crash, not a failed attempt
+    ├── LeaseTaken             another holds the lease of `app.lease()` (`name`)
+    ├── LeaseNotHeld           the lease of `app.lease()` is not held, or was lost (`name`, `term`)
     ├── SchemaMismatch         the database's schema is older or newer than this code (`found`, `needed`)
     └── StoreUnavailable       PostgreSQL cannot be reached, or cannot do this now; the call may be repeated (`cause`)
 
@@ -220,6 +223,11 @@ class RemoteError(TenureError):
         """Module and name of the class: `billing.errors.CardDeclined`."""
         self.traceback = traceback
         super().__init__(f"{type_name}: {message}".removesuffix(": "))
+
+
+class ProcessDied(TenureError):  # noqa: N818 - reads as the fact it states
+    """The process of a `run_in="process"` handler died. Middleware that catches it decides the outcome; otherwise it is a crash:
+    no attempt is spent, and after the third one the job is quarantined."""
 
 
 class LeaseTaken(TenureError):  # noqa: N818 - reads as the fact it states

@@ -95,6 +95,8 @@ class JobStarted(Event):
     attempt: int
     fence: int
     worker_id: UUID
+    worker: str = ""
+    """The worker's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,7 @@ class JobSettled(Event):
     ran: float
     """Seconds from the claim to the outcome."""
     error: str | None
+    worker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,6 +100,18 @@ def set_output(job_id: str, claim_id: str, output: str) -> Query:
     return Query("jobs/set_output", {"id": job_id, "claim_id": claim_id, "output": output})
 
 
+def owe_output(claim_id: str, seconds: float) -> Query:
+    return Query("jobs/owe_output", {"claim_id": claim_id, "seconds": seconds})
+
+
+def drop_owed_output(claim_id: str) -> Query:
+    return Query("jobs/drop_owed_output", {"claim_id": claim_id})
+
+
+def find_late_output(job_id: str) -> Query:
+    return Query("jobs/find_late_output", {"id": job_id})
+
+
 def note_late_failure(job_id: str, claim_id: str, error: str) -> Query:
     return Query("jobs/note_late_failure", {"id": job_id, "claim_id": claim_id, "error": error})
 

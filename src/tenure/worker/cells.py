@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from tenure.model.errors import ProcessDied
 from tenure.model.kinds import Kind, Registry
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.store.place import Place
@@ -26,7 +27,7 @@ from tenure.worker.context import Context
 from tenure.worker.desks import LoopDesk
 from tenure.worker.remote import Remote, unpacked
 from tenure.worker.runs import Run
-from tenure.worker.settlements import ProcessDied, Settlement
+from tenure.worker.settlements import Settlement
 from tenure.worker.signals import Aborted
 from tenure.worker.wire import Message, Wire
 
@@ -222,6 +223,7 @@ class Cells:
                     cell.send(flushed=True)
                 case {"in_doubt": told}:
                     run.in_doubt = Settlement(run, **told)
+                    run.owes_output = True  # it may have been written that it does
                 case {"settled": told}:
                     run.settled = run.settled_itself = True
                     run.owes_output = told["owes_output"]
@@ -281,7 +283,8 @@ def _result(kind: Kind, message: Message) -> Any:
             raise Aborted(reason)
         case {"error": text, "wanted": wanted, "raised": told}:
             raise unpacked(told, Remote(text, wanted))
-    raise ProcessDied(f"it sent a message that is not understood: {message}")
+    # Its values may be the job's data, and this text is logged.
+    raise ProcessDied(f"it sent a message that is not understood: {', '.join(map(str, message)) or 'nothing'}")
 
 
 def _snooze(when: float | str) -> Snooze:

@@ -82,9 +82,11 @@ class Engine:
         condemned: Callable[[], None],
         worn_out: Callable[[], None] = lambda: None,
         events: Events | None = None,
+        name: str = "",
     ) -> None:
         """`tell(word)` wakes others after a commit; `condemned()` is called when this worker's lease is gone, `worn_out()`
-        when so many handlers did not end when told that the process should be replaced."""
+        when so many handlers did not end when told that the process should be replaced. `name` is the worker's, for logs
+        and events."""
         self.worker_id = worker_id
         self._settings = settings
         self._scope = scope
@@ -106,6 +108,7 @@ class Engine:
             worn_out=worn_out,
             events=events,
             levels=settings.failures,
+            worker=name,
         )
         self._watch = Watch(self._slots, self._settle_link, settings.check_every)
         self._claims = Beat("claimer", self._claim_turn)

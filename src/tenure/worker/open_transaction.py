@@ -115,6 +115,8 @@ class OpenTransaction:
             # Twice: it goes by the row's place, which a heartbeat that was still under way has changed meanwhile.
             rows = await self._borrowed.fetch(settling, self._schema) or await self._borrowed.fetch(settling, self._schema)
             if rows:
+                if settlement.run.owes_output:
+                    await self._borrowed.fetch(_owing(settlement.run), self._schema)
                 await self._borrowed.commit()
                 return bool(rows[0][1])
             now = await self._borrowed.fetch(self._check, self._schema)
@@ -133,6 +135,8 @@ class OpenTransaction:
             settling = self._settling(settlement)
             rows = self._borrowed.fetch_sync(settling, self._schema) or self._borrowed.fetch_sync(settling, self._schema)
             if rows:
+                if settlement.run.owes_output:
+                    self._borrowed.fetch_sync(_owing(settlement.run), self._schema)
                 self._borrowed.commit_sync()
                 return bool(rows[0][1])
             now = self._borrowed.fetch_sync(self._check, self._schema)
@@ -209,6 +213,11 @@ class OpenTransaction:
         with _logged():
             if self._release is not None:
                 self._release()
+
+
+def _owing(run: Run) -> Query:
+    """For as long as the handler may run. Without a time limit, a day: only a mark that is left behind needs an end."""
+    return jobs.owe_output(run.claim_id, (run.time_limit or 86400.0) + 60.0)
 
 
 @contextmanager

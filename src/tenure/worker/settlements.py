@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from tenure.model.errors import InvalidInput, TransactionError
+from tenure.model.errors import InvalidInput, ProcessDied, TransactionError
 from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
 from tenure.model.payloads import clean_text, describe_exception
 from tenure.store.workers import MAX_CRASHES
@@ -34,10 +34,6 @@ class Settlement:
     """PostgreSQL refused the outcome itself: this is the failure that is recorded in its place."""
     instead_of: Settlement | None = None
     """What the handler's own transaction may have settled already: its COMMIT was never answered."""
-
-
-class ProcessDied(Exception):  # noqa: N818 - reads as the fact it states
-    """The process that ran the handler is gone. A crash, not a failed attempt."""
 
 
 def of_result(run: Run, result: Any) -> Settlement:

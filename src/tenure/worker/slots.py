@@ -63,6 +63,7 @@ class Slots:
         worn_out: Callable[[], None],
         events: Events,
         levels: FailureLevels,
+        worker: str,
     ) -> None:
         """`freed()` is called when a slot is free or an outcome is safe, `released(run)` when what stood at a gate is settled,
         `doubt(runs)` when runs may not be ours any more."""
@@ -73,6 +74,7 @@ class Slots:
         self._worn_out = worn_out
         self._events = events
         self._levels = levels
+        self._worker = worker
         self.notes = Notes(link, watched=lambda job_id: tell(f"moved {job_id}"), lost=doubt)
         self.settler = Settler(link, self._on_settled, self._on_lost, self.notes.flush)
         # Threads are started as needed; abandoned ones must not keep the others waiting.
@@ -169,7 +171,7 @@ class Slots:
         run.task = asyncio.create_task(self._execute(run))
         run.task.add_done_callback(partial(self._on_task_done, run))
         if self._events.wants(JobStarted):
-            self._events.emit(JobStarted(**names_of(run), queue=run.queue, attempt=run.attempt, worker_id=UUID(run.worker_id)))
+            self._events.emit(JobStarted(**names_of(run), **self._whereabouts(run)))
 
     async def _execute(self, run: Run) -> None:
         try:
@@ -185,6 +187,7 @@ class Slots:
             if run.settled_itself and settlement.what != "completed" and run not in self._abandoned:
                 await self._late.report(settlement)
         self._close(run, settlement)
+        self._drop_owed_output(run)
         run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector
 
     def _on_task_done(self, run: Run, task: asyncio.Task[None]) -> None:
@@ -233,7 +236,7 @@ class Slots:
         if not run.settled:
             run.settled = True
             if settlement is not None:
-                log_failure(settlement, self._levels)
+                log_failure(settlement, self._levels, self._worker)
                 self.settler.add(settlement)
         self._forget(run)
 
@@ -264,8 +267,15 @@ class Slots:
         output = json.dumps(json.loads(settlement.text).get("output"))
         try:
             await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, output))
+            run.owes_output = False
         except StoreUnavailable:
             log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
+
+    def _drop_owed_output(self, run: Run) -> None:
+        """The handler failed after its block, or was left to itself: `result()` need not wait for an output any longer."""
+        if run.owes_output:
+            run.owes_output = False
+            self._background(self._link.fetch(jobs.drop_owed_output(run.claim_id)))
 
     # Those who do not listen
 
@@ -276,6 +286,7 @@ class Slots:
         self._report_abandoned(run)
         run.task.add_done_callback(lambda _: self._abandoned.discard(run))
         self._close(run, self._of_abort(run, asyncio.CancelledError()))
+        self._drop_owed_output(run)
 
     def _abandon_thread(self, run: Run, thread: Future[Any]) -> None:
         self._abandoned.add(run)
@@ -308,7 +319,7 @@ class Slots:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.debug("a session could not be ended: %s", task.exception())
+            log.debug("a statement in the background failed: %s", task.exception())
 
     # Settling
 
@@ -323,7 +334,21 @@ class Slots:
         if settlement.run.gate is not None:
             self._released(settlement.run)
         if settlement.run.was_started and self._events.wants(JobSettled):
-            self._events.emit(_settled_event(settlement))
+            self._events.emit(self._settled_event(settlement))
+
+    def _settled_event(self, settlement: Settlement) -> JobSettled:
+        run = settlement.run
+        return JobSettled(
+            **names_of(run),
+            **self._whereabouts(run),
+            state=State(settlement.state),
+            what=settlement.what,
+            ran=time.monotonic() - run.started,
+            error=settlement.error,
+        )
+
+    def _whereabouts(self, run: Run) -> dict[str, Any]:
+        return {"queue": run.queue, "attempt": run.attempt, "worker_id": UUID(run.worker_id), "worker": self._worker}
 
     def _on_lost(self, settlement: Settlement) -> None:
         run = settlement.run
@@ -345,17 +370,3 @@ class Slots:
 
 def names_of(run: Run) -> dict[str, Any]:
     return {"job_id": run.job_uuid, "kind": run.kind.name, "fence": run.fence}
-
-
-def _settled_event(settlement: Settlement) -> JobSettled:
-    run = settlement.run
-    return JobSettled(
-        **names_of(run),
-        queue=run.queue,
-        attempt=run.attempt,
-        worker_id=UUID(run.worker_id),
-        state=State(settlement.state),
-        what=settlement.what,
-        ran=time.monotonic() - run.started,
-        error=settlement.error,
-    )

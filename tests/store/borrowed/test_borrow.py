@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import psycopg
@@ -13,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from tenure.model.errors import ConfigError
 from tenure.store.borrowed import Borrowed, borrow
+from tests.processes import run_process
 
 UNDERSTOOD = [
     "psycopg Connection",
@@ -53,5 +53,5 @@ def test_a_subclass_of_the_callers_is_understood():
 def test_no_driver_is_imported_that_the_caller_does_not_use():
     foreign = ["asyncpg", "sqlalchemy", "django"]
     script = f"import json, sys, tenure.store.borrowed; print(json.dumps([m for m in {foreign} if m in sys.modules]))"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    run = run_process([sys.executable, "-c", script], check=True, timeout=60)
     assert json.loads(run.stdout) == []

@@ -213,9 +213,17 @@ class Cron:
         for word in words:
             self._outlets.tell(word)
         for tick in json.loads(ticks or "[]"):
-            _log_tick(tick, skipped)
+            self._log_tick(tick, skipped)
             if self._outlets.events.wants(ScheduleTicked):
                 self._outlets.events.emit(_event(tick))
+
+    def _log_tick(self, tick: Mapping[str, Any], skipped: str) -> None:
+        """A planned time for which no job was enqueued."""
+        fields = {"schedule": tick["schedule"], "planned_at": tick["planned_at"], "times": tick["times"]}
+        if tick["outcome"] == "missed":
+            ticks_log.log(self._outlets.schedule_missed_level, MISSED, tick["schedule"], extra=fields)
+        elif tick["outcome"] == "skipped":
+            ticks_log.log(self._outlets.schedule_skipped_level, skipped, tick["schedule"], extra=fields)
 
     def _skipped(self) -> list[str]:
         now = time.monotonic()
@@ -236,15 +244,6 @@ class Cron:
 def _insist(holds: bool) -> None:
     if not holds:
         raise TermOver
-
-
-def _log_tick(tick: Mapping[str, Any], skipped: str) -> None:
-    """A time that came to no job."""
-    fields = {"schedule": tick["schedule"], "planned_at": tick["planned_at"], "times": tick["times"]}
-    if tick["outcome"] == "missed":
-        ticks_log.warning(MISSED, tick["schedule"], extra=fields)
-    elif tick["outcome"] == "skipped":
-        ticks_log.info(skipped, tick["schedule"], extra=fields)
 
 
 def _event(tick: Mapping[str, Any]) -> ScheduleTicked:

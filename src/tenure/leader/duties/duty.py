@@ -36,6 +36,10 @@ class Outlets:
     events: Events = field(default_factory=Events)
     dead_letter_level: int = logging.ERROR
     """At which a job is logged that became a dead letter."""
+    schedule_missed_level: int = logging.WARNING
+    """At which planned times of a schedule are logged that no leader recorded in time."""
+    schedule_skipped_level: int = logging.INFO
+    """At which a planned time is logged that was skipped."""
 
 
 class Duty(Protocol):
