@@ -114,6 +114,8 @@ def _outage(error: BaseException) -> Reason | None:
         return reasons.LOST
     if not isinstance(error, psycopg.Error):
         return None
+    if error.sqlstate == reasons.CANNOT_CONNECT_NOW:
+        return reasons.by_words(str(error))
     if error.sqlstate:
         return reasons.STALE_PLAN if _is_stale_plan(error) else reasons.by_code(error.sqlstate)
     # libpq's own: the connection could not be made, or broke.
