@@ -234,13 +234,10 @@ async def _whereabouts(connection: AsyncConnection[Any], schema: str) -> str:
         "   and exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'leases')"
     )
     others = [name for (name,) in await cursor.fetchall()]
-    info = connection.info
-    here = f"this is database {info.dbname!r} on {info.host or 'the local socket'}, user {info.user!r}"
-    if others:
-        return (
-            f"{here}, which has Tenure in schema {', '.join(map(repr, others))}, not in {schema!r}: correct the setting `schema`"
-        )
-    return f"{here}; if that is the right database, run `tenure migrate`, otherwise correct the DSN"
+    if not others:
+        return faults.wrong_database(connection)
+    where = f"which has Tenure in schema {', '.join(map(repr, others))}, not in {schema!r}"
+    return f"{faults.named_database(connection)}, {where}: correct the setting `schema`"
 
 
 # Doing it
