@@ -16,7 +16,7 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 
 
 def unread(*words: str, stream: str = "stdout", **env: str) -> tuple[int, str]:
-    """The exit code, and what went to the other stream, where nobody reads this one."""
+    """The exit code, and what went to the other stream, where this one has no reader."""
     ours, theirs = os.pipe()
     os.close(ours)
     other = "stderr" if stream == "stdout" else "stdout"
@@ -35,7 +35,7 @@ def unread(*words: str, stream: str = "stdout", **env: str) -> tuple[int, str]:
     return ended.returncode, getattr(ended, other)
 
 
-def test_migrate_runs_everything_though_nobody_reads_what_it_prints(line, bare_dsn):
+def test_migrate_runs_everything_without_a_reader_of_what_it_prints(line, bare_dsn):
     assert unread("migrate", "--dry-run", TENURE_DSN=bare_dsn) == (codes.FINE, "")
     assert unread("migrate", TENURE_DSN=bare_dsn) == (codes.FINE, "")
     found = line.json("migrate", "--status", "--dsn", bare_dsn)
@@ -57,11 +57,11 @@ def test_migrate_runs_everything_though_nobody_reads_what_it_prints(line, bare_d
         "--help",
     ],
 )
-def test_an_answer_that_nobody_reads_ends_the_command_quietly(words, dsn, hand_in):
+def test_an_answer_without_a_reader_ends_the_command_quietly(words, dsn, hand_in):
     hand_in()
     assert unread(*words.split(), TENURE_DSN=dsn) == (codes.UNREAD, "")
 
 
-def test_an_error_that_nobody_reads_keeps_its_exit_code(dsn):
+def test_an_error_without_a_reader_keeps_its_exit_code(dsn):
     assert unread("jobs", "show", "0" * 32, stream="stderr", TENURE_DSN=dsn) == (codes.NOT_FOUND, "")
     assert unread("jobs", "list", "--nonsense", "--json", stream="stderr", TENURE_DSN=dsn) == (codes.USAGE, "")

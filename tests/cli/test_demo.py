@@ -77,7 +77,7 @@ async def test_the_demo_keeps_its_promises_and_leaves_nothing(reachable, eventua
         with started(reachable / "here", "jobs", "list", "--json") as asking:
             assert asking.ends() == 0, asking.said
         shown.read()
-        assert "Nothing was lost" not in shown.said, "it is found while the show goes on"
+        assert "Nothing was lost" not in shown.said, "it is found while the show is on"
         assert shown.says(" explain ", within=120), shown.said
         assert plain.ends() == 0, plain.said
         assert "in this folder:" in shown.said

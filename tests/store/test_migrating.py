@@ -46,9 +46,9 @@ async def test_a_dry_run_tells_what_would_run_and_changes_nothing(bare_dsn):
 
 async def test_an_error_of_a_callback_stops_no_migration_and_is_not_an_outage(bare_dsn):
     def closed(_: str) -> None:
-        raise BrokenPipeError("nobody reads this")
+        raise BrokenPipeError("no reader")
 
-    with pytest.raises(BrokenPipeError, match="nobody reads this"):
+    with pytest.raises(BrokenPipeError, match="no reader"):
         await migrate(Place.at(bare_dsn), tell=closed, warn=closed)
     await check_schema(Place.at(bare_dsn))
     assert await migrate(Place.at(bare_dsn)) == []
