@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from tenure import State
+from tenure.embedded.finding import NOTE_NAME
 from tenure.simulate import demo as shop
 from tests.cli.started import started
 
@@ -35,6 +36,7 @@ SENTENCES = [
     "from enqueue to start, the median of",
     "jobs done in the best second",
     "simulate --mix hostile",
+    "init shop",
 ]
 
 
@@ -70,6 +72,12 @@ def command_lines() -> str:
 async def test_the_demo_keeps_its_promises_and_leaves_nothing(reachable, eventually):
     """Without a terminal and with one, at the same time. The second is kept, until it is told to go."""
     with demo(reachable) as plain, demo(reachable, "--keep", columns=80) as shown:
+        assert shown.says("a PostgreSQL of our own is up", within=60), shown.said
+        await eventually((reachable / "here" / NOTE_NAME).is_file, within=5)
+        with started(reachable / "here", "jobs", "list", "--json") as asking:
+            assert asking.ends() == 0, asking.said
+        shown.read()
+        assert "Nothing was lost" not in shown.said, "it is found while the show is on"
         assert shown.says(" explain ", within=120), shown.said
         assert plain.ends() == 0, plain.said
         assert "in this folder:" in shown.said
@@ -84,6 +92,9 @@ async def test_the_demo_keeps_its_promises_and_leaves_nothing(reachable, eventua
     for said in (plain.said, shown.said):
         for sentence in SENTENCES:
             assert re.search(sentence, " ".join(said.split())) or re.search(sentence, said), (sentence, said)
+    assert "demo --keep" in plain.said
+    assert "demo --keep" not in shown.said
+    assert re.search(r"cd shop && \S.* dev ", plain.said)
     assert plain.raw.isascii()
     assert all(char.isprintable() or char == "\n" for char in plain.raw)
     assert re.search(r"done so far: mail \d+ of \d+, payments", plain.said)

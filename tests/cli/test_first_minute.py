@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tenure.embedded import EmbeddedServer
 from tests.cli.started import FOREIGN, started
 from tests.cli.test_cli import tenure
 from tests.processes import run_process
@@ -153,6 +154,25 @@ async def test_an_embedded_server_is_started_where_it_is_asked_for_or_seen(folde
         assert service.says("ready: ", within=90), service.said
         assert "starting an embedded PostgreSQL" in service.said
         await stopped(service, folder)
+
+
+async def test_a_service_uses_an_embedded_server_that_runs_and_does_not_keep_it(folder):
+    assert tenure("init", cwd=folder).returncode == 0
+    (folder / "below").mkdir()
+    with EmbeddedServer(folder / ".tenure"):
+        for command, place in (("up", folder), ("worker", folder / "below")):
+            with started(place, command, "--processes", "1") as service:
+                assert service.says("ready: ", within=60), service.said
+                assert service.said.count("using the embedded PostgreSQL of this project") == 1, service.said
+                assert str(folder / ".tenure") in service.said
+                answered = tenure("enqueue", "hello", "--arg", "name=Ada", "--wait", cwd=folder)
+                assert (answered.stdout, answered.returncode) == ('"Hello, Ada!"\n', 0), answered.stderr
+                service.signal(signal.SIGTERM)
+                assert service.ends(within=40) == 0, service.said
+    await until(lambda: running(folder), is_=[], within=10)
+    for command in ("up", "worker"):
+        assert tenure(command, cwd=folder).returncode == 3
+    assert running(folder) == [], "it is not started"
 
 
 def test_a_service_whose_code_cannot_be_imported_without_a_database_says_both(folder):

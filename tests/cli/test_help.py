@@ -62,7 +62,7 @@ print(json.dumps(sorted(name for name in sys.modules if name.startswith("tenure.
 """
     run = run_process([sys.executable, "-c", script], check=True, timeout=60)
     loaded = json.loads(run.stdout.splitlines()[-1])
-    assert loaded == ["tenure.cli.codes", "tenure.cli.jobs", "tenure.cli.lazy", "tenure.cli.main"]
+    assert loaded == ["tenure.cli.codes", "tenure.cli.jobs", "tenure.cli.lazy", "tenure.cli.main", "tenure.cli.pipes"]
 
 
 def test_help_names_every_command_and_every_exit_code(line):
@@ -113,7 +113,7 @@ def test_the_reference_names_every_command_and_exit_code():
     for path in OURS:
         assert f"tenure {' '.join(path)}" in text
     rows = dict(re.findall(r"^\| (\d+) \| (.+?) \|$", text, re.MULTILINE))
-    assert {int(code) for code in rows} == {*codes.MEANINGS, codes.STOPPED}
+    assert {int(code) for code in rows} == {*codes.MEANINGS, codes.STOPPED, codes.UNREAD}
 
 
 def shown_commands() -> list[str]:

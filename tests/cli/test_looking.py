@@ -164,6 +164,23 @@ def test_a_report_in_full_leaves_nothing_out(line, sql, hand_in):
     assert "line 3\n" in line("jobs", "report", job_id, "--full").stdout
 
 
+def test_explain_names_commands_and_no_methods(line, hand_in, sql):
+    later, paused, dead, done = hand_in(delay="1h"), hand_in(queue="mail"), hand_in(), hand_in()
+    line("queues", "pause", "mail")
+    sql("update tenure.jobs set state = 'dead_letter' where id = %s", dead)
+    line("jobs", "cancel", done, "--yes")
+    for job_id, command in (
+        (later, f"tenure jobs retry {later}"),
+        (paused, "tenure queues resume mail"),
+        (dead, f"tenure jobs replay {dead}"),
+        (done, f"tenure jobs retry {done}"),
+    ):
+        told = line("explain", job_id).stdout
+        assert command in told
+        assert "()" not in told
+        assert "client." not in told
+
+
 def test_explain_tells_why_and_what_to_type(line, hand_in):
     job_id = hand_in()
     line("queues", "pause", "default", "--reason", "the printer is out of paper")

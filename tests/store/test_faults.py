@@ -93,6 +93,26 @@ def test_a_connection_that_cannot_be_made_tells_why_and_what_to_do(words, cause,
 
 
 @pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("the database system is starting up", "PostgreSQL is starting up: "),
+        ("the database system is shutting down", "PostgreSQL is shutting down: "),
+        ("the database system is in recovery mode", "PostgreSQL is in recovery: "),
+        ("the database system is not yet accepting connections", "PostgreSQL is in recovery: "),
+        ("the database system is not accepting connections", "PostgreSQL is in recovery: "),
+    ],
+)
+def test_a_server_that_answers_that_it_is_not_ready_is_named_so_and_waited_for(words, what):
+    with_code = errors.CannotConnectNow(words)
+    with_code.sqlstate = "57P03"  # asyncpg gives the code
+    several = psycopg.OperationalError(f"host a: Connection refused\nhost b: FATAL:  {words}")
+    for error in (psycopg.OperationalError(f"FATAL:  {words}"), with_code, several):
+        told = translated(error)
+        assert str(told).startswith(what)
+        assert (type(told), told.cause) == (StoreUnavailable, "connection")
+
+
+@pytest.mark.parametrize(
     ("change", "cause"),
     [
         ({"dbname": "no_such_database"}, "unknown_database"),

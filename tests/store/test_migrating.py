@@ -44,6 +44,16 @@ async def test_a_dry_run_tells_what_would_run_and_changes_nothing(bare_dsn):
     assert await migrate(place, dry_run=True) == POST
 
 
+async def test_an_error_of_a_callback_stops_no_migration_and_is_not_an_outage(bare_dsn):
+    def closed(_: str) -> None:
+        raise BrokenPipeError("no reader")
+
+    with pytest.raises(BrokenPipeError, match="no reader"):
+        await migrate(Place.at(bare_dsn), tell=closed, warn=closed)
+    await check_schema(Place.at(bare_dsn))
+    assert await migrate(Place.at(bare_dsn)) == []
+
+
 async def test_the_state_tells_what_is_applied_and_what_a_newer_version_did(pre_only, bare_dsn):
     found = await find_state(Place.at(bare_dsn))
     assert [one.label for one in found if one.applied_at is not None] == PRE

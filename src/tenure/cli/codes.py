@@ -28,6 +28,7 @@ CANCELED: Final = 7
 NOT_FOUND: Final = 8
 CRASHING: Final = 9
 STOPPED: Final = 130  # by Ctrl-C, as shells have it
+UNREAD: Final = 141  # the reader of the output went away (SIGPIPE), as shells have it
 
 MEANINGS = {
     FINE: "all well",

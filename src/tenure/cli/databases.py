@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -13,17 +14,19 @@ import click
 
 from tenure.cli import output
 from tenure.embedded import EmbeddedServer
-from tenure.embedded.finding import HOME_NAME, home_of_sockets, known_home, running_server
+from tenure.embedded.finding import HOME_NAME, RunningServer, home_of_sockets, known_home, running_server
 from tenure.manager.ask import AppFacts, ask_app
 from tenure.model.errors import ConfigError
 from tenure.setting_sources import config_files
 from tenure.settings import NO_DSN, Settings
 from tenure.store.dsn import sockets_of
 
+log = logging.getLogger("tenure")
+
 VARIABLE = "TENURE_DSN"
 ONLY_AT_A_TERMINAL = (
-    "{}\n`tenure up` and `tenure worker` start an embedded PostgreSQL by themselves only at a terminal, where it is seen; "
-    "anywhere else give --embedded (for development, not for production)."
+    "{}\n`tenure up` and `tenure worker` use an embedded PostgreSQL that is running, but start one only at a terminal, where it "
+    "is seen; anywhere else give --embedded (for development, not for production)."
 )
 
 
@@ -83,8 +86,8 @@ def database_of(
 ) -> Iterator[Opened]:
     """The database of workers of this app, exported as TENURE_DSN before the app is loaded in any process.
 
-    What counts: `dsn`, the app's code, the settings, and an embedded server where `embedded` allows that. `ask` also asks the
-    app where the settings alone would do.
+    What counts: `dsn`, the app's code, the settings, and an embedded server of this project. One that does not run is started
+    only where `embedded` allows that. `ask` also asks the app where the settings alone would do.
     """
     settings = Settings.load(dsn=dsn, schema=schema, embedded=False)
     export(settings, over=dsn is not None)
@@ -123,22 +126,24 @@ def _found_or_embedded(app: str, folder: str, schema: str | None, *, embedded: b
         export(settings)
         yield Opened(settings, facts=facts)
         return
-    if not embedded:
+    running = running_server(Path.cwd())
+    if running is not None and not (embedded and running.home.name == HOME_NAME):
+        server = _as_it_is(running, schema)
+    elif embedded:
+        server = embedded_database(schema)
+    else:
         raise ConfigError(ONLY_AT_A_TERMINAL.format(NO_DSN if problem is None else f"no database is set, and {problem}"))
-    with _shared(schema) as opened:
+    with server as opened:
         export(opened.settings)
         yield Opened(opened.settings, opened.home, facts or ask_app(app, folder))
 
 
 @contextmanager
-def _shared(schema: str | None) -> Iterator[Opened]:
-    """One that another process runs elsewhere, such as a demo, is used as it is; one of this project is held."""
-    running = running_server(Path.cwd())
-    if running is not None and running.home.name != HOME_NAME:
-        yield Opened(Settings.load(dsn=running.dsn, schema=schema), running.home)
-        return
-    with embedded_database(schema) as opened:
-        yield opened
+def _as_it_is(running: RunningServer, schema: str | None) -> Iterator[Opened]:
+    """A server that another process keeps, such as `tenure dev` or a demo. It is not held: it ends when that process does, and
+    never stays behind for a service that nobody watches."""
+    log.info("no database is set: using the embedded PostgreSQL of this project", extra={"home": str(running.home)})
+    yield Opened(Settings.load(dsn=running.dsn, schema=schema), running.home)
 
 
 def provide(dsn: str | None) -> Callable[[], None]:

@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import click
@@ -41,16 +41,20 @@ def demo(keep: bool) -> int:
     """
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGHUP, _leave)
-    with open_stage() as stage, _folder() as folder, _server(stage, folder) as settings:
+    with (
+        open_stage() as stage,
+        _folder() as folder,
+        _server(stage, folder) as settings,
+        _found_from_here(folder / "server") if keep else nullcontext(False) as found,
+    ):
         app.configure(dsn=settings.dsn)
         with crew(
             settings, "tenure.simulate.demo:app", folder / "worker.log", processes=PROCESSES, concurrency=CONCURRENCY
         ) as hired:
             show = Show(stage, hired, app.client())
-            good = asyncio.run(_play(show))
+            good = asyncio.run(_play(show, keep=keep))
             if keep:
-                with _found_from_here(folder / "server") as found:
-                    _stay(show, settings, found=found)
+                _stay(show, settings, found=found)
     return codes.FINE if good else codes.FAILED
 
 
@@ -101,7 +105,7 @@ def _forget_foreign_settings() -> None:
             del os.environ[name]
 
 
-async def _play(show: Show) -> bool:
+async def _play(show: Show, *, keep: bool) -> bool:
     stage = show.stage
     await show.until(lambda: _all_here(show), "the workers did not start")
     pids = " and ".join(str(worker.pid) for worker in await show.client.workers())
@@ -112,7 +116,7 @@ async def _play(show: Show) -> bool:
         stage.quote(["", f"[red]That is not what should have come of it[/]: {len(found)} faults", *closing.first_faults(found)])
         stage.quote(escape(show.crew.last_words).splitlines())
         return False
-    await _close(show)
+    await _close(show, keep=keep)
     await app.close()
     return True
 
@@ -122,14 +126,14 @@ async def _all_here(show: Show) -> bool:
     return len(await show.client.workers()) >= PROCESSES
 
 
-async def _close(show: Show) -> None:
+async def _close(show: Show, *, keep: bool) -> None:
     quote = show.stage.quote
     report = await closing.interesting(show)
     if report is not None:
         quote(["", "The life of one of the jobs that were running when their process was killed:", "", *closing.told(report)])
     quote(["", "[green]Nothing was lost.[/] Every job ended exactly as it should.", ""])
     quote(closing.summary(await closing.numbers(show), show.processes))
-    quote(["", "Where to go next:", "", *closing.next_steps(), ""])
+    quote(["", "Where to go next:", "", *closing.next_steps(kept=keep), ""])
 
 
 @contextmanager

@@ -106,12 +106,14 @@ def summary(found: Numbers, processes: int) -> Iterator[str]:
     yield from (f"  [bold]{figure:>{width}}[/]  {words}" for figure, words in lines)
 
 
-def next_steps() -> Iterator[str]:
+def next_steps(*, kept: bool) -> Iterator[str]:
+    """`kept`: this demo stays up already."""
     me = program()
     steps = [
-        (f"{me} demo --keep", "the same, and stay to look around"),
+        *([] if kept else [(f"{me} demo --keep", "the same, and stay to look around")]),
         (f"{me} simulate --mix hostile", "everything goes wrong, as foretold"),
-        (f"{me} dev --app jobs:app", "your own jobs: see README.md"),
+        (f"{me} init shop", "your own jobs: begin with a small jobs.py"),
+        (f"cd shop && {me} dev", "run them"),
     ]
     width = max(len(command) for command, _ in steps)
     yield from (f"  [bold]{command:<{width}}[/]  {words}" for command, words in steps)

@@ -12,9 +12,9 @@ from tenure.client.explain import Explanation
 from tenure.client.status import JobStatus
 
 WAYS_OUT = {
-    "finished": "tenure jobs retry {job.id}",
+    "finished": "tenure jobs retry {job.id}  # runs it again as a new job",
     "dead_letter": "tenure jobs replay {job.id}",
-    "not_due": "tenure jobs retry {job.id}",
+    "not_due": "tenure jobs retry {job.id}  # runs it now",
     "running": "tenure watch {job.id}",
     "paused": "tenure queues resume {queue}",
     "no_worker": "tenure worker",
@@ -39,7 +39,7 @@ def _show(told: Explanation) -> None:
     job = told.job
     click.echo(output.safe(f"{job.kind}  {job.id}  {job.state}"))
     for reason in told.reasons:
-        click.echo(f"- {output.safe(reason.text)}")
+        click.echo(f"- {output.safe(reason.fact)}")
         if way_out := _way_out(reason.code, job):
             click.echo(f"    {way_out}")
 

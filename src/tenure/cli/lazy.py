@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tenure.cli import codes
+from tenure.cli import codes, pipes
 from tenure.model.errors import TenureError
 
 Table = Mapping[str, tuple[str, str]]
@@ -70,6 +70,16 @@ class RootGroup(LazyGroup):
         given = list(sys.argv[1:] if args is None else args)
         sys.exit(_ended(run, _Errors(as_json="--json" in given)))
 
+    # click ends with 1 after a closed pipe, which here means that the command failed.
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with pipes.unread_ends():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with pipes.unread_ends():
+            return super().invoke(ctx)
+
 
 class _Errors:
     """How an error is printed: one line for people, one JSON document for programs, both to stderr."""
@@ -80,9 +90,9 @@ class _Errors:
     def told(self, error: BaseException, words: str, code: int) -> int:
         if self.as_json:
             document = {"error": {"type": type(error).__name__, "message": words, "exit_code": code}}
-            click.echo(json.dumps(document), err=True)
+            pipes.note(json.dumps(document), err=True)
         else:
-            click.echo(f"tenure: {words}", err=True)
+            pipes.note(f"tenure: {words}", err=True)
         return code
 
 

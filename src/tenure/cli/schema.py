@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from tenure.cli import options, output
+from tenure.cli import options, output, pipes
 from tenure.cli.asking import open_app
 from tenure.cli.output import Column
 from tenure.store import migrator
@@ -56,8 +56,8 @@ def migrate(
         phase=phase,
         force=force,
         dry_run=dry_run,
-        tell=lambda label: None if as_json else click.echo(f"would run {label}" if dry_run else label),
-        warn=warnings.append if as_json else lambda words: click.echo(f"tenure: {words}", err=True),
+        tell=lambda label: None if as_json else pipes.note(f"would run {label}" if dry_run else label),
+        warn=warnings.append if as_json else lambda words: pipes.note(f"tenure: {words}", err=True),
     )
     ran = asyncio.run(asked)
     if roles and not dry_run:
@@ -66,7 +66,7 @@ def migrate(
         what = "would_run" if dry_run else "ran"
         output.emit({"version": migrator.newest_version(), what: ran, "warnings": warnings})
     elif not ran and not warnings:
-        click.echo(f"schema {place.schema!r} is at version {migrator.newest_version()}: nothing to do")
+        pipes.note(f"schema {place.schema!r} is at version {migrator.newest_version()}: nothing to do")
 
 
 def _show_status(found: list[MigrationState], place: Place, *, as_json: bool) -> None:

@@ -50,7 +50,8 @@ def up(**given: Any) -> None:
 
     Pools and their sizes are those of [workers] and [workers.NAME] in tenure.toml. --queues, --capabilities, --concurrency,
     --processes and --max-processes make one pool instead. The schema is brought up to date, if this account may do that.
-    Without a database one is started in .tenure, at a terminal or with --embedded only.
+    Without a database, an embedded PostgreSQL of this project that is running is used; one is started in .tenure at a terminal
+    or with --embedded only.
     """
     sys.exit(_run(reload=False, **given))
 

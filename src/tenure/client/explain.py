@@ -56,9 +56,8 @@ def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each stat
 
 def _finished(job: JobStatus) -> Reason:
     error = f" ({_last_line(job.error)})" if job.error else ""
-    return Reason(
-        "finished", f"it is {job.state.value} since {_moment(job.finished_at)}{error}; retry() runs it again as a new job"
-    )
+    told = f"it is {job.state.value} since {_moment(job.finished_at)}{error}"
+    return Reason("finished", told, "; retry() runs it again as a new job")
 
 
 def _running(facts: Facts) -> Reason:
@@ -95,7 +94,8 @@ def _dead(job: JobStatus) -> Reason:
     return Reason(
         "dead_letter",
         f"it was set aside as a dead letter after {job.attempt} attempts and {job.crashes} crashes: {why}; "
-        f"mend the cause, then replay it: client.replay({str(job.id)!r})",
+        "fix the cause, then replay it",
+        f": client.replay({str(job.id)!r})",
     )
 
 
@@ -106,7 +106,7 @@ def _later(facts: Facts) -> Reason:
         return Reason("due", f"{what}, is due since {_moment(job.run_at)}, and is about to become pending")
     wait = f"in {_span(job.run_at - facts.now)}, at {_moment(job.run_at)}"
     error = f" ({_last_line(job.error)})" if job.state == State.RETRY and job.error else ""
-    return Reason("not_due", f"{what}{error} {wait}; retry() runs it now")
+    return Reason("not_due", f"{what}{error} {wait}", "; retry() runs it now")
 
 
 def _no_stager(facts: Facts) -> list[Reason]:
@@ -122,10 +122,8 @@ def _queue(facts: Facts) -> list[Reason]:
     if facts.paused_at is not None:
         who = f" by {facts.paused_by}" if facts.paused_by else ""
         why = f" ({facts.pause_reason})" if facts.pause_reason else ""
-        told = (
-            f"queue {job.queue!r} is paused since {_moment(facts.paused_at)}{who}{why}; resume it: client.resume({job.queue!r})"
-        )
-        found.append(Reason("paused", told))
+        told = f"queue {job.queue!r} is paused since {_moment(facts.paused_at)}{who}{why}"
+        found.append(Reason("paused", told, f"; resume it: client.resume({job.queue!r})"))
     if (missing := _no_worker(facts)) is not None:
         found.append(missing)
     return found

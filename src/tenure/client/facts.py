@@ -13,7 +13,13 @@ from tenure.client.status import JobStatus
 @dataclass(frozen=True, slots=True)
 class Reason:
     code: str
-    text: str
+    fact: str
+    call: str = ""
+    """What the Python API does about it. The command line names commands instead."""
+
+    @property
+    def text(self) -> str:
+        return self.fact + self.call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

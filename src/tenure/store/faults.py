@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 import psycopg
-from psycopg import errors
+from psycopg import BaseConnection, errors
 from psycopg.conninfo import conninfo_to_dict
 
 from tenure.model.errors import SchemaMismatch, StoreUnavailable, TenureError
 from tenure.store import reasons
 from tenure.store.reasons import Reason
+
+MIGRATE = "run `tenure migrate`"
 
 # Data, constraints, view checks, limits, and what a function or trigger of the user raises.
 _REFUSAL_CLASSES = ("22", "23", "38", "39", "44", "54", "P0")
@@ -65,9 +68,16 @@ class StatementTimeout(StoreUnavailable):
 
 
 def translated(
-    error: BaseException, *, schema: str = "", statement: str = "", server: str = "", dsn: str = ""
+    error: BaseException,
+    *,
+    schema: str = "",
+    statement: str = "",
+    server: str = "",
+    dsn: str = "",
+    connection: BaseConnection[Any] | None = None,
 ) -> TenureError | None:
-    """The error for the rest of the code; None if it is not one of the driver. The password of `dsn` is kept out of the text."""
+    """The error for the rest of the code; None if it is not one of the driver. The password of `dsn` is kept out of the text.
+    `connection` lets the text of `SchemaMismatch` name the database."""
     if isinstance(error, UnicodeError):
         return Refused(f"text that cannot be sent ({words(error, dsn)})", "22021", statement=statement, server=server)
     if not isinstance(error, psycopg.Error | OSError):
@@ -83,7 +93,7 @@ def translated(
         asked = statement if getattr(error, "sqlstate", None) else ""
         return kind(reason.text(said), cause=reason.cause, statement=asked, server=server)
     if is_missing_schema(error, schema):
-        return schema_missing(error)
+        return schema_missing(error, connection)
     denied = isinstance(error, errors.InsufficientPrivilege) and not _is_foreign(error, schema)
     if denied:
         said += "; `tenure sql --roles` prints the grants that are needed"
@@ -114,6 +124,8 @@ def _outage(error: BaseException) -> Reason | None:
         return reasons.LOST
     if not isinstance(error, psycopg.Error):
         return None
+    if error.sqlstate == reasons.CANNOT_CONNECT_NOW:
+        return reasons.by_words(str(error))
     if error.sqlstate:
         return reasons.STALE_PLAN if _is_stale_plan(error) else reasons.by_code(error.sqlstate)
     # libpq's own: the connection could not be made, or broke.
@@ -144,10 +156,21 @@ def _secrets(dsn: str) -> list[str]:
     return [str(secret) for secret in known if secret]
 
 
-def schema_missing(error: BaseException) -> SchemaMismatch:
+def schema_missing(error: BaseException, connection: BaseConnection[Any] | None = None) -> SchemaMismatch:
     from tenure.store.migrator import newest_version  # noqa: PLC0415 - the migrator stands above
 
-    return SchemaMismatch(None, newest_version(), f"run `tenure migrate` ({words(error)})")
+    way_out = MIGRATE if connection is None or connection.closed else wrong_database(connection)
+    return SchemaMismatch(None, newest_version(), f"{way_out} ({words(error)})")
+
+
+def named_database(connection: BaseConnection[Any]) -> str:
+    """To which database we are connected, and as whom; without the password."""
+    info = connection.info
+    return f"this is database {info.dbname!r} on {info.host or 'the local socket'}, user {info.user!r}"
+
+
+def wrong_database(connection: BaseConnection[Any]) -> str:
+    return f"{named_database(connection)}; if that is the right database, {MIGRATE}, otherwise correct the DSN"
 
 
 def is_missing_schema(error: BaseException, schema: str = "") -> bool:

@@ -161,7 +161,12 @@ class Link:
             raise
         except (psycopg.Error, OSError, UnicodeError) as error:
             told = faults.translated(
-                error, schema=self.place.schema, statement=self._asked, server=self._server, dsn=self.place.dsn
+                error,
+                schema=self.place.schema,
+                statement=self._asked,
+                server=self._server,
+                dsn=self.place.dsn,
+                connection=self._connection,
             )
             keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
             if not (keeps and self._is_idle):

@@ -114,9 +114,12 @@ async def migrate(
     """Runs what is missing and gives the labels of what it ran, or would run.
 
     With nothing missing, no statement is run that needs any right beyond reading. What old workers still need is not
-    removed while they live, unless with `force`.
+    removed while they live, unless with `force`. An error of `tell` or `warn`, such as that of a closed pipe, is raised when
+    all migrations have been run.
     """
     ran: list[str] = []
+    callbacks = _Callbacks()
+    tell, warn = callbacks.kept(tell), callbacks.kept(warn)
     with _named_errors():
         async with await connect(place, "migrate") as connection:
             planned = partial(_planned, connection, place.schema, phase, force=force, warn=warn)
@@ -125,6 +128,7 @@ async def migrate(
                 if dry_run or await _insist(connection, place, migration.label, applied, warn):
                     tell(migration.label)
                     ran.append(migration.label)
+    callbacks.check()
     return ran
 
 
@@ -230,13 +234,10 @@ async def _whereabouts(connection: AsyncConnection[Any], schema: str) -> str:
         "   and exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'leases')"
     )
     others = [name for (name,) in await cursor.fetchall()]
-    info = connection.info
-    here = f"this is database {info.dbname!r} on {info.host or 'the local socket'}, user {info.user!r}"
-    if others:
-        return (
-            f"{here}, which has Tenure in schema {', '.join(map(repr, others))}, not in {schema!r}: correct the setting `schema`"
-        )
-    return f"{here}; if that is the right database, run `tenure migrate`, otherwise correct the DSN"
+    if not others:
+        return faults.wrong_database(connection)
+    where = f"which has Tenure in schema {', '.join(map(repr, others))}, not in {schema!r}"
+    return f"{faults.named_database(connection)}, {where}: correct the setting `schema`"
 
 
 # Doing it
@@ -308,6 +309,27 @@ async def _run(connection: AsyncConnection[Any], script: str) -> None:
     # Without parameters the script goes by the simple protocol, which takes many statements at once.
     if script:
         await connection.execute(script.encode(), prepare=False)
+
+
+class _Callbacks:
+    """Functions of the caller. An error of theirs does not stop a migration, and is not translated into one of PostgreSQL."""
+
+    def __init__(self) -> None:
+        self._first_error: Exception | None = None
+
+    def kept(self, callback: Callable[[str], None]) -> Callable[[str], None]:
+        def call(words: str) -> None:
+            try:
+                callback(words)
+            except Exception as error:  # noqa: BLE001 - raised by check()
+                self._first_error = self._first_error or error
+
+        return call
+
+    def check(self) -> None:
+        """Outside of the translation."""
+        if self._first_error is not None:
+            raise self._first_error
 
 
 @contextmanager

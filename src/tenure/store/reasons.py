@@ -44,6 +44,10 @@ PREPARED = Reason(
     "prepared statements of other connections are in the way, probably because of a transaction pooler in between",
     "set pooled = true, or add ?pgbouncer=true to the DSN",
 )
+# For the rest of the code an outage like any other, hence the same cause.
+RECOVERING = LOST._replace(what="PostgreSQL is in recovery")
+SHUTTING_DOWN = LOST._replace(what="PostgreSQL is shutting down")
+STARTING = LOST._replace(what="PostgreSQL is starting up")
 STALE_PLAN = Reason("stale_plan", "a table has changed since the statement was prepared")
 TLS = Reason("tls", "PostgreSQL and the DSN do not agree about encryption", "check sslmode in the DSN", True)
 
@@ -73,8 +77,14 @@ BY_CLASS = {
     "58": FILES,
 }
 
-# An error of connecting has no code, only a text.
+CANNOT_CONNECT_NOW = "57P03"
+"""One code for several reasons, which only the text tells apart."""
+
+# An error of connecting has no code in libpq, only a text.
 _BY_WORDS = (
+    (re.compile(r"database system is starting up", re.IGNORECASE), STARTING),
+    (re.compile(r"database system is shutting down", re.IGNORECASE), SHUTTING_DOWN),
+    (re.compile(r"database system is (in recovery mode|not (yet )?accepting connections)", re.IGNORECASE), RECOVERING),
     (re.compile(r"refused|time(d )?out|starting up|shutting down|recovery mode|not yet accepting", re.IGNORECASE), LOST),
     (re.compile(r"too many (clients|connections)|remaining connection slots|no more connections allowed", re.IGNORECASE), MANY),
     (re.compile(r'database "[^"]*" does not exist|no such database', re.IGNORECASE), NO_DATABASE),

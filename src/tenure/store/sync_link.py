@@ -63,7 +63,12 @@ class SyncLink:
             yield
         except (psycopg.Error, OSError, UnicodeError) as error:
             told = faults.translated(
-                error, schema=self.place.schema, statement=asked, server=server_of(self.place.dsn), dsn=self.place.dsn
+                error,
+                schema=self.place.schema,
+                statement=asked,
+                server=server_of(self.place.dsn),
+                dsn=self.place.dsn,
+                connection=self._cursor.connection if self._cursor else None,
             )
             if not isinstance(told, faults.Refused | SchemaMismatch):
                 self.close()

@@ -34,7 +34,7 @@ class Doctor:
             if (finding.code, finding.about) not in self._told:
                 level = logging.WARNING if finding.severity == "problem" else logging.INFO
                 facts = {"code": finding.code, "finding": finding.text, "way_out": finding.way_out}
-                log.log(level, "doctor: %s: %s", finding.code, finding.text, extra=facts)
+                log.log(level, "doctor: %s", finding.code, extra=facts)
         self._told = {(finding.code, finding.about) for finding in found}
         lines = [f"{finding.code}: {finding}" for finding in found]
         return Report(holds=True, touched=len(found), rest=self.every, findings=lines)
