@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import pytest
 
-from tenure import RunFailedAfterCompletion
+from tenure import JobSettled, RunFailedAfterCompletion, RunLost
 from tenure.worker import settler
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -43,6 +43,28 @@ async def test_a_row_that_a_transaction_has_locked_holds_up_no_other_outcome(app
             await mine.rollback()
         await until(lambda: states(desk), is_={"completed": COUNT})
     assert [await handle.result() for handle in handles] == list(range(COUNT))
+
+
+async def test_a_lost_run_whose_neighbour_is_locked_is_not_reported_as_settled(app, desk, dsn, gate):
+    seen: list[JobSettled | RunLost] = []
+    app.on(JobSettled, RunLost)(seen.append)
+
+    @app.job(max_attempts=1)
+    async def work() -> None:
+        await gate.wait()
+        raise ValueError("no")
+
+    async with serving(app, concurrency=2):
+        locked, lost = await work.enqueue(), await work.enqueue()
+        await until(lambda: states(desk), is_={"running": 2})
+        desk.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", lost.id)
+        async with await psycopg.AsyncConnection.connect(dsn) as mine:
+            await locked.cancel("not needed", conn=mine)
+            gate.set()
+            await until(lambda: [event.job_id for event in seen], is_=[lost.id])
+            await mine.rollback()
+        await until(lambda: [(type(event), event.job_id) for event in seen], is_=[(RunLost, lost.id), (JobSettled, locked.id)])
+    app.events.__init__()
 
 
 async def test_a_stop_waits_for_a_row_that_is_locked_briefly(app, desk, dsn, gate):

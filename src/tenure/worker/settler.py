@@ -163,9 +163,10 @@ class Settler:
             return dict(await self._link.fetch(query, within=POOLED_LIMIT if self._link.place.pooled else None))
         except (Refused, FailedInside):
             raise
-        except BaseException:
-            # The commit may have happened all the same: from now on a missing row may be our own doing.
-            self._unsure = True
+        except BaseException as error:
+            # The commit may have happened all the same: from now on a missing row may be our own doing. Not after a lock timeout.
+            if getattr(error, "cause", "") != "lock":
+                self._unsure = True
             raise
 
     async def _write_again(
@@ -189,7 +190,7 @@ class Settler:
     async def _written_before(self, missing: list[Settlement]) -> dict[str, Settlement]:
         """What was settled by an earlier, unanswered sending, or by the handler's own transaction. A move leaves no trace of
         its claim, but then the run is over either way."""
-        moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing}
+        moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing and not s.run.lost}
         finished = {row[0] for row in await self._link.fetch(jobs.find_settled(_array(missing)))}
         return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
 
