@@ -139,7 +139,7 @@ BUGS = (
         name="reaper_without_patience",
         breaks="after an outage the first to come back condemns all the others",
         promise=Promise.OUTAGE,
-        edits=(Edit("leader/duties/reaper.py", "reap=self._contact.age >= self.patience", "reap=True"),),
+        edits=(Edit("leader/duties/reaper.py", "reap = self._contact.age >= self.patience", "reap = True"),),
         caught_by=("tests/leader/test_duties.py::test_the_reaper_condemns_only_after_unbroken_contact_of_its_own",),
     ),
     Bug(
