@@ -11,7 +11,7 @@ from typing import Any
 MISSING = object()
 
 
-async def until(look: Callable[[], Any], *, is_: Any = MISSING, within: float = 10.0) -> Any:
+async def until(look: Callable[[], Any], *, is_: Any = MISSING, within: float = 20.0) -> Any:
     """Looks until the answer is true (or equals `is_`), and gives it. Fails with the last answer when the time is up."""
     deadline = time.monotonic() + within
     while True:
