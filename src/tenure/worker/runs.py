@@ -95,7 +95,6 @@ class Run:
         self.opening: asyncio.Lock | None = None
         self.owes_output = False
         """Its own transaction has completed the job, or is about to, and the output is added when the handler has returned."""
-        """A session of the handler's own has completed the job before the handler returned its result."""
         self.in_doubt: Settlement | None = None
         """What a transaction of its own was to settle, when its COMMIT was not answered."""
         self._signal: Signal | None = None
