@@ -19,7 +19,7 @@ from tenure.model.errors import ConfigError
 CROWD = 300
 READERS = 4
 READING = 0.1  # seconds that a report takes after its query, with its locks
-REPORT = "select max(finished_at) from (select finished_at from tenure.history limit 1000) some"
+REPORT = "select max(finished_at) from (select finished_at from tenure.history limit 1000) recent"
 STARTING = 15.0  # seconds
 END = """select count(pg_terminate_backend(pid)) from (
     select pid from pg_stat_activity
