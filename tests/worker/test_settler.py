@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import psycopg
 import pytest
 
-from tenure import JobSettled, RunFailedAfterCompletion, RunLost
+from tenure import Context, JobSettled, RunFailedAfterCompletion, RunLost
 from tenure.worker import settler
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -64,6 +65,30 @@ async def test_a_lost_run_whose_neighbour_is_locked_is_not_reported_as_settled(a
             await until(lambda: [event.job_id for event in seen], is_=[lost.id])
             await mine.rollback()
         await until(lambda: [(type(event), event.job_id) for event in seen], is_=[(RunLost, lost.id), (JobSettled, locked.id)])
+    app.events.__init__()
+
+
+async def test_of_two_runs_of_a_job_that_end_together_only_the_holder_is_reported_as_settled(app, desk, dsn, gate):
+    """The worker lost the first run's claim without knowing it, and claimed the job again."""
+    seen: list[JobSettled | RunLost] = []
+    app.on(JobSettled, RunLost)(seen.append)
+
+    @app.job
+    def work(ctx: Context) -> int:
+        ended.wait(30)
+        return ctx.fence
+
+    ended = threading.Event()
+    async with serving(app, concurrency=2) as worker:
+        handle = await work.enqueue()
+        await until(lambda: states(desk), is_={"running": 1})
+        desk.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null, lease_until = null")
+        worker._engine.hear("")
+        await until(lambda: desk.sql("select fence from tenure.jobs where state = 'running'"), is_=[(2,)])
+        await until(lambda: worker._engine.running == 2)
+        ended.set()
+        assert await handle.result("20s") == 2
+        await until(lambda: {(type(event), event.fence) for event in seen}, is_={(RunLost, 1), (JobSettled, 2)})
     app.events.__init__()
 
 

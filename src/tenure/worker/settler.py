@@ -104,7 +104,8 @@ class Settler:
 
     async def _write(self) -> float:
         if not self._in_flight:
-            self._in_flight, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
+            self._in_flight, later = _one_of_each_job(self._waiting[:LARGEST_GROUP])
+            self._waiting = later + self._waiting[LARGEST_GROUP:]
         await self._before([s.run for s in self._in_flight if s.run.notes is not None])
         finishing = [s for s in self._in_flight if s.finishing]
         moving = [s for s in self._in_flight if not s.finishing]
@@ -230,6 +231,14 @@ class Settler:
         self._parked = [s for s in self._parked if s is not settlement]
         self._locked.discard(id(settlement))
         self.add(settlement)
+
+
+def _one_of_each_job(settlements: list[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
+    """The first settlement of each job, and the others. A worker may have claimed a job again that one of its runs had lost: the
+    statement answers with the ids of jobs, so in one group both runs would be taken for settled."""
+    first: dict[str, Settlement] = {}
+    later = [s for s in settlements if first.setdefault(s.run.job_id, s) is not s]
+    return (list(first.values()), later) if later else (settlements, later)
 
 
 def _is_locked(error: StoreUnavailable) -> bool:
