@@ -16,11 +16,12 @@ from tests.waiting import until
 
 log = logging.getLogger(__name__)
 
-# How long it takes is measured by `tenure chaos drills`.
+BACK_UNDER_THE_MANAGER = 2.0
+BACK_ON_ANOTHER_MACHINE = 20.0
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_jobs_of_a_killed_child_run_again(start, ledger, queue, processes):
+async def test_jobs_of_a_killed_child_run_again_within_two_seconds(start, ledger, queue, processes):
     worker = start("--processes", str(processes), "--concurrency", "10")
     await serving(worker, processes)
     ids = queue.add("gated", 8)
@@ -34,6 +35,7 @@ async def test_jobs_of_a_killed_child_run_again(start, ledger, queue, processes)
     await until(lambda: ledger.runs(*struck), is_=[2] * len(struck))
     took = max(entry["at"] for entry in ledger.entries(fence=2)) - killed_at
     log.info("%d children, one killed: all back after %.2f s", processes, took)
+    assert took <= BACK_UNDER_THE_MANAGER
     ledger.open_gate()
     await queue.completed(*ids)
     assert {job: queue.of(job, "attempt", "crashes", "fence") for job in struck} == dict.fromkeys(struck, (1, 1, 2))
@@ -92,13 +94,16 @@ async def test_a_child_whose_loop_is_blocked_does_not_outlive_its_supervisor_eit
 
 
 @pytest.mark.slow
-async def test_jobs_of_a_killed_machine_run_again_on_another(start, ledger, queue, second_queue, record_property):
+async def test_jobs_of_a_killed_machine_run_again_on_another_within_twenty_seconds(
+    start, ledger, queue, second_queue, record_property
+):
     """At default settings; both fleets at the same time, to save half of the wait."""
     follower, leader = await asyncio.gather(
         kill_machine(start, ledger, queue, leading=False),
         kill_machine(start, ledger, second_queue, leading=True),
     )
     log.info("back after %.1f s when a follower is killed, after %.1f s when the leader is", follower, leader)
+    assert max(follower, leader) <= BACK_ON_ANOTHER_MACHINE
 
 
 async def kill_machine(start, ledger, queue, *, leading):

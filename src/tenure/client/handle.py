@@ -132,7 +132,7 @@ class Handle(Generic[R_co]):
         return self._door.portal.run(self.result(timeout))
 
     async def _output(self, status: JobStatus, deadline: float | None) -> Any:
-        """Typed. None, where the run that owed it ended without adding it, whatever the annotation allows."""
+        """Typed. None, where the run that owed it ended without adding it, even if the annotation does not allow None."""
         output = status.output
         if output is None and (kind := self._door.kinds.get(status.kind)) is not None and kind.output.is_always_none:
             return None

@@ -272,7 +272,7 @@ class Supervisor:
         return jittered(self._hello.renew or self._hello.lease / 3)
 
     def _report_unrenewed(self, refused: Mapping[str, Refused]) -> None:
-        """Once for each worker. It goes on until another process condemns it: PostgreSQL may accept the next renewal."""
+        """Once for each worker. It continues until another process condemns it: PostgreSQL may accept the next renewal."""
         for worker_id in refused.keys() - self._unrenewed:
             error = refused[worker_id]
             facts = {"worker_id": worker_id, "sqlstate": error.sqlstate, "error": str(error)}

@@ -171,7 +171,7 @@ class JobsRefused(TenureError):  # noqa: N818
         """How many others were done."""
         told = "; ".join(list(dict.fromkeys(self.reasons.values()))[:3])
         way_out = "remove the cause, such as a trigger or a constraint, and ask again"
-        others = f"{done} other jobs were done" + (", and the call stopped after so many refusals" if stopped else "")
+        others = f"{done} other jobs were done" + (", and the call stopped there" if stopped else "")
         super().__init__(f"PostgreSQL refuses to change {_named(self.ids)}: {told}; {others}; {way_out}")
 
 
