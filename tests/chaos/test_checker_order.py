@@ -188,6 +188,18 @@ def test_a_struck_server_is_an_excuse(fault, found, tmp_path):
     assert book.broken(tmp_path) == found
 
 
+@pytest.mark.parametrize(("afterwards", "found"), [(1.0, []), (20.0, ["I9"])])
+def test_the_time_in_which_a_locked_table_held_up_all_does_not_count(afterwards, found, tmp_path):
+    book = Book()
+    row = book.enqueue()
+    book.done()
+    book.fault("lock_core", book.course.late + 5)
+    book.wait(afterwards)
+    book.done()
+    book.finish(row)
+    assert book.broken(tmp_path) == found
+
+
 def test_a_transaction_that_commits_late_is_not_seen_before(tmp_path):
     book = Book()
     row = book.enqueue()

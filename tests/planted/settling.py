@@ -108,8 +108,8 @@ BUGS = (
         edits=(
             Edit(
                 "worker/settler.py",
-                "        if not self._in_flight:\n            self._in_flight, self._waiting =",
-                "        if self._waiting:\n            self._in_flight, self._waiting =",
+                "        if not self._in_flight:\n            self._in_flight, later =",
+                "        if self._waiting:\n            self._in_flight, later =",
             ),
         ),
         caught_by=("tests/outages/test_worker_outages.py::test_connections_cut_again_and_again_cost_nothing_but_time",),

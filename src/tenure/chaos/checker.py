@@ -15,7 +15,18 @@ from tenure.chaos.invariants.case import Case, Rule
 from tenure.chaos.invariants.lives import STEPS, Life
 from tenure.chaos.invariants.planned import Planned
 from tenure.chaos.invariants.story import tell
-from tenure.chaos.invariants.windows import CONTACT, CRASHES, FAILOVERS, OUTAGES, PARKED, REFUSALS, at_work, unrest
+from tenure.chaos.invariants.windows import (
+    CONTACT,
+    CRASHES,
+    FAILOVERS,
+    LOCKS,
+    OUTAGES,
+    PARKED,
+    REFUSALS,
+    at_work,
+    unrest,
+    unrest_of,
+)
 from tenure.chaos.invariants.workers import Workers
 from tenure.chaos.ledger import Ledger
 from tenure.chaos.verdict import Counts, Verdict, Violation
@@ -45,6 +56,7 @@ def _open(ledger: Ledger) -> Case:
         faults=faults,
         crashes=at_work(faults, CRASHES),
         outages=at_work(faults, OUTAGES),
+        locks=unrest_of(faults, LOCKS),
         lost=at_work(faults, FAILOVERS),
         unrest=unrest(faults),
         contact=unrest(faults, at_least=CONTACT),

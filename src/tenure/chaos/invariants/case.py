@@ -38,6 +38,8 @@ class Case:
     """When the server was down: what it had not made durable is gone."""
     outages: Windows
     """When the server could not serve as it should."""
+    locks: Windows
+    """When a table that every worker needs was locked, with the time that it takes to recover."""
     lost: Windows
     """When commits were answered that a failover may have taken back: the standby that led afterwards had not received them."""
     unrest: Windows

@@ -104,13 +104,17 @@ class Order(Rule):
                 lane.passed.append((at, older))
 
     def _judge(self, lane: Lane, move: Move, before: float) -> None:
-        while lane.passed and lane.passed[0][0] + self._late < move.at:
+        while lane.passed and self._is_late(lane.passed[0][0], move.at):
             self._keep(lane.passed.popleft()[1], lane.overdue)
         while lane.overdue and lane.overdue[0].position < before:
             older = heappop(lane.overdue)
             if self._pending.get(older.job) == older.seq and not self.case.outages.touch(older.since, move.at):
                 waited = move.at - older.since
                 self.breach(f"waited for {waited:.3f} s when job {move.job} was granted, which comes after it", job=older.job)
+
+    def _is_late(self, passed: float, at: float) -> bool:
+        # While a table is locked, all workers may be stuck with full slots: the lane stands still, and nobody is passed over.
+        return passed + self._late < at and self.case.locks.calm(passed, at) > self._late
 
     def _keep(self, waiting: Waiting, heap: list[Waiting]) -> None:
         if self._pending.get(waiting.job) == waiting.seq:

@@ -10,6 +10,7 @@ from tenure.chaos.ledger import Fault
 FAILOVERS = frozenset({"failover"})
 CRASHES = FAILOVERS | {"server_stop", "server_kill"}
 OUTAGES = CRASHES | {"disk_full"}
+LOCKS = frozenset({"lock_jobs", "lock_core"})
 
 UNREST: Mapping[str, float] = {
     "failover": 8.0, "server_stop": 5.0, "server_kill": 5.0, "disk_full": 3.0, "crowd": 5.0,
@@ -67,6 +68,10 @@ class Windows:
 
 def at_work(faults: Iterable[Fault], kinds: Collection[str], after: float = 0.0) -> Windows:
     return Windows((fault.began, fault.ended + after) for fault in faults if fault.kind in kinds)
+
+
+def unrest_of(faults: Iterable[Fault], kinds: Collection[str]) -> Windows:
+    return unrest(fault for fault in faults if fault.kind in kinds)
 
 
 def unrest(faults: Iterable[Fault], at_least: float = 0.0) -> Windows:
