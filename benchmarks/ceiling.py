@@ -14,8 +14,8 @@ from benchmarks.server import Server
 from tenure.manager.loops import run_loop
 from tenure.store import jobs, workers
 from tenure.store.link import Link
-from tenure.store.place import Place
 from tenure.store.query import Query, array_literal
+from tenure.store.target import DatabaseTarget
 from tenure.store.workers import Registration
 
 PRIORITY = 50
@@ -40,7 +40,7 @@ def measure(server: Server, count: int, batch: int) -> float:
 
 
 async def _loop(dsn: str, ids: list[UUID], batch: int) -> float:
-    place = Place.at(dsn)
+    place = DatabaseTarget.at(dsn)
     # As the worker has them: a claim need not wait for the disk, a settlement must. Never both at a time.
     claims, settles = Link(place, "claim", hot=True, durable=False), Link(place, "settle", hot=True)
     try:

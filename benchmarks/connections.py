@@ -23,7 +23,7 @@ from benchmarks.workers import Worker
 from tenure.chaos.summary import publish, table
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 CASES = ((1, 1), (1, 2), (1, 4), (20, 1))
 """Workers, and processes of each."""
@@ -100,7 +100,7 @@ def _database() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="tenure-connections-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)
         with EmbeddedServer(Path(folder, "home"), settings={"max_connections": "300"}) as server:
-            asyncio.run(migrate(Place.at(server.dsn)))
+            asyncio.run(migrate(DatabaseTarget.at(server.dsn)))
             yield server.dsn
 
 

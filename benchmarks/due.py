@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from benchmarks.jobs import PAYLOAD, workload
 from benchmarks.server import Probe, Server
 from benchmarks.workers import Worker
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 SHORTEST, LONGEST = 1.0, 6.0  # seconds of delay
 URGENT = 40  # jobs that are due now, while the others are promoted
@@ -56,7 +56,7 @@ async def _flood(dsn: str, probe: Probe, count: int) -> None:
     work = workload(dsn)
     await work.app.enqueue_many([work.noop.using(delay="1h", priority="low").call(**PAYLOAD) for _ in range(count)])
     probe.rows("update tenure.jobs set run_at = now() + make_interval(secs => %s)", AHEAD)
-    probe.rows("select pg_notify(%s, 'due')", Place.at(dsn).channel)
+    probe.rows("select pg_notify(%s, 'due')", DatabaseTarget.at(dsn).channel)
     await asyncio.sleep(AHEAD)
     for _ in range(URGENT):
         await work.stamp.enqueue(sent=time.time_ns())

@@ -30,7 +30,7 @@ from tenure.chaos.summary import publish, table
 from tenure.embedded import EmbeddedServer
 from tenure.store.link import Link
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 SIZES = (10, 50, 250, 500)
 POOLED = 500
@@ -98,10 +98,10 @@ def _table(rows: list[Measured]) -> list[str]:
         "claims a job",
         "idle cores",
     )
-    return table(head, [_cells(row) for row in rows])
+    return table(head, [_process_pool(row) for row in rows])
 
 
-def _cells(row: Measured) -> tuple[str, ...]:
+def _process_pool(row: Measured) -> tuple[str, ...]:
     kept = ("yes" if row.pooled else "no", str(row.connections))
     # Sessions of a pooler report what they did too late for that.
     other = "-" if row.pooled else f"{row.background:.1f}"
@@ -129,7 +129,7 @@ def watch(size: int, seconds: float) -> Measured:
 async def _measure(size: int, seconds: float, *, pooled: bool) -> Measured:
     with _server(size, pooled=pooled) as (server, dsn):
         direct = server.dsn
-        await migrate(Place.at(direct))
+        await migrate(DatabaseTarget.at(direct))
         started: dict[int, float] = {}
         # One app for each: the workers of one app in one event loop would share connections.
         apps = [Tenure(dsn, pooled=pooled, listen_dsn=direct) for _ in range(1 + size)]

@@ -12,7 +12,7 @@ from rich.table import Table
 from benchmarks.figures import Figures
 from benchmarks.machine import Machine
 from benchmarks.plan import Bench
-from benchmarks.rows import ROWS, Row, Target
+from benchmarks.rows import ROWS, DatabaseTarget, Row
 from benchmarks.sizes import Sizes
 
 WIDTH = 128  # where there is no terminal to ask
@@ -25,7 +25,7 @@ def show(console: Console, machine: Machine, bench: Bench, *, quick: bool) -> No
         table.add_column(name, justify="right" if name in ("figure", "ratio") else "left")
     rows = measured(figures)
     for row, following in zip(rows, [*rows[1:], None], strict=True):
-        table.add_row(*_cells(row, figures), end_section=following is None or following.letter != row.letter)
+        table.add_row(*_process_pool(row, figures), end_section=following is None or following.letter != row.letter)
     console.print(str(machine))
     console.print(_scale(sizes))
     if quick:
@@ -69,7 +69,7 @@ def _entry(row: Row, figures: Figures) -> dict[str, Any]:
     return entry
 
 
-def _cells(row: Row, figures: Figures) -> tuple[str, ...]:
+def _process_pool(row: Row, figures: Figures) -> tuple[str, ...]:
     ratio = "" if row.of is None else f"{figures.ratio(row.key, row.of):.2f} of {row.of_title} {_number(figures.median(row.of))}"
     return (
         f"({row.letter}) {row.title}",
@@ -80,7 +80,7 @@ def _cells(row: Row, figures: Figures) -> tuple[str, ...]:
     )
 
 
-def _aim(target: Target) -> str:
+def _aim(target: DatabaseTarget) -> str:
     sign, limit = (">=", target.at_least) if target.at_least is not None else ("<=", target.at_most)
     assert limit is not None
     return f"{sign} {limit:.2f}x" if target.of_ratio else f"{sign} {limit:,g}"

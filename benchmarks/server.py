@@ -17,7 +17,7 @@ from psycopg.conninfo import make_conninfo
 from benchmarks import processes
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB", "min_wal_size": "2GB"}
 WAL_FILES = 100  # of 16 MB: enough for the largest measurement
@@ -54,7 +54,7 @@ class Server:
         self._count = 0
         self._postmaster = processes.parent_of(admin.one("select pg_backend_pid()"), "postgres")
         self._template = self._create("template1")
-        asyncio.run(migrate(Place.at(self._at(self._template))))
+        asyncio.run(migrate(DatabaseTarget.at(self._at(self._template))))
 
     @contextmanager
     def database(self) -> Iterator[str]:

@@ -19,7 +19,7 @@ from tenure import Tenure
 from tenure.client.portal import Portal
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.planted_secrets import PASSWORD, watching_logs
 from tests.waiting import until
 
@@ -58,7 +58,7 @@ def template(server_dsn: str) -> Iterator[str]:
     """A migrated database that is copied for each test."""
     name = f"template_{uuid4().hex[:12]}"
     _admin(server_dsn, f"create database {name}")
-    asyncio.run(migrate(Place.at(make_conninfo(server_dsn, dbname=name))))
+    asyncio.run(migrate(DatabaseTarget.at(make_conninfo(server_dsn, dbname=name))))
     yield name
     _admin(server_dsn, f"drop database {name} with (force)")
 
@@ -81,8 +81,8 @@ def no_secret_is_logged() -> Iterator[None]:
 
 
 @pytest.fixture
-def place(dsn: str) -> Place:
-    return Place.at(dsn)
+def place(dsn: str) -> DatabaseTarget:
+    return DatabaseTarget.at(dsn)
 
 
 @pytest.fixture

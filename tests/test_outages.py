@@ -10,7 +10,7 @@ import pytest
 from tenure import outages as module
 from tenure.model.errors import StoreUnavailable
 from tenure.outages import CONNECT, Failures
-from tenure.pacing import FOREVER, Beat
+from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store.faults import ConnectionRejected, Refused
 from tests.waiting import until
 
@@ -146,7 +146,7 @@ def test_a_statement_that_waits_for_a_lock_is_reported_until_it_has_succeeded(fa
 
 
 async def test_an_error_of_our_own_is_reported_once_with_its_traceback(said, caplog, monkeypatch):
-    monkeypatch.setattr("tenure.pacing.backoff", lambda _: 0.001)
+    monkeypatch.setattr("tenure.periodic.backoff", lambda _: 0.001)
     turns = 0
 
     async def turn() -> float:
@@ -156,7 +156,7 @@ async def test_an_error_of_our_own_is_reported_once_with_its_traceback(said, cap
             raise KeyError("no such thing")
         return FOREVER
 
-    task = asyncio.create_task(Beat("duty", turn).run())
+    task = asyncio.create_task(PeriodicTask("duty", turn).run())
     await until(lambda: turns == 20)
     task.cancel()
     assert [level for level, _ in said()] == ["ERROR", "INFO"]

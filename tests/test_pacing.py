@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import pytest
 
-from tenure.pacing import FOREVER, Beat
+from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import workers
 from tenure.store.link import Link
 from tests.waiting import until
@@ -21,7 +21,7 @@ async def test_a_wake_up_during_a_turn_is_not_lost():
         await may_end.wait()
         return FOREVER
 
-    beat = Beat("test", turn)
+    beat = PeriodicTask("test", turn)
     running = asyncio.create_task(beat.run())
     await begun.wait()
     begun.clear()
@@ -49,7 +49,7 @@ async def test_a_task_that_is_cancelled_in_the_moment_its_connection_breaks_ends
 
     with psycopg.connect(dsn) as blocker:
         blocker.execute("lock table tenure.workers in access exclusive mode")
-        task = asyncio.create_task(Beat("test", turn).run() if beats else turn())
+        task = asyncio.create_task(PeriodicTask("test", turn).run() if beats else turn())
         [(pid,)] = await until(lambda: sql(WAITING))
         sql("select pg_terminate_backend(%s)", pid)
         task.cancel()

@@ -86,9 +86,9 @@ if TYPE_CHECKING:
     from tenure.model.priorities import Priority
     from tenure.model.retries import Retry
     from tenure.model.states import State
-    from tenure.worker.context import Context
-    from tenure.worker.middleware import CallNext
-    from tenure.worker.signals import Aborted, Signal
+    from tenure.worker.run.abort import Aborted, Signal
+    from tenure.worker.run.context import Context
+    from tenure.worker.run.middleware import CallNext
 
 __all__ = [
     "Aborted",
@@ -214,9 +214,9 @@ _HOMES = {
     "tenure.model.priorities": "Priority",
     "tenure.model.retries": "Retry",
     "tenure.model.states": "State",
-    "tenure.worker.context": "Context",
-    "tenure.worker.middleware": "CallNext",
-    "tenure.worker.signals": "Aborted Signal",
+    "tenure.worker.run.context": "Context",
+    "tenure.worker.run.middleware": "CallNext",
+    "tenure.worker.run.abort": "Aborted Signal",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
-from tenure.client.door import Door
 from tenure.client.enqueuing import enqueue_call, enqueue_call_sync, enqueue_many, enqueue_many_sync
 from tenure.client.handle import Handle
 from tenure.client.job import Call, Job
@@ -18,6 +17,7 @@ from tenure.client.locating import import_path, owner_name
 from tenure.client.named import call_by_name
 from tenure.client.options import call_options
 from tenure.client.portal import Portal
+from tenure.client.runtime import ClientRuntime
 from tenure.decorators import JOB_OPTIONS, CronDecorator, JobDecorator, define
 from tenure.model.declared import schedule_of
 from tenure.model.durations import Duration
@@ -32,7 +32,7 @@ from tenure.model.reruns import refuse_in_rerun
 from tenure.model.retries import Retry
 from tenure.model.schedules import DEFAULT_LIMIT, CatchUp, Overlap
 from tenure.settings import Settings, setting_names
-from tenure.worker.context import Context
+from tenure.worker.run.context import Context
 
 # The driver is slow to import: what needs it is imported when it is first used.
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tenure.client.schedules import Schedules
     from tenure.client.session import Session
     from tenure.inprocess import InProcessWorker
-    from tenure.store.place import Place
+    from tenure.store.target import DatabaseTarget
     from tenure.store.wakeups import Wakeups
 
 P = ParamSpec("P")
@@ -80,12 +80,12 @@ class Tenure:
         self.kinds.home = _importable(sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001 - the module that makes the app
         self.events = Events()
         self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
-        self._wakeups: dict[tuple[asyncio.AbstractEventLoop, Place], Wakeups] = {}
+        self._wakeups: dict[tuple[asyncio.AbstractEventLoop, DatabaseTarget], Wakeups] = {}
         self._portal = Portal()
-        self._door = Door(
+        self._runtime = ClientRuntime(
             self._session,
             self._portal,
-            lambda: self._place,
+            lambda: self._database,
             self.kinds,
             self.events,
             self.configure,
@@ -104,19 +104,19 @@ class Tenure:
         """Settings that win over those in the code: what the command line says, for all that this app does."""
         check_option_names(given, ["config", *setting_names()], what="app.configure()")
         self.given.update({name: value for name, value in given.items() if value is not None})
-        for name in ("settings", "_place", "_direct", "_default_retry"):
+        for name in ("settings", "_database", "_direct", "_default_retry"):
             self.__dict__.pop(name, None)
 
     @cached_property
-    def _place(self) -> Place:
-        return self.settings.place
+    def _database(self) -> DatabaseTarget:
+        return self.settings.database
 
     @cached_property
     def _direct(self) -> DirectEnqueuer:
         refuse_in_rerun()
         from tenure.client.direct import DirectEnqueuer  # noqa: PLC0415
 
-        return DirectEnqueuer(self._place)
+        return DirectEnqueuer(self._database)
 
     @cached_property
     def _default_retry(self) -> Retry:
@@ -162,9 +162,9 @@ class Tenure:
         check_option_names(options, JOB_OPTIONS, what="@app.job")
 
         def decorate(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
-            kind = define(function, default_retry=self._door.default_retry, **options)
+            kind = define(function, default_retry=self._runtime.default_retry, **options)
             self.kinds.add(kind)
-            return Job(kind, self._door)
+            return Job(kind, self._runtime)
 
         return decorate(*given) if given else decorate
 
@@ -300,14 +300,14 @@ class Tenure:
         """To find, list and control jobs and queues."""
         from tenure.client.client import Client  # noqa: PLC0415
 
-        return Client(self._door)
+        return Client(self._runtime)
 
     @property
     def schedules(self) -> Schedules:
         """To make, change, pause and look at schedules."""
         from tenure.client.schedules import Schedules  # noqa: PLC0415
 
-        return Schedules(self._door)
+        return Schedules(self._runtime)
 
     async def enqueue(self, kind: str, input: Mapping[str, Any] | None = None, /, **options: Any) -> Handle[Any]:  # noqa: A002
         """Enqueues a job by the name of its kind: `await app.enqueue("send_email", {"to": "ann"}, queue="mail")`.
@@ -316,12 +316,12 @@ class Tenure:
         are checked. `options` are those of `job.using(...)`. A kind that this app does not define is enqueued as given, with
         this app's defaults: name its queue.
         """
-        call, checked = call_by_name(self._door, kind, input, options)
-        return await enqueue_call(self._door, checked, call)
+        call, checked = call_by_name(self._runtime, kind, input, options)
+        return await enqueue_call(self._runtime, checked, call)
 
     def enqueue_sync(self, kind: str, input: Mapping[str, Any] | None = None, /, **options: Any) -> Handle[Any]:  # noqa: A002
-        call, checked = call_by_name(self._door, kind, input, options)
-        return enqueue_call_sync(self._door, checked, call)
+        call, checked = call_by_name(self._runtime, kind, input, options)
+        return enqueue_call_sync(self._runtime, checked, call)
 
     @checks_options("app.enqueue_many()")
     async def enqueue_many(
@@ -333,7 +333,7 @@ class Tenure:
         within: Duration | None = None,
     ) -> list[Handle[Any]]:
         """Enqueues many jobs in one transaction: all of them, or none."""
-        return await enqueue_many(self._door, calls, call_options(conn=conn, notify=notify, within=within, job=""))
+        return await enqueue_many(self._runtime, calls, call_options(conn=conn, notify=notify, within=within, job=""))
 
     @checks_options("app.enqueue_many_sync()")
     def enqueue_many_sync(
@@ -344,7 +344,7 @@ class Tenure:
         notify: bool | None = None,
         within: Duration | None = None,
     ) -> list[Handle[Any]]:
-        return enqueue_many_sync(self._door, calls, call_options(conn=conn, notify=notify, within=within, job=""))
+        return enqueue_many_sync(self._runtime, calls, call_options(conn=conn, notify=notify, within=within, job=""))
 
     @checks_options("app.lease()")
     def lease(self, name: str, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s") -> Lease:
@@ -355,7 +355,7 @@ class Tenure:
         """
         from tenure.client.leases import Lease  # noqa: PLC0415
 
-        return Lease(name, self._door, wait=wait, timeout=timeout, duration=duration)
+        return Lease(name, self._runtime, wait=wait, timeout=timeout, duration=duration)
 
     @checks_options("app.lease_sync()")
     def lease_sync(
@@ -364,21 +364,21 @@ class Tenure:
         """The same for code without an event loop: `with app.lease_sync("nightly-import") as lease:`."""
         from tenure.client.leases import SyncLease  # noqa: PLC0415
 
-        return SyncLease(self.lease(name, wait=wait, timeout=timeout, duration=duration), self._door)
+        return SyncLease(self.lease(name, wait=wait, timeout=timeout, duration=duration), self._runtime)
 
     async def migrate(self) -> list[str]:
         """Brings the schema to this version. `tenure migrate` does the same."""
         from tenure.store.migrator import migrate  # noqa: PLC0415
 
-        return await migrate(self._place)
+        return await migrate(self._database)
 
     async def check(self) -> None:
         """Raises unless the database can be reached and its schema fits this code."""
         from tenure.store.connecting import check_settings  # noqa: PLC0415
         from tenure.store.migrator import check_schema  # noqa: PLC0415
 
-        await check_settings(self._place)
-        await check_schema(self._place)
+        await check_settings(self._database)
+        await check_schema(self._database)
 
     def migrate_sync(self) -> list[str]:
         return self._portal.run(self.migrate())
@@ -448,23 +448,23 @@ class Tenure:
             from tenure.client.session import Session  # noqa: PLC0415
 
             session = self._sessions[loop] = Session(
-                self.settings.place, self._wakeups_here(), ended=lambda: self._sessions.pop(loop, None)
+                self.settings.database, self._wakeups_here(), ended=lambda: self._sessions.pop(loop, None)
             )
         return session
 
     def _share(self, wakeups: Wakeups) -> None:
         """Makes clients of this app in the running event loop use these, instead of connections of their own."""
-        self._wakeups[asyncio.get_running_loop(), self.settings.place] = wakeups
+        self._wakeups[asyncio.get_running_loop(), self.settings.database] = wakeups
 
     def _wakeups_here(self) -> Wakeups:
         """One LISTEN and one NOTIFY for the client and the workers of an event loop."""
         from tenure.store.wakeups import Wakeups  # noqa: PLC0415
 
-        place = self.settings.place
-        key = asyncio.get_running_loop(), place
+        database = self.settings.database
+        key = asyncio.get_running_loop(), database
         if key not in self._wakeups:
             within = max(1.0, self.settings.workers.renew_every)  # the renewal of a worker may have to wait for that long
-            self._wakeups[key] = Wakeups(place, within=within, ended=lambda: self._wakeups.pop(key, None))
+            self._wakeups[key] = Wakeups(database, within=within, ended=lambda: self._wakeups.pop(key, None))
         return self._wakeups[key]
 
 

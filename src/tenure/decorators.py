@@ -19,7 +19,7 @@ from tenure.model.outcomes import Cancel, Fail, Snooze
 from tenure.model.priorities import to_priority
 from tenure.model.retries import Retry
 from tenure.model.signatures import Signature
-from tenure.worker.context import Context
+from tenure.worker.run.context import Context
 
 Q = ParamSpec("Q")
 P = ParamSpec("P")

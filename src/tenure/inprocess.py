@@ -22,7 +22,7 @@ from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
-from tenure.pacing import Beat, jittered
+from tenure.periodic import PeriodicTask, jittered
 from tenure.settings import Settings
 from tenure.store import schedules, workers
 from tenure.store.connecting import check_settings
@@ -31,10 +31,10 @@ from tenure.store.migrator import check_schema
 from tenure.store.renewals import renew
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration, check_name, default_name
-from tenure.worker.cells import CellSettings
-from tenure.worker.claimer import Scope, Which
+from tenure.worker.claim.claimer import Scope, Which
 from tenure.worker.engine import Engine, EngineSettings
-from tenure.worker.failures import FailureLevels
+from tenure.worker.process.pool import ProcessSettings
+from tenure.worker.run.failure_log import FailureLevels
 
 log = logging.getLogger("tenure")
 
@@ -86,13 +86,13 @@ class InProcessWorker:
     async def start(self) -> None:
         if self._engine is not None:
             return
-        place = self._settings.place
-        await check_settings(place)
-        await check_schema(place)
+        database = self._settings.database
+        await check_settings(database)
+        await check_schema(database)
         self._wakeups = self._wakeups_here()
         self._link = self._wakeups.link
         self._leader = Leader(
-            place,
+            database,
             self._settings.leader,
             link=self._link,
             holder=self._supervisor_id,
@@ -102,7 +102,7 @@ class InProcessWorker:
         )
         self._stopped.clear()
         self._leaving = False
-        async with Link(place, "declare", hot=True) as link:  # it may wait for locks
+        async with Link(database, "declare", hot=True) as link:  # it may wait for locks
             changed = await declare(link, Declarations.of(self._kinds, self._owner), self._supervisor_id)
         self._engine = await self._enter()
         self._engine.start()
@@ -111,7 +111,7 @@ class InProcessWorker:
         if changed:
             self._wakeups.tell(schedules.CHANGED)
         self._leader.start()
-        self._renewal = Beat("lease", self._renew)
+        self._renewal = PeriodicTask("lease", self._renew)
         self._tasks = [asyncio.create_task(self._renewal.run())]
         self._events.emit(
             WorkerStarted(worker_id=UUID(self._engine.worker_id), queues=tuple(self._scope.queues), worker=self.name)
@@ -139,7 +139,7 @@ class InProcessWorker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._engine = None
         with suppress(StoreUnavailable):
-            async with Link(self._link.place, "return", hot=True) as link:
+            async with Link(self._link.database, "return", hot=True) as link:
                 await link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
                 await give_back(link, engine.worker_id, self._outlets)
                 await link.fetch(schedules.withdraw_app(self._supervisor_id))
@@ -163,7 +163,7 @@ class InProcessWorker:
         )
         await self._link.fetch(workers.register(registration, self._settings.workers.lease_timeout_seconds))
         return Engine(
-            self._settings.place,
+            self._settings.database,
             self._kinds,
             self._scope,
             worker_id,
@@ -240,5 +240,7 @@ def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettin
             failed_attempt=getattr(logging, settings.log_failed_attempt.upper()),
             dead_letter=getattr(logging, settings.log_dead_letter.upper()),
         ),
-        cells=CellSettings(max_tasks=settings.workers.process_max_tasks, memory_mb=settings.workers.process_memory_mb or None),
+        process_pool=ProcessSettings(
+            max_tasks=settings.workers.process_max_tasks, memory_mb=settings.workers.process_memory_mb or None
+        ),
     )

@@ -19,7 +19,7 @@ from tenure.model.durations import to_seconds
 from tenure.model.errors import ConfigError
 from tenure.model.retries import Retry
 from tenure.setting_sources import ConfigFile, config_files, from_environment, misspelled
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 log = logging.getLogger("tenure")
 
@@ -202,12 +202,12 @@ class Settings:
         return Retry.from_value({name: value for name, value in given.items() if value is not None})
 
     @property
-    def place(self) -> Place:
+    def database(self) -> DatabaseTarget:
         # A server that was started since these settings were read counts as well.
         dsn = self.dsn if self.dsn is not None else _running_embedded(Path.cwd())[0]
         if dsn is None:
             raise ConfigError(NO_DSN)
-        return Place.at(dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
+        return DatabaseTarget.at(dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
 
     @staticmethod
     def load(

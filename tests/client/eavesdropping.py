@@ -17,7 +17,7 @@ async def heard(other: Desk, count: int) -> set[str]:
 
 def asks(client: Client) -> list[str]:
     """The statements that the client sends from now on."""
-    session = client._door.session()
+    session = client._runtime.session()
     fetch, asked = session.fetch, []
 
     async def noting(query):

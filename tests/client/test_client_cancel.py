@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from tenure import Tenure
-from tenure.client import patience
+from tenure.client import lock_retry as patience
 from tenure.model.errors import ConfigError, InvalidJobId, JobsLocked
 from tenure.model.states import FINISHED, HELD, LIVE, State
 from tenure.store import control, jobs
@@ -266,7 +266,7 @@ async def test_all_that_fit_are_canceled_and_no_others(client, desk):
 async def test_a_job_that_moved_on_since_it_was_found_is_not_meant_any_more(client, desk):
     desk.enqueue({}, {})
     worker, asked = desk.worker(), []
-    session = client._door.session()
+    session = client._runtime.session()
     fetch = session.fetch
 
     async def meddling(query):

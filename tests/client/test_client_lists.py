@@ -148,7 +148,7 @@ async def test_no_job_is_missed_or_met_twice_while_all_of_them_move(client, desk
     """Between any two statements of a walk, jobs are claimed, and claimed ones finish."""
     ids = desk.enqueue(*[{} for _ in range(60)])
     worker = desk.worker()
-    session = client._door.session()
+    session = client._runtime.session()
     fetch = session.fetch
     held = []
 
@@ -168,7 +168,7 @@ async def test_no_job_is_missed_or_met_twice_while_all_of_them_move(client, desk
 async def test_a_job_that_moved_on_during_the_walk_is_not_shown_in_a_state_that_was_not_asked_for(client, desk):
     desk.enqueue(*[{} for _ in range(10)])
     worker = desk.worker()
-    session = client._door.session()
+    session = client._runtime.session()
     fetch = session.fetch
 
     async def meddling(query):
@@ -205,7 +205,7 @@ async def test_a_look_is_bounded_and_yet_all_is_found(client, desk):
         condition = "kind = 'wanted'" + (""" and input @> '{"even": true}'""" if "input" in words else "")
         wanted = [row[0] for row in desk.sql(f"select id from tenure.all_jobs where {condition} order by id desc")]
         assert [job.id async for job in client.iterate(**words)] == wanted
-    assert [ids async for ids in live_ids(client._door.session().fetch, Filters.of(kind="wanted"))] == [
+    assert [ids async for ids in live_ids(client._runtime.session().fetch, Filters.of(kind="wanted"))] == [
         [row[0] for row in desk.sql("select id from tenure.jobs where kind = 'wanted' order by id desc")]
     ]
     assert len([job async for job in client.iterate(state="failed")]) == rows - 40 + 10

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from tenure.client import patience
+from tenure.client import lock_retry as patience
 from tenure.model.errors import JobsRefused
 from tenure.store.faults import Refused
 from tests.store.desk import Desk

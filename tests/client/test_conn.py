@@ -146,7 +146,7 @@ async def test_a_running_worker_is_woken_by_the_commit_and_not_by_its_poll(app, 
 
 async def looks_for_work(monkeypatch):
     """Grows by one with each look of the worker."""
-    from tenure.worker.claimer import Claimer
+    from tenure.worker.claim.claimer import Claimer
 
     claim, looks = Claimer.claim, []
 

@@ -219,7 +219,7 @@ def test_the_default_retry_can_be_a_setting(tmp_path, monkeypatch):
     monkeypatch.setenv("TENURE_RETRY_MAX_ATTEMPTS", "9")
     app.configure()
     assert app.kinds["plain"].retry.max_attempts == 9
-    assert Tenure(retry=2)._door.default_retry() == Retry(2)
+    assert Tenure(retry=2)._runtime.default_retry() == Retry(2)
 
 
 def test_a_default_retry_that_cannot_be_meant_is_told_with_the_other_settings(tmp_path, monkeypatch):

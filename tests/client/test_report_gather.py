@@ -14,7 +14,7 @@ from tenure.client.report.gather import MAX_CHILDREN, MAX_INCIDENTS, MAX_LINES, 
 from tenure.client.report.life import Report
 from tenure.store import jobs, leases, reports
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Claim, Desk
 from tests.store.plans import MODES, plan
 
@@ -280,7 +280,7 @@ async def test_through_a_link_of_the_client_it_is_the_same(desk, dsn, told):
     claim = desk.claim(worker)
     note(desk, claim, line(1, "one"), percent=12.5)
     desk.run(jobs.move(claim.outcomes(state="dead_letter", what="failed", error=TRACEBACK)))
-    link = Link(Place.at(dsn), "client")
+    link = Link(DatabaseTarget.at(dsn), "client")
     try:
         by_link = await gather(link.fetch, UUID(job_id))
     finally:

@@ -232,7 +232,7 @@ async def test_a_job_that_is_not_there_is_told_as_such(app, desk):
     @app.job
     async def work() -> None: ...
 
-    stranger = Handle(uuid4(), "work", app._door)
+    stranger = Handle(uuid4(), "work", app._runtime)
     for ask in (stranger.result, stranger.status, stranger.report):
         with pytest.raises(JobNotFound) as missing:
             await ask()
@@ -250,7 +250,7 @@ async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_plain_values
     [job] = desk.enqueue({"kind": "strange"})
     claim = desk.claim(desk.worker(), kinds=["strange"])
     desk.run(jobs.finish(claim.outcomes(output={"a": [1, 2]})))
-    assert await Handle(UUID(job), "strange", app._door).result() == {"a": [1, 2]}
+    assert await Handle(UUID(job), "strange", app._runtime).result() == {"a": [1, 2]}
 
 
 async def test_a_job_that_was_set_aside_because_its_processes_died_has_no_type_of_error(app, desk):
@@ -259,7 +259,7 @@ async def test_a_job_that_was_set_aside_because_its_processes_died_has_no_type_o
     error = "quarantined: its process died 3 times while running it; the last time: signal SIGKILL"
     desk.run(jobs.move(claim.outcomes(state="dead_letter", what="crashed", error=error)))
     with pytest.raises(JobFailed) as failed:
-        await Handle(UUID(job), "strange", app._door).result()
+        await Handle(UUID(job), "strange", app._runtime).result()
     assert (failed.value.error_type, failed.value.message) == (None, error)
 
 

@@ -158,7 +158,7 @@ async def test_run_now_hands_in_a_job_of_it_and_writes_down_who_asked(schedules,
 
 async def test_a_run_whose_answer_was_lost_is_not_handed_in_twice(schedules, report, desk, monkeypatch):
     await schedules.create("s", report, every="1h", input={"to": "ann"})
-    session = schedules._door.session()
+    session = schedules._runtime.session()
     fetch, calls = session.fetch, []
 
     async def lossy(query):

@@ -38,7 +38,7 @@ def test_the_database_is_found_in_the_same_order(tmp_path):
 
 
 def test_the_variables_of_libpq_are_enough(tmp_path):
-    assert load(tmp_path, {"PGDATABASE": "x"}).place.dsn == ""
+    assert load(tmp_path, {"PGDATABASE": "x"}).database.dsn == ""
 
 
 def test_without_a_database_every_way_out_is_named(tmp_path):

@@ -19,8 +19,8 @@ import yaml
 from psycopg.conninfo import make_conninfo
 
 from tenure.cli.main import cli
+from tenure.manager.health import ready_file
 from tenure.manager.process import AFTER_GRACE
-from tenure.manager.vitals import ready_file
 from tenure.settings import Settings, WorkerSettings
 from tests.cli.started import started
 from tests.cli.test_cli import tenure

@@ -18,7 +18,7 @@ from tenure.client.filters import FilterWords
 from tenure.client.job import Job
 from tenure.decorators import define
 from tenure.settings import Settings, WorkerSettings
-from tenure.worker.signals import AbortReason
+from tenure.worker.run.abort import AbortReason
 from tests.docs.pages import ROOT
 
 TEXT = (ROOT / "docs" / "reference.md").read_text("utf-8")

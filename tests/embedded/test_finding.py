@@ -31,7 +31,7 @@ def test_it_is_found_from_the_folder_and_from_below_while_it_runs(project, home,
             settings, sources = Settings.explained([], folder=folder, environ={})
             assert settings.dsn == server.dsn
             assert sources["dsn"] == f"the embedded server in {project / '.tenure'}"
-        with psycopg.connect(settings.place.dsn) as connection:
+        with psycopg.connect(settings.database.dsn) as connection:
             assert connection.execute("select current_database()").fetchone() == ("tenure",)
         assert running_server(project.parent) is None
         assert Settings.load(folder=inner, environ={"TENURE_DSN": "postgresql://db/x"}).dsn == "postgresql://db/x"
@@ -46,9 +46,9 @@ def test_an_app_that_was_made_before_the_server_ran_finds_it_later(project, home
     monkeypatch.chdir(project)
     app = Tenure()
     with pytest.raises(ConfigError, match="no database is set"):
-        _ = app.settings.place
+        _ = app.settings.database
     with EmbeddedServer(home, durable=False) as server:
-        assert app.settings.place.dsn == server.dsn
+        assert app.settings.database.dsn == server.dsn
 
 
 def test_a_server_whose_home_is_elsewhere_is_found_by_a_note(home, workshop):

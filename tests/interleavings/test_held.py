@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tenure.store.link import Link
-from tenure.worker import held
+from tenure.worker.claim import held_jobs as held
 from tests.waiting import until
 from tests.worker.serving import serving
 

@@ -20,7 +20,7 @@ from tenure.model.ids import uuid7
 from tenure.store import schedules
 from tenure.store.duty_link import Contended, DutyLink
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.leader.plans import T0, DyingLink, LossyLink, SleepyLink, at, finish, jobs, plan, ticks
 from tests.store.desk import Desk
 from tests.store.locks import meanwhile, waits_for_a_lock
@@ -30,7 +30,7 @@ RETENTION = 7 * 86400.0
 
 
 @pytest.fixture
-async def link(place: Place) -> AsyncIterator[Link]:
+async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
     link = Link(place, "leader", hot=True)
     yield link
     await link.close()
@@ -371,14 +371,14 @@ async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(pla
     assert desk.sql("select count(*) from tenure.jobs j join tenure.ticks t on t.job_id = j.id") == [(2000,)]
 
 
-async def killed(place: Place, desk: Desk, now: float) -> None:
+async def killed(place: DatabaseTarget, desk: Desk, now: float) -> None:
     link = DyingLink(place, "leader", hot=True)
     with suppress(asyncio.CancelledError):
         await Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now))
     await link.close()
 
 
-async def cut_off(place: Place, desk: Desk, now: float) -> None:
+async def cut_off(place: DatabaseTarget, desk: Desk, now: float) -> None:
     """And then repeats what it has done already."""
     link = LossyLink(place, "leader", hot=True)
     link.lose = "schedules/record_ticks"
@@ -389,14 +389,14 @@ async def cut_off(place: Place, desk: Desk, now: float) -> None:
     await link.close()
 
 
-async def asleep(place: Place, desk: Desk, now: float) -> tuple[SleepyLink, asyncio.Task[object]]:
+async def asleep(place: DatabaseTarget, desk: Desk, now: float) -> tuple[SleepyLink, asyncio.Task[object]]:
     link = SleepyLink(place, "leader", hot=True)
     looking = asyncio.create_task(Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now)))
     await link.asleep.wait()
     return link, looking
 
 
-async def in_order(place: Place, desk: Desk, now: float) -> None:
+async def in_order(place: DatabaseTarget, desk: Desk, now: float) -> None:
     link = Link(place, "leader", hot=True)
     await Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now))
     await link.close()

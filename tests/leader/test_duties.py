@@ -14,13 +14,13 @@ from tenure.leader.duties.stager import Stager
 from tenure.leader.leader import Leader
 from tenure.store import jobs
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 from tests.waiting import until
 
 
 @pytest.fixture
-async def link(place: Place) -> AsyncIterator[Link]:
+async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
     link = Link(place, "leader")
     yield link
     await link.close()
@@ -180,7 +180,7 @@ async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(
         desk.sql(
             "create table tenure.history_20200101 partition of tenure.history for values from ('2020-01-01') to ('2020-01-02')"
         )
-        leader = Leader(Place.at(fresh_dsn))
+        leader = Leader(DatabaseTarget.at(fresh_dsn))
         with reader.connection.transaction():
             reader.sql("select count(*) from tenure.history")
             leader.start()

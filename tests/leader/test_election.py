@@ -23,7 +23,7 @@ from tenure.model.errors import ConfigError
 from tenure.store import leases
 from tenure.store.leases import Term
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
 from tests.planted_secrets import assert_no_secret
 from tests.store.desk import Desk
@@ -53,11 +53,11 @@ class Counting:
 
 
 @pytest.fixture
-async def leaders(place: Place) -> AsyncIterator[Any]:
+async def leaders(place: DatabaseTarget) -> AsyncIterator[Any]:
     """Makes leaders, and stops them at the end."""
     made: list[Leader] = []
 
-    def make(at: Place | None = None, **more: Any) -> Leader:
+    def make(at: DatabaseTarget | None = None, **more: Any) -> Leader:
         settings = LeaderSettings(**{"rotate": 0.0, "heartbeat": 0.1, **more.pop("settings", {})})
         made.append(Leader(at or place, settings, **more))
         made[-1].start()
@@ -405,9 +405,9 @@ async def test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat(lea
 
 def test_a_lock_is_refused_behind_a_pooler(dsn):
     with pytest.raises(ConfigError, match="use 'lease'"):
-        Leader(Place.at(dsn, pooled=True), LeaderSettings(strategy="advisory"))
+        Leader(DatabaseTarget.at(dsn, pooled=True), LeaderSettings(strategy="advisory"))
     with pytest.raises(ConfigError, match="lease, shared, advisory"):
-        Leader(Place.at(dsn), LeaderSettings(strategy="dice"))  # type: ignore[arg-type]
+        Leader(DatabaseTarget.at(dsn), LeaderSettings(strategy="dice"))  # type: ignore[arg-type]
 
 
 async def test_what_the_renewal_tells_of_a_free_duty_does_not_put_off_a_candidate(leaders, desk):
@@ -464,7 +464,7 @@ LEADING_PROCESS = """
 import asyncio, sys
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
-from tenure.store.place import Place
+from tenure.store.target import Place
 
 async def main():
     leader = Leader(Place.at(sys.argv[1]), LeaderSettings(strategy="advisory"))

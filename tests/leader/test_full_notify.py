@@ -16,7 +16,7 @@ from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
 from tenure.model.errors import ConfigError, StoreUnavailable
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
 from tests.leader.plans import plan
 from tests.store.desk import Desk
@@ -41,7 +41,7 @@ def small_server() -> Iterator[str]:
 @pytest.fixture
 def full(small_server: str) -> Iterator[Desk]:
     """Somebody listens and stays in a transaction, so nothing leaves the queue; then it is filled."""
-    asyncio.run(migrate(Place.at(small_server)))
+    asyncio.run(migrate(DatabaseTarget.at(small_server)))
     with Desk(small_server) as desk, psycopg.connect(small_server) as sleeper:
         sleeper.execute("listen whatever")
         sleeper.commit()
@@ -54,7 +54,7 @@ def full(small_server: str) -> Iterator[Desk]:
 
 @pytest.fixture
 async def leader(full: Desk, small_server: str) -> AsyncIterator[Leader]:
-    place = Place.at(small_server)
+    place = DatabaseTarget.at(small_server)
     wakeups = Wakeups(place, lambda _: None)
     wakeups.start()
     leader = Leader(place, LeaderSettings(rotate=0.0), tell=wakeups.tell)

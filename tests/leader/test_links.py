@@ -14,7 +14,7 @@ from tenure.leader.settings import LeaderSettings
 from tenure.store import leases
 from tenure.store.duty_link import Contended, DutyLink
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.leader.guarded import WRITES, lay_out_work
 from tests.store.desk import Desk
 from tests.waiting import until
@@ -27,7 +27,7 @@ WAITING = (
 
 
 @pytest.fixture
-async def leader(place: Place) -> AsyncIterator[Leader]:
+async def leader(place: DatabaseTarget) -> AsyncIterator[Leader]:
     leader = Leader(place, LeaderSettings(rotate=0.0))
     yield leader
     await leader.stop()
@@ -60,7 +60,7 @@ async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader,
 
 async def test_a_round_that_does_not_get_a_lock_gives_up_and_is_no_broken_contact(leader, desk, other, monkeypatch):
     monkeypatch.setattr(links, "DutyLink", partial(DutyLink, lock_timeout=0.2))
-    leader._links = links.DutyLinks(leader._link.place)
+    leader._links = links.DutyLinks(leader._link.database)
     desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
     with other.connection.transaction():
         other.sql("lock table tenure.counters in access exclusive mode")
@@ -113,7 +113,7 @@ async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_write
     term = desk.term("duty")
     desk.end_term("duty")
     desk.sql("update tenure.leases set expires_at = now() + interval '1 hour'")
-    link = DutyLink(Place.at(dsn))
+    link = DutyLink(DatabaseTarget.at(dsn))
     try:
         with other.connection.transaction():
             other.run(leases.acquire("00000000-0000-0000-0000-000000000007", [("duty", 60.0)], forced=True))
@@ -127,7 +127,7 @@ async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_write
 
 @pytest.mark.parametrize("pooled", [False, True])
 async def test_a_lock_that_is_not_had_in_time_is_told_apart_from_an_outage(dsn, desk, other, pooled):
-    link = DutyLink(Place.at(dsn, pooled=pooled), lock_timeout=0.1)
+    link = DutyLink(DatabaseTarget.at(dsn, pooled=pooled), lock_timeout=0.1)
     term = desk.term("duty")
     try:
         with other.connection.transaction():

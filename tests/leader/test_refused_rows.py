@@ -23,7 +23,7 @@ from tenure.model.ids import uuid7
 from tenure.store import isolation, schedules
 from tenure.store.duty_link import DutyLink
 from tenure.store.faults import Refused
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.leader.plans import finish, plan
 from tests.store.desk import Desk
 
@@ -33,7 +33,7 @@ HOLDER = str(uuid4())
 
 
 @pytest.fixture
-async def link(place: Place) -> AsyncIterator[DutyLink]:
+async def link(place: DatabaseTarget) -> AsyncIterator[DutyLink]:
     link = DutyLink(place)
     yield link
     await link.close()

@@ -10,24 +10,24 @@ import pytest
 
 from tenure import Tenure
 from tenure.leader.leader import Leader
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
 from tests.waiting import until
 
 
-def leader(place: Place, app: Tenure) -> Leader:
+def leader(place: DatabaseTarget, app: Tenure) -> Leader:
     return Leader(place)
 
 
-def wakeups(place: Place, app: Tenure) -> Wakeups:
+def wakeups(place: DatabaseTarget, app: Tenure) -> Wakeups:
     return Wakeups(place, lambda _: None)
 
 
-def worker(place: Place, app: Tenure) -> Any:
+def worker(place: DatabaseTarget, app: Tenure) -> Any:
     return app.worker()
 
 
-SERVICES: list[Callable[[Place, Tenure], Any]] = [leader, wakeups, worker]
+SERVICES: list[Callable[[DatabaseTarget, Tenure], Any]] = [leader, wakeups, worker]
 
 
 async def call(method: Callable[[], Any]) -> None:

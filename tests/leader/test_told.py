@@ -17,14 +17,14 @@ from tenure.leader.duties.stager import Stager
 from tenure.model.events import Event, Events
 from tenure.store import leases
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import MOST_GONE
 from tests.store.desk import Desk
 from tests.waiting import until
 
 
 @pytest.fixture
-async def link(place: Place) -> AsyncIterator[Link]:
+async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
     link = Link(place, "leader", hot=True)
     yield link
     await link.close()

@@ -386,7 +386,7 @@ async def test_limits_that_changed_while_nobody_could_say_so_are_learnt(app, cro
 
 async def test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due(app, desk, monkeypatch):
     """The worker has another limit, under which nothing waits."""
-    monkeypatch.setattr("tenure.worker.gates.LEARN_EVERY", 0.5)
+    monkeypatch.setattr("tenure.worker.claim.known_limits.LEARN_EVERY", 0.5)
 
     @app.job(concurrency=Limit(5))
     async def one() -> None: ...

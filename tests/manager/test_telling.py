@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenure.manager.telling import Telling, told_event
+from tenure.manager.event_relay import Telling, told_event
 from tenure.model.events import Event, JobDue, JobReaped, LeaderElected, ScheduleTicked, WorkerDied
 from tests.manager.workshop import serving
 from tests.waiting import until

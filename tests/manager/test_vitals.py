@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from tenure.manager.health import HealthChecks, liveness, readiness, ready_file
 from tenure.manager.supervisor import Supervisor
 from tenure.manager.systemd import Systemd
-from tenure.manager.vitals import Vitals, liveness, readiness, ready_file
 from tests.manager.workshop import SHORT_LEASE
 from tests.planted_secrets import assert_no_secret
 from tests.processes import run_process
@@ -90,18 +90,18 @@ async def test_it_is_not_alive_when_the_supervisor_is_frozen(start, project, led
 
 def test_what_a_killed_supervisor_left_makes_the_next_one_not_ready(tmp_path):
     file = tmp_path / "health"
-    first = Vitals(str(file))
+    first = HealthChecks(str(file))
     first.alive()
     first.renewed()
     assert readiness(file).good
-    Vitals(str(file)).alive()
+    HealthChecks(str(file)).alive()
     assert not readiness(file).good
     assert liveness(file).good
 
 
 def test_a_long_lease_is_renewed_less_often_and_that_is_no_reason(tmp_path):
     file = tmp_path / "health"
-    vitals = Vitals(str(file))
+    vitals = HealthChecks(str(file))
     vitals.renewed(lease=300.0)
     minute_ago = ready_file(file).stat().st_mtime - 60
     os.utime(ready_file(file), (minute_ago, minute_ago))
@@ -120,7 +120,7 @@ def test_without_a_file_it_says_how_to_name_one(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_told_and_stops_nothing(tmp_path, caplog):
-    Vitals(str(tmp_path / "nowhere" / "file")).alive()
+    HealthChecks(str(tmp_path / "nowhere" / "file")).alive()
     assert "health file cannot be written" in caplog.text
 
 

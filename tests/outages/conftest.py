@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.manager.workshop import Ledger, Queue, Sql
 from tests.processes import WorkerProcess, worker_process
 from tests.waiting import until
@@ -64,7 +64,7 @@ def dsn(power: Power) -> Iterator[str]:
     """A database of this test's own on the server that is about to fail."""
     server, name = power.on(), f"test_{uuid4().hex[:12]}"
     admin(server, f"create database {name}")
-    asyncio.run(migrate(Place.at(make_conninfo(server, dbname=name))))
+    asyncio.run(migrate(DatabaseTarget.at(make_conninfo(server, dbname=name))))
     yield make_conninfo(server, dbname=name)
     server = power.on()
     admin(server, "alter system reset all")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.planted.bug import Bug, Edit, Promise
 
 CLAIM = "store/sql/jobs/claim_jobs.sql"
-CURSORS, ENGINE = "worker/cursors.py", "worker/engine.py"
+CURSORS, ENGINE = "worker/claim/cursors.py", "worker/engine.py"
 STORE, LATE = "tests/store/test_claims.py", "tests/worker/test_late_arrivals.py"
 
 BUGS = (
@@ -38,7 +38,7 @@ BUGS = (
         name="refused_claim_not_isolated",
         breaks="one job that PostgreSQL refuses to claim stops every queue of its worker",
         promise=Promise.ORDER,
-        edits=(Edit("worker/claimer.py", "return await self._claim_others(limit)", "raise"),),
+        edits=(Edit("worker/claim/claimer.py", "return await self._claim_others(limit)", "raise"),),
         caught_by=(
             "tests/worker/test_refused_claims.py::test_a_job_that_cannot_be_claimed_holds_up_no_other_and_is_reported_once[open-AU001]",
         ),
@@ -141,7 +141,7 @@ BUGS = (
         promise=Promise.ORDER,
         edits=(
             Edit(
-                "pacing.py",
+                "periodic.py",
                 "            self._woken.clear()\n            rest = await self._once()\n",
                 "            rest = await self._once()\n            self._woken.clear()\n",
             ),
@@ -152,7 +152,7 @@ BUGS = (
         name="lost_claim_forgotten",
         breaks="jobs of a claim whose answer was lost are held by a worker that knows nothing of them",
         promise=Promise.OUTAGE,
-        edits=(Edit("worker/held.py", "        if unknown or doubted:\n", "        if False:\n"),),
+        edits=(Edit("worker/claim/held_jobs.py", "        if unknown or doubted:\n", "        if False:\n"),),
         caught_by=("tests/outages/test_lost_answers.py::test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs",),
     ),
     Bug(

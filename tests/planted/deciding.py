@@ -13,7 +13,7 @@ BUGS = (
         promise=Promise.CONTROL,
         edits=(
             Edit(
-                "client/patience.py",
+                "client/lock_retry.py",
                 "await persist(ids, lambda batch: self._ask_around(batch, ask))",
                 "await persist(ids, ask)",
             ),

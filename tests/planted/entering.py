@@ -18,8 +18,8 @@ BUGS = (
         edits=(
             Edit(
                 "client/session.py",
-                'self._enqueue_link = Link(place, "enqueue")',
-                'self._enqueue_link = Link(place, "enqueue", durable=False)',
+                'self._enqueue_link = Link(database, "enqueue")',
+                'self._enqueue_link = Link(database, "enqueue", durable=False)',
             ),
         ),
         caught_by=(f"{DURABILITY}::test_jobs_that_were_accepted_are_there_after_a_crash_of_the_server",),
@@ -31,8 +31,8 @@ BUGS = (
         edits=(
             Edit(
                 "worker/engine.py",
-                'Link(place, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)',
-                'Link(place, "settle", hot=True, lock_timeout=LOCK_TIMEOUT, durable=False)',
+                'Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)',
+                'Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT, durable=False)',
             ),
         ),
         caught_by=(f"{DURABILITY}::test_a_job_whose_result_was_told_is_completed_after_a_crash_of_the_server",),

@@ -5,7 +5,12 @@ from __future__ import annotations
 from tests.planted.bug import Bug, Edit, Promise
 
 RETURN = "store/sql/jobs/return_jobs.sql"
-CLAIMS, ENGINE, SLOTS, SETTLER = "worker/claims.py", "worker/engine.py", "worker/slots.py", "worker/settler.py"
+CLAIMS, ENGINE, SLOTS, SETTLER = (
+    "worker/claim/combined_claimer.py",
+    "worker/engine.py",
+    "worker/run/slots.py",
+    "worker/run/settler.py",
+)
 SNAPSHOTS = "tests/interleavings/test_snapshots.py"
 ORPHANS, HELD, STOPS = "tests/store/test_orphans.py", "tests/worker/test_held.py", "tests/outages/test_stops.py"
 
@@ -47,7 +52,13 @@ BUGS = (
         name="claims_under_way_not_known",
         breaks="jobs that are just being claimed are taken for forgotten ones, and run twice",
         promise=Promise.ONCE,
-        edits=(Edit("worker/held.py", "return job in self._held or job.claim_id in self._claims", "return job in self._held"),),
+        edits=(
+            Edit(
+                "worker/claim/held_jobs.py",
+                "return job in self._held or job.claim_id in self._claims",
+                "return job in self._held",
+            ),
+        ),
         caught_by=("tests/interleavings/test_held.py::test_jobs_of_a_claim_whose_answer_is_under_way_are_not_requeued",),
     ),
     Bug(

@@ -93,7 +93,7 @@ BUGS = (
         name="turns_forgotten",
         breaks="every claim begins at the first gate, and those behind it are never served",
         promise=Promise.LIMITS,
-        edits=(Edit("worker/gated.py", "        self._after |= told.cursors or {}\n", ""),),
+        edits=(Edit("worker/claim/limited_claimer.py", "        self._after |= told.cursors or {}\n", ""),),
         caught_by=(f"{WORKERS}::test_one_tenant_does_not_keep_others_waiting",),
     ),
     Bug(
@@ -122,8 +122,8 @@ BUGS = (
         promise=Promise.LIMITS,
         edits=(
             Edit(
-                "worker/claimer.py",
-                "array_literal([kind for kind in self._kinds if kind not in self._gates.closed_kinds])",
+                "worker/claim/claimer.py",
+                "array_literal([kind for kind in self._kinds if kind not in self._known_limits.closed_kinds])",
                 "array_literal(list(self._kinds))",
             ),
         ),
@@ -151,7 +151,7 @@ BUGS = (
         promise=Promise.LIMITS,
         edits=(
             Edit(
-                "worker/gates.py",
+                "worker/claim/known_limits.py",
                 "self._misgated |= unlimited or (changed and standing)",
                 "self._misgated |= changed and standing",
             ),

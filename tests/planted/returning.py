@@ -6,7 +6,7 @@ from tests.planted.bug import ORDERS, PROPERTIES, Bug, Edit, Promise
 
 RETURN = "store/sql/jobs/return_jobs.sql"
 CONDEMN = "store/sql/workers/condemn_workers.sql"
-SUPERVISOR, LIFE = "manager/supervisor.py", "manager/life.py"
+SUPERVISOR, LIFE = "manager/supervisor.py", "manager/child_lifecycle.py"
 EXPIRE = "store/sql/jobs/expire_jobs.sql"
 ORPHANS, LEASES = "tests/store/test_orphans.py", "tests/manager/test_leases.py"
 
@@ -108,8 +108,10 @@ BUGS = (
         breaks="an unknown job that PostgreSQL refuses to change keeps all others that its worker does not know",
         promise=Promise.BACK,
         edits=(
-            Edit("worker/held.py", "await self._refused.run(send)", "await send(ALL)"),
-            Edit("worker/held.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
+            Edit("worker/claim/held_jobs.py", "await self._refused.run(send)", "await send(ALL)"),
+            Edit(
+                "worker/claim/held_jobs.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
+            ),
         ),
         caught_by=(
             "tests/worker/test_held.py::test_an_unknown_job_that_cannot_be_requeued_holds_up_no_other_and_is_reported_once",
@@ -228,7 +230,7 @@ BUGS = (
         name="shutdown_spends_an_attempt",
         breaks="every deploy brings running jobs nearer to their end",
         promise=Promise.BACK,
-        edits=(Edit("worker/settlements.py", '"handed_back", refund=1)', '"handed_back")'),),
+        edits=(Edit("worker/run/settlement.py", '"handed_back", refund=1)', '"handed_back")'),),
         caught_by=("tests/worker/test_aborts.py::test_stopping_lets_runs_finish_and_hands_back_the_others",),
     ),
 )

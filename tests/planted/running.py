@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.planted.bug import Bug, Edit, Promise
 
-TRANSACTION = "worker/open_transaction.py"
+TRANSACTION = "worker/run/open_transaction.py"
 GUARANTEE, FORKS = "tests/transactions/test_guarantee.py", "tests/worker/test_forks.py"
 TOGETHER = "tests/transactions/test_together.py"
 
@@ -39,21 +39,21 @@ BUGS = (
         name="timeout_by_another_clock",
         breaks="no run ever takes too long",
         promise=Promise.TIME,
-        edits=(Edit("worker/runs.py", "self.started = time.monotonic()", "self.started = time.time()"),),
+        edits=(Edit("worker/run/run.py", "self.started = time.monotonic()", "self.started = time.time()"),),
         caught_by=("tests/worker/test_aborts.py::test_a_run_that_takes_too_long_is_aborted_and_tried_again",),
     ),
     Bug(
         name="abandoned_keeps_its_slot",
         breaks="a coroutine that ignores its cancellation takes a slot away for ever",
         promise=Promise.TIME,
-        edits=(Edit("worker/slots.py", "        self._close(run, self._of_abort(run, asyncio.CancelledError()))\n", ""),),
+        edits=(Edit("worker/run/slots.py", "        self._close(run, self._of_abort(run, asyncio.CancelledError()))\n", ""),),
         caught_by=("tests/worker/test_stubborn.py::test_a_coroutine_that_ignores_its_cancellation_loses_its_slot",),
     ),
     Bug(
         name="snooze_spends_an_attempt",
         breaks="a job that asks to be run later is set aside after some times",
         promise=Promise.TIME,
-        edits=(Edit("worker/settlements.py", '"snoozed", **_due(outcome), refund=1)', '"snoozed", **_due(outcome))'),),
+        edits=(Edit("worker/run/settlement.py", '"snoozed", **_due(outcome), refund=1)', '"snoozed", **_due(outcome))'),),
         caught_by=("tests/worker/test_engine.py::test_a_snooze_spends_no_attempt",),
     ),
     Bug(
@@ -96,7 +96,7 @@ BUGS = (
         promise=Promise.STALE,
         edits=(
             Edit(
-                "worker/watch.py",
+                "worker/run/monitor.py",
                 "        if run.is_cut_off(now) and not (run.closing or run.signal.aborted):\n",
                 "        if False:\n",
             ),

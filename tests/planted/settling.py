@@ -42,7 +42,7 @@ BUGS = (
                 FINISH, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.ctid = f.place and j.claim_id is not null"
             ),
             Edit(
-                "worker/settlements.py",
+                "worker/run/settlement.py",
                 '"claim_id":"{run.claim_id}","output":',
                 '"claim_id":"{run.claim_id}","attempt":{run.attempt},"output":',
             ),
@@ -53,7 +53,7 @@ BUGS = (
         name="claim_named_by_its_worker",
         breaks="a run that lost its job is taken for the next one, if that is held by the same worker",
         promise=Promise.STALE,
-        edits=(Edit("worker/claimer.py", "claim_id = str(uuid4())", "claim_id = self._worker_id"),),
+        edits=(Edit("worker/claim/claimer.py", "claim_id = str(uuid4())", "claim_id = self._worker_id"),),
         caught_by=("tests/client/test_children.py::test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anything",),
     ),
     Bug(
@@ -107,7 +107,7 @@ BUGS = (
         promise=Promise.OUTAGE,
         edits=(
             Edit(
-                "worker/settler.py",
+                "worker/run/settler.py",
                 "        if not self._in_flight:\n            self._in_flight, later =",
                 "        if self._waiting:\n            self._in_flight, later =",
             ),
@@ -120,7 +120,7 @@ BUGS = (
         promise=Promise.OUTAGE,
         edits=(
             Edit(
-                "worker/settler.py",
+                "worker/run/settler.py",
                 "            self._unsure = True\n            raise\n",
                 "            self._unsure = True\n            self._in_flight = [s for s in self._in_flight if s not in group]\n"
                 "            raise\n",
@@ -132,7 +132,7 @@ BUGS = (
         name="own_success_taken_for_lost",
         breaks="a completion whose answer was lost is reported as refused",
         promise=Promise.OUTAGE,
-        edits=(Edit("worker/settler.py", "            self._unsure = True\n            raise\n", "            raise\n"),),
+        edits=(Edit("worker/run/settler.py", "            self._unsure = True\n            raise\n", "            raise\n"),),
         caught_by=(f"{LOST_ANSWERS}::test_an_outcome_whose_answer_was_lost_is_recorded_once",),
     ),
     Bug(
@@ -171,7 +171,7 @@ BUGS = (
         name="unwritten_outcomes_not_counted",
         breaks="a worker runs job after job whose outcomes nobody takes",
         promise=Promise.ONCE,
-        edits=(Edit("worker/settler.py", "return self.backlog + len(self._parked)", "return self.backlog"),),
+        edits=(Edit("worker/run/settler.py", "return self.backlog + len(self._parked)", "return self.backlog"),),
         caught_by=(f"{SETTLER}::test_outcomes_that_cannot_be_written_stop_further_claims_and_are_reported_at_the_stop",),
     ),
     Bug(
@@ -193,8 +193,8 @@ BUGS = (
         promise=Promise.RECORD,
         edits=(
             Edit(
-                "worker/settler.py",
-                "        await self._before([s.run for s in self._in_flight if s.run.notes is not None])\n",
+                "worker/run/settler.py",
+                "        await self._before([s.run for s in self._in_flight if s.run.updates is not None])\n",
                 "",
             ),
         ),

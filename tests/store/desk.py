@@ -16,7 +16,7 @@ from tenure.store.leases import Term
 from tenure.store.query import Query, array_literal
 from tenure.store.statements import statement
 from tenure.store.workers import Registration
-from tenure.worker.cursors import Signals
+from tenure.worker.claim.cursors import ClaimReply
 
 COLUMNS = (
     "id",
@@ -39,7 +39,7 @@ COLUMNS = (
 class Claim:
     id: str
     worker_id: str
-    signals: Signals
+    signals: ClaimReply
     jobs: list[dict[str, Any]]
 
     @property
@@ -118,7 +118,7 @@ class Desk:
         )
         rows = self.run(query)
         found = [dict(zip(COLUMNS, row[1:], strict=True)) for row in rows if row[1] is not None]
-        return Claim(claim_id, worker_id, Signals.read(rows[0][0]), found)
+        return Claim(claim_id, worker_id, ClaimReply.read(rows[0][0]), found)
 
     def condemn(self, worker_id: str, how: str = "crashed") -> None:
         self.sql("update tenure.workers set died_at = clock_timestamp(), died_how = %s where id = %s", how, worker_id)

@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tenure import ConfigError, Tenure
 from tenure.store.dsn import read_dsn
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 SECRET = "s3cret"
 
@@ -75,7 +75,7 @@ def test_no_part_of_a_dsn_that_cannot_be_read_is_shown(dsn, caplog):
     caplog.set_level(logging.DEBUG)
     for given in ({"dsn": dsn}, {"dsn": "postgresql:///x", "listen_dsn": dsn}):
         with pytest.raises(ConfigError, match="DSN") as caught:
-            _ = Tenure(**given).settings.place
+            _ = Tenure(**given).settings.database
         assert SECRET not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
@@ -90,4 +90,4 @@ def test_an_unknown_scheme_and_an_unknown_parameter_are_named():
 
 
 def test_the_direct_way_for_listening_is_read_in_the_same_way():
-    assert Place.at("postgresql:///x", listen_dsn="postgresql+asyncpg://me@db/x").listen_dsn == "postgresql://me@db/x"
+    assert DatabaseTarget.at("postgresql:///x", listen_dsn="postgresql+asyncpg://me@db/x").listen_dsn == "postgresql://me@db/x"

@@ -14,7 +14,7 @@ from tenure.store.connecting import connect
 from tenure.store.faults import ConnectionRejected, Refused, translated
 from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 # After these the same statement may succeed later, though nobody changed it.
 PASSING = {"25006", "25P03", "25P04", "26000", "28000", "28P01", "3D000", "40001", "40003", "40P01", "42P05", "55P03", "57014"}
@@ -120,7 +120,7 @@ def test_a_server_that_answers_that_it_is_not_ready_is_named_so_and_waited_for(w
     ],
 )
 async def test_the_real_server_is_understood(dsn, change, cause):
-    place = Place.at(psycopg.conninfo.make_conninfo(dsn, **change))
+    place = DatabaseTarget.at(psycopg.conninfo.make_conninfo(dsn, **change))
     async with Link(place, "test") as link:
         with pytest.raises(ConnectionRejected) as raised:
             await link.open()
@@ -133,7 +133,9 @@ def test_no_password_is_shown(monkeypatch):
     told = translated(psycopg.OperationalError(words), dsn="postgresql://app:s3cret@db/shop")
     assert "s3cret" not in str(told)
     assert "environment" not in str(told)
-    assert "s3cret" not in repr(Place.at("postgresql://app:s3cret@db/shop", listen_dsn="postgresql://app:s3cret@db2/shop"))
+    assert "s3cret" not in repr(
+        DatabaseTarget.at("postgresql://app:s3cret@db/shop", listen_dsn="postgresql://app:s3cret@db2/shop")
+    )
 
 
 def test_a_refusal_does_not_show_the_row(dsn):
@@ -195,9 +197,9 @@ async def test_one_row_that_is_refused_for_any_reason_is_found_and_the_others_ar
 
 
 async def test_a_table_of_ours_that_is_missing_is_a_matter_of_the_schema(place, fresh_dsn):
-    async with await connect(Place.at(fresh_dsn), "test") as connection:
+    async with await connect(DatabaseTarget.at(fresh_dsn), "test") as connection:
         await connection.execute("alter table tenure.jobs rename to gone")
-    async with Link(Place.at(fresh_dsn), "test") as link:
+    async with Link(DatabaseTarget.at(fresh_dsn), "test") as link:
         for query in (jobs.list_held("0198c2a0-0000-7000-8000-000000000000"), jobs.enqueue('[{"kind": "work"}]')):
             with pytest.raises(SchemaMismatch, match="tenure migrate"):
                 await link.fetch(query)

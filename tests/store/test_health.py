@@ -21,7 +21,7 @@ from tenure.model.health_work import DeadLetters
 from tenure.store import health, jobs
 from tenure.store.expected import expected_indexes
 from tenure.store.migrator import migrate, migrations
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 
 OF_THE_TEST_SERVER = {"not_durable"}
@@ -64,7 +64,7 @@ async def test_a_new_database_has_no_finding(fresh_dsn):
 
 @pytest.mark.parametrize("phase", ["pre", None])
 async def test_the_indexes_that_are_expected_are_those_that_the_migrations_make(bare_dsn, phase):
-    await migrate(Place.at(bare_dsn), phase=phase)
+    await migrate(DatabaseTarget.at(bare_dsn), phase=phase)
     with Desk(bare_dsn) as desk:
         made = desk.sql(
             "select i.indexname, i.tablename from pg_indexes i join pg_class c on c.oid = ('tenure.' || i.tablename)::regclass"
@@ -132,7 +132,7 @@ async def test_an_old_schema_is_found_and_nothing_else_is_asked(sick, fresh_dsn)
 
 
 async def test_a_pending_second_phase_is_no_finding_while_old_workers_need_what_it_removes(bare_dsn):
-    await migrate(Place.at(bare_dsn), phase="pre")
+    await migrate(DatabaseTarget.at(bare_dsn), phase="pre")
     with Desk(bare_dsn) as desk:
         desk.worker()
         assert await codes(bare_dsn) == ["post_pending"]
@@ -359,7 +359,7 @@ async def test_a_look_at_a_large_backlog_goes_by_the_index(sick, fresh_dsn):
 
 
 def test_every_check_can_be_made_in_a_schema_of_any_name(bare_dsn):
-    place = Place.at(bare_dsn, schema="My Jobs")
+    place = DatabaseTarget.at(bare_dsn, schema="My Jobs")
     asyncio.run(migrate(place))
     app = Tenure(bare_dsn, schema="My Jobs")
     found = app.client().probe_sync()

@@ -16,8 +16,8 @@ from tenure.model.errors import StoreUnavailable
 from tenure.store import jobs, workers
 from tenure.store.faults import Refused, StatementTimeout
 from tenure.store.link import Link, Receiver
-from tenure.store.place import Place
 from tenure.store.query import Query
+from tenure.store.target import DatabaseTarget
 from tests.waiting import until
 
 OURS = "from pg_stat_activity where datname = current_database() and application_name = 'tenure test'"
@@ -174,7 +174,7 @@ async def test_a_refused_statement_costs_no_connection(place):
 async def test_a_server_that_does_not_answer_is_told_by_a_ping(place, dsn):
     """Half-open: nothing comes back, and nobody says so."""
     wire = Wire(dsn)
-    async with wire.open() as way, Link(Place.at(way), "test") as link:
+    async with wire.open() as way, Link(DatabaseTarget.at(way), "test") as link:
         await link.open()
         wire.speaks.clear()
         with pytest.raises(StoreUnavailable, match="cannot be reached"):

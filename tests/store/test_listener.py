@@ -12,7 +12,7 @@ from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tenure.store import listener, workers
 from tenure.store.link import Link
 from tenure.store.listener import Listener
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
 from tests.waiting import until
 
@@ -135,7 +135,7 @@ async def test_a_pooler_of_sessions_that_nobody_named_delivers(unnamed_pooler):
     """Tested by another connection: on its own one it may be handed what it said itself, also where nothing else is delivered."""
     pooler = unnamed_pooler("session")
     await until(lambda: pooler.answers)
-    wakeups = Wakeups(Place(dsn=pooler.dsn, pooled=False), lambda _: None)
+    wakeups = Wakeups(DatabaseTarget(dsn=pooler.dsn, pooled=False), lambda _: None)
     wakeups.start()
     await until(lambda: wakeups._listener._tested)
     assert (wakeups.deaf, wakeups.link.is_direct) == (False, False)
@@ -146,7 +146,7 @@ async def test_a_pooler_of_sessions_that_nobody_named_delivers(unnamed_pooler):
 async def test_a_pooler_of_transactions_that_nobody_named_is_told_with_the_way_out(unnamed_pooler, caplog):
     pooler = unnamed_pooler("transaction")
     await until(lambda: pooler.answers)
-    wakeups = Wakeups(Place(dsn=pooler.dsn, pooled=False), lambda _: None)
+    wakeups = Wakeups(DatabaseTarget(dsn=pooler.dsn, pooled=False), lambda _: None)
     wakeups.start()
     await until(lambda: "set pooled = true" in caplog.text or wakeups.deaf)
     assert not wakeups._listener._tested

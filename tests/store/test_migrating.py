@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from tenure import SchemaMismatch, StoreUnavailable
 from tenure.store import migrator
 from tenure.store.migrator import MigrationBlocked, MigrationRefused, check_schema, find_state, migrate, migration_sql, migrations
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 from tests.store.test_migrations import LABELS, catalogue
 
@@ -22,20 +22,20 @@ POST = [label for label in LABELS if "_post_" in label]
 @pytest.fixture
 def pre_only(bare_dsn: str) -> Iterator[Desk]:
     """A database between the two phases of its first migration."""
-    asyncio.run(migrate(Place.at(bare_dsn), phase="pre"))
+    asyncio.run(migrate(DatabaseTarget.at(bare_dsn), phase="pre"))
     with Desk(bare_dsn) as desk:
         yield desk
 
 
 async def test_all_of_the_first_phase_and_then_all_of_the_second_make_the_same_schema(bare_dsn, fresh_dsn):
     for phase in ("pre", "post"):
-        await migrate(Place.at(bare_dsn), phase=phase)
+        await migrate(DatabaseTarget.at(bare_dsn), phase=phase)
     with Desk(bare_dsn) as apart, Desk(fresh_dsn) as together:
         assert catalogue(apart, "tenure") == catalogue(together, "tenure")
 
 
 async def test_a_dry_run_tells_what_would_run_and_changes_nothing(bare_dsn):
-    place = Place.at(bare_dsn)
+    place = DatabaseTarget.at(bare_dsn)
     assert await migrate(place, dry_run=True) == LABELS
     assert await migrate(place, dry_run=True, phase="pre") == PRE
     with pytest.raises(SchemaMismatch):
@@ -49,17 +49,17 @@ async def test_an_error_of_a_callback_stops_no_migration_and_is_not_an_outage(ba
         raise BrokenPipeError("no reader")
 
     with pytest.raises(BrokenPipeError, match="no reader"):
-        await migrate(Place.at(bare_dsn), tell=closed, warn=closed)
-    await check_schema(Place.at(bare_dsn))
-    assert await migrate(Place.at(bare_dsn)) == []
+        await migrate(DatabaseTarget.at(bare_dsn), tell=closed, warn=closed)
+    await check_schema(DatabaseTarget.at(bare_dsn))
+    assert await migrate(DatabaseTarget.at(bare_dsn)) == []
 
 
 async def test_the_state_tells_what_is_applied_and_what_a_newer_version_did(pre_only, bare_dsn):
-    found = await find_state(Place.at(bare_dsn))
+    found = await find_state(DatabaseTarget.at(bare_dsn))
     assert [one.label for one in found if one.applied_at is not None] == PRE
     assert [one.label for one in found if one.applied_at is None] == POST
     pre_only.sql("insert into tenure.migrations values (9000, 'pre', 'future')")
-    assert [one.label for one in await find_state(Place.at(bare_dsn)) if not one.known] == ["9000_pre_future"]
+    assert [one.label for one in await find_state(DatabaseTarget.at(bare_dsn)) if not one.known] == ["9000_pre_future"]
 
 
 def old_worker(desk: Desk, name: str = "old") -> str:
@@ -70,7 +70,7 @@ def old_worker(desk: Desk, name: str = "old") -> str:
 
 
 async def test_what_old_workers_need_is_not_removed_while_they_live(pre_only, bare_dsn):
-    place = Place.at(bare_dsn)
+    place = DatabaseTarget.at(bare_dsn)
     worker_id = old_worker(pre_only)
     pre_only.worker()
     with pytest.raises(MigrationRefused, match=r"1 workers: old \(0\.0\.9\) still run code of an older version.*--force"):
@@ -86,13 +86,13 @@ async def test_what_old_workers_need_is_not_removed_while_they_live(pre_only, ba
 async def test_it_is_removed_all_the_same_where_that_is_forced(pre_only, bare_dsn):
     old_worker(pre_only)
     told: list[str] = []
-    assert await migrate(Place.at(bare_dsn), phase="post", force=True, warn=told.append) == POST
+    assert await migrate(DatabaseTarget.at(bare_dsn), phase="post", force=True, warn=told.append) == POST
     assert "--force was given" in told[0]
 
 
 async def test_workers_that_know_the_newest_version_hold_up_nothing(pre_only, bare_dsn):
     pre_only.worker()
-    assert await migrate(Place.at(bare_dsn), phase="post") == POST
+    assert await migrate(DatabaseTarget.at(bare_dsn), phase="post") == POST
 
 
 async def test_workers_of_before_the_column_count_as_old(pre_only, bare_dsn):
@@ -100,14 +100,14 @@ async def test_workers_of_before_the_column_count_as_old(pre_only, bare_dsn):
     pre_only.worker()
     pre_only.sql("alter table tenure.workers drop column schema_version, drop column name")
     with pytest.raises(MigrationRefused, match="here:1"):
-        await migrate(Place.at(bare_dsn), phase="post")
+        await migrate(DatabaseTarget.at(bare_dsn), phase="post")
 
 
 async def test_a_second_phase_without_its_first_is_refused(fresh_dsn):
     with Desk(fresh_dsn) as desk:
         desk.sql("delete from tenure.migrations where version = 10")
     with pytest.raises(MigrationRefused, match="0010_post_worker_names needs 0010_pre_worker_names"):
-        await migrate(Place.at(fresh_dsn), phase="post")
+        await migrate(DatabaseTarget.at(fresh_dsn), phase="post")
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ async def test_who_holds_the_lock_is_named_and_it_is_tried_again(pre_only, bare_
         with idler.connection.transaction():
             idler.sql("select count(*) from tenure.jobs")
             with pytest.raises(MigrationBlocked) as blocked:
-                await migrate(Place.at(bare_dsn), phase="post", warn=told.append)
+                await migrate(DatabaseTarget.at(bare_dsn), phase="post", warn=told.append)
     words = str(blocked.value)
     assert f"session {pid} (nightly_backup, user " in words
     assert "idle in transaction for" in words
@@ -132,7 +132,7 @@ async def test_who_holds_the_lock_is_named_and_it_is_tried_again(pre_only, bare_
     assert "select count" not in words
     assert len(told) == 1
     assert "trying again (2 of 2)" in told[0]
-    assert (await migrate(Place.at(bare_dsn), phase="post"))[-1] == POST[-1]
+    assert (await migrate(DatabaseTarget.at(bare_dsn), phase="post"))[-1] == POST[-1]
 
 
 async def test_a_lock_that_is_released_meanwhile_costs_a_warning_only(pre_only, bare_dsn, impatient):
@@ -144,7 +144,7 @@ async def test_a_lock_that_is_released_meanwhile_costs_a_warning_only(pre_only, 
             told.append(words)
             idler.sql("rollback")
 
-        assert await migrate(Place.at(bare_dsn), phase="post", warn=release) == POST
+        assert await migrate(DatabaseTarget.at(bare_dsn), phase="post", warn=release) == POST
     assert len(told) == 1
 
 
@@ -158,13 +158,13 @@ async def test_settings_of_the_database_do_not_end_a_migration_half_way(bare_dsn
             "default_transaction_read_only = on",
         ):
             desk.sql(f"alter database {name} set {setting}")
-    assert await migrate(Place.at(bare_dsn)) == LABELS
+    assert await migrate(DatabaseTarget.at(bare_dsn)) == LABELS
 
 
 async def test_a_refusal_of_a_server_that_is_there_is_not_called_out_of_reach(bare_dsn, monkeypatch):
     monkeypatch.setattr(migrator, "_PINNED", "set transaction read only;")
     with pytest.raises(StoreUnavailable, match=r"this PostgreSQL is read-only: .*read-only transaction"):
-        await migrate(Place.at(bare_dsn))
+        await migrate(DatabaseTarget.at(bare_dsn))
 
 
 async def test_a_database_without_a_schema_is_named(bare_dsn):
@@ -172,14 +172,14 @@ async def test_a_database_without_a_schema_is_named(bare_dsn):
     with pytest.raises(
         SchemaMismatch, match=f"this is database '{name}' on .*; if that is the right database, run `tenure migrate`"
     ):
-        await check_schema(Place.at(bare_dsn))
+        await check_schema(DatabaseTarget.at(bare_dsn))
 
 
 async def test_a_schema_of_another_name_is_found_and_no_migration_is_advised(fresh_dsn):
     with pytest.raises(
         SchemaMismatch, match="has Tenure in schema 'tenure', not in 'other': correct the setting `schema`"
     ) as caught:
-        await check_schema(Place.at(fresh_dsn, schema="other"))
+        await check_schema(DatabaseTarget.at(fresh_dsn, schema="other"))
     assert "tenure migrate" not in str(caught.value)
 
 
@@ -204,6 +204,6 @@ async def test_a_lock_that_hides_a_table_from_the_plan_is_reported_with_its_hold
     with Desk(bare_dsn, application_name="nightly_backup") as idler:
         idler.sql(f"begin; lock table tenure.{table} in access exclusive mode")
         with pytest.raises(MigrationBlocked, match=r"session .* \(nightly_backup, user "):
-            await migrate(Place.at(bare_dsn), phase="post", warn=told.append)
+            await migrate(DatabaseTarget.at(bare_dsn), phase="post", warn=told.append)
     assert "trying again (2 of 2)" in told[0]
-    assert (await migrate(Place.at(bare_dsn), phase="post"))[-1] == POST[-1]
+    assert (await migrate(DatabaseTarget.at(bare_dsn), phase="post"))[-1] == POST[-1]

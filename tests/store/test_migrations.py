@@ -8,7 +8,7 @@ import pytest
 
 from tenure import SchemaMismatch, StoreUnavailable, Tenure
 from tenure.store.migrator import check_schema, migrate, migration_sql, migrations, newest_version
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 from tests.waiting import until
 
@@ -33,7 +33,7 @@ def catalogue(desk: Desk, schema: str) -> dict[str, list[tuple[object, ...]]]:
 
 
 async def test_a_second_time_there_is_nothing_to_do(bare_dsn):
-    place = Place.at(bare_dsn)
+    place = DatabaseTarget.at(bare_dsn)
     told: list[str] = []
     assert await migrate(place, tell=told.append) == LABELS
     assert told == LABELS
@@ -42,14 +42,14 @@ async def test_a_second_time_there_is_nothing_to_do(bare_dsn):
 
 
 async def test_phases_run_apart(bare_dsn):
-    place = Place.at(bare_dsn)
+    place = DatabaseTarget.at(bare_dsn)
     assert await migrate(place, phase="pre") == [label for label in LABELS if "_pre_" in label]
     await check_schema(place)
     assert await migrate(place, phase="post") == [label for label in LABELS if "_post_" in label]
 
 
 async def test_of_many_migrators_at_once_each_migration_is_run_by_one(bare_dsn):
-    ran = await asyncio.gather(*(migrate(Place.at(bare_dsn)) for _ in range(4)))
+    ran = await asyncio.gather(*(migrate(DatabaseTarget.at(bare_dsn)) for _ in range(4)))
     assert sorted(label for labels in ran for label in labels) == sorted(LABELS)
 
 
@@ -59,7 +59,7 @@ async def test_the_printed_script_makes_the_same_schema(bare_dsn, fresh_dsn):
         ledger = "select version, phase, name from tenure.migrations order by 1, 2"
         assert by_hand.sql(ledger) == migrated.sql(ledger)
         assert catalogue(by_hand, "tenure") == catalogue(migrated, "tenure")
-    assert await migrate(Place.at(bare_dsn)) == []
+    assert await migrate(DatabaseTarget.at(bare_dsn)) == []
 
 
 async def test_a_schema_of_another_name_works_from_end_to_end_and_leaves_nothing_elsewhere(bare_dsn):
@@ -101,7 +101,7 @@ async def test_two_schemas_live_side_by_side(fresh_dsn):
 
 async def test_without_a_schema_the_way_out_is_told(bare_dsn):
     with pytest.raises(SchemaMismatch, match="tenure migrate") as caught:
-        await check_schema(Place.at(bare_dsn))
+        await check_schema(DatabaseTarget.at(bare_dsn))
     assert (caught.value.found, caught.value.needed) == (None, newest_version())
 
 
@@ -117,7 +117,7 @@ async def test_a_schema_that_does_not_fit_is_refused(fresh_dsn, change, found):
     with Desk(fresh_dsn) as desk:
         desk.sql(change)
     with pytest.raises(SchemaMismatch) as caught:
-        await check_schema(Place.at(fresh_dsn))
+        await check_schema(DatabaseTarget.at(fresh_dsn))
     assert caught.value.found == found
     with pytest.raises(SchemaMismatch):
         await Tenure(fresh_dsn).worker().start()
@@ -126,12 +126,12 @@ async def test_a_schema_that_does_not_fit_is_refused(fresh_dsn, change, found):
 async def test_a_newer_schema_that_still_has_what_we_need_is_fine(fresh_dsn):
     with Desk(fresh_dsn) as desk:
         desk.sql("insert into tenure.migrations values (9000, 'pre', 'x')")
-    await check_schema(Place.at(fresh_dsn))
+    await check_schema(DatabaseTarget.at(fresh_dsn))
 
 
 async def test_a_server_that_is_not_there_is_told_as_such():
     with pytest.raises(StoreUnavailable):
-        await check_schema(Place.at("postgresql://nobody@127.0.0.1:1/nothing"))
+        await check_schema(DatabaseTarget.at("postgresql://nobody@127.0.0.1:1/nothing"))
 
 
 async def test_an_enqueue_without_a_schema_tells_the_way_out(bare_dsn):

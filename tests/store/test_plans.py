@@ -18,8 +18,8 @@ from tenure.store import demand, jobs, leases, workers
 from tenure.store.demand import Wants
 from tenure.store.duty_link import DutyLink
 from tenure.store.leases import Term
-from tenure.store.place import Place
 from tenure.store.query import Query
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk, claim_query
 from tests.store.plans import MODES, STATES, goes_by, plan, prepare_stage, walked
 from tests.waiting import until
@@ -127,7 +127,7 @@ def test_an_enqueue_walks_over_no_table(stage, condition, again):
 
 async def test_plans_that_the_leader_made_on_an_empty_table_do_not_walk_it_once_it_is_full(fresh_dsn):
     """The leader's connection lives for days and its statements are planned once: not by the look of an empty table."""
-    link = DutyLink(Place.at(fresh_dsn))
+    link = DutyLink(DatabaseTarget.at(fresh_dsn))
     desk = Desk(fresh_dsn)
     stager, reaper = Stager(), Reaper(Contact())
     terms = {duty.name: desk.term(duty.name) for duty in (stager, reaper)}

@@ -12,7 +12,7 @@ from tenure.leader.duties.cleaner import Cleaner
 from tenure.leader.duties.rollup import Rollup
 from tenure.store import control, history, jobs
 from tenure.store.duty_link import DutyLink
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 
 DAY = 86400.0
@@ -27,7 +27,7 @@ def desk(fresh_dsn: str) -> Iterator[Desk]:
 
 @pytest.fixture
 async def link(fresh_dsn: str) -> AsyncIterator[DutyLink]:
-    link = DutyLink(Place.at(fresh_dsn))
+    link = DutyLink(DatabaseTarget.at(fresh_dsn))
     yield link
     await link.close()
 

@@ -8,15 +8,15 @@ import pytest
 
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.place import Place
 from tenure.store.renewals import renew
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 
 OUT_OF_DATE = "expires_at < now() + interval '1 minute'"
 
 
 @pytest.fixture
-async def link(place: Place) -> AsyncIterator[Link]:
+async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
     link = Link(place, "tests")
     yield link
     await link.close()

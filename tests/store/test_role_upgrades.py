@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tenure import SchemaMismatch, Tenure
 from tenure.store import migrator
 from tenure.store.migrator import MigrationRefused, apply_roles, migrate, migrations, roles_sql
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 
 ROLES = ("tenure_worker", "tenure_enqueue", "tenure_read")
@@ -50,8 +50,8 @@ def shop(server: Desk, bare_dsn: str) -> Iterator[str]:
     drop_roles(server, [bare_dsn])
 
 
-def of(dsn: str, user: str) -> Place:
-    return Place.at(make_conninfo(dsn, user=user))
+def of(dsn: str, user: str) -> DatabaseTarget:
+    return DatabaseTarget.at(make_conninfo(dsn, user=user))
 
 
 def run_script(dsn: str, user: str, script: str) -> list[str]:
@@ -136,7 +136,7 @@ async def test_what_other_sessions_do_is_seen_where_the_server_allows_it(shop, s
     notices = run_script(shop, "shop_admin", roles_sql("tenure", "create"))
     if server.connection.info.server_version >= 160000:  # before, CREATEROLE was enough for that
         assert any("pg_read_all_stats is not granted" in notice for notice in notices)
-    await apply_roles(Place.at(shop))  # as a superuser
+    await apply_roles(DatabaseTarget.at(shop))  # as a superuser
     granted = "select pg_has_role(%s, 'pg_read_all_stats', 'usage')"
     assert [server.sql(granted, role) for role in ROLES] == [[(True,)], [(False,)], [(True,)]]
 

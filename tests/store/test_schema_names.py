@@ -9,7 +9,7 @@ import pytest
 from tenure import ConfigError, Limit, Tenure
 from tenure.settings import Settings
 from tenure.store.migrator import roles_sql
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tests.worker.serving import serving
 
 DSN = "postgresql://localhost/shop"
@@ -35,9 +35,9 @@ DSN = "postgresql://localhost/shop"
 )
 def test_a_name_that_cannot_work_is_refused_with_the_way_out(name, why):
     with pytest.raises(ConfigError, match=why):
-        Place.at(DSN, schema=name)
+        DatabaseTarget.at(DSN, schema=name)
     with pytest.raises(ConfigError, match=why):
-        _ = Settings(dsn=DSN, schema=name).place
+        _ = Settings(dsn=DSN, schema=name).database
 
 
 @pytest.mark.parametrize("name", ["select", "a-b", "1st", "\u0442\u0435\u0441\u0442", "Tenure", "x" * 55])

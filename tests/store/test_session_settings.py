@@ -16,8 +16,8 @@ from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tenure.store import jobs, limits, workers
 from tenure.store.connecting import PINNED, TRANSACTION_TIMEOUT, check_settings, target
 from tenure.store.link import Link
-from tenure.store.place import Place
 from tenure.store.sync_link import SyncLink
+from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -62,7 +62,7 @@ async def settings_of(link: Link, names):
 
 @pytest.mark.parametrize("hot", [True, False])
 async def test_a_link_has_its_own_settings_whatever_the_database_says(hostile, hot):
-    async with Link(Place.at(hostile), "test", hot=hot) as link:
+    async with Link(DatabaseTarget.at(hostile), "test", hot=hot) as link:
         found = await settings_of(link, [*PINNED, "client_encoding", "enable_indexscan"])
         if link._connection.info.server_version >= TRANSACTION_TIMEOUT:
             assert await settings_of(link, ["transaction_timeout"]) == {"transaction_timeout": "0"}
@@ -73,7 +73,7 @@ async def test_what_the_dsn_says_does_not_win_over_what_we_rely_on(fresh_dsn):
     dsn = make_conninfo(
         fresh_dsn, options="-c default_transaction_isolation=serializable -c work_mem=5MB", client_encoding="LATIN1"
     )
-    async with Link(Place.at(dsn), "test") as link:
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
         found = await settings_of(link, ["default_transaction_isolation", "work_mem", "client_encoding"])
     assert found == {"default_transaction_isolation": "read committed", "work_mem": "5MB", "client_encoding": "UTF8"}
 
@@ -119,7 +119,7 @@ async def test_a_limit_of_one_holds_where_the_default_is_repeatable_read(fresh_d
     with psycopg.connect(fresh_dsn, autocommit=True) as connection:
         [(name,)] = connection.execute("select current_database()").fetchall()
         connection.execute(f"alter database {name} set default_transaction_isolation = 'repeatable read'")
-    place = Place.at(fresh_dsn, pooled=pooled)
+    place = DatabaseTarget.at(fresh_dsn, pooled=pooled)
     lock = limits.lock(["kind:work"], ["default"])
     with Desk(fresh_dsn) as desk:
         desk.run(limits.declare({"kind:work": {"concurrency": 1, "concurrency_per_key": 1, "key": "t"}}))
@@ -222,7 +222,7 @@ async def test_behind_a_pooler_a_setting_that_breaks_us_is_told_with_the_stateme
         connection.execute(f"alter database {name} set default_transaction_isolation = 'repeatable read'")
     with pooler_before(fresh_dsn, tmp_path) as pooler:
         await until(lambda: pooler.answers)
-        place = Place.at(pooler.dsn, pooled=True)
+        place = DatabaseTarget.at(pooler.dsn, pooled=True)
         with pytest.raises(ConfigError, match=r"ALTER ROLE \S+ SET default_transaction_isolation = 'read committed'"):
             await check_settings(place)
         with pytest.raises(ConfigError, match="default_transaction_isolation is 'repeatable read'"):
@@ -236,13 +236,13 @@ async def test_behind_a_pooler_a_setting_that_breaks_us_is_told_with_the_stateme
 async def test_a_pooler_that_is_not_known_as_one_is_told_with_the_way_out(fresh_dsn, tmp_path):
     with pooler_before(fresh_dsn, tmp_path) as pooler:
         await until(lambda: pooler.answers)
-        async with Link(Place.at(pooler.dsn, pooled=False), "test") as link:
+        async with Link(DatabaseTarget.at(pooler.dsn, pooled=False), "test") as link:
             with pytest.raises(Exception, match="set pooled = true"):
                 await link.fetch(workers.extend([], 1))
 
 
 def test_a_connection_without_an_event_loop_pins_the_same(hostile):
-    link = SyncLink(Place.at(hostile), "enqueue")
+    link = SyncLink(DatabaseTarget.at(hostile), "enqueue")
     deadline = time.monotonic() + 30
     link.fetch(jobs.notify("tenure", "[]"), deadline=deadline)
     found = {name: link._connection.execute(f"show {name}").fetchone()[0] for name in PINNED}

@@ -163,7 +163,7 @@ async def with_own_session(ctx: Context, name: str) -> str:
     import psycopg
 
     async with (
-        await psycopg.AsyncConnection.connect(app.settings.place.dsn, application_name="tenure own") as connection,
+        await psycopg.AsyncConnection.connect(app.settings.database.dsn, application_name="tenure own") as connection,
         ctx.transaction(connection),
     ):
         await connection.execute(INSERT, [name])

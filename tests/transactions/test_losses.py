@@ -11,7 +11,7 @@ import pytest
 
 from tenure import Context, JobSettled, RunAbandoned, RunLost, Tenure
 from tenure.chaos.wire import Wire
-from tenure.worker.open_transaction import OpenTransaction
+from tenure.worker.run.open_transaction import OpenTransaction
 from tests.transactions.handlers import EXECUTORS, INSERT, with_own_session
 from tests.waiting import until
 from tests.worker.serving import serving

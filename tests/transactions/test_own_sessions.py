@@ -102,7 +102,7 @@ SOME = pytest.mark.parametrize("session", ["psycopg_async", "asyncpg_connection"
 
 
 def job(app, session):
-    return Job(app.kinds[session], app._door)
+    return Job(app.kinds[session], app._runtime)
 
 
 @EVERY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tenure.worker.cursors import Cursors, Signals
+from tenure.worker.claim.cursors import ClaimReply, Cursors
 
 
 @dataclass(eq=False)
@@ -87,7 +87,7 @@ class SimulatedStore:
             picked += there[: limit - len(picked)]
         for job in picked:
             job.running = True
-        signals = Signals(True, dict(self.returns), sorted(self.paused), len(picked), self.position, xmin, own.xid)
+        signals = ClaimReply(True, dict(self.returns), sorted(self.paused), len(picked), self.position, xmin, own.xid)
         self.commit(own)
         places = [(job.queue, job.priority, job.position) for job in picked]
         cursors.learn(plan, places, limit, signals, now=now, took=0.0)

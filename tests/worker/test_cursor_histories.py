@@ -8,7 +8,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tenure.worker.cursors import SWEEP_EVERY, Cursors
+from tenure.worker.claim.cursors import SWEEP_EVERY, Cursors
 from tests.worker.simulated import SimulatedStore
 
 QUEUES = ["mail", "maps"]

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from tenure.worker.cursors import FULL_SWEEP_EVERY, SWEEP_EVERY, Cursors, Lane, Signals
+from tenure.worker.claim.cursors import FULL_SWEEP_EVERY, SWEEP_EVERY, ClaimReply, Cursors, Lane
 from tests.worker.simulated import SimulatedStore
 
 
 def signals(
     *, position: int = 0, xmin: int = 0, xid: int = 0, picked: int = 0, returns: dict[str, int] | None = None, holds: bool = True
-) -> Signals:
-    return Signals(holds, returns or {}, [], picked, position, xmin, xid)
+) -> ClaimReply:
+    return ClaimReply(holds, returns or {}, [], picked, position, xmin, xid)
 
 
 def starts(cursors: Cursors) -> dict[tuple[str, int], int]:
@@ -81,7 +81,7 @@ def test_a_paused_queue_is_not_passed():
     cursors = Cursors(["mail"])
     cursors.meet("mail", 50)
     for _ in range(2):
-        cursors.learn(cursors.plan(0.0), [], 5, Signals(True, {}, ["mail"], 0, 40, 0, 0), now=0.0, took=0.0)
+        cursors.learn(cursors.plan(0.0), [], 5, ClaimReply(True, {}, ["mail"], 0, 40, 0, 0), now=0.0, took=0.0)
     assert starts(cursors) == {("mail", 50): 0}
 
 
@@ -175,7 +175,7 @@ def test_a_slow_full_sweep_is_repeated_later():
     assert cursors.plan(102.0).full
 
 
-def floor_after(*seen: Signals) -> int:
+def floor_after(*seen: ClaimReply) -> int:
     """Of a worker that swept with each of these claims."""
     cursors = Cursors(["mail"])
     for told in seen:

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tenure import JobSettled, JobStarted, Rate, Retry
-from tenure.worker import held
+from tenure.worker.claim import held_jobs as held
 from tests.store.locks import waits_for_a_lock
 from tests.waiting import until
 from tests.worker.serving import serving

@@ -14,10 +14,10 @@ from psycopg import sql
 from tenure import Tenure
 from tenure.store.link import Link
 from tenure.store.statements import statement
-from tenure.worker import cursors as rules
-from tenure.worker.claimer import Claimer, ClaimsUnderWay, Scope
-from tenure.worker.gates import Gates
-from tenure.worker.refused_jobs import RefusedJobs
+from tenure.worker.claim import cursors as rules
+from tenure.worker.claim.claimer import Claimer, ClaimsUnderWay, Scope
+from tenure.worker.claim.known_limits import KnownLimits
+from tenure.worker.claim.refused_jobs import RefusedJobs
 from tests.store.desk import Desk, claim_query
 from tests.store.doorstep import doorstep
 from tests.store.locks import meanwhile, waits_for_a_lock
@@ -33,13 +33,13 @@ async def claimer(app: Tenure, place, desk: Desk) -> AsyncIterator[Claimer]:
 
     link = Link(place, "claim", hot=True, durable=False)
     worker = desk.worker()
-    gates = Gates(link, app.kinds, ["default"], worker, lambda _: None)
+    known_limits = KnownLimits(link, app.kinds, ["default"], worker, lambda _: None)
     yield Claimer(
         link,
         app.kinds,
         Scope(queues=["default"]),
         worker,
-        gates=gates,
+        known_limits=known_limits,
         under_way=ClaimsUnderWay(lambda: None),
         refused=RefusedJobs(),
     )

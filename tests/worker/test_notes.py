@@ -11,7 +11,7 @@ import pytest
 from tenure import Aborted, Context, JobSettled, Tenure
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.worker.notes import Notes
+from tenure.worker.run.updates import UpdateWriter
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -416,7 +416,7 @@ async def test_a_thread_that_reports_while_refused_notes_are_dropped_breaks_noth
     class FakeRun:
         job_id, claim_id, notes, settled, closing = "job", "claim", None, False, False
 
-    notes, run = Notes(RefusingLink(), watched=print, lost=print), FakeRun()  # type: ignore[arg-type]
+    notes, run = UpdateWriter(RefusingLink(), watched=print, lost=print), FakeRun()  # type: ignore[arg-type]
     notes.say(run, "info", "first", {})  # type: ignore[arg-type]
     await notes.flush()
     notes._mark(run)  # type: ignore[arg-type]  # a thread had its line added before, and marks the run only now

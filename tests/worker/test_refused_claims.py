@@ -12,8 +12,8 @@ from tenure import Limit, Tenure
 from tenure.model.errors import StoreUnavailable
 from tenure.store.faults import Refused
 from tenure.store.jobs import PeekedJob
-from tenure.worker import refused_jobs
-from tenure.worker.refused_jobs import RefusedJobs
+from tenure.worker.claim import refused_jobs
+from tenure.worker.claim.refused_jobs import RefusedJobs
 from tests.store.desk import Desk
 from tests.waiting import until
 from tests.worker.serving import serving

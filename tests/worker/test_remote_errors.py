@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from tenure import ProcessDied, RemoteError, Tenure, TenureError
-from tenure.worker.remote import Remote, packed, unpacked
+from tenure.worker.process.exceptions import Remote, packed, unpacked
 from tests.worker import remote_app
 from tests.worker.bench import failure
 from tests.worker.serving import serving

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tenure import Context, JobSettled, RunFailedAfterCompletion, RunLost
-from tenure.worker import settler
+from tenure.worker.run import settler
 from tests.waiting import until
 from tests.worker.serving import serving
 

@@ -6,7 +6,7 @@ import os
 import time
 
 from tenure import Context, Tenure
-from tenure.worker import slots
+from tenure.worker.run import slots
 
 if os.environ.get("WEARS_SOON"):
     slots.MOST_ABANDONED = 1

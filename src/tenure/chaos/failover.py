@@ -25,7 +25,7 @@ from tenure.chaos.load import Task
 from tenure.chaos.order import Order, Outcome, Show, Sight
 from tenure.chaos.pair import Lost, Pair
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tenure.store.workers import MAX_CRASHES
 
 APP = "tenure.chaos.scheduled:app"
@@ -51,7 +51,7 @@ async def conduct(order: FailoverOrder, folder: Path, show: Show) -> Outcome:
     """Afterwards the ledger in `folder` is complete."""
     ledger = Ledger(folder)
     with Pair(folder / "servers") as pair:
-        await migrate(Place.at(pair.dsn))
+        await migrate(DatabaseTarget.at(pair.dsn))
         with psycopg.connect(pair.dsn, autocommit=True) as connection:
             recorder.install(connection)
         failover = Failover(order, Field(dsn=pair.dsn, lease=order.lease, folder=folder), ledger, show)
@@ -75,7 +75,9 @@ class Failover:
         self._latest = ""
         self._began = time.time()
         field.fleet = Fleet([_worker(field, order, place) for place in range(1, order.workers + 1)])
-        task = Task(place=0, dsn=field.dsn, folder=str(field.folder), seed=order.seed, lease=order.lease, backlog=order.backlog)
+        task = Task(
+            place=0, dsn=field.dsn, folder=str(field.folder), seed=order.seed, lease=order.lease, backlog=order.backlog
+        )
         self._clients = Clients([task])
 
     async def run(self, pair: Pair) -> None:

@@ -19,7 +19,7 @@ from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tenure.chaos.wire import Wire
 from tenure.embedded import EmbeddedServer, find_binaries
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 SERVER = {"max_connections": "400", "max_wal_size": "2GB"}
 SMALL_QUEUE = {"max_notify_queue_pages": str(PAGES)}
@@ -33,7 +33,7 @@ POOLED = "chaos_pooled"
 async def laid_out(order: Order, folder: Path) -> AsyncIterator[Field]:
     """`folder`: for the ledger and all logs."""
     with _served(order, folder) as (dsn, server):
-        await migrate(Place.at(dsn))
+        await migrate(DatabaseTarget.at(dsn))
         battlefield = Field(dsn=dsn, lease=order.lease, folder=folder, server=server)
         async with AsyncExitStack() as stack:
             with psycopg.connect(dsn, autocommit=True) as connection:

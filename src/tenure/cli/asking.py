@@ -25,7 +25,7 @@ from tenure.model.errors import ConfigError, JobNotFound, TenureError
 
 if TYPE_CHECKING:
     from tenure.client.client import Client
-    from tenure.client.door import Door
+    from tenure.client.runtime import ClientRuntime
 
 P = ParamSpec("P")
 
@@ -66,14 +66,14 @@ class Asker:
         return [await self.find(one) for one in given]
 
     def handle(self, job: JobStatus) -> Handle[Any]:
-        return Handle(job.id, job.kind, self._door)
+        return Handle(job.id, job.kind, self._runtime)
 
     def job(self, kind: str) -> Job[Any, Any, Any, Any]:
-        return Job(self.app.kinds[kind], self._door)
+        return Job(self.app.kinds[kind], self._runtime)
 
     @property
-    def _door(self) -> Door:
-        return self.app.client()._door  # noqa: SLF001 - a handle of a job that is known by its id only
+    def _runtime(self) -> ClientRuntime:
+        return self.app.client()._runtime  # noqa: SLF001 - a handle of a job that is known by its id only
 
     async def _begins(self, given: str) -> JobStatus:
         first, beyond = _span(given)
@@ -138,7 +138,7 @@ def open_app(path: str | None, dsn: str | None, schema: str | None, folder: Path
     if app.given.get("dsn") is None:
         say_embedded()
     app.configure(dsn=dsn, schema=schema)
-    app.settings.place  # noqa: B018 - told now, as a matter of settings
+    app.settings.database  # noqa: B018 - told now, as a matter of settings
     return app
 
 

@@ -11,7 +11,7 @@ from tenure.cli import codes, options, output, types
 from tenure.cli.asking import Asker, asks
 from tenure.cli.filters import choose, filters
 from tenure.client.filters import FilterWords
-from tenure.client.keep import KEEP
+from tenure.client.unchanged import UNCHANGED
 from tenure.model.errors import NotPossible
 from tenure.model.states import LIVE, State
 
@@ -76,7 +76,7 @@ async def retry(ask: Asker, ids: tuple[str, ...], by: str) -> int:
 @ids
 @every
 @filters(without=("state", "priority", "input"))
-@click.option("--input", "new_input", type=types.JSON, default=KEEP, help="Other input, for all of them; `-` reads stdin.")
+@click.option("--input", "new_input", type=types.JSON, default=UNCHANGED, help="Other input, for all of them; `-` reads stdin.")
 @click.option("--priority", "new_priority", type=types.PRIORITY, help="Another priority.")
 @options.by
 @yes

@@ -93,7 +93,7 @@ def _server(stage: Stage, folder: Path) -> Iterator[Settings]:
         os.environ["TENURE_DSN"] = os.environ["TENURE_LISTEN_DSN"] = server.dsn
         os.environ["TENURE_SCHEMA"] = "tenure"
         settings = Settings.load()
-        asyncio.run(migrate(settings.place))
+        asyncio.run(migrate(settings.database))
         stage.say("a PostgreSQL of our own is up, in a folder that goes away at the end")
         yield settings
 

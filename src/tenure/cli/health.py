@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tenure.cli import codes, options, output, types
-from tenure.manager.vitals import DEAD_AFTER, UNREADY_AFTER, liveness, readiness
+from tenure.manager.health import DEAD_AFTER, UNREADY_AFTER, liveness, readiness
 from tenure.settings import Settings
 
 

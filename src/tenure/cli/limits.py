@@ -11,8 +11,8 @@ from tenure.cli import options, output
 from tenure.cli.asking import Asker, asks
 from tenure.cli.output import Column
 from tenure.cli.types import Word
-from tenure.client.keep import KEEP
 from tenure.client.limits import LimitStatus
+from tenure.client.unchanged import UNCHANGED
 from tenure.model.durations import format_duration
 from tenure.model.limits import Limit, Rate
 
@@ -111,7 +111,7 @@ def _told(rate: list[Any] | None) -> str | None:
 @options.by
 async def set_(ask: Asker, /, name: str, by: str, **given: Any) -> None:
     """Changes a limit, kind:NAME or queue:NAME, for the whole fleet, until it is reset. What is left out stays as it is."""
-    said = {what: KEEP if value is None else None if value == NONE else value for what, value in given.items()}
+    said = {what: UNCHANGED if value is None else None if value == NONE else value for what, value in given.items()}
     rules = await ask.client.set_limit(name, by=by, **said)
     if ask.as_json:
         output.emit({"limit": name, "rules": rules, "by": by})

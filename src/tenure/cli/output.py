@@ -75,8 +75,8 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> N
     for column in (column for column, wanted in zip(columns, shown, strict=True) if wanted):
         table.add_column(column.name, justify="right" if column.right else "left", no_wrap=not column.flexible)
     for row in rows:
-        cells = zip(columns, row, shown, strict=True)
-        table.add_row(*[_cell(column, value) for column, value, wanted in cells if wanted])
+        process_pool = zip(columns, row, shown, strict=True)
+        table.add_row(*[_cell(column, value) for column, value, wanted in process_pool if wanted])
     _show(console, table)
 
 

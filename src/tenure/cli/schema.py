@@ -12,8 +12,8 @@ from tenure.cli.asking import open_app
 from tenure.cli.output import Column
 from tenure.store import migrator
 from tenure.store.migrator import MigrationState
-from tenure.store.place import Place
 from tenure.store.roles import roles_sql
+from tenure.store.target import DatabaseTarget
 
 STATUS = (Column("MIGRATION"), Column("PHASE"), Column("APPLIED"))
 
@@ -46,13 +46,13 @@ def migrate(
     In a rolling deploy run `--phase pre` first, then replace the workers, then run `--phase post`. While workers of an older
     version are alive, `--phase post` refuses, and without a phase only the pre steps are run.
     """
-    place = open_app(app, dsn, schema).settings.place
+    database = open_app(app, dsn, schema).settings.database
     if status:
-        _show_status(asyncio.run(migrator.find_state(place)), place, as_json=as_json)
+        _show_status(asyncio.run(migrator.find_state(database)), database, as_json=as_json)
         return
     warnings: list[str] = []
     asked = migrator.migrate(
-        place,
+        database,
         phase=phase,
         force=force,
         dry_run=dry_run,
@@ -61,24 +61,24 @@ def migrate(
     )
     ran = asyncio.run(asked)
     if roles and not dry_run:
-        asyncio.run(migrator.apply_roles(place))
+        asyncio.run(migrator.apply_roles(database))
     if as_json:
         what = "would_run" if dry_run else "ran"
         output.emit({"version": migrator.newest_version(), what: ran, "warnings": warnings})
     elif not ran and not warnings:
-        pipes.note(f"schema {place.schema!r} is at version {migrator.newest_version()}: nothing to do")
+        pipes.note(f"schema {database.schema!r} is at version {migrator.newest_version()}: nothing to do")
 
 
-def _show_status(found: list[MigrationState], place: Place, *, as_json: bool) -> None:
+def _show_status(found: list[MigrationState], database: DatabaseTarget, *, as_json: bool) -> None:
     pending = {phase: [one.label for one in found if one.applied_at is None and one.phase == phase] for phase in ("pre", "post")}
     reached = max((one.version for one in found if one.applied_at is not None and one.phase == "pre"), default=None)
     if as_json:
-        document = {"schema": place.schema, "version": reached, "needed": migrator.newest_version(), "pending": pending}
+        document = {"schema": database.schema, "version": reached, "needed": migrator.newest_version(), "pending": pending}
         output.emit({**document, "migrations": found})
         return
     output.show_table(STATUS, [(one.label, one.phase, _applied(one)) for one in found])
     waiting = f"{len(pending['pre'])} pre and {len(pending['post'])} post steps are pending"
-    output.say(f"schema {place.schema!r} is at version {reached or 0}, this code needs {migrator.newest_version()}; {waiting}")
+    output.say(f"schema {database.schema!r} is at version {reached or 0}, this code needs {migrator.newest_version()}; {waiting}")
 
 
 def _applied(one: MigrationState) -> str:

@@ -93,7 +93,7 @@ def simulate(
     order = Order(mix, drawn, rate, JOBS if jobs is None and seconds is None else jobs, seconds)
     stage = open_stage(silent=as_json)
     with stage, set_or_embedded(dsn, schema) as settings:
-        asyncio.run(migrate(settings.place))
+        asyncio.run(migrate(settings.database))
         app.configure(dsn=settings.dsn, schema=settings.schema)
         with nullcontext() if no_workers else _hired(settings, processes, concurrency) as hired:
             stage.say(f"{MIXES[mix].name}: {MIXES[mix].about}; seed {drawn}")

@@ -24,11 +24,11 @@ from tenure.manager.spec import ChildSpec
 from tenure.manager.supervisor import Supervisor
 from tenure.model.errors import ConfigError, StoreUnavailable
 from tenure.outages import failures
-from tenure.pacing import backoff
+from tenure.periodic import backoff
 from tenure.settings import Settings
 from tenure.store.faults import ConnectionRejected
 from tenure.store.migrator import MigrationBlocked, MigrationRefused, check_schema, migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 log = logging.getLogger("tenure")
 
@@ -85,7 +85,7 @@ def _run(
     spec = options.child_spec({"schema": schema}, **serving)
     with database_of(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=embedded or reload or at_a_terminal()) as opened:
         settings = opened.settings
-        run_until_stopped(_bring_up_to_date(settings.place))
+        run_until_stopped(_bring_up_to_date(settings.database))
         spec = replace(spec, flags={**spec.flags, "dsn": settings.dsn}, name=spec.name or settings.workers.name)
         plans = one_pool(spec, settings, processes, max_processes) if flagged else pools_of(settings, spec, pools)
         _say(opened, spec, sum(plan.default_count for plan in plans), reload=reload, named=serving["app"] is not None)
@@ -119,12 +119,12 @@ def _say(opened: Opened, spec: ChildSpec, processes: int, *, reload: bool, named
             click.echo(line, err=True)
 
 
-async def _bring_up_to_date(place: Place) -> None:
+async def _bring_up_to_date(database: DatabaseTarget) -> None:
     """Waits for a PostgreSQL that is down. What a person must fix is reported at once, as `tenure worker` does."""
     attempts = 0
     while True:
         try:
-            await _migrate_if_allowed(place)
+            await _migrate_if_allowed(database)
             return
         except MigrationBlocked:
             raise  # it has been tried several times
@@ -136,12 +136,12 @@ async def _bring_up_to_date(place: Place) -> None:
         await asyncio.sleep(backoff(attempts))
 
 
-async def _migrate_if_allowed(place: Place) -> None:
+async def _migrate_if_allowed(database: DatabaseTarget) -> None:
     """An account that may not migrate can run workers all the same, if what is there will do."""
     try:
-        await migrate(place)
+        await migrate(database)
     except MigrationRefused as refused:
-        await check_schema(place)
+        await check_schema(database)
         log.info("schema not migrated by this account; it is recent enough", extra={"reason": str(refused)})
 
 

@@ -43,7 +43,7 @@ def worker(
     with database_of(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=allowed, ask=False) as opened:
         settings = replace_health(opened.settings, health_file)
         if opened.home is not None:
-            run_until_stopped(migrate(settings.place))  # there is no other account that would
+            run_until_stopped(migrate(settings.database))  # there is no other account that would
         spec = replace(spec, name=spec.name or settings.workers.name)
         plans = one_pool(spec, settings, processes or settings.workers.default_count)
 

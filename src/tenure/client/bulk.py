@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tenure.client.enqueuer import Met, met_in, out_of_time
+from tenure.client.enqueuer import ExistingJobs, existing_in, out_of_time
 from tenure.model.errors import StoreUnavailable
-from tenure.pacing import backoff
+from tenure.periodic import backoff
 from tenure.store import jobs
 from tenure.store.link import Link
 
 
-async def enqueue_bulk(link: Link, chunks: Iterator[str], within: float) -> Met:
+async def enqueue_bulk(link: Link, chunks: Iterator[str], within: float) -> ExistingJobs:
     """Each chunk is a JSON array of jobs. All of them, or none. `chunks` is drawn from while the transaction is open.
 
     `within` counts from the first failure: a million jobs may take their time, an outage may not.
@@ -23,7 +23,7 @@ async def enqueue_bulk(link: Link, chunks: Iterator[str], within: float) -> Met:
     failures, away_since = 0, 0.0
     while True:
         try:
-            return met_in(await _write(link, sent, chunks, again=failures > 0))
+            return existing_in(await _write(link, sent, chunks, again=failures > 0))
         except StoreUnavailable as error:
             failures += 1
             away_since = away_since or time.monotonic()

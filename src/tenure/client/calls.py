@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
-from tenure.client.door import Door
 from tenure.client.handle import Handle
 from tenure.client.options import Options, Target
 from tenure.client.origin import origin
+from tenure.client.runtime import ClientRuntime
 from tenure.model.events import JobEnqueued
 from tenure.model.ids import uuid7
 from tenure.model.keys import digest, input_key
@@ -20,7 +20,7 @@ from tenure.model.kinds import Kind
 from tenure.model.payloads import plain_json
 
 if TYPE_CHECKING:
-    from tenure.client.enqueuer import Met
+    from tenure.client.enqueuer import ExistingJobs
 
 log = logging.getLogger("tenure")
 
@@ -37,16 +37,16 @@ class Call(Generic[R]):
     words: frozenset[str]
     """Whom to notify once it is enqueued."""
 
-    def handle(self, door: Door, met: Met) -> Handle[R]:
+    def handle(self, runtime: ClientRuntime, met: ExistingJobs) -> Handle[R]:
         """For the job that stands for this call: this one, or an earlier one with the same key."""
         if not met or str(self.id) not in met:
-            if door.events.wants(JobEnqueued):
-                door.events.emit(JobEnqueued(job_id=self.id, kind=self.kind))
-            return Handle(self.id, self.kind, door)
+            if runtime.events.wants(JobEnqueued):
+                runtime.events.emit(JobEnqueued(job_id=self.id, kind=self.kind))
+            return Handle(self.id, self.kind, runtime)
         stands, differs = met[str(self.id)]
         if differs:
             log.warning("job %s (%s) has this key already, with different input", stands, self.kind)
-        return Handle(stands, self.kind, door, existed=True, same_input=not differs)
+        return Handle(stands, self.kind, runtime, existed=True, same_input=not differs)
 
 
 class CallMaker:

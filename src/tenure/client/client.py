@@ -7,19 +7,20 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
-from tenure.client import endings, overview, rates, replays
-from tenure.client.door import Door
+from tenure.client import cancel_delete as endings
+from tenure.client import overview, rates, replays
 from tenure.client.explain import Explanation, explained
 from tenure.client.facts import Facts
 from tenure.client.filters import Filters, FilterWords, to_id
 from tenure.client.handle import Handle
-from tenure.client.keep import KEEP, Keep
 from tenure.client.limits import LimitStatus, reset_limit, said_of, set_limit
 from tenure.client.overview import FinishedCount, LeaderStatus, QueueStatus, Stats, WorkerStatus
 from tenure.client.pages import LARGEST_PAGE, Page, check_limit, list_page
 from tenure.client.portal import twin
 from tenure.client.rates import Latency, MinuteCount
+from tenure.client.runtime import ClientRuntime
 from tenure.client.status import JobStatus
+from tenure.client.unchanged import UNCHANGED, Unchanged
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, JobNotFound, KeyTaken
 from tenure.model.events import QueuePaused, QueueResumed
@@ -45,8 +46,8 @@ class Client:
     enqueued_before, and input (what it contains).
     """
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, runtime: ClientRuntime) -> None:
+        self._runtime = runtime
 
     # Looking at jobs
 
@@ -90,7 +91,7 @@ class Client:
 
     def handle(self, job_id: UUID | str) -> Handle[Any]:
         """A handle for a job that somebody else handed in. Asks nothing yet."""
-        return Handle(to_id(job_id), "", self._door)
+        return Handle(to_id(job_id), "", self._runtime)
 
     async def wait(self, job_id: UUID | str, timeout: Duration | None = None) -> Any:
         """What the job resulted in, once it is done; see `Handle.result`."""
@@ -109,30 +110,30 @@ class Client:
         """
         wanted = [to_id(given) for given in ids]
         if conn is not None:
-            return await endings.cancel_borrowed(self._door, conn, wanted, reason, by)
-        done = await endings.cancel(self._door, wanted, reason, by)
+            return await endings.cancel_borrowed(self._runtime, conn, wanted, reason, by)
+        done = await endings.cancel(self._runtime, wanted, reason, by)
         if not done:
             await endings.check_known(self._reads(), wanted)
         return done
 
     def cancel_sync(self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None) -> int:
         if conn is None:
-            return self._door.portal.run(self.cancel(*ids, reason=reason, by=by))
-        return endings.cancel_borrowed_sync(self._door, conn, [to_id(given) for given in ids], reason, by)
+            return self._runtime.portal.run(self.cancel(*ids, reason=reason, by=by))
+        return endings.cancel_borrowed_sync(self._runtime, conn, [to_id(given) for given in ids], reason, by)
 
     async def cancel_all(self, *, reason: str | None = None, by: str | None = None, **filters: Unpack[FilterWords]) -> int:
         """Ends all live jobs that fit. Gives how many there were."""
-        return await endings.cancel_all(self._door, Filters.of(**filters), reason, by)
+        return await endings.cancel_all(self._runtime, Filters.of(**filters), reason, by)
 
     async def retry(self, job_id: UUID | str, *, by: str | None = None) -> UUID:
         """Runs the job as soon as it can be. Of a finished job a new one is made, one at a time; gives the id of the one that
         will run."""
-        return await replays.retry(self._door, to_id(job_id), by)
+        return await replays.retry(self._runtime, to_id(job_id), by)
 
     async def replay(
         self,
         *ids: UUID | str,
-        input: Any = KEEP,  # noqa: A002 - the word for it
+        input: Any = UNCHANGED,  # noqa: A002 - the word for it
         priority: int | str | None = None,
         by: str | None = None,
     ) -> int:
@@ -142,7 +143,7 @@ class Client:
         """
         wanted = [to_id(given) for given in ids]
         number = None if priority is None else to_priority(priority)
-        done, taken = await replays.replay(self._door, wanted, new_input=input, priority=number, by=by)
+        done, taken = await replays.replay(self._runtime, wanted, new_input=input, priority=number, by=by)
         if taken:
             raise KeyTaken(taken)
         if not done:
@@ -152,7 +153,7 @@ class Client:
     async def replay_all(
         self,
         *,
-        new_input: Any = KEEP,
+        new_input: Any = UNCHANGED,
         new_priority: int | str | None = None,
         by: str | None = None,
         **filters: Unpack[FilterWords],
@@ -163,7 +164,7 @@ class Client:
         if wanted.states != frozenset({State.DEAD_LETTER}):
             raise ConfigError("replay_all is for dead letters only: leave state out, and use retry() for a single other job")
         return await replays.replay_all(
-            self._door,
+            self._runtime,
             wanted,
             new_input=new_input,
             priority=None if new_priority is None else to_priority(new_priority),
@@ -173,7 +174,7 @@ class Client:
     async def delete(self, *ids: UUID | str, force: bool = False) -> int:
         """Removes jobs, live or finished, and all that is kept of them. Running ones only with `force`. Gives how many."""
         wanted = [to_id(given) for given in ids]
-        done = await endings.delete(self._door, wanted, force=force)
+        done = await endings.delete(self._runtime, wanted, force=force)
         if not done:
             await endings.check_known(self._reads(), wanted)
         return done
@@ -184,16 +185,16 @@ class Client:
     async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> None:
         """From now on nothing of this queue is started; what runs goes on."""
         reason, by = endings.cleaned(reason), endings.cleaned(by)
-        await self._door.session().fetch(control.pause(_named(queue), reason, by))
-        self._door.events.emit(QueuePaused(queue=queue, reason=reason, by=by))
+        await self._runtime.session().fetch(control.pause(_named(queue), reason, by))
+        self._runtime.events.emit(QueuePaused(queue=queue, reason=reason, by=by))
 
     async def resume(self, queue: str) -> bool:
         """The queue goes on. False: it was not paused."""
-        session = self._door.session()
+        session = self._runtime.session()
         resumed = await session.fetch(control.resume(_named(queue)))
         if resumed:
             session.tell(f"jobs {queue}")
-            self._door.events.emit(QueueResumed(queue=queue))
+            self._runtime.events.emit(QueueResumed(queue=queue))
         return bool(resumed)
 
     async def queues(self) -> builtins.list[QueueStatus]:
@@ -210,9 +211,9 @@ class Client:
         self,
         name: str,
         *,
-        concurrency: LimitGiven | Keep | None = KEEP,
-        rate: RateGiven | Keep | None = KEEP,
-        fair_by: str | Keep | None = KEEP,
+        concurrency: LimitGiven | Unchanged | None = UNCHANGED,
+        rate: RateGiven | Unchanged | None = UNCHANGED,
+        fair_by: str | Unchanged | None = UNCHANGED,
         by: str | None = None,
     ) -> dict[str, Any]:
         """Changes a limit (`kind:send_email`, `queue:mail`) for the whole fleet, at once, and until it is reset.
@@ -220,14 +221,14 @@ class Client:
         What is left out stays as it is, None takes it away. Gives the rules that hold now.
         """
         words = said_of(name, concurrency, rate, fair_by)
-        return await set_limit(self._door.session(), name, words, endings.cleaned(by))
+        return await set_limit(self._runtime.session(), name, words, endings.cleaned(by))
 
     async def reset_limit(self, name: str, *, declared: bool = False) -> dict[str, Any] | None:
         """Takes back what was set at run time: the code's word counts again. With `declared`, that is taken back as well.
 
         Gives the rules that hold now; None: there was nothing to take back.
         """
-        return await reset_limit(self._door.session(), name, declared=declared)
+        return await reset_limit(self._runtime.session(), name, declared=declared)
 
     # The fleet
 
@@ -261,15 +262,15 @@ class Client:
         """What slows a queue before anybody notices, as PostgreSQL sees it now."""
         from tenure.store.health import probe  # noqa: PLC0415 - brings the driver
 
-        return await probe(self._door.session().fetch_all)
+        return await probe(self._runtime.session().fetch_all)
 
     def _reads(self) -> Fetch:
         """Repeated while PostgreSQL is away."""
-        return self._door.session().reader(self._door.patience())
+        return self._runtime.session().reader(self._runtime.patience())
 
     def _counts(self) -> Fetch:
         """The same for statements that count whole tables."""
-        return self._door.session().reader(self._door.patience(), wide=True)
+        return self._runtime.session().reader(self._runtime.patience(), wide=True)
 
     find_sync = twin(find)
     wait_sync = twin(wait)

@@ -12,15 +12,15 @@ import time
 import weakref
 from dataclasses import dataclass, field
 
-from tenure.client.enqueuer import LARGEST_GROUP, Met, array_of, met_in, out_of_time
+from tenure.client.enqueuer import LARGEST_GROUP, ExistingJobs, array_of, existing_in, out_of_time
 from tenure.client.refusals import explained
 from tenure.client.sync_notifier import SyncNotifier
 from tenure.model.errors import StoreUnavailable
-from tenure.pacing import backoff
+from tenure.periodic import backoff
 from tenure.store import jobs
 from tenure.store.faults import Refused
-from tenure.store.place import Place
 from tenure.store.sync_link import SyncLink
+from tenure.store.target import DatabaseTarget
 
 NOTIFY_WITHIN = 5.0  # seconds; whoever enqueues meanwhile waits
 CLOSE_WITHIN = 2.0  # seconds: a process that ends does not wait for a server that does not answer
@@ -32,7 +32,7 @@ class SyncBatch:
 
     texts: list[str]
     deadline: float
-    met: Met | None = None
+    met: ExistingJobs | None = None
     error: Exception | None = None
     unsure: bool = False
     """It was sent, and the answer never came."""
@@ -75,18 +75,18 @@ class ProcessState:
         if not self.turn.acquire(timeout=CLOSE_WITHIN):
             return
         try:
-            query = jobs.notify_after(self.link.place.channel, json.dumps(words))
+            query = jobs.notify_after(self.link.database.channel, json.dumps(words))
             self.link.fetch(query, deadline=time.monotonic() + NOTIFY_WITHIN)
         finally:
             self.turn.release()
 
 
 class DirectEnqueuer:
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, database: DatabaseTarget) -> None:
+        self._database = database
         self._state = self._new_state()
 
-    def enqueue(self, texts: list[str], words: frozenset[str], within: float) -> Met:
+    def enqueue(self, texts: list[str], words: frozenset[str], within: float) -> ExistingJobs:
         """Returns when the jobs are durable. While PostgreSQL is away they are sent again, for `within` seconds."""
         if self._state.pid != os.getpid():
             self._state = self._new_state()
@@ -109,7 +109,7 @@ class DirectEnqueuer:
         self._state.close()
 
     def _new_state(self) -> ProcessState:
-        state = ProcessState(SyncLink(self._place, "enqueue"))
+        state = ProcessState(SyncLink(self._database, "enqueue"))
         weakref.finalize(self, state.close)
         return state
 
@@ -160,7 +160,7 @@ class DirectEnqueuer:
         again = any(batch.unsure for batch in group)
         text = array_of(text for batch in group for text in batch.texts)
         try:
-            met = met_in(link.fetch(jobs.enqueue(text, again=again), deadline=deadline))
+            met = existing_in(link.fetch(jobs.enqueue(text, again=again), deadline=deadline))
         except Refused:
             raise
         except BaseException:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from tenure.model.errors import StoreUnavailable
-from tenure.pacing import backoff
+from tenure.periodic import backoff
 from tenure.store import jobs
 from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
@@ -17,11 +17,11 @@ from tenure.store.link import Link
 
 LARGEST_GROUP = 1000
 
-Met = dict[str, tuple[UUID, bool]]
+ExistingJobs = dict[str, tuple[UUID, bool]]
 """By the id asked for: the job with the same key that was there before, and whether its input is another."""
 
 
-def met_in(rows: list[tuple[Any, ...]]) -> Met:
+def existing_in(rows: list[tuple[Any, ...]]) -> ExistingJobs:
     """A job that stands for itself was written by an earlier, unanswered call of our own."""
     return {asked: (UUID(stands), differs) for asked, stands, differs in rows if stands != asked}
 
@@ -44,7 +44,7 @@ class Batch:
     """The jobs of one call: all of them or none."""
 
     texts: list[str]
-    done: asyncio.Future[Met] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    done: asyncio.Future[ExistingJobs] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     error: StoreUnavailable | None = None
     """Of the last try."""
 
@@ -55,7 +55,7 @@ class Enqueuer:
         self._waiting: list[Batch] = []
         self._writer: asyncio.Task[None] | None = None
 
-    async def enqueue(self, texts: list[str], within: float) -> Met:
+    async def enqueue(self, texts: list[str], within: float) -> ExistingJobs:
         """Returns when the jobs are durable. A caller that is cancelled meanwhile does not take others along.
 
         While PostgreSQL is away the jobs are sent again, for `within` seconds; after that, no more.
@@ -102,14 +102,14 @@ class Enqueuer:
                 if not batch.done.done():
                     batch.done.set_result(met)
 
-    async def _send(self, group: list[Batch]) -> Met:
+    async def _send(self, group: list[Batch]) -> ExistingJobs:
         """Repeated until the last caller has run out of time. A batch whose caller gave up is not sent again."""
         failures = 0
         while wanted := [batch for batch in group if not batch.done.done()]:
             text = array_of(text for batch in wanted for text in batch.texts)
             try:
                 # After a failure it is unknown whether the commit happened: the ids are the same, so asking again is safe.
-                return met_in(await self._link.fetch(jobs.enqueue(text, again=failures > 0)))
+                return existing_in(await self._link.fetch(jobs.enqueue(text, again=failures > 0)))
             except StoreUnavailable as error:
                 failures += 1
                 for batch in wanted:

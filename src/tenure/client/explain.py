@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from tenure.client.facts import Facts, Gate, Reason
+from tenure.client.facts import Facts, LimitGroup, Reason
 from tenure.client.status import JobStatus
 from tenure.model.durations import format_duration
 from tenure.model.states import HELD, State
@@ -176,7 +176,7 @@ def _removed_limit(facts: Facts) -> list[Reason]:
     return [Reason("limit_removed", told)]
 
 
-def _gate(gate: Gate) -> Iterator[Reason]:
+def _gate(gate: LimitGroup) -> Iterator[Reason]:
     """What of a limit is used up."""
     for what, running, most in ((gate.name, gate.running, gate.most), (gate.line, gate.running_of_key, gate.most_of_key)):
         if most is not None and running >= most:

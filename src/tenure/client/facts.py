@@ -23,7 +23,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class LimitGroup:
     """A limit that the job is under, and its own group there."""
 
     name: str
@@ -65,14 +65,14 @@ class Facts:
     held: int = 0
     ahead: int = 0
     """Jobs before it that the same workers could run."""
-    gates: list[Gate] = field(default_factory=list)
+    gates: list[LimitGroup] = field(default_factory=list)
 
     @staticmethod
     def from_row(row: tuple[Any, ...]) -> Facts:
         """`row` has the columns of explain_job."""
         job = JobStatus.from_row(row[:_JOB])
         values = dict(zip([f.name for f in fields(Facts)][1:], row[_JOB:], strict=True))
-        return Facts(job=job, **values | {"gates": [Gate(**told) for told in json.loads(values["gates"] or "[]")]})
+        return Facts(job=job, **values | {"gates": [LimitGroup(**told) for told in json.loads(values["gates"] or "[]")]})
 
 
 _JOB = len(fields(JobStatus))

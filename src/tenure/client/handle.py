@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID
 
-from tenure.client.door import Door
-from tenure.client.locating import find_door
+from tenure.client.locating import find_runtime
 from tenure.client.portal import twin
+from tenure.client.runtime import ClientRuntime
 from tenure.client.status import JobStatus, JobUpdate, Progress
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import InvalidOutput, JobCanceled, JobFailed, JobNotFound, ResultTimeout
@@ -48,9 +48,11 @@ LATE = object()
 class Handle(Generic[R_co]):
     """A job that was accepted. Can be pickled: in another process it asks through the same app there."""
 
-    __slots__ = ("_known_door", "_where", "existed", "id", "kind", "same_input")
+    __slots__ = ("_known_runtime", "_where", "existed", "id", "kind", "same_input")
 
-    def __init__(self, job_id: UUID, kind: str, door: Door, *, existed: bool = False, same_input: bool = True) -> None:
+    def __init__(
+        self, job_id: UUID, kind: str, runtime: ClientRuntime, *, existed: bool = False, same_input: bool = True
+    ) -> None:
         self.id = job_id
         self.kind = kind
         """Empty for a handle that was made of an id alone."""
@@ -58,7 +60,7 @@ class Handle(Generic[R_co]):
         """A job with this key was there before, and this is it."""
         self.same_input = same_input
         """False when that one was given other input."""
-        self._known_door: Door | None = door
+        self._known_runtime: ClientRuntime | None = runtime
         self._where = ""
 
     @property
@@ -67,13 +69,13 @@ class Handle(Generic[R_co]):
         return uuid7_time(self.id) if self.id.version == 7 else None
 
     @property
-    def _door(self) -> Door:
-        if self._known_door is None:
-            self._known_door = find_door(self._where)
-        return self._known_door
+    def _runtime(self) -> ClientRuntime:
+        if self._known_runtime is None:
+            self._known_runtime = find_runtime(self._where)
+        return self._known_runtime
 
     def __reduce__(self) -> tuple[Any, ...]:
-        where = self._where if self._known_door is None else self._known_door.where()
+        where = self._where if self._known_runtime is None else self._known_runtime.where()
         return _unpickled, (self.id, self.kind, self.existed, self.same_input, where)
 
     # Asking
@@ -103,7 +105,7 @@ class Handle(Generic[R_co]):
 
     def _reads(self, seconds: float | None = None) -> Fetch:
         """Repeated while PostgreSQL is away: for as long as enqueues are, or so many seconds."""
-        return self._door.session().reader(self._door.patience() if seconds is None else seconds)
+        return self._runtime.session().reader(self._runtime.patience() if seconds is None else seconds)
 
     async def explain(self) -> Explanation:
         """Why the job is not running."""
@@ -129,12 +131,12 @@ class Handle(Generic[R_co]):
         return cast("X", output)
 
     def result_sync(self: Handle[X | Snooze | Fail | Cancel], timeout: Duration | None = None) -> X:
-        return self._door.portal.run(self.result(timeout))
+        return self._runtime.portal.run(self.result(timeout))
 
     async def _output(self, status: JobStatus, deadline: float | None) -> Any:
         """Typed. None, where the run that owed it ended without adding it, even if the annotation does not allow None."""
         output = status.output
-        if output is None and (kind := self._door.kinds.get(status.kind)) is not None and kind.output.is_always_none:
+        if output is None and (kind := self._runtime.kinds.get(status.kind)) is not None and kind.output.is_always_none:
             return None
         if output is None and (output := await self._late_output(deadline)) is LATE:
             return LATE
@@ -178,7 +180,7 @@ class Handle(Generic[R_co]):
         async def following() -> JobUpdate | None:
             return await anext(updates, None)
 
-        while (update := self._door.portal.run(following())) is not None:
+        while (update := self._runtime.portal.run(following())) is not None:
             yield update
 
     async def _over(self, seconds: float | None) -> JobStatus:
@@ -192,7 +194,7 @@ class Handle(Generic[R_co]):
         read = self._reads(math.inf if seconds is None else seconds)
         status = await self._status(read)
         yield status
-        session = self._door.session()
+        session = self._runtime.session()
         watched = -WATCHED_FOR
         async with session.waiting.on(str(self.id)) as news:
             while status.state not in OVER:
@@ -211,7 +213,7 @@ class Handle(Generic[R_co]):
 
     def _typed(self, kind: str, output: Any) -> Any:
         """By the job's own annotation, where this app knows it."""
-        kinds = self._door.kinds
+        kinds = self._runtime.kinds
         return kinds[kind].output.decode(json.dumps(output)) if kind in kinds else output
 
     # Deciding
@@ -228,7 +230,7 @@ class Handle(Generic[R_co]):
 
     async def retry(self) -> Handle[R_co]:
         """Runs it again now. A finished job stays as it is: a new one is made of it."""
-        return Handle(await self._client.retry(self.id), self.kind, self._door)
+        return Handle(await self._client.retry(self.id), self.kind, self._runtime)
 
     async def delete(self, *, force: bool = False) -> bool:
         """Removes the job and all that is kept of it. While it runs, only with `force`."""
@@ -238,7 +240,7 @@ class Handle(Generic[R_co]):
     def _client(self) -> Client:
         from tenure.client.client import Client  # noqa: PLC0415 - stands above
 
-        return Client(self._door)
+        return Client(self._runtime)
 
     status_sync = twin(status)
     progress_sync = twin(progress)
@@ -254,5 +256,5 @@ class Handle(Generic[R_co]):
 def _unpickled(job_id: UUID, kind: str, existed: bool, same_input: bool, where: str) -> Handle[Any]:
     handle: Handle[Any] = Handle.__new__(Handle)
     handle.id, handle.kind, handle.existed, handle.same_input = job_id, kind, existed, same_input
-    handle._known_door, handle._where = None, where  # noqa: SLF001 - its own module
+    handle._known_runtime, handle._where = None, where  # noqa: SLF001 - its own module
     return handle

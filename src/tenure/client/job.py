@@ -9,11 +9,11 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
 
 from tenure.client.calls import Call, CallMaker
-from tenure.client.door import Door
 from tenure.client.enqueuing import enqueue_call, enqueue_call_sync
 from tenure.client.filters import to_id
 from tenure.client.handle import Handle
 from tenure.client.options import Options, call_options
+from tenure.client.runtime import ClientRuntime
 from tenure.model.durations import Duration
 from tenure.model.kinds import Kind
 from tenure.model.options import checks_options
@@ -29,9 +29,9 @@ R = TypeVar("R")  # what the job results in
 class _Enqueues(Generic[P, R]):
     """The verbs, for a job with given options."""
 
-    def __init__(self, kind: Kind, door: Door, options: Options) -> None:
+    def __init__(self, kind: Kind, runtime: ClientRuntime, options: Options) -> None:
         self._kind = kind
-        self._door = door
+        self._runtime = runtime
         self._options = options
         self._maker = CallMaker(kind, options)
 
@@ -41,11 +41,11 @@ class _Enqueues(Generic[P, R]):
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Enqueues the job. When this returns, it survives any crash; with `conn`, as soon as that transaction commits."""
-        return await enqueue_call(self._door, self._options, self._maker.of_arguments(self._kind, args, kwargs))
+        return await enqueue_call(self._runtime, self._options, self._maker.of_arguments(self._kind, args, kwargs))
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """The same for code without an event loop."""
-        return enqueue_call_sync(self._door, self._options, self._maker.of_arguments(self._kind, args, kwargs))
+        return enqueue_call_sync(self._runtime, self._options, self._maker.of_arguments(self._kind, args, kwargs))
 
 
 class BoundJob(_Enqueues[P, R]):
@@ -55,8 +55,8 @@ class BoundJob(_Enqueues[P, R]):
 class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
     """What `@app.job` makes of a function."""
 
-    def __init__(self, kind: Kind, door: Door) -> None:
-        super().__init__(kind, door, Options())
+    def __init__(self, kind: Kind, runtime: ClientRuntime) -> None:
+        super().__init__(kind, runtime, Options())
         functools.update_wrapper(self, kind.fn)
 
     @property
@@ -115,11 +115,11 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
             within=within,
             job=self.name,
         )
-        return BoundJob(self._kind, self._door, options)
+        return BoundJob(self._kind, self._runtime, options)
 
     def handle(self, job_id: UUID | str) -> Handle[R]:
         """A handle for a job of this kind that was enqueued elsewhere. Asks nothing yet."""
-        return Handle(to_id(job_id), self.name, self._door)
+        return Handle(to_id(job_id), self.name, self._runtime)
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the job's input."""

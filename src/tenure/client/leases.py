@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
-from tenure.client.door import Door
+from tenure.client.runtime import ClientRuntime
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnavailable, TenureError
-from tenure.pacing import backoff, boottime
+from tenure.periodic import backoff, boottime
 from tenure.store import leases
 from tenure.store.leases import LEASE, Term
 
@@ -43,7 +43,7 @@ class Lease:
     """Held inside `async with`; or by `acquire()` and `release()`, where that does not fit."""
 
     def __init__(
-        self, name: str, door: Door, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s"
+        self, name: str, runtime: ClientRuntime, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s"
     ) -> None:
         if not isinstance(name, str) or not name or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
             raise ConfigError(f"a lease needs a printable name of at most {LONGEST_NAME} bytes, not {name!r}")
@@ -52,7 +52,7 @@ class Lease:
         self.name = name
         self.lost = asyncio.Event()
         """Set when the lease is not ours any more, though it was not released."""
-        self._door = door
+        self._runtime = runtime
         self._patience = 0.0 if not wait else None if timeout is None else to_seconds(timeout, what="timeout")
         self._duration = to_seconds(duration, what="duration")
         if self._duration < SHORTEST:
@@ -90,7 +90,7 @@ class Lease:
         from tenure.store.link import Link  # noqa: PLC0415
 
         self.lost.clear()
-        self._link = Link(self._door.place(), "named lease", hot=True)
+        self._link = Link(self._runtime.database(), "named lease", hot=True)
         try:
             self._held = await self._taken(self._link)
         finally:
@@ -111,7 +111,7 @@ class Lease:
         try:
             with suppress(StoreUnavailable):  # then it runs out
                 if await self._link.fetch(leases.release(self._holder, [held])):
-                    self._door.session().tell(leases.lease_free(self.name))
+                    self._runtime.session().tell(leases.lease_free(self.name))
         finally:
             await self._link.close()
 
@@ -141,7 +141,7 @@ class Lease:
 
     async def _awaited(self, link: Link, deadline: float | None) -> Term | None:
         failures = 0
-        async with self._door.session().waiting.on(leases.lease_free(self.name)) as news:
+        async with self._runtime.session().waiting.on(leases.lease_free(self.name)) as news:
             while True:
                 try:
                     term, free_in = await self._ask(link)
@@ -214,9 +214,9 @@ def _news(term: Term) -> dict[str, object]:
 class SyncLease:
     """The same for code without an event loop: `with app.lease_sync(...)`. It is renewed by a thread of the client's."""
 
-    def __init__(self, lease: Lease, door: Door) -> None:
+    def __init__(self, lease: Lease, runtime: ClientRuntime) -> None:
         self._lease = lease
-        self._portal = door.portal
+        self._portal = runtime.portal
         self.name = lease.name
         self.lost = threading.Event()
         """Set when the lease is not ours any more, though it was not released."""

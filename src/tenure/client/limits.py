@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.keep import Keep
+from tenure.client.unchanged import Unchanged
 from tenure.model.errors import ConfigError
 from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
 from tenure.model.names import check_name, shown
@@ -74,21 +74,23 @@ async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules |
     return held
 
 
-def said_of(name: str, concurrency: LimitGiven | Keep | None, rate: RateGiven | Keep | None, fair_by: str | Keep | None) -> Rules:
+def said_of(
+    name: str, concurrency: LimitGiven | Unchanged | None, rate: RateGiven | Unchanged | None, fair_by: str | Unchanged | None
+) -> Rules:
     """The words to write: of each bound that is said anew, all of them, so that nothing is left of the old one."""
     words: Rules = {}
-    if not isinstance(concurrency, Keep):
+    if not isinstance(concurrency, Unchanged):
         words |= {"concurrency": None, "concurrency_per_key": None}
-    if not isinstance(rate, Keep):
+    if not isinstance(rate, Unchanged):
         words |= {"rate": None, "rate_per_key": None}
-    if not isinstance(fair_by, Keep):
+    if not isinstance(fair_by, Unchanged):
         words |= {"fair": None}
     if not words:
         raise ConfigError(f"nothing is said of limit {name!r}: give concurrency=, rate= or fair_by=")
     rules = to_rules(
-        None if isinstance(concurrency, Keep) else concurrency,
-        None if isinstance(rate, Keep) else rate,
-        None if isinstance(fair_by, Keep) else fair_by,
+        None if isinstance(concurrency, Unchanged) else concurrency,
+        None if isinstance(rate, Unchanged) else rate,
+        None if isinstance(fair_by, Unchanged) else fair_by,
         what=f"limit {name!r}",
     )
     return words | rules

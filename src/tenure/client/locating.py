@@ -12,7 +12,7 @@ from tenure.model.errors import ConfigError
 from tenure.model.kinds import Registry
 
 if TYPE_CHECKING:
-    from tenure.client.door import Door
+    from tenure.client.runtime import ClientRuntime
 
 MAIN = ("__main__", "__mp_main__")
 """What the program that was started is called: here, and in processes that multiprocessing starts."""
@@ -54,18 +54,18 @@ def _importable(module: str) -> str:
     return str(spec.name) if module == "__main__" and spec is not None else module
 
 
-def find_door(where: str) -> Door:
+def find_runtime(where: str) -> ClientRuntime:
     """`where` is `module:attribute` of the app."""
     module_name, _, attribute = where.partition(":")
     if not attribute:
         raise _lost(where, "it was in no module")
     try:
-        door = getattr(getattr(_module(module_name), attribute, None), "_door", None)
+        runtime = getattr(getattr(_module(module_name), attribute, None), "_runtime", None)
     except ImportError as error:
         raise _lost(where, str(error)) from error
-    if door is None:
+    if runtime is None:
         raise _lost(where, "there is no such app")
-    found: Door = door
+    found: ClientRuntime = runtime
     return found
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenure.client.calls import Call, CallMaker
-from tenure.client.door import Door
 from tenure.client.options import CALL_OPTIONS, Options, call_options
+from tenure.client.runtime import ClientRuntime
 from tenure.model.errors import InvalidInput, InvalidPayload
 from tenure.model.kinds import KeyScope, Kind
 from tenure.model.names import check_name, shown
@@ -29,7 +29,9 @@ class UnknownJob:
     key_for: KeyScope = "forever"
 
 
-def call_by_name(door: Door, name: str, given: Mapping[str, Any] | None, options: Mapping[str, Any]) -> tuple[Call[Any], Options]:
+def call_by_name(
+    runtime: ClientRuntime, name: str, given: Mapping[str, Any] | None, options: Mapping[str, Any]
+) -> tuple[Call[Any], Options]:
     """`given` are the job's arguments by name. Those of a kind that this app knows are checked."""
     check_option_names(options, CALL_OPTIONS, what="enqueue()")
     check_name(name, what="the name of a job")
@@ -37,10 +39,10 @@ def call_by_name(door: Door, name: str, given: Mapping[str, Any] | None, options
     arguments = {} if given is None else given
     if not isinstance(arguments, Mapping):
         raise InvalidInput(name, [f"the input is {shown(given)}: give the arguments by name, {{'user_id': 1}}"])
-    if name in door.kinds:
-        kind = door.kinds[name]
+    if name in runtime.kinds:
+        kind = runtime.kinds[name]
         return CallMaker(kind, checked).of_arguments(kind, (), _typed(kind, arguments)), checked
-    return CallMaker(UnknownJob(name, door.default_retry()), checked).of_input(dict(arguments)), checked
+    return CallMaker(UnknownJob(name, runtime.default_retry()), checked).of_input(dict(arguments)), checked
 
 
 def _typed(kind: Kind, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def twin(method: Callable[Concatenate[Self_, P], Coroutine[Any, Any, Result]]) -
 
     @wraps(method)
     def run(self: Self_, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        portal: Portal = self._door.portal  # type: ignore[attr-defined]
+        portal: Portal = self._runtime.portal  # type: ignore[attr-defined]
         return portal.run(method(self, *args, **kwargs))
 
     return run

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tenure.model.errors import StoreUnavailable
-from tenure.pacing import backoff
+from tenure.periodic import backoff
 from tenure.store.query import Query
 
 Fetch = Callable[[Query], Awaitable[list[tuple[Any, ...]]]]

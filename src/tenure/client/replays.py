@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from tenure.client.endings import cleaned
+from tenure.client.cancel_delete import cleaned
 from tenure.client.filters import Filters
-from tenure.client.keep import KEEP
+from tenure.client.lock_retry import Patience, Refusals, batches
 from tenure.client.pages import live_ids
-from tenure.client.patience import Patience, Refusals, batches
 from tenure.client.status import JobStatus
+from tenure.client.unchanged import UNCHANGED
 from tenure.model.errors import ConfigError, JobNotFound, KeyTaken, NotPossible
 from tenure.model.events import JobReplayed, JobRetried
 from tenure.model.ids import uuid7
@@ -22,7 +22,7 @@ from tenure.model.states import State
 from tenure.store import control, lists
 
 if TYPE_CHECKING:
-    from tenure.client.door import Door
+    from tenure.client.runtime import ClientRuntime
 
 log = logging.getLogger("tenure")
 
@@ -55,16 +55,16 @@ class Replayed(NamedTuple):
     holder: UUID | None
 
 
-async def retry(door: Door, job_id: UUID, by: str | None) -> UUID:
+async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
     """Runs it as soon as it can be. Gives the id of the job that will run: of a finished one a new job is made."""
-    session, patience = door.session(), Patience()
+    session, patience = runtime.session(), Patience()
     by = cleaned(by)
     while rows := await session.fetch(control.retry(job_id, by)):
         found = Retried(*rows[0])
         state = State(found.state)
         if found.moved:
             session.tell(f"jobs {found.queue}")
-            door.events.emit(JobRetried(job_id=job_id, kind=found.kind, retry_of=None, by=by))
+            runtime.events.emit(JobRetried(job_id=job_id, kind=found.kind, retry_of=None, by=by))
         if found.moved or state == State.PENDING:
             return job_id
         if found.holder is not None:
@@ -72,24 +72,24 @@ async def retry(door: Door, job_id: UUID, by: str | None) -> UUID:
         if state in _WAY_OUT:
             raise NotPossible([job_id], _WAY_OUT[state])
         await patience.wait_for([job_id])
-    return await _retry_finished(door, job_id, by)
+    return await _retry_finished(runtime, job_id, by)
 
 
-async def _retry_finished(door: Door, job_id: UUID, by: str | None) -> UUID:
-    session, new_id = door.session(), uuid7()
+async def _retry_finished(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
+    session, new_id = runtime.session(), uuid7()
     rows = await session.fetch(control.retry_finished(job_id, new_id, by))
     if not rows:
         raise JobNotFound(job_id)
     queue, kind, will_run, existed = rows[0]
     if not existed:
         session.tell(f"jobs {queue}")
-        door.events.emit(JobRetried(job_id=will_run, kind=kind, retry_of=job_id, by=by))
+        runtime.events.emit(JobRetried(job_id=will_run, kind=kind, retry_of=job_id, by=by))
     found: UUID = will_run
     return found
 
 
 async def replay(
-    door: Door,
+    runtime: ClientRuntime,
     ids: Iterable[UUID],
     *,
     new_input: Any,
@@ -98,13 +98,13 @@ async def replay(
 ) -> tuple[int, dict[UUID, UUID]]:
     """Dead letters get all their attempts again. Gives how many there were, and those whose key another job has meanwhile: they
     are left alone. Nothing is done if new input does not fit one."""
-    session = door.session()
+    session = runtime.session()
     wanted = sorted(set(ids))  # the oldest first
-    text = None if new_input is KEEP else plain_json(new_input, what="the new input")
+    text = None if new_input is UNCHANGED else plain_json(new_input, what="the new input")
     if text is not None:
         for batch in batches(wanted):
             found = [JobStatus.from_row(row) for row in await session.fetch(lists.find_all(batch))]
-            check_input(door.kinds, {job.kind for job in found if job.state == State.DEAD_LETTER}, text)
+            check_input(runtime.kinds, {job.kind for job in found if job.state == State.DEAD_LETTER}, text)
     done, taken, refusals = 0, dict[UUID, UUID](), Refusals()
     by = cleaned(by)
 
@@ -116,7 +116,7 @@ async def replay(
         for queue in {row.queue for row in moved}:
             session.tell(f"jobs {queue}")
         for row in moved:
-            door.events.emit(JobReplayed(job_id=row.id, kind=row.kind, by=by))
+            runtime.events.emit(JobReplayed(job_id=row.id, kind=row.kind, by=by))
         taken.update({row.id: row.holder for row in answers if row.holder is not None})
         return [row.id for row in answers if not row.moved and row.holder is None]
 
@@ -127,12 +127,12 @@ async def replay(
     return done, taken
 
 
-async def replay_all(door: Door, filters: Filters, *, new_input: Any, priority: int | None, by: str | None) -> int:
+async def replay_all(runtime: ClientRuntime, filters: Filters, *, new_input: Any, priority: int | None, by: str | None) -> int:
     """All are found first, so that the oldest come first. Those whose key another job has meanwhile stay dead letters."""
-    if new_input is not KEEP and filters.kind is None:
+    if new_input is not UNCHANGED and filters.kind is None:
         raise ConfigError("replay_all with input needs kind=: input that fits one kind does not fit another")
-    ids = [job_id async for batch in live_ids(door.session().fetch, filters) for job_id in batch]
-    done, taken = await replay(door, ids, new_input=new_input, priority=priority, by=by)
+    ids = [job_id async for batch in live_ids(runtime.session().fetch, filters) for job_id in batch]
+    done, taken = await replay(runtime, ids, new_input=new_input, priority=priority, by=by)
     if taken:
         warn_of_taken(taken)
     return done

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from tenure.client.door import Door
-from tenure.client.endings import cleaned
+from tenure.client.cancel_delete import cleaned
 from tenure.client.handle import Handle
 from tenure.client.job import Job
-from tenure.client.keep import KEEP
 from tenure.client.portal import twin
+from tenure.client.runtime import ClientRuntime
 from tenure.client.schedule_status import ScheduleStatus, Tick
+from tenure.client.unchanged import UNCHANGED
 from tenure.model.declared import checked_input, schedule_of
 from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError, ScheduleConflict, ScheduleNotFound
@@ -32,8 +32,8 @@ LARGEST_PAGE = 1000
 class Schedules:
     """Every method has a twin for code without an event loop: `create_sync`, `list_sync`, ..."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, runtime: ClientRuntime) -> None:
+        self._runtime = runtime
 
     # Deciding
 
@@ -71,7 +71,7 @@ class Schedules:
             "jitter": jitter,
         }
         made = _made(self._kind(job), name, input, options)
-        if not await self._door.session().fetch(store.create(made, paused=paused, by=cleaned(by))):
+        if not await self._runtime.session().fetch(store.create(made, paused=paused, by=cleaned(by))):
             raise ScheduleConflict(name, "is there already: change or delete it, or take another name")
         self._tell()
         return await self._found(name)
@@ -80,16 +80,16 @@ class Schedules:
         self,
         name: str,
         *,
-        cron: Any = KEEP,
-        every: Any = KEEP,
-        timezone: Any = KEEP,
-        input: Any = KEEP,  # noqa: A002 - the word for it
-        queue: Any = KEEP,
-        priority: Any = KEEP,
-        overlap: Any = KEEP,
-        catch_up: Any = KEEP,
-        catch_up_limit: Any = KEEP,
-        jitter: Any = KEEP,
+        cron: Any = UNCHANGED,
+        every: Any = UNCHANGED,
+        timezone: Any = UNCHANGED,
+        input: Any = UNCHANGED,  # noqa: A002 - the word for it
+        queue: Any = UNCHANGED,
+        priority: Any = UNCHANGED,
+        overlap: Any = UNCHANGED,
+        catch_up: Any = UNCHANGED,
+        catch_up_limit: Any = UNCHANGED,
+        jitter: Any = UNCHANGED,
         by: str | None = None,
     ) -> ScheduleStatus:
         """What is given is other from now on. `cron` takes the place of `every`, and the reverse.
@@ -108,7 +108,7 @@ class Schedules:
             "catch_up_limit": catch_up_limit,
             "jitter": jitter,
         }
-        wanted = {option: value for option, value in given.items() if value is not KEEP}
+        wanted = {option: value for option, value in given.items() if value is not UNCHANGED}
         for _ in range(MOST_TRIES):
             found = await self._found(name)
             if found.owner is not None:
@@ -116,28 +116,28 @@ class Schedules:
             changed = self._changed(found.definition, wanted)
             if changed == found.definition:
                 return found
-            if await self._door.session().fetch(store.change(changed, changed_at=found.changed_at, by=cleaned(by))):
+            if await self._runtime.session().fetch(store.change(changed, changed_at=found.changed_at, by=cleaned(by))):
                 self._tell()
                 return await self._found(name)
         raise ScheduleConflict(name, "is being changed by somebody else all the time: try again")
 
     async def pause(self, name: str, *, reason: str | None = None, by: str | None = None) -> None:
         """From now on no time of it is planned; its jobs go on."""
-        if not await self._door.session().fetch(store.pause(name, reason=cleaned(reason), by=cleaned(by))):
+        if not await self._runtime.session().fetch(store.pause(name, reason=cleaned(reason), by=cleaned(by))):
             raise ScheduleNotFound(name)
 
     async def resume(self, name: str) -> bool:
         """It goes on from here; times that passed meanwhile are none of its own. False: it was not paused."""
-        rows = await self._door.session().fetch(store.resume(name))
+        rows = await self._runtime.session().fetch(store.resume(name))
         if not rows:
             raise ScheduleNotFound(name)
         self._tell()
         return bool(rows[0][0])
 
-    async def run_now(self, name: str, *, input: Any = KEEP, by: str | None = None) -> Handle[Any]:  # noqa: A002
+    async def run_now(self, name: str, *, input: Any = UNCHANGED, by: str | None = None) -> Handle[Any]:  # noqa: A002
         """A job of it at once, whatever is planned, and even if it is paused or an earlier one is live."""
         text = None
-        if input is not KEEP:
+        if input is not UNCHANGED:
             kind = self._kind((await self._found(name)).kind)
             text = plain_json(checked_input(kind, input) if isinstance(kind, Kind) else input, what="its input")
         job_id: UUID = uuid7()
@@ -146,12 +146,12 @@ class Schedules:
             await self._found(name)
             raise ScheduleConflict(name, "is retired, and there may be no code for its jobs any more: declare it again")
         kind_name, queue, *_ = rows[0]
-        self._door.session().tell(f"jobs {queue}")
-        return Handle(job_id, kind_name, self._door)
+        self._runtime.session().tell(f"jobs {queue}")
+        return Handle(job_id, kind_name, self._runtime)
 
     async def delete(self, name: str) -> None:
         """Its jobs go on. One that code declares can be paused, and goes when the code is gone."""
-        if await self._door.session().fetch(store.delete(name)):
+        if await self._runtime.session().fetch(store.delete(name)):
             return
         found = await self._found(name)
         raise ScheduleConflict(name, f"is declared by the code of {found.owner}: remove it there, or pause it")
@@ -164,7 +164,9 @@ class Schedules:
 
     async def list(self, *, retired: bool = False, owner: str | None = None) -> builtins.list[ScheduleStatus]:
         """All of them by name; retired ones only if asked for."""
-        rows = await self._door.session().reader(self._door.patience(), wide=True)(store.list_all(retired=retired, owner=owner))
+        rows = await self._runtime.session().reader(self._runtime.patience(), wide=True)(
+            store.list_all(retired=retired, owner=owner)
+        )
         return [ScheduleStatus.from_row(row) for row in rows]
 
     async def upcoming(self, name: str, count: int = 5) -> builtins.list[datetime]:
@@ -198,15 +200,15 @@ class Schedules:
 
     async def _insist(self, query: Query) -> builtins.list[tuple[Any, ...]]:
         """While PostgreSQL is away, as an enqueue does: the statement knows its own repetition."""
-        return await self._door.session().reader(self._door.patience())(query)
+        return await self._runtime.session().reader(self._runtime.patience())(query)
 
     def _tell(self) -> None:
-        self._door.session().tell(store.CHANGED)
+        self._runtime.session().tell(store.CHANGED)
 
     def _kind(self, job: Job[Any, Any, Any, Any] | str) -> Kind | str:
         if isinstance(job, Job):
             return job.kind
-        return self._door.kinds[job] if job in self._door.kinds else job  # noqa: SIM401 - `get` would tell of an unknown kind
+        return self._runtime.kinds[job] if job in self._runtime.kinds else job  # noqa: SIM401 - `get` would tell of an unknown kind
 
     def _changed(self, before: Schedule, wanted: dict[str, Any]) -> Schedule:
         options = {field.name: getattr(before, field.name) for field in fields(before)}

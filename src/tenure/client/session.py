@@ -9,25 +9,25 @@ from functools import cached_property
 from typing import Any
 
 from tenure.client.bulk import enqueue_bulk
-from tenure.client.enqueuer import Enqueuer, Met
+from tenure.client.enqueuer import Enqueuer, ExistingJobs
 from tenure.client.reading import Fetch, repeated
 from tenure.client.refusals import explained
 from tenure.client.waiting import Waiting
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.place import Place
 from tenure.store.query import Query
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
 
 
 class Session:
     """Belongs to the loop that made it. Closes itself when that loop ends, and loses no wake-up by it."""
 
-    def __init__(self, place: Place, wakeups: Wakeups, ended: Callable[[], object]) -> None:
+    def __init__(self, database: DatabaseTarget, wakeups: Wakeups, ended: Callable[[], object]) -> None:
         self._ended = ended
-        self._link = Link(place, "client", hot=True)
-        self._wide_link = Link(place, "client")
-        self._enqueue_link = Link(place, "enqueue")
+        self._link = Link(database, "client", hot=True)
+        self._wide_link = Link(database, "client")
+        self._enqueue_link = Link(database, "enqueue")
         self._enqueuer = Enqueuer(self._enqueue_link)
         self._wakeups = wakeups
         self._wakeups.start(self, listening=False)
@@ -37,14 +37,14 @@ class Session:
     def waiting(self) -> Waiting:
         return Waiting(self._wakeups)
 
-    async def enqueue(self, texts: list[str], words: Iterable[str], within: float) -> Met:
+    async def enqueue(self, texts: list[str], words: Iterable[str], within: float) -> ExistingJobs:
         with _refusing():
             met = await self._enqueuer.enqueue(texts, within)
         for word in words:
             self._wakeups.tell(word)
         return met
 
-    async def enqueue_bulk(self, chunks: Iterator[str], words: set[str], within: float) -> Met:
+    async def enqueue_bulk(self, chunks: Iterator[str], words: set[str], within: float) -> ExistingJobs:
         """`words` may still grow while the chunks are drawn."""
         with _refusing():
             met = await enqueue_bulk(self._enqueue_link, chunks, within)

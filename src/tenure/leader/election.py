@@ -23,7 +23,7 @@ from tenure.model.errors import ConfigError
 from tenure.store import leases
 from tenure.store.leases import Term
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 SHARED_TTL = 60.0
 SHARED = str(UUID(int=0))
@@ -46,11 +46,13 @@ class Won:
 
 
 class Election:
-    def __init__(self, place: Place, holder: str, settings: LeaderSettings, whereabouts: Mapping[str, object]) -> None:
+    def __init__(
+        self, database: DatabaseTarget, holder: str, settings: LeaderSettings, whereabouts: Mapping[str, object]
+    ) -> None:
         strategy = settings.strategy
         if strategy not in STRATEGIES:
             raise ConfigError(f"leader.strategy is {strategy!r}: use one of {', '.join(STRATEGIES)}")
-        if strategy == "advisory" and place.pooled:
+        if strategy == "advisory" and database.pooled:
             raise ConfigError(
                 "leader.strategy 'advisory' needs a session of its own, and behind a transaction pooler there is none: "
                 "use 'lease', or give a dsn that goes to PostgreSQL directly"
@@ -60,7 +62,7 @@ class Election:
         self._ttl = settings.term
         self._locked = False
         self._whereabouts = {**whereabouts, "strategy": strategy}
-        self._key = zlib.crc32(place.schema.encode()) | 0x7E9 << 32
+        self._key = zlib.crc32(database.schema.encode()) | 0x7E9 << 32
 
     @property
     def by_lock(self) -> bool:

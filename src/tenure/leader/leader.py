@@ -25,12 +25,12 @@ from tenure.leader.settings import LeaderSettings
 from tenure.leader.terms import Held
 from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, LeaderDeposed, LeaderElected
-from tenure.pacing import FOREVER, Beat, boottime
+from tenure.periodic import FOREVER, PeriodicTask, boottime
 from tenure.store import leases
 from tenure.store.duty_link import Contended
 from tenure.store.leases import Term
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import FREE
 
 log = logging.getLogger("tenure")
@@ -59,7 +59,7 @@ class Leader:
 
     def __init__(
         self,
-        place: Place,
+        database: DatabaseTarget,
         settings: LeaderSettings | None = None,
         *,
         holder: str | None = None,
@@ -77,11 +77,11 @@ class Leader:
         self._tell = tell
         self.holder = holder or str(uuid4())
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
-        self._election = Election(place, self.holder, self._settings, whereabouts)
+        self._election = Election(database, self.holder, self._settings, whereabouts)
         # Apart from the duties: a round that takes long must not hold up the heartbeat.
         self._owns_link = link is None
-        self._link = Link(place, "leader", hot=True) if link is None else link
-        self._links = DutyLinks(place)
+        self._link = Link(database, "leader", hot=True) if link is None else link
+        self._links = DutyLinks(database)
         self.contact = Contact(longest_silence=max(6.0, 3 * self._settings.heartbeat))
         self.crowd = 1
         """How many candidates there are, about: workers that serve the same as ours."""
@@ -92,9 +92,9 @@ class Leader:
         self._may_have_won = False
         """An election was not answered."""
         self._abstains: dict[str, float] = {}
-        self._candidacy = Beat("election", self._stand)
-        self._heart = Beat("leader", self._beat)
-        self._beats = {name: Beat(name, partial(self._do, duty)) for name, duty in self._duties.items()}
+        self._candidacy = PeriodicTask("election", self._stand)
+        self._heart = PeriodicTask("leader", self._beat)
+        self._beats = {name: PeriodicTask(name, partial(self._do, duty)) for name, duty in self._duties.items()}
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
 
@@ -123,7 +123,7 @@ class Leader:
     def start(self) -> None:
         self._stand_at = 0.0
         self._stopping = False
-        self._candidacy = Beat("election", self._stand)
+        self._candidacy = PeriodicTask("election", self._stand)
         beats = (self._candidacy, self._heart, *self._beats.values())
         self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
 

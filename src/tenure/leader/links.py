@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tenure.store.duty_link import DutyLink
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 PATIENCE = 2.0
 """Seconds after which a round that has a connection is held up: then the others do not wait for it any longer."""
@@ -17,10 +17,10 @@ PATIENCE = 2.0
 class DutyLinks:
     """A round that is held up, by a locked table for instance, keeps its connection and delays no other round for long."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, database: DatabaseTarget) -> None:
+        self._database = database
         self._idle: asyncio.Queue[DutyLink] = asyncio.Queue()
-        self._idle.put_nowait(DutyLink(place))
+        self._idle.put_nowait(DutyLink(database))
         self._taken_at: dict[DutyLink, float] = {}
 
     @asynccontextmanager
@@ -37,14 +37,14 @@ class DutyLinks:
         """Links in use are closed when their rounds end, but for one. May be used again."""
         while not self._idle.empty():
             await self._idle.get_nowait().close()
-        self._idle.put_nowait(DutyLink(self._place))
+        self._idle.put_nowait(DutyLink(self._database))
 
     async def _taken(self) -> DutyLink:
         """An idle one. A new one only when every other is held up: rounds that merely come one after the other share one."""
         while self._idle.empty():
             left = max(self._taken_at.values(), default=0.0) + PATIENCE - time.monotonic()
             if left <= 0:
-                return DutyLink(self._place)
+                return DutyLink(self._database)
             try:
                 async with asyncio.timeout(left):
                     return await self._idle.get()

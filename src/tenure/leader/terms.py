@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tenure.leader.duties.duty import Report
-from tenure.pacing import boottime
+from tenure.periodic import boottime
 from tenure.store.leases import Term
 
 MARGIN = 1.0

@@ -16,18 +16,18 @@ from tenure import stop_requests
 from tenure.inprocess import engine_settings
 from tenure.lifeline import die_with, own_forks
 from tenure.logs import name_worker, set_up_logging
+from tenure.manager.event_relay import told_event
 from tenure.manager.loading import load_app
 from tenure.manager.loops import run_loop
 from tenure.manager.memory import memory_mb
 from tenure.manager.spec import ChildSpec, Hello
-from tenure.manager.telling import told_event
 from tenure.model.errors import TenureError
 from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.payloads import clean_text
 from tenure.settings import Settings
-from tenure.worker.claimer import Scope
+from tenure.worker.claim.claimer import Scope
 from tenure.worker.engine import Engine
-from tenure.worker.wire import Wire
+from tenure.worker.process.protocol import MessageStream
 
 if TYPE_CHECKING:
     from tenure.app import Tenure
@@ -56,7 +56,7 @@ class Child:
         self._grace = 0.0
 
     async def run(self) -> int:
-        self._wire = await Wire.over(self._end)
+        self._wire = await MessageStream.over(self._end)
         self._inbox = self._wire.messages()
         spec = ChildSpec.from_message((await anext(self._inbox))["spec"])
         try:
@@ -83,7 +83,7 @@ class Child:
     async def _work(self, app: Tenure, settings: Settings, hello: Hello, spec: ChildSpec, worker_id: str) -> None:
         scope = Scope(queues=hello.queues, capabilities=hello.capabilities, jobs=spec.jobs)
         engine = self._engine = Engine(
-            settings.place,
+            settings.database,
             app.kinds,
             scope,
             worker_id,

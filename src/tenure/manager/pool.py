@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from tenure.manager.house import House
-from tenure.manager.life import Life
+from tenure.manager.child_lifecycle import ChildLifecycle
 from tenure.manager.plan import Plan
 from tenure.manager.restarts import Restarts
+from tenure.manager.services import SupervisorServices
 from tenure.manager.spec import Hello
 from tenure.model.errors import ConfigError, SchemaMismatch
 from tenure.store.faults import ConnectionRejected
@@ -25,14 +25,14 @@ START_PATIENCE = 300.0
 
 
 class Pool:
-    def __init__(self, plan: Plan, house: House, *, ready: Callable[[Hello], None] = lambda _: None) -> None:
+    def __init__(self, plan: Plan, house: SupervisorServices, *, ready: Callable[[Hello], None] = lambda _: None) -> None:
         self.plan = plan
         self.hello: Hello | None = None
         """What the newest of its processes said."""
         self.wanted = plan.default_count
         self._house = house
         self._told_ready = ready
-        self._lives: dict[Life, asyncio.Task[None]] = {}
+        self._lives: dict[ChildLifecycle, asyncio.Task[None]] = {}
         self._restarts = Restarts(plan.restart_limit)
         self._changed = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
@@ -42,7 +42,7 @@ class Pool:
         return self.plan.name
 
     @property
-    def lives(self) -> list[Life]:
+    def lives(self) -> list[ChildLifecycle]:
         """Those that count: neither on their way out, nor waiting to take another's place."""
         return [life for life in self._lives if not life.spare and not life.child.leaving]
 
@@ -75,7 +75,7 @@ class Pool:
         while self._lives:
             await asyncio.wait(self._lives.values())
 
-    async def replace(self, life: Life) -> bool:
+    async def replace(self, life: ChildLifecycle) -> bool:
         """A new process first, ready to work; then the old one drains. False: there is no new one, and the old one goes on."""
         async with self._one_at_a_time:
             if life not in self.lives:
@@ -116,8 +116,8 @@ class Pool:
 
     # One of them
 
-    def _begin(self, *, spare: bool = False) -> Life:
-        life = Life(self.plan.spec, self._house, spare=spare, ready=self._on_ready)
+    def _begin(self, *, spare: bool = False) -> ChildLifecycle:
+        life = ChildLifecycle(self.plan.spec, self._house, spare=spare, ready=self._on_ready)
         task = self._lives[life] = asyncio.create_task(life.run())
         task.add_done_callback(lambda _: self._on_over(life))
         return life
@@ -132,7 +132,7 @@ class Pool:
             self.wanted = 0
             self.wake()
 
-    def _on_over(self, life: Life) -> None:
+    def _on_over(self, life: ChildLifecycle) -> None:
         del self._lives[life]
         self.wake()
         if life.spare:

@@ -17,7 +17,7 @@ from tenure.manager.spec import ChildSpec, Hello
 from tenure.model.errors import ConfigError
 from tenure.model.ids import uuid7
 from tenure.store.workers import default_name
-from tenure.worker.wire import Wire
+from tenure.worker.process.protocol import MessageStream
 
 LAST_WORDS = 0.2  # seconds to read what an ended process still said
 AFTER_GRACE = 9.0
@@ -47,7 +47,7 @@ class ChildProcess:
         self.number = 1
         """Among the processes of this supervisor, the first one that is free."""
         self._process: asyncio.subprocess.Process | None = None
-        self._wire: Wire | None = None
+        self._wire: MessageStream | None = None
 
     @property
     def pid(self) -> int:
@@ -74,7 +74,7 @@ class ChildProcess:
                 pass_fds=[theirs.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
             )
-        self._wire = await Wire.over(ours)
+        self._wire = await MessageStream.over(ours)
         self._inbox = self._wire.messages()
         self._send(spec=self.spec.to_message())
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from tenure.manager.life import Life
-from tenure.pacing import jittered
+from tenure.manager.child_lifecycle import ChildLifecycle
+from tenure.periodic import jittered
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 30.0
@@ -31,7 +31,7 @@ class Restarts:
     def hopeless(self) -> bool:
         return 0 < self._limit <= self.young_deaths
 
-    def ended(self, life: Life) -> None:
+    def ended(self, life: ChildLifecycle) -> None:
         if not life.died_young:
             self.young_deaths = 0
             return

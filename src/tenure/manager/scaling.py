@@ -31,7 +31,7 @@ SLOW = 0.5
 class Scaling:
     def __init__(self, link: Link, pools: Sequence[Pool], interval: float) -> None:
         self._shared_link = link
-        self._own_link = Link(link.place, "scale", hot=True)
+        self._own_link = Link(link.database, "scale", hot=True)
         self._is_slow = False
         self._pools = [pool for pool in pools if pool.plan.max_count > pool.plan.default_count]
         self._interval = interval

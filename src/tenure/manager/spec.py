@@ -11,8 +11,8 @@ from tenure.leader.declaring import Declarations
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.settings import DEFAULT_POOL, Settings
-from tenure.store.place import Place
-from tenure.worker.claimer import Which
+from tenure.store.target import DatabaseTarget
+from tenure.worker.claim.claimer import Which
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,19 +73,19 @@ class Hello:
     """The events to which the app subscribes: the supervisor sends its own to the child."""
 
     @property
-    def place(self) -> Place:
-        return Place(dsn=self.dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
+    def database(self) -> DatabaseTarget:
+        return DatabaseTarget(dsn=self.dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
 
     @staticmethod
     def of(kinds: Registry, settings: Settings, spec: ChildSpec, events: Events | None = None) -> Hello:
         """`settings` as the pool sees them."""
-        place, workers = settings.place, settings.workers
+        database, workers = settings.database, settings.workers
         scope = scope_of(kinds, spec.queues or workers.queues, spec.capabilities or workers.capabilities, spec.jobs, spec.without)
         return Hello(
-            dsn=place.dsn,
-            schema=place.schema,
-            pooled=place.pooled,
-            listen_dsn=place.listen_dsn,
+            dsn=database.dsn,
+            schema=database.schema,
+            pooled=database.pooled,
+            listen_dsn=database.listen_dsn,
             queues=list(scope.queues),
             capabilities=list(scope.capabilities),
             kinds=list(kinds),

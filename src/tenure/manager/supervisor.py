@@ -19,6 +19,9 @@ from tenure.inprocess import COUNT_EVERY
 from tenure.leader.declaring import Declarations, declare
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
+from tenure.manager.event_relay import Telling
+from tenure.manager.health import TOUCH_EVERY, HealthChecks
+from tenure.manager.isolation import IsolatedJob
 from tenure.manager.orphans import reap_orphans
 from tenure.manager.plan import Plan
 from tenure.manager.pool import Pool
@@ -27,15 +30,12 @@ from tenure.manager.recycling import Recycling
 from tenure.manager.rolling import Rolling
 from tenure.manager.scaling import Scaling
 from tenure.manager.spec import Hello
-from tenure.manager.suspects import Alone
 from tenure.manager.systemd import Systemd
-from tenure.manager.telling import Telling
 from tenure.manager.terminals import Terminal
-from tenure.manager.vitals import TOUCH_EVERY, Vitals
 from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.outages import failures
-from tenure.pacing import Beat, backoff, jittered
+from tenure.periodic import PeriodicTask, backoff, jittered
 from tenure.store import schedules
 from tenure.store.connecting import check_settings
 from tenure.store.faults import ConnectionRejected, Refused
@@ -65,12 +65,12 @@ class Supervisor:
         self.events = Telling(self.children)
         self.stopping = asyncio.Event()
         self._pools = [Pool(plan, self, ready=self._on_ready) for plan in plans]
-        self._alone = Alone(self._pools, self)
+        self._alone = IsolatedJob(self._pools, self)
         self._rolling = Rolling(self._pools)
         self._recycling = Recycling(self._pools)
         self._scale_interval = scale_interval
         self._told_ready = ready
-        self._vitals = Vitals(health_file)
+        self._vitals = HealthChecks(health_file)
         self._systemd = Systemd()
         self._terminal = Terminal()
         self._hello: Hello | None = None
@@ -94,9 +94,9 @@ class Supervisor:
             return EXIT_OK  # nothing has been started
         keeping = [asyncio.create_task(pool.keep()) for pool in self._pools]
         renewing = [
-            asyncio.create_task(work) for work in (self._roll_when_asked(), Beat("recycling", self._recycling.turn).run())
+            asyncio.create_task(work) for work in (self._roll_when_asked(), PeriodicTask("recycling", self._recycling.turn).run())
         ]
-        watchdog = asyncio.create_task(Beat("watchdog", self._feed_watchdog).run())
+        watchdog = asyncio.create_task(PeriodicTask("watchdog", self._feed_watchdog).run())
         await self.stopping.wait()
         await _cancelled(renewing)
         await self._wind_down(keeping)
@@ -175,14 +175,14 @@ class Supervisor:
         async with self._opening:
             if self._hello is not None:
                 return
-            place = hello.place
+            database = hello.database
             # For all short statements. Each has a time limit, so that none delays the renewal for long.
-            self.link = Link(place, "control", hot=True, within=max(1.0, hello.lease / 3))
+            self.link = Link(database, "control", hot=True, within=max(1.0, hello.lease / 3))
             await self.insist(self.link.open, starting=True)
-            await self.insist(lambda: check_settings(place))
-            await self.insist(lambda: check_schema(place))
+            await self.insist(lambda: check_settings(database))
+            await self.insist(lambda: check_schema(database))
             self._leader = Leader(
-                place,
+                database,
                 LeaderSettings(**hello.leader),
                 link=self.link,
                 holder=self.id,
@@ -190,15 +190,15 @@ class Supervisor:
                 tell=self.tell,
                 deaf=self._is_deaf,
             )
-            self._wakeups = Wakeups(place, self._leader.hear, notify_on=self.link)
-            self._renewal = Beat("lease", self._renew)
+            self._wakeups = Wakeups(database, self._leader.hear, notify_on=self.link)
+            self._renewal = PeriodicTask("lease", self._renew)
             self._scaling = Scaling(self.link, self._pools, self._scale_interval)
             self._hello = hello
             self._wakeups.start()
             self._leader.start()
-            beats = [self._renewal, Beat("guard", self._guard)]
+            beats = [self._renewal, PeriodicTask("guard", self._guard)]
             if self._scaling.is_needed:
-                beats.append(Beat("scaling", self._scaling.turn))
+                beats.append(PeriodicTask("scaling", self._scaling.turn))
             self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
 
     def tell(self, word: str) -> None:
@@ -214,7 +214,7 @@ class Supervisor:
                 return
 
             async def tell() -> None:
-                async with Link(hello.place, "declare", hot=True) as link:  # it may wait for locks
+                async with Link(hello.database, "declare", hot=True) as link:  # it may wait for locks
                     changed = await declare(link, Declarations(**hello.declared), self.id)
                 if changed:
                     self._wakeups.tell(schedules.CHANGED)

@@ -15,8 +15,8 @@ from psycopg import AsyncConnection
 from tenure.model.durations import format_duration
 from tenure.store import reports
 from tenure.store.connecting import connect
-from tenure.store.place import Place
 from tenure.store.statements import statement
+from tenure.store.target import DatabaseTarget
 
 LOOK_EVERY = 0.5  # seconds
 
@@ -40,10 +40,10 @@ class Blocker:
         return f"session {self.pid} ({', '.join([self.application, f'user {self.user}', *(ages or [doing])])})"
 
 
-async def find_blockers(place: Place, pid: int) -> list[Blocker]:
+async def find_blockers(database: DatabaseTarget, pid: int) -> list[Blocker]:
     """On a new connection: all others may wait for the same lock."""
-    async with await connect(place, "diagnose") as connection:
-        return await _blockers(connection, place.schema, pid)
+    async with await connect(database, "diagnose") as connection:
+        return await _blockers(connection, database.schema, pid)
 
 
 async def _blockers(connection: AsyncConnection[Any], schema: str, pid: int) -> list[Blocker]:
@@ -59,9 +59,9 @@ class BlockerWatch:
         self.seen: list[Blocker] = []
 
     @asynccontextmanager
-    async def over(self, place: Place, waiting: AsyncConnection[Any]) -> AsyncIterator[None]:
+    async def over(self, database: DatabaseTarget, waiting: AsyncConnection[Any]) -> AsyncIterator[None]:
         self.seen = []
-        looking = asyncio.create_task(self._look(place, waiting.info.backend_pid))
+        looking = asyncio.create_task(self._look(database, waiting.info.backend_pid))
         try:
             yield
         finally:
@@ -69,10 +69,10 @@ class BlockerWatch:
             with suppress(asyncio.CancelledError):
                 await looking
 
-    async def _look(self, place: Place, pid: int) -> None:
+    async def _look(self, database: DatabaseTarget, pid: int) -> None:
         await asyncio.sleep(LOOK_EVERY)  # most statements wait for nothing, and need no second connection
         with suppress(psycopg.Error, OSError):
-            async with await connect(place, "migrate") as connection:
+            async with await connect(database, "migrate") as connection:
                 while True:
-                    self.seen = await _blockers(connection, place.schema, pid) or self.seen
+                    self.seen = await _blockers(connection, database.schema, pid) or self.seen
                     await asyncio.sleep(LOOK_EVERY)

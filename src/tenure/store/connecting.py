@@ -18,8 +18,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tenure.model.errors import ConfigError
 from tenure.store import faults
-from tenure.store.place import Place
 from tenure.store.statements import quoted
+from tenure.store.target import DatabaseTarget
 
 C = TypeVar("C", bound=Connection[Any])
 
@@ -67,13 +67,13 @@ TRANSACTION_TIMEOUT = 170000
 """The first server version with `transaction_timeout`. An older one would reject it as a startup option."""
 
 
-async def connect(place: Place, role: str, settings: Mapping[str, str] | None = None) -> AsyncConnection[Any]:
+async def connect(database: DatabaseTarget, role: str, settings: Mapping[str, str] | None = None) -> AsyncConnection[Any]:
     """A connection in autocommit mode. Behind a pooler, session settings would leak to other clients: see `check_settings`."""
-    connection = await AsyncConnection.connect(place.dsn, **_arguments(place, role, settings))
+    connection = await AsyncConnection.connect(database.dsn, **_arguments(database, role, settings))
     try:
         # For transactions with several statements. This also works behind a pooler.
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
-        if _has_transaction_timeout(place, connection):
+        if _has_transaction_timeout(database, connection):
             await connection.execute("set transaction_timeout = 0")
     except BaseException:
         await connection.close()
@@ -81,13 +81,13 @@ async def connect(place: Place, role: str, settings: Mapping[str, str] | None = 
     return connection
 
 
-def connect_sync(kind: type[C], place: Place, role: str, within: int) -> C:
+def connect_sync(kind: type[C], database: DatabaseTarget, role: str, within: int) -> C:
     """The same for code without an event loop: a connection of this class, made in so many seconds for each host."""
-    arguments = {**_arguments(place, role), "connect_timeout": within}
-    connection = kind.connect(place.dsn, **arguments)
+    arguments = {**_arguments(database, role), "connect_timeout": within}
+    connection = kind.connect(database.dsn, **arguments)
     try:
         connection.isolation_level = IsolationLevel.READ_COMMITTED
-        if _has_transaction_timeout(place, connection):
+        if _has_transaction_timeout(database, connection):
             connection.execute("set transaction_timeout = 0")
     except BaseException:
         connection.close()
@@ -95,22 +95,22 @@ def connect_sync(kind: type[C], place: Place, role: str, within: int) -> C:
     return connection
 
 
-def _arguments(place: Place, role: str, settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _arguments(database: DatabaseTarget, role: str, settings: Mapping[str, str] | None = None) -> dict[str, Any]:
     return {
         "autocommit": True,
         # Prepared at once: the statements are few and run for as long as the process lives.
-        "prepare_threshold": None if place.pooled else 0,
+        "prepare_threshold": None if database.pooled else 0,
         # A pooler passes a changed name on with a statement of its own, each time a session goes to another client.
-        "application_name": "tenure" if place.pooled else f"tenure {role}",
-        "options": _options(place.dsn, {} if place.pooled else {**PINNED, **(settings or {})}),
+        "application_name": "tenure" if database.pooled else f"tenure {role}",
+        "options": _options(database.dsn, {} if database.pooled else {**PINNED, **(settings or {})}),
         "client_encoding": "UTF8",
-        **target(place.dsn),
+        **target(database.dsn),
         **KEEPALIVE,
     }
 
 
-def _has_transaction_timeout(place: Place, connection: AsyncConnection[Any] | Connection[Any]) -> bool:
-    return not place.pooled and connection.info.server_version >= TRANSACTION_TIMEOUT
+def _has_transaction_timeout(database: DatabaseTarget, connection: AsyncConnection[Any] | Connection[Any]) -> bool:
+    return not database.pooled and connection.info.server_version >= TRANSACTION_TIMEOUT
 
 
 def target(dsn: str) -> dict[str, Any]:
@@ -128,16 +128,16 @@ def server_of(dsn: str) -> str:
     return f"{parts.get('host') or parts.get('hostaddr') or ''}:{parts.get('port') or ''}/{parts.get('dbname') or ''}"
 
 
-async def check_settings(place: Place) -> None:
+async def check_settings(database: DatabaseTarget) -> None:
     """Behind a transaction pooler we cannot set what we rely on. Raises `ConfigError` unless the role has these settings."""
-    if not place.pooled:
+    if not database.pooled:
         return
     try:
-        async with await connect(place, "check") as connection:
+        async with await connect(database, "check") as connection:
             query = "select name, setting, current_user from pg_settings where name = any(%s)"
             found = await (await connection.execute(query, [list(RELIED_ON)])).fetchall()
     except (psycopg.Error, OSError) as error:
-        raise faults.translated(error, server=server_of(place.dsn), dsn=place.dsn) or error from error
+        raise faults.translated(error, server=server_of(database.dsn), dsn=database.dsn) or error from error
     for name, setting, user in found:
         if setting != RELIED_ON[name]:
             raise ConfigError(

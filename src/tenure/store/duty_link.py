@@ -7,8 +7,8 @@ from typing import Any
 from tenure.model.errors import StoreUnavailable
 from tenure.store import faults
 from tenure.store.link import Link
-from tenure.store.place import Place
 from tenure.store.query import Query
+from tenure.store.target import DatabaseTarget
 
 LOCK_TIMEOUT = 5.0
 """Seconds. A round that does not get a lock by then gives up and is tried again, so that a table that a person has locked does
@@ -22,14 +22,14 @@ class Contended(StoreUnavailable):
 
 
 class DutyLink(Link):
-    def __init__(self, place: Place, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
-        super().__init__(place, "duties", hot=True, lock_timeout=lock_timeout)
+    def __init__(self, database: DatabaseTarget, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
+        super().__init__(database, "duties", hot=True, lock_timeout=lock_timeout)
         self._milliseconds = int(lock_timeout * 1000)
 
     async def fetch(self, query: Query, *, within: float | None = None, urgent: bool = False) -> list[tuple[Any, ...]]:
         """As any link; but raises `Contended` where another session was in the way, and `Refused` for all that is no outage."""
         try:
-            if self.place.pooled:
+            if self.database.pooled:
                 return await self._bounded(query)
             return await super().fetch(query, within=within, urgent=urgent)
         except faults.FailedInside:

@@ -21,14 +21,14 @@ from psycopg.pq import TransactionStatus
 
 from tenure.model.errors import SchemaMismatch
 from tenure.outages import CONNECT, failures
-from tenure.pacing import cancellations
+from tenure.periodic import cancellations
 from tenure.store import faults, lockwaits
 from tenure.store.connecting import KEEPALIVE, PLANNER, connect, server_of
 from tenure.store.notification_reader import NotificationReader
-from tenure.store.place import Place
 from tenure.store.priority_lock import PriorityLock
 from tenure.store.query import Query
 from tenure.store.statements import quoted, statement
+from tenure.store.target import DatabaseTarget
 
 __all__ = ["KEEPALIVE", "Link", "Receiver", "connect"]
 
@@ -53,7 +53,7 @@ class Receiver:
 class Link:
     def __init__(
         self,
-        place: Place,
+        database: DatabaseTarget,
         role: str,
         *,
         hot: bool = False,
@@ -64,7 +64,7 @@ class Link:
         """`hot` fixes the plans for statements that go by index only; `durable=False` lets commits be lost in a crash of
         the server, for writes that may as well not have happened. `within`: seconds after which any statement is canceled;
         `lock_timeout`: seconds for which one waits for a lock (not behind a pooler)."""
-        self.place = place
+        self.database = database
         self.is_direct: bool | None = None
         """Whether the server is connected without a pooler. Known once a link that listens is connected."""
         self.sessions = 0
@@ -74,9 +74,9 @@ class Link:
         self._settings = dict(PLANNER if hot else {})
         if lock_timeout is not None:
             self._settings["lock_timeout"] = f"{lock_timeout * 1000:.0f}ms"
-        self._durable = durable or place.pooled
+        self._durable = durable or database.pooled
         self._within = within
-        self._server = server_of(place.dsn)
+        self._server = server_of(database.dsn)
         self._connection: AsyncConnection[Any] | None = None
         self._cursor: psycopg.AsyncCursor[Any] | None = None
         self._lock = PriorityLock()
@@ -140,9 +140,9 @@ class Link:
 
     async def _run(self, cursor: psycopg.AsyncCursor[Any], query: Query) -> list[tuple[Any, ...]]:
         self._asked = query.name
-        watch = lockwaits.watch(self.place, query.name, cursor.connection)
+        watch = lockwaits.watch(self.database, query.name, cursor.connection)
         try:
-            await cursor.execute(statement(query.name, self.place.schema), query.values)
+            await cursor.execute(statement(query.name, self.database.schema), query.values)
             rows = await cursor.fetchall() if cursor.description else []
         finally:
             watch.cancel()
@@ -162,10 +162,10 @@ class Link:
         except (psycopg.Error, OSError, UnicodeError) as error:
             told = faults.translated(
                 error,
-                schema=self.place.schema,
+                schema=self.database.schema,
                 statement=self._asked,
                 server=self._server,
-                dsn=self.place.dsn,
+                dsn=self.database.dsn,
                 connection=self._connection,
             )
             keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
@@ -213,7 +213,7 @@ class Link:
         return cursor
 
     async def _open(self) -> psycopg.AsyncCursor[Any]:
-        connection = self._connection = await connect(self.place, self._role, self._settings)
+        connection = self._connection = await connect(self.database, self._role, self._settings)
         if not self._durable:
             await connection.execute(_RELAXED, prepare=False)
         failures.succeeded(self._server, CONNECT)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from uuid import uuid4
 
-from tenure.pacing import Beat
+from tenure.periodic import PeriodicTask
 from tenure.store import jobs
 from tenure.store.link import Link, Receiver
 
@@ -50,10 +50,10 @@ class Listener:
         """The number of the connection that passed the test."""
         self._failed = 0
         self.deaf = False
-        self.beat = Beat("listener", self._turn)
+        self.beat = PeriodicTask("listener", self._turn)
 
     def start(self) -> None:
-        self._link.listen(Receiver(self._link.place.channel, self._take, self.beat.wake))
+        self._link.listen(Receiver(self._link.database.channel, self._take, self.beat.wake))
 
     def stop(self) -> None:
         self._link.unlisten()
@@ -98,6 +98,6 @@ class Listener:
         if not self._alone or self._link.is_direct:
             return await self._say(self._test_payload)
         # Behind a pooler a connection may receive its own notifications and no others.
-        async with Link(self._link.place, "notify") as other:
-            await other.fetch(jobs.notify(self._link.place.channel, json.dumps([self._test_payload])), within=ANSWER)
+        async with Link(self._link.database, "notify") as other:
+            await other.fetch(jobs.notify(self._link.database.channel, json.dumps([self._test_payload])), within=ANSWER)
         return True

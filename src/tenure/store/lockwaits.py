@@ -13,7 +13,7 @@ from tenure.outages import failures
 from tenure.store import faults
 from tenure.store.blockers import find_blockers
 from tenure.store.connecting import server_of
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 log = logging.getLogger("tenure")
 
@@ -23,27 +23,27 @@ PATIENCE = 4.0
 _looking: set[asyncio.Task[None]] = set()
 
 
-def watch(place: Place, name: str, connection: AsyncConnection[Any]) -> asyncio.TimerHandle:
+def watch(database: DatabaseTarget, name: str, connection: AsyncConnection[Any]) -> asyncio.TimerHandle:
     """To be called when a statement begins. The returned timer has to be canceled when it is done."""
-    return asyncio.get_running_loop().call_later(PATIENCE, _look, place, name, connection)
+    return asyncio.get_running_loop().call_later(PATIENCE, _look, database, name, connection)
 
 
-def _look(place: Place, name: str, connection: AsyncConnection[Any]) -> None:
-    task = asyncio.ensure_future(_report(place, name, connection.info.backend_pid))
+def _look(database: DatabaseTarget, name: str, connection: AsyncConnection[Any]) -> None:
+    task = asyncio.ensure_future(_report(database, name, connection.info.backend_pid))
     _looking.add(task)  # the event loop keeps only a weak reference
     task.add_done_callback(_looking.discard)
 
 
-async def _report(place: Place, name: str, pid: int) -> None:
-    if place.pooled:  # the process id is one of the pooler
+async def _report(database: DatabaseTarget, name: str, pid: int) -> None:
+    if database.pooled:  # the process id is one of the pooler
         text = f"{name} has taken {PATIENCE:g} s; see pg_stat_activity, and whether the pooler has a free connection"
-        failures.blocked(server_of(place.dsn), name, text, known_by=name)
+        failures.blocked(server_of(database.dsn), name, text, known_by=name)
         return
     try:
-        blockers = await find_blockers(place, pid)
+        blockers = await find_blockers(database, pid)
     except (psycopg.Error, OSError) as error:
-        log.debug("%s has taken %g s; cannot find out why: %s", name, PATIENCE, faults.words(error, place.dsn))
+        log.debug("%s has taken %g s; cannot find out why: %s", name, PATIENCE, faults.words(error, database.dsn))
         return
     if blockers:
         text = f"{name} has waited {PATIENCE:g} s for a lock of {', '.join(map(str, blockers))}"
-        failures.blocked(server_of(place.dsn), name, text, known_by=f"{name} {sorted(blocker.pid for blocker in blockers)}")
+        failures.blocked(server_of(database.dsn), name, text, known_by=f"{name} {sorted(blocker.pid for blocker in blockers)}")

@@ -27,9 +27,9 @@ from tenure.store.migration_files import (
     newest_version,
     schema_sql,
 )
-from tenure.store.place import Place
 from tenure.store.roles import roles_sql
 from tenure.store.statements import quoted, statement
+from tenure.store.target import DatabaseTarget
 
 __all__ = [
     "Migration",
@@ -87,11 +87,11 @@ class MigrationState:
     """False: a newer version of Tenure has applied it."""
 
 
-async def find_state(place: Place) -> list[MigrationState]:
+async def find_state(database: DatabaseTarget) -> list[MigrationState]:
     """Every migration, and when it was applied. Changes nothing."""
     with _named_errors():
-        async with await connect(place, "migrate") as connection:
-            ledger = await _insist(connection, place, "migrate --status", lambda: _looked(connection, place), log.warning)
+        async with await connect(database, "migrate") as connection:
+            ledger = await _insist(connection, database, "migrate --status", lambda: _looked(connection, database), log.warning)
     ours = {migration.key for migration in migrations()}
     known = [MigrationState(m.label, m.version, m.phase, ledger.get(m.key, (None, ""))[0]) for m in migrations()]
     foreign = [
@@ -103,7 +103,7 @@ async def find_state(place: Place) -> list[MigrationState]:
 
 
 async def migrate(
-    place: Place,
+    database: DatabaseTarget,
     *,
     phase: Phase | None = None,
     force: bool = False,
@@ -121,35 +121,35 @@ async def migrate(
     callbacks = _Callbacks()
     tell, warn = callbacks.kept(tell), callbacks.kept(warn)
     with _named_errors():
-        async with await connect(place, "migrate") as connection:
-            planned = partial(_planned, connection, place.schema, phase, force=force, warn=warn)
-            for migration in await _insist(connection, place, "migrate", planned, warn):
-                applied = partial(_apply, connection, place.schema, migration)
-                if dry_run or await _insist(connection, place, migration.label, applied, warn):
+        async with await connect(database, "migrate") as connection:
+            planned = partial(_planned, connection, database.schema, phase, force=force, warn=warn)
+            for migration in await _insist(connection, database, "migrate", planned, warn):
+                applied = partial(_apply, connection, database.schema, migration)
+                if dry_run or await _insist(connection, database, migration.label, applied, warn):
                     tell(migration.label)
                     ran.append(migration.label)
     callbacks.check()
     return ran
 
 
-async def apply_roles(place: Place) -> None:
+async def apply_roles(database: DatabaseTarget) -> None:
     """Runs what `tenure sql --roles` prints."""
     with _named_errors():
-        async with await connect(place, "migrate") as connection, connection.transaction():
+        async with await connect(database, "migrate") as connection, connection.transaction():
             await _run(connection, _PINNED)
             try:
-                await _run(connection, roles_sql(place.schema))
+                await _run(connection, roles_sql(database.schema))
             except errors.InsufficientPrivilege as error:
-                way_out = error.diag.message_hint or f"Run it as the owner of schema {place.schema!r}"
+                way_out = error.diag.message_hint or f"Run it as the owner of schema {database.schema!r}"
                 raise MigrationRefused(f"{faults.words(error)}. {way_out}") from error
 
 
-async def check_schema(place: Place) -> None:
+async def check_schema(database: DatabaseTarget) -> None:
     """Raises `SchemaMismatch` unless this code can work with the schema it meets."""
     with _named_errors():
-        async with await connect(place, "migrate") as connection:
-            applied = set(await _ledger(connection, place.schema))
-            where = "" if applied else await _whereabouts(connection, place.schema)
+        async with await connect(database, "migrate") as connection:
+            applied = set(await _ledger(connection, database.schema))
+            where = "" if applied else await _whereabouts(connection, database.schema)
     needed = newest_version()
     reached = max((version for version, phase in applied if phase == "pre"), default=None)
     if reached is None:
@@ -172,10 +172,10 @@ async def _planned(
         return await _to_run(connection, schema, phase, force=force, warn=warn)
 
 
-async def _looked(connection: AsyncConnection[Any], place: Place) -> Ledger:
+async def _looked(connection: AsyncConnection[Any], database: DatabaseTarget) -> Ledger:
     async with connection.transaction():
         await _limit_lock_waits(connection)
-        return await _ledger(connection, place.schema)
+        return await _ledger(connection, database.schema)
 
 
 async def _to_run(
@@ -245,7 +245,7 @@ async def _whereabouts(connection: AsyncConnection[Any], schema: str) -> str:
 
 async def _insist(
     connection: AsyncConnection[Any],
-    place: Place,
+    database: DatabaseTarget,
     label: str,
     work: Callable[[], Awaitable[Result]],
     warn: Callable[[str], None],
@@ -254,7 +254,7 @@ async def _insist(
     watch = BlockerWatch()
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            async with watch.over(place, connection):
+            async with watch.over(database, connection):
                 return await work()
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             told = f"{label} needs a lock that {_named(watch)} holds"
@@ -268,7 +268,7 @@ async def _insist(
         except errors.InsufficientPrivilege as error:
             raise MigrationRefused(
                 f"user {connection.info.user!r} may not run {label} ({faults.words(error).splitlines()[0]}): "
-                f"run `tenure migrate` as the owner of schema {place.schema!r}"
+                f"run `tenure migrate` as the owner of schema {database.schema!r}"
             ) from error
     raise AssertionError
 

@@ -7,7 +7,7 @@ import json
 import logging
 
 from tenure.model.errors import StoreUnavailable
-from tenure.pacing import FOREVER, Beat
+from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import jobs
 from tenure.store.faults import Refused
 from tenure.store.link import Link
@@ -32,7 +32,7 @@ class Notifier:
         self._link = link
         self._words: set[str] = set()
         self._gap = SHORTEST_GAP
-        self.beat = Beat("notifier", self._turn)
+        self.beat = PeriodicTask("notifier", self._turn)
 
     def tell(self, word: str) -> None:
         # One that PostgreSQL does not take would take the others of its statement with it.
@@ -43,7 +43,7 @@ class Notifier:
     async def say(self, *words: str) -> bool:
         """Sends now. Returns whether that was possible; if not, listeners find out by polling."""
         try:
-            await self._link.fetch(jobs.notify(self._link.place.channel, json.dumps(words)), within=LONGEST_NOTIFY)
+            await self._link.fetch(jobs.notify(self._link.database.channel, json.dumps(words)), within=LONGEST_NOTIFY)
         except (StoreUnavailable, Refused) as error:
             log.debug("notifier: %s", error)
             return False

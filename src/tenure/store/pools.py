@@ -19,8 +19,8 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 from tenure.model.current import current_run
 from tenure.model.errors import StoreUnavailable
 from tenure.store.connecting import KEEPALIVE, target
-from tenure.store.place import Place
 from tenure.store.quota import Holder, Quota
+from tenure.store.target import DatabaseTarget
 
 IDLE = 60.0  # seconds before a connection that nobody uses is closed
 PATIENCE = 30.0  # seconds a handler waits for one
@@ -29,15 +29,15 @@ UNREACHABLE = f"PostgreSQL cannot be reached: no connection for a handler within
 
 
 class Pools:
-    def __init__(self, place: Place, size: int) -> None:
-        self._place = place
+    def __init__(self, database: DatabaseTarget, size: int) -> None:
+        self._database = database
         self._options: dict[str, Any] = {
-            "conninfo": place.dsn,
+            "conninfo": database.dsn,
             "kwargs": {
                 "application_name": "tenure handler",
-                "prepare_threshold": None if place.pooled else 5,
+                "prepare_threshold": None if database.pooled else 5,
                 "client_encoding": "UTF8",
-                **target(place.dsn),
+                **target(database.dsn),
                 **KEEPALIVE,
             },
             "min_size": 0,

@@ -17,9 +17,9 @@ from psycopg import Connection, Cursor
 from tenure.model.errors import SchemaMismatch
 from tenure.store import faults
 from tenure.store.connecting import KEEPALIVE, connect_sync, server_of
-from tenure.store.place import Place
 from tenure.store.query import Query
 from tenure.store.statements import statement
+from tenure.store.target import DatabaseTarget
 
 SHORTEST_CONNECT = 2
 """Seconds; libpq takes no less."""
@@ -28,8 +28,8 @@ SHORTEST_CONNECT = 2
 class SyncLink:
     """Used by one thread at a time."""
 
-    def __init__(self, place: Place, role: str) -> None:
-        self.place = place
+    def __init__(self, database: DatabaseTarget, role: str) -> None:
+        self.database = database
         self._role = role
         self._pid = 0
         self._connection: TimedConnection
@@ -40,7 +40,7 @@ class SyncLink:
         with self._guarded(query.name):
             cursor = self._cursor or self._open(deadline)
             self._connection.deadline = deadline
-            cursor.execute(statement(query.name, self.place.schema), query.values)
+            cursor.execute(statement(query.name, self.database.schema), query.values)
             return cursor.fetchall() if cursor.description else []
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class SyncLink:
     def _open(self, deadline: float) -> Cursor[Any]:
         within = max(SHORTEST_CONNECT, min(KEEPALIVE["connect_timeout"], int(deadline - time.monotonic())))
         self._pid = os.getpid()
-        self._connection = connect_sync(TimedConnection, self.place, self._role, within)
+        self._connection = connect_sync(TimedConnection, self.database, self._role, within)
         self._cursor = self._connection.cursor(binary=True)
         return self._cursor
 
@@ -64,10 +64,10 @@ class SyncLink:
         except (psycopg.Error, OSError, UnicodeError) as error:
             told = faults.translated(
                 error,
-                schema=self.place.schema,
+                schema=self.database.schema,
                 statement=asked,
-                server=server_of(self.place.dsn),
-                dsn=self.place.dsn,
+                server=server_of(self.database.dsn),
+                dsn=self.database.dsn,
                 connection=self._cursor.connection if self._cursor else None,
             )
             if not isinstance(told, faults.Refused | SchemaMismatch):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from tenure.store.link import Link
 from tenure.store.listener import Listener
 from tenure.store.notifier import Notifier
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 DUE = "due"
 """The word that a job was scheduled: the stager looks when the next one is due."""
@@ -43,7 +43,7 @@ class Wakeups:
 
     def __init__(
         self,
-        place: Place,
+        database: DatabaseTarget,
         heard: Callable[[str], None] | None = None,
         *,
         role: str = "wakeups",
@@ -54,10 +54,10 @@ class Wakeups:
     ) -> None:
         """Has one link of its own unless links are given. Behind a pooler, or with `listen_dsn`, LISTEN has a separate one.
         `ended()` is called when the last user stops, before anything is closed."""
-        self.link = notify_on or listen_on or Link(place, role, hot=True, within=within)
+        self.link = notify_on or listen_on or Link(database, role, hot=True, within=within)
         """Sends notifications, and may run other short statements: each is canceled after `within` seconds."""
-        direct = not place.pooled and place.listen_dsn is None
-        self._listening_link = (listen_on or self.link) if direct else Link(place.for_listening, "listen")
+        direct = not database.pooled and database.listen_dsn is None
+        self._listening_link = (listen_on or self.link) if direct else Link(database.for_listening, "listen")
         self._subscribers: list[Callable[[str], None]] = [] if heard is None else [heard]
         self._notifier = Notifier(self.link)
         self._listener = Listener(self._listening_link, self._hear, self._notifier.say, alone=self._listening_link is self.link)

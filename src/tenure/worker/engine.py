@@ -11,23 +11,23 @@ from dataclasses import dataclass, field
 
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
-from tenure.pacing import FOREVER, Beat, jittered
+from tenure.periodic import FOREVER, PeriodicTask, jittered
 from tenure.store.jobs import HeldJob
 from tenure.store.limits import LIMITS
 from tenure.store.link import Link
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups, jobs_in
-from tenure.worker.calling import ABORT_PATIENCE
-from tenure.worker.cells import CellSettings
-from tenure.worker.claimer import Scope, WorkerCondemned
-from tenure.worker.claims import Claims
-from tenure.worker.failures import FailureLevels
-from tenure.worker.held import HeldJobs
-from tenure.worker.runs import Run
-from tenure.worker.settler import LOCK_TIMEOUT
-from tenure.worker.signals import AbortReason
-from tenure.worker.slots import Slots
-from tenure.worker.watch import Watch
+from tenure.worker.claim.claimer import Scope, WorkerCondemned
+from tenure.worker.claim.combined_claimer import CombinedClaimer
+from tenure.worker.claim.held_jobs import HeldJobs
+from tenure.worker.process.pool import ProcessSettings
+from tenure.worker.run.abort import AbortReason
+from tenure.worker.run.calling import ABORT_PATIENCE
+from tenure.worker.run.failure_log import FailureLevels
+from tenure.worker.run.monitor import RunMonitor
+from tenure.worker.run.run import Run
+from tenure.worker.run.settler import LOCK_TIMEOUT
+from tenure.worker.run.slots import Slots
 
 log = logging.getLogger("tenure")
 
@@ -64,7 +64,7 @@ class EngineSettings:
     next_job_delay: float = 0.0
     """A pause between the end of a job and the claim that fills its slot again."""
 
-    cells: CellSettings = field(default_factory=CellSettings)
+    process_pool: ProcessSettings = field(default_factory=ProcessSettings)
     failures: FailureLevels = field(default_factory=FailureLevels)
     """At which levels failed attempts and dead letters are logged."""
 
@@ -72,7 +72,7 @@ class EngineSettings:
 class Engine:
     def __init__(
         self,
-        place: Place,
+        database: DatabaseTarget,
         kinds: Registry,
         scope: Scope,
         worker_id: str,
@@ -92,15 +92,15 @@ class Engine:
         self._scope = scope
         self._condemned = condemned
         self._tell = tell
-        self._settle_link = Link(place, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)
+        self._settle_link = Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)
         self._held_jobs = HeldJobs(self._settle_link, worker_id, scope.queues, self, tell)
-        self._claimer = Claims(place, kinds, scope, worker_id, tell=tell, unanswered=self._held_jobs.doubt)
+        self._claimer = CombinedClaimer(database, kinds, scope, worker_id, tell=tell, unanswered=self._held_jobs.doubt)
         events = events or Events()
         self._slots = Slots(
             self._settle_link,
             kinds,
             settings.concurrency,
-            settings.cells,
+            settings.process_pool,
             tell=tell,
             freed=self._on_freed,
             released=self._on_released,
@@ -110,8 +110,8 @@ class Engine:
             levels=settings.failures,
             worker=name,
         )
-        self._watch = Watch(self._slots, self._settle_link, settings.check_every)
-        self._claims = Beat("claimer", self._claim_turn)
+        self._watch = RunMonitor(self._slots, self._settle_link, settings.check_every)
+        self._claims = PeriodicTask("claimer", self._claim_turn)
         self.crowd = 1
         """How many workers serve the same, this one included."""
         self._next_call = 0.0
@@ -119,11 +119,11 @@ class Engine:
         self._hungry = False
         self._stopping = False
         self._last_found = 0.0
-        self._tasks: dict[Beat, asyncio.Task[None]] = {}
+        self._tasks: dict[PeriodicTask, asyncio.Task[None]] = {}
 
     def wakeups(self, heard: Callable[[str], None]) -> Wakeups:
         """On the connections of this engine: LISTEN on the one that claims, NOTIFY on the one that settles."""
-        return Wakeups(self._settle_link.place, heard, listen_on=self._claimer.link, notify_on=self._settle_link)
+        return Wakeups(self._settle_link.database, heard, listen_on=self._claimer.link, notify_on=self._settle_link)
 
     @property
     def running(self) -> int:
@@ -143,7 +143,7 @@ class Engine:
         return self._claimer.under_way.ids
 
     def start(self) -> None:
-        writes = (self._slots.settler.beat, self._slots.notes.beat)
+        writes = (self._slots.settler.beat, self._slots.updates.beat)
         beats = (self._claims, *writes, self._watch.beat, self._watch.checks, self._held_jobs.beat)
         self._tasks = {beat: asyncio.create_task(beat.run()) for beat in beats}
 
@@ -184,7 +184,7 @@ class Engine:
         await self._claimer.close()
         await self._settle_link.close()
 
-    async def _ended(self, beat: Beat, patience: float) -> None:
+    async def _ended(self, beat: PeriodicTask, patience: float) -> None:
         """Lets a turn that is under way come to its end: a statement that is cut off may be committed all the same."""
         beat.end()
         if task := self._tasks.get(beat):

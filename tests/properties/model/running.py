@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tenure.model.states import FINISHED, State
-from tenure.worker.cursors import Lane
+from tenure.worker.claim.cursors import Lane
 from tests.properties.model.moving import Moving
 from tests.properties.model.rows import Job, Outcome, Profile, Progress, Run
 

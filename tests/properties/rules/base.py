@@ -18,7 +18,7 @@ from tenure.store import leases, workers
 from tenure.store.leases import Term
 from tenure.store.query import Query
 from tenure.store.workers import Registration
-from tenure.worker.cursors import Cursors
+from tenure.worker.claim.cursors import Cursors
 from tests.properties.bench import Bench
 from tests.properties.clock import BEGIN
 from tests.properties.laws import Laws

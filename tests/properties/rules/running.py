@@ -14,7 +14,7 @@ from tenure.model.states import FINISHED, State
 from tenure.store import jobs
 from tenure.store.jobs import HeldJob
 from tenure.store.query import Query, array_literal
-from tenure.worker.cursors import Plan, Signals
+from tenure.worker.claim.cursors import ClaimReply, Plan
 from tests.properties.clock import BEGIN
 from tests.properties.model import Job, Outcome, Run
 from tests.properties.model.rows import MAX_CRASHES
@@ -153,7 +153,7 @@ class RunningRules(StoreMachine):
         taken = model.claim(seat.id, profile, claim_id, plan.lanes, limit)
         found = sorted((row[1:11] for row in rows if row[1] is not None), key=lambda row: (-row[3], row[4]))
         self.agree(found, sorted(map(_as_claimed, taken), key=lambda row: (-row[3], row[4])), "claimed")
-        signals = Signals.read(rows[0][0])
+        signals = ClaimReply.read(rows[0][0])
         said = (signals.holds, signals.returns, sorted(signals.paused), signals.picked, signals.position)
         self.agree(said, (holds, told, sorted(model.paused()), len(taken), model.books.position), "what a claim tells")
         if holds and told_all:

@@ -17,8 +17,8 @@ from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
 from tenure.store import jobs, workers
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.place import Place
 from tenure.store.query import Query
+from tenure.store.target import DatabaseTarget
 from tenure.store.workers import Registration
 from tests.store.borrowed.callers import CALLERS, AsyncCaller, Caller, Django
 from tests.store.desk import claim_query, everything
@@ -120,7 +120,7 @@ def test_rows_are_those_of_a_link(caller, dsn):
 
 
 async def by_link(dsn: str, query: Query) -> list[tuple[Any, ...]]:
-    link = Link(Place.at(dsn), "test")
+    link = Link(DatabaseTarget.at(dsn), "test")
     try:
         return await link.fetch(query)
     finally:

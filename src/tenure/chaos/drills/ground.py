@@ -18,7 +18,7 @@ from tenure.chaos.fleet import CLOCK, FOLDER, Worker
 from tenure.chaos.ledger import Ledger, Run
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
-from tenure.store.place import Place
+from tenure.store.target import DatabaseTarget
 
 LOOK_EVERY = 0.02
 
@@ -85,7 +85,7 @@ class Ground:
 @asynccontextmanager
 async def ground() -> AsyncIterator[Ground]:
     with _folder() as folder, EmbeddedServer(folder / "server") as server:
-        await migrate(Place.at(server.dsn))
+        await migrate(DatabaseTarget.at(server.dsn))
         work.app.configure(dsn=server.dsn)
         laid = Ground(folder, server)
         try:

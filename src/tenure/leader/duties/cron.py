@@ -17,7 +17,7 @@ from tenure.model.errors import ConfigError
 from tenure.model.events import ScheduleTicked
 from tenure.model.schedules import Schedule
 from tenure.model.ticks import decide, to_json
-from tenure.pacing import boottime
+from tenure.periodic import boottime
 from tenure.store import leases, schedules
 from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tenure.leader.duties.duty import Outlets, Report, TermOver
 from tenure.leader.duties.parts import Parts
 from tenure.leader.duties.requeue import Requeuing, announce
-from tenure.pacing import boottime
+from tenure.periodic import boottime
 from tenure.store import leases, workers
 from tenure.store.isolation import RefusedRows
 from tenure.store.leases import Term

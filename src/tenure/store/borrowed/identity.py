@@ -14,55 +14,55 @@ from weakref import WeakKeyDictionary
 
 from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
 from tenure.store.borrowed.base import Borrowed, Rows
-from tenure.store.place import Place
 from tenure.store.query import Query
 from tenure.store.sync_link import SyncLink
+from tenure.store.target import DatabaseTarget
 
 PATIENCE = 5.0
 """Seconds for the question to the app's own database."""
 ASK_AGAIN_AFTER = 60.0
 """Seconds after which an app's database that could not be asked is asked again."""
 
-_own: dict[Place, tuple[str, float]] = {}
+_own: dict[DatabaseTarget, tuple[str, float]] = {}
 """By place: the identity, and until when it counts."""
 _by_address: dict[Any, str] = {}
 _by_object: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
-async def check_database(borrowed: Borrowed, place: Place) -> None:
+async def check_database(borrowed: Borrowed, database: DatabaseTarget) -> None:
     """Raises `ConfigError` when the connection leads to another database than `place`."""
     source = await borrowed.source()
     answers = _answers(source)
-    if source in answers and answers[source] == _known_own(place):
+    if source in answers and answers[source] == _known_own(database):
         return
     # Asked again before anything is refused: a database may have been dropped and made anew under its name.
-    own = await asyncio.to_thread(_ask_own, place)
+    own = await asyncio.to_thread(_ask_own, database)
     if own:
-        answers[source] = _identity(await borrowed.fetch(_question(), place.schema))
-        _compare(own, answers[source], place)
+        answers[source] = _identity(await borrowed.fetch(_question(), database.schema))
+        _compare(own, answers[source], database)
 
 
-def check_database_sync(borrowed: Borrowed, place: Place) -> None:
+def check_database_sync(borrowed: Borrowed, database: DatabaseTarget) -> None:
     source = borrowed.source_sync()
     answers = _answers(source)
-    if source in answers and answers[source] == _known_own(place):
+    if source in answers and answers[source] == _known_own(database):
         return
-    own = _ask_own(place)
+    own = _ask_own(database)
     if own:
-        answers[source] = _identity(borrowed.fetch_sync(_question(), place.schema))
-        _compare(own, answers[source], place)
+        answers[source] = _identity(borrowed.fetch_sync(_question(), database.schema))
+        _compare(own, answers[source], database)
 
 
-def _known_own(place: Place) -> str | None:
+def _known_own(database: DatabaseTarget) -> str | None:
     """Empty: it could not be asked."""
-    identity, until = _own.get(place, ("", 0.0))
+    identity, until = _own.get(database, ("", 0.0))
     return identity if time.monotonic() < until else None
 
 
-def _ask_own(place: Place) -> str:
-    if _known_own(place) == "":
+def _ask_own(database: DatabaseTarget) -> str:
+    if _known_own(database) == "":
         return ""  # not long ago
-    link = SyncLink(place, "identify")
+    link = SyncLink(database, "identify")
     identity, lasts = "", ASK_AGAIN_AFTER
     try:
         identity = _identity(link.fetch(_question(), deadline=time.monotonic() + PATIENCE))
@@ -71,7 +71,7 @@ def _ask_own(place: Place) -> str:
         pass  # whoever works with that database is told so
     finally:
         link.close()
-    _own[place] = identity, time.monotonic() + lasts
+    _own[database] = identity, time.monotonic() + lasts
     return identity
 
 
@@ -87,9 +87,9 @@ def _identity(rows: Rows) -> str:
     return str(rows[0][0] or "") if rows else ""
 
 
-def _compare(own: str, found: str, place: Place) -> None:
+def _compare(own: str, found: str, database: DatabaseTarget) -> None:
     if found and found != own:
         raise ConfigError(
-            f"this connection leads to another database than the app's own, which also has a schema {place.schema!r}: "
+            f"this connection leads to another database than the app's own, which also has a schema {database.schema!r}: "
             "no worker of this app would find the job there; pass a connection to the app's database"
         )

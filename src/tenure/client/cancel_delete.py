@@ -1,0 +1,183 @@
+"""Canceling and deleting jobs, and notifying those whom it concerns."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from tenure.client.filters import Filters
+from tenure.client.lock_retry import Patience, Refusals, batches, persist
+from tenure.client.pages import live_ids
+from tenure.model.errors import ConfigError, JobNotFound, NotPossible
+from tenure.model.events import Events, JobCanceled, JobDeleted
+from tenure.model.payloads import clean_text
+from tenure.model.states import LIVE, State
+from tenure.store import control, jobs, lists
+from tenure.store.query import Query
+
+if TYPE_CHECKING:
+    from tenure.client.reading import Fetch
+    from tenure.client.runtime import ClientRuntime
+
+MOST_WORDS = 100
+"""More jobs than this are not named one by one."""
+
+LONGEST_WORDS = 1000  # characters of a reason or a name
+
+
+class Ended(NamedTuple):
+    """A row of cancel_jobs and delete_jobs."""
+
+    id: UUID
+    done: bool
+    ran: bool
+    watched: bool
+    kind: str
+
+
+class Cancellation:
+    """Who cancels, and why; and how many it were so far."""
+
+    def __init__(self, events: Events, reason: str | None, by: str | None, states: frozenset[State] | None = None) -> None:
+        self._events = events
+        self._reason, self._by, self._states = cleaned(reason), cleaned(by), states
+        self.done = 0
+
+    def query(self, batch: Iterable[UUID]) -> Query:
+        error = "canceled" + (f" by {self._by}" if self._by else "") + (f": {self._reason}" if self._reason else "")
+        return control.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by)
+
+    def take(self, rows: Sequence[Sequence[object]]) -> tuple[list[UUID], list[str]]:
+        """Gives the jobs to ask for again, and whom to notify."""
+        answers = [Ended(*row) for row in rows]  # type: ignore[arg-type]
+        ended = [row for row in answers if row.done]
+        self.done += len(ended)
+        if self._events.wants(JobCanceled):
+            for row in ended:
+                self._events.emit(JobCanceled(job_id=row.id, kind=row.kind, reason=self._reason, by=self._by, ran=row.ran))
+        return [row.id for row in answers if not row.done], _words(ended)
+
+
+async def cancel(
+    runtime: ClientRuntime, ids: Sequence[UUID], reason: str | None, by: str | None, states: frozenset[State] | None = None
+) -> int:
+    """Ends jobs that are live, whatever they wait for. Gives how many there were."""
+    cancellation, refusals = Cancellation(runtime.events, reason, by, states), Refusals()
+    await _cancel(runtime, ids, cancellation, refusals)
+    refusals.check(cancellation.done)
+    return cancellation.done
+
+
+async def _cancel(runtime: ClientRuntime, ids: Sequence[UUID], cancellation: Cancellation, refusals: Refusals) -> None:
+    session = runtime.session()
+
+    async def ask(batch: list[UUID]) -> list[UUID]:
+        left, words = cancellation.take(await session.fetch(cancellation.query(batch)))
+        for word in words:
+            session.tell(word)
+        return left
+
+    await refusals.persist(ids, ask)
+
+
+async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
+    """The same in a transaction of the caller's: listeners are notified when that commits."""
+    from tenure.client.borrowing import borrow_checked  # noqa: PLC0415 - brings the driver
+
+    database, borrowed = runtime.database(), await borrow_checked(runtime, conn)
+    cancellation = Cancellation(runtime.events, reason, by)
+
+    async def ask(batch: list[UUID]) -> list[UUID]:
+        left, words = cancellation.take(await borrowed.fetch(cancellation.query(batch), database.schema))
+        if words:
+            await borrowed.fetch(jobs.notify(database.channel, json.dumps(words)), database.schema)
+        return left
+
+    await persist(ids, ask)
+    if not cancellation.done:
+        await check_known(lambda query: borrowed.fetch(query, database.schema), ids)
+    return cancellation.done
+
+
+def cancel_borrowed_sync(runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
+    from tenure.client.borrowing import borrow_checked_sync  # noqa: PLC0415 - brings the driver
+
+    database, borrowed = runtime.database(), borrow_checked_sync(runtime, conn)
+    cancellation = Cancellation(runtime.events, reason, by)
+    for batch in batches(dict.fromkeys(ids)):
+        patience, left = Patience(), batch
+        while True:
+            left, words = cancellation.take(borrowed.fetch_sync(cancellation.query(left), database.schema))
+            if words:
+                borrowed.fetch_sync(jobs.notify(database.channel, json.dumps(words)), database.schema)
+            if not left:
+                break
+            time.sleep(patience.pause(left))
+    if not cancellation.done:
+        _check_found(borrowed.fetch_sync(lists.find_all(ids), database.schema), ids)
+    return cancellation.done
+
+
+async def cancel_all(runtime: ClientRuntime, filters: Filters, reason: str | None, by: str | None) -> int:
+    if filters == Filters():
+        raise ConfigError("cancel_all needs a filter; to cancel all that is live, name all live states in state=")
+    states = None if filters.states is None else filters.states & LIVE
+    if states is not None and not states:
+        raise ConfigError(f"a job that is {' or '.join(sorted(filters.states or ()))} is over and cannot be canceled")
+    # Asked for by state: one that has moved on since is not meant any more.
+    cancellation, refusals = Cancellation(runtime.events, reason, by, states), Refusals()
+    async for ids in live_ids(runtime.session().fetch, filters):
+        await _cancel(runtime, ids, cancellation, refusals)
+        if refusals.stopped:
+            break
+    refusals.check(cancellation.done)
+    return cancellation.done
+
+
+async def delete(runtime: ClientRuntime, ids: Iterable[UUID], *, force: bool) -> int:
+    """Removes jobs and all that is kept of them. Gives how many there were."""
+    session, done, refusals = runtime.session(), 0, Refusals()
+
+    async def ask(batch: list[UUID]) -> list[UUID]:
+        nonlocal done
+        answers = [Ended(*row) for row in await session.fetch(control.delete(batch, force=force))]
+        removed = [row for row in answers if row.done]
+        done += len(removed)
+        for word in _words(removed):
+            session.tell(word)
+        if runtime.events.wants(JobDeleted):
+            for row in removed:
+                runtime.events.emit(JobDeleted(job_id=row.id, kind=row.kind))
+        if not force and (running := [row.id for row in answers if row.ran and not row.done]):
+            told = "is running" if len(running) == 1 else "are running"
+            raise NotPossible(running, f"{told}: cancel first and delete then, or delete with force=True")
+        return [row.id for row in answers if not row.done]
+
+    await refusals.persist(ids, ask)
+    refusals.check(done)
+    return done
+
+
+async def check_known(fetch: Fetch, ids: Sequence[UUID]) -> None:
+    """Raises `JobNotFound` if none of them exists: to have done nothing for jobs that are over is no mistake."""
+    _check_found(await fetch(lists.find_all(ids)), ids)
+
+
+def _check_found(rows: Sequence[object], ids: Sequence[UUID]) -> None:
+    if ids and not rows:
+        raise JobNotFound(ids[0])
+
+
+def cleaned(text: str | None) -> str | None:
+    """What people say, as far as PostgreSQL can keep it."""
+    return None if text is None else clean_text(text, LONGEST_WORDS)
+
+
+def _words(ended: Sequence[Ended]) -> list[str]:
+    """Workers check what they run; those who wait look again. Who is not named finds out by looking now and then."""
+    ran = [row.id for row in ended if row.ran]
+    words = [f"gone {job_id}" for job_id in ran] if len(ran) <= MOST_WORDS else ["gone"]
+    return words + [f"done {row.id}" for row in ended if row.watched][:MOST_WORDS]

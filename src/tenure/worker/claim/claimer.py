@@ -1,0 +1,220 @@
+"""Claims jobs into free slots, from where the pending ones begin."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+from uuid import uuid4
+
+from tenure.model.kinds import Registry
+from tenure.periodic import jittered
+from tenure.store import jobs
+from tenure.store.faults import FailedInside, Refused
+from tenure.store.jobs import PeekedJob
+from tenure.store.link import Link
+from tenure.store.query import Query, array_literal
+from tenure.worker.claim.cursors import ClaimReply, Cursors, JobPosition, Plan
+from tenure.worker.claim.known_limits import KnownLimits
+from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
+from tenure.worker.run.run import Run
+
+log = logging.getLogger("tenure")
+
+
+SURVEY_EVERY = 60.0
+"""Seconds. Whatever it does not know is found by the claim all the same, between the priorities it does know."""
+
+Which = Literal["all", "healthy", "suspects"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What a worker serves."""
+
+    queues: Sequence[str]
+    capabilities: Sequence[str] = ()
+    jobs: Which = "all"
+    """Suspects are jobs that were in two crashes. A supervisor runs them alone, in a process of their own, so that only
+    their own crash can condemn them."""
+
+
+class WorkerCondemned(Exception):  # noqa: N818
+    """The worker's lease ran out or was taken away: nothing may be claimed under this id any more."""
+
+
+class ClaimsUnderWay:
+    """Claims that were sent and whose jobs are not in their slots yet."""
+
+    def __init__(self, unanswered: Callable[[], None]) -> None:
+        """`unanswered()` is called when a claim ends without an answer: it may have been committed, or be committed yet."""
+        self._unanswered = unanswered
+        self.ids: set[str] = set()
+
+    @contextmanager
+    def begin(self) -> Iterator[str]:
+        """Gives the id of a new claim."""
+        claim_id = str(uuid4())
+        self.ids.add(claim_id)
+        try:
+            yield claim_id
+        except BaseException:
+            self.ids.discard(claim_id)
+            self._unanswered()
+            raise
+
+    def started(self) -> None:
+        """The jobs of all claims before are in their slots."""
+        self.ids.clear()
+
+
+def leases_of(kinds: Registry) -> str:
+    """By kind, in seconds: of those that have a lease of their own."""
+    return json.dumps({name: kind.lease.total_seconds() for name, kind in kinds.items() if kind.lease})
+
+
+class Claimer:
+    """Jobs that stand at no gate."""
+
+    def __init__(
+        self,
+        link: Link,
+        kinds: Registry,
+        scope: Scope,
+        worker_id: str,
+        *,
+        known_limits: KnownLimits,
+        under_way: ClaimsUnderWay,
+        refused: RefusedJobs,
+    ) -> None:
+        self._link = link
+        self._kinds = kinds
+        self._scope = scope
+        self._worker_id = worker_id
+        self._known_limits = known_limits
+        self._cursors = Cursors(scope.queues)
+        self._under_way = under_way
+        self._refused = refused
+        self._isolated = False
+        self._reported: set[str] = set()
+        self._next_survey = 0.0
+        self._outdated = False
+
+    @property
+    def look_again(self) -> bool:
+        """Jobs have come back that the last claim did not look for yet, or it did not look because limits have changed, or it
+        took fewer than there are because some were refused."""
+        return self._cursors.returned or self._outdated or self._isolated
+
+    def look_everywhere(self) -> None:
+        """Other kinds and queues are ours than before."""
+        self._cursors.rewind_all()
+
+    async def claim(self, limit: int) -> list[Run]:
+        """At most `limit` jobs, highest priority first, FIFO inside."""
+        if time.monotonic() >= self._next_survey:
+            await self._survey()
+        plan = self._plan()
+        began = time.monotonic()
+        self._isolated = False
+        try:
+            with self._under_way.begin() as claim_id:
+                rows = await self._link.fetch(self._refused.left_out(self._query(claim_id, plan, limit)))
+        except (Refused, FailedInside):
+            return await self._claim_others(limit)
+        signals = ClaimReply.read(rows[0][0])
+        found = [row[1:] for row in rows if row[1] is not None]
+        if self._is_outdated(signals):
+            return []
+        self._learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, began)
+        return self._runs(found, claim_id)
+
+    async def _claim_others(self, limit: int) -> list[Run]:
+        """After a refusal: finds the jobs that are refused, and claims the others. Raises the refusal if it is not a matter of
+        single jobs, because then the peek is refused as well."""
+        tried, limit = 0, min(limit, MOST_AT_ONCE)
+        while tried < MOST_AT_ONCE:
+            plan, began = self._plan(), time.monotonic()
+            rows = await self._link.fetch(self._refused.peeking(self._query(str(uuid4()), plan, limit)))
+            signals = ClaimReply.read(rows[0][0])
+            if not signals.holds:
+                raise WorkerCondemned
+            if self._is_outdated(signals):
+                return []
+            isolated = await self._refused.isolate(signals.peeked, partial(self._claim_only, plan))
+            if isolated.count == len(signals.peeked):
+                # All that the peek found is claimed or refused, so the cursors may pass it, as after a claim.
+                places = [(job.queue, job.priority, job.position) for job in signals.peeked]
+                self._learn(plan, places, limit, signals, began)
+            if isolated.runs or not isolated.refused:
+                self._isolated = bool(isolated.runs)
+                return isolated.runs
+            tried += len(isolated.refused)
+        return []
+
+    async def _claim_only(self, plan: Plan, these: Sequence[PeekedJob]) -> list[Run]:
+        with self._under_way.begin() as claim_id:
+            rows = await self._link.fetch(self._refused.only(self._query(claim_id, plan, len(these)), these))
+        if not ClaimReply.read(rows[0][0]).holds:
+            raise WorkerCondemned
+        return self._runs([row[1:] for row in rows if row[1] is not None], claim_id)
+
+    def _runs(self, found: list[tuple[Any, ...]], claim_id: str) -> list[Run]:
+        # An UPDATE returns its rows in no certain order.
+        found.sort(key=lambda row: (-row[3], row[4]))
+        return self._refused.claimed([Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found])
+
+    def _plan(self) -> Plan:
+        return self._cursors.plan(time.monotonic()).without(self._known_limits.closed_queues)
+
+    def _is_outdated(self, signals: ClaimReply) -> bool:
+        """Limits have changed, so nothing was looked at."""
+        self._outdated = signals.holds and signals.limits != self._known_limits.version
+        if self._outdated:
+            self._known_limits.doubt()
+        return self._outdated
+
+    def _query(self, claim_id: str, plan: Plan, limit: int) -> Query:
+        return jobs.claim(
+            worker_id=self._worker_id,
+            claim_id=claim_id,
+            lanes=plan.to_json(),
+            limit=limit,
+            kinds=array_literal([kind for kind in self._kinds if kind not in self._known_limits.closed_kinds]),
+            capabilities=array_literal(list(self._scope.capabilities)),
+            leases=leases_of(self._kinds),
+            which=self._scope.jobs,
+            limits=self._known_limits.version,
+        )
+
+    def _learn(self, plan: Plan, found: list[JobPosition], limit: int, signals: ClaimReply, began: float) -> None:
+        if not signals.holds:
+            raise WorkerCondemned
+        if len(found) > limit:
+            log.critical("claimed %d jobs for %d slots: please report this", len(found), limit)
+        now = time.monotonic()
+        self._cursors.learn(plan, found, limit, signals, now=now, took=now - began)
+
+    async def _survey(self) -> None:
+        """Meets the priorities that wait, and names once each kind that nobody here can run."""
+        self._next_survey = time.monotonic() + jittered(SURVEY_EVERY)
+        kinds = array_literal(list(self._kinds))
+        for queue, priority, unknown in await self._link.fetch(jobs.survey(json.dumps(list(self._scope.queues)), kinds)):
+            self._cursors.meet(queue, priority)
+            self._report(queue, json.loads(unknown or "[]"))
+
+    def _report(self, queue: str, unknown: Iterable[str]) -> None:
+        for kind in unknown:
+            if kind not in self._reported:
+                self._reported.add(kind)
+                log.warning(
+                    "queue %r holds jobs of kind %r, which this worker does not know: they are left for others. "
+                    "Start a worker whose app defines it, or import the module that does",
+                    queue,
+                    kind,
+                )

@@ -1,0 +1,124 @@
+"""Where the next jobs come from: the open ones, and those at gates. They take turns at being asked first."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from tenure.model.errors import StoreUnavailable
+from tenure.model.kinds import Registry
+from tenure.periodic import FOREVER
+from tenure.store.link import Link
+from tenure.store.target import DatabaseTarget
+from tenure.worker.claim.claimer import Claimer, ClaimsUnderWay, Scope, WorkerCondemned
+from tenure.worker.claim.known_limits import KnownLimits
+from tenure.worker.claim.limited_claimer import LimitedClaimer
+from tenure.worker.claim.refused_jobs import RefusedJobs
+from tenure.worker.run.run import Run
+
+log = logging.getLogger("tenure")
+
+QUIET = 0.2
+"""Seconds for which gates are left alone where nothing could be claimed, unless somebody says that there is something now: those
+who are not limited must not pay for a look with each of their claims."""
+
+LONGEST_QUIET = 2.0
+"""Seconds for which a rate that is used up keeps us away at most: by then it may have been changed."""
+
+
+FAILED_QUIET = 2.0
+"""Seconds until limited jobs are tried again after PostgreSQL refused to claim them. The others do not wait for that."""
+
+
+class CombinedClaimer:
+    def __init__(
+        self,
+        database: DatabaseTarget,
+        kinds: Registry,
+        scope: Scope,
+        worker_id: str,
+        *,
+        tell: Callable[[str], None],
+        unanswered: Callable[[], None],
+    ) -> None:
+        """`unanswered()` is called when it is not known what a claim took."""
+        # A claim that is lost in a crash of the server never happened, so it need not wait for the disk. One under a limit must
+        # not be lost while its job runs: its transaction is durable nevertheless (lock_limits).
+        self.link = Link(database, "claim", hot=True, durable=False)
+        self._known_limits = KnownLimits(self.link, kinds, list(scope.queues), worker_id, tell)
+        self.under_way = ClaimsUnderWay(unanswered)
+        self._refused = refused = RefusedJobs()
+        self._open = Claimer(
+            self.link, kinds, scope, worker_id, known_limits=self._known_limits, under_way=self.under_way, refused=refused
+        )
+        self._gated = LimitedClaimer(
+            self.link, kinds, scope, worker_id, known_limits=self._known_limits, under_way=self.under_way, refused=refused
+        )
+        self._gated_first = False
+        self._next_gated = 0.0
+        self._gated_due = 0.0
+        self._gated_error = ""
+        self._nudged = False
+
+    @property
+    def rest(self) -> float:
+        """Seconds after which another look is worth while, as far as is known here. 0: at once."""
+        if self._open.look_again:
+            return 0.0
+        return max(0.0, self._gated_due - time.monotonic()) if self._known_limits.names else FOREVER
+
+    def limits_changed(self) -> None:
+        self._known_limits.doubt()
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Something may stand at a gate that can be claimed now."""
+        self._nudged = True
+        self._next_gated = 0.0
+
+    async def claim(self, limit: int) -> list[Run]:
+        """At most `limit` jobs."""
+        if await self._known_limits.keep() or self._refused.expire():
+            self._open.look_everywhere()
+        if not self._known_limits.names or time.monotonic() < self._next_gated:
+            return await self._open.claim(limit)
+        self._gated_first = not self._gated_first
+        first, second = (self._claim_gated, self._open.claim) if self._gated_first else (self._open.claim, self._claim_gated)
+        runs = await first(limit)
+        if len(runs) == limit:
+            return runs
+        try:
+            return runs + await second(limit - len(runs))
+        except Exception:
+            if not runs:
+                raise
+            return runs  # they are ours and must run; the next claim meets the error again
+
+    async def _claim_gated(self, limit: int) -> list[Run]:
+        self._nudged = False
+        try:
+            runs = await self._gated.claim(limit)
+        except (StoreUnavailable, WorkerCondemned):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, jobs without a limit must go on
+            self._report(error)
+            self._next_gated = time.monotonic() + FAILED_QUIET
+            return []
+        self._gated_error = ""
+        now = time.monotonic()
+        self._gated_due = now + self._gated.rest
+        # What came up while we looked is to be looked for again.
+        if not self._nudged and not runs:
+            self._next_gated = now + (QUIET if self._gated.rest >= FOREVER else min(self._gated.rest, LONGEST_QUIET))
+        return runs
+
+    def _report(self, error: Exception) -> None:
+        """Once for each cause in a row."""
+        if str(error) != self._gated_error:
+            self._gated_error = str(error)
+            text = "limited jobs cannot be claimed; trying again every %g s, other jobs are not affected"
+            log.error(text, FAILED_QUIET, exc_info=error)
+
+    async def close(self) -> None:
+        await self.link.close()

@@ -1,0 +1,108 @@
+"""Compares the jobs that PostgreSQL says this worker holds with those it knows of, and requeues the rest.
+
+A job that is held and not known would stay `running` for as long as its worker lives. That happens when the answer to a claim
+is lost with its connection, when an error comes between a claim and its slots, and after a failover to a replica that has the
+claim but not the settlement.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from tenure.periodic import PeriodicTask
+from tenure.store import jobs
+from tenure.store.isolation import RefusedRows
+from tenure.store.jobs import HeldJob
+from tenure.store.link import Link
+from tenure.store.query import Pick
+from tenure.store.wakeups import jobs_in
+
+log = logging.getLogger("tenure")
+
+BUSY_EVERY = 5.0
+"""Seconds between two comparisons while jobs run here."""
+
+IDLE_EVERY = 60.0
+"""While none do. Whatever can make a job unknown also calls `doubt()`."""
+
+AFTER_DOUBT = (0.0, 2.0, 10.0, 60.0)
+"""Seconds after a claim without an answer: its transaction may still be under way on the server, and commit later."""
+
+
+class Known(Protocol):
+    """What a worker knows of its jobs."""
+
+    @property
+    def held(self) -> set[HeldJob]:
+        """Jobs that run here, or whose outcome is still to be written."""
+
+    @property
+    def claims_under_way(self) -> Collection[str]:
+        """Claims that were sent, and whose jobs are not among `held` yet."""
+
+
+class HeldJobs:
+    def __init__(self, link: Link, worker_id: str, queues: Collection[str], known: Known, tell: Callable[[str], None]) -> None:
+        self._link = link
+        self._worker_id = worker_id
+        self._queues = queues
+        self._known = known
+        self._tell = tell
+        self._doubts: list[float] = []
+        self._next_idle_look = 0.0
+        self._refused = RefusedRows("to requeue a job that is held by this worker but does not run in it")
+        self.beat = PeriodicTask("held jobs", self._turn)
+
+    def doubt(self) -> None:
+        """A claim may have taken jobs of which we never heard."""
+        self._doubts = [time.monotonic() + seconds for seconds in AFTER_DOUBT]
+        self.beat.wake()
+
+    async def _turn(self) -> float:
+        now = time.monotonic()
+        doubted = [due for due in self._doubts if due <= now]
+        if self._known.held or doubted or now >= self._next_idle_look:
+            await self._compare(doubted=bool(doubted))
+            self._doubts = [due for due in self._doubts if due not in doubted]
+            self._next_idle_look = now + IDLE_EVERY
+        return max(0.0, min([BUSY_EVERY, *(due - time.monotonic() for due in self._doubts)]))
+
+    async def _compare(self, *, doubted: bool) -> None:
+        before = self._snapshot()
+        rows = await self._link.fetch(jobs.list_held(self._worker_id))
+        after = self._snapshot()
+        # Known at either moment is known: a claim may have come and a run may have gone while the statement was under way.
+        unknown = [held for row in rows if not ((held := HeldJob(*row)) in before or held in after)]
+        if unknown or doubted:
+            await self._requeue(unknown)
+
+    def _snapshot(self) -> _Snapshot:
+        return _Snapshot(self._known.held, frozenset(self._known.claims_under_way))
+
+    async def _requeue(self, unknown: list[HeldJob]) -> None:
+        """The statement names job and claim: one that has been settled or claimed again meanwhile is not touched."""
+
+        async def send(pick: Pick) -> tuple[str, ...]:
+            if pick.peek:
+                return (json.dumps([held.job_id for held in unknown]),)
+            chosen = unknown if pick.only is None else [held for held in unknown if held.job_id in pick.only]
+            for job_id, kind in await self._link.fetch(jobs.disown(self._worker_id, chosen, self._queues)):
+                log.warning("job %s (%s) was held by this worker but did not run in it: requeued", job_id, kind)
+            return ()
+
+        await self._refused.run(send)
+        for queue in self._queues:
+            self._tell(jobs_in(queue))
+
+
+class _Snapshot:
+    def __init__(self, held: set[HeldJob], claims: frozenset[str]) -> None:
+        self._held = held
+        self._claims = claims
+
+    def __contains__(self, job: HeldJob) -> bool:
+        return job in self._held or job.claim_id in self._claims

@@ -1,0 +1,156 @@
+"""Claims jobs that stand at gates, as many as the limits leave room for.
+
+Exact, because claims under a limit come one at a time: the first statement locks the limits, the second counts what is held and
+claims, in a transaction that is durable when it ends. The count sees every claim before it, since its snapshot is younger than
+the lock. Whoever does not get a lock comes again soon.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from tenure.model.kinds import Registry
+from tenure.periodic import FOREVER, jittered
+from tenure.store import limits
+from tenure.store.faults import FailedInside, Refused
+from tenure.store.jobs import PeekedJob
+from tenure.store.link import Link
+from tenure.store.query import Query, array_literal
+from tenure.worker.claim.claimer import ClaimsUnderWay, Scope, WorkerCondemned, leases_of
+from tenure.worker.claim.known_limits import KnownLimits
+from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
+from tenure.worker.run.run import Run
+
+STEPS = 100
+"""Groups of jobs that one claim looks at in each queue."""
+
+LOCKED_REST = 0.02
+"""Seconds until a limit is tried again that another worker claims under just now: as long as a claim takes, more or less."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedClaimReply:
+    """What a claim tells beside its jobs."""
+
+    holds: bool
+    seen: int
+    chosen: int
+    cursors: dict[str, str] | None
+    more: bool
+    """There are slots left, and gates that were not looked at."""
+    around: bool
+    """The look came to the end of a queue's gates, and went on at the first."""
+    stale: bool
+    wait: float | None
+    """Seconds until the next start that a rate allows."""
+    peeked: list[PeekedJob] = field(default_factory=list)
+    """Jobs that would be claimed, if the claim was asked for that only."""
+
+    @staticmethod
+    def read(text: str) -> LimitedClaimReply:
+        told = json.loads(text)
+        return LimitedClaimReply(**told | {"peeked": [PeekedJob(*job) for job in told.get("peeked") or ()]})
+
+
+class LimitedClaimer:
+    def __init__(
+        self,
+        link: Link,
+        kinds: Registry,
+        scope: Scope,
+        worker_id: str,
+        *,
+        known_limits: KnownLimits,
+        under_way: ClaimsUnderWay,
+        refused: RefusedJobs,
+    ) -> None:
+        self._link = link
+        self._kinds = kinds
+        self._scope = scope
+        self._worker_id = worker_id
+        self._known_limits = known_limits
+        self._under_way = under_way
+        self._refused = refused
+        self._after = dict.fromkeys(scope.queues, "")
+        self._rounds = 0
+        self.rest = FOREVER
+        """Seconds after which another look is worth while, as far as is known."""
+
+    async def claim(self, limit: int) -> list[Run]:
+        """At most `limit` jobs."""
+        self.rest = FOREVER
+        if not self._known_limits.names:
+            return []
+        try:
+            return await self._claim(limit, self._refused.left_out)
+        except (Refused, FailedInside):
+            return await self._claim_others(limit)
+
+    async def _claim(self, limit: int, pick: Callable[[Query], Query]) -> list[Run]:
+        with self._under_way.begin() as claim_id:
+            rows = await self._ask(claim_id, limit, pick)
+        if not rows:
+            return []
+        told = LimitedClaimReply.read(rows[0][0])
+        if not told.holds:
+            raise WorkerCondemned
+        found = [row[1:] for row in rows if row[1] is not None]
+        self._learn(told, len(found))
+        return self._refused.claimed([Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found])
+
+    async def _claim_others(self, limit: int) -> list[Run]:
+        """After a refusal: finds the jobs that are refused, and claims the others. Raises the refusal if it is not a matter of
+        single jobs, because then the peek is refused as well."""
+        tried, limit = 0, min(limit, MOST_AT_ONCE)
+        while tried < MOST_AT_ONCE:
+            rows = await self._ask(str(uuid4()), limit, self._refused.peeking)
+            peeked = LimitedClaimReply.read(rows[0][0]).peeked if rows else []
+            isolated = await self._refused.isolate(peeked, self._claim_only)
+            if isolated.runs or not isolated.refused:
+                if isolated.runs:
+                    self.rest = 0.0  # there may be more than the peek has found
+                return isolated.runs
+            tried += len(isolated.refused)
+        return []
+
+    async def _claim_only(self, these: Sequence[PeekedJob]) -> list[Run]:
+        return await self._claim(len(these), lambda query: self._refused.only(query, these))
+
+    async def _ask(self, claim_id: str, limit: int, pick: Callable[[Query], Query]) -> Sequence[tuple[Any, ...]]:
+        """`pick` chooses among the jobs that the query claims."""
+        async with self._link.transaction() as run:
+            locks = await run(limits.lock(self._known_limits.names, self._scope.queues))
+            locked = [name for name, had in locks if had]
+            if len(locked) < len(locks):
+                self.rest = jittered(LOCKED_REST)
+            if not locked:
+                return []
+            return await run(pick(self._query(claim_id, locked, limit)))
+
+    def _query(self, claim_id: str, locked: list[str], limit: int) -> Query:
+        return limits.claim(
+            worker_id=self._worker_id,
+            claim_id=claim_id,
+            locked=locked,
+            queues=json.dumps([{"queue": queue, "after": after} for queue, after in self._after.items()]),
+            steps=STEPS,
+            limit=limit,
+            kinds=array_literal(list(self._kinds)),
+            capabilities=array_literal(list(self._scope.capabilities)),
+            leases=leases_of(self._kinds),
+            which=self._scope.jobs,
+        )
+
+    def _learn(self, told: LimitedClaimReply, found: int) -> None:
+        self._after |= told.cursors or {}
+        regating = told.stale and self._known_limits.misgated()
+        if told.wait is not None:
+            self.rest = min(self.rest, told.wait)
+        self._rounds = 0 if found else self._rounds + told.around
+        # Twice around without finding anything: then all who wait are held up, and looking again does not help.
+        if regating or told.chosen > found or (told.more and self._rounds < 2):
+            self.rest = 0.0

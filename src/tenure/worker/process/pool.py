@@ -1,0 +1,291 @@
+"""Processes of their own for handlers that compute: one job at a time each, started when needed, replaced when worn.
+
+A cell's death is the crash of its one job and nobody else's. It is told to end by its signal, which also
+interrupts the handler, and killed if it does not; it ends by itself when its worker is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from tenure.model.errors import ProcessDied
+from tenure.model.kinds import Kind, Registry
+from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
+from tenure.store.target import DatabaseTarget
+from tenure.worker.process.exceptions import Remote, unpacked
+from tenure.worker.process.protocol import Message, MessageStream
+from tenure.worker.run.abort import Aborted
+from tenure.worker.run.calling import ABORT_PATIENCE
+from tenure.worker.run.context import Context
+from tenure.worker.run.run import Run
+from tenure.worker.run.services import LoopServices
+from tenure.worker.run.settlement import Settlement
+
+log = logging.getLogger("tenure")
+
+LAST_WORDS = 0.2
+"""Seconds for what a process said before it died to arrive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessSettings:
+    max_tasks: int = 100
+    """Jobs that a process runs before it is replaced: whatever leaks, leaks for so long only."""
+
+    memory_mb: int | None = None
+    """A process that holds more is killed, and its job has crashed. None: no limit."""
+
+
+class HandlerProcess:
+    """One process, as its worker sees it."""
+
+    def __init__(self) -> None:
+        self.tasks = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._stream: MessageStream | None = None
+        self._burial: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def spawn(self, database: DatabaseTarget, home: str | None) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            stream = self._stream = await MessageStream.over(ours)
+            self._inbox = stream.messages()
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "tenure.worker.process.main",
+                str(theirs.fileno()),
+                str(os.getpid()),
+                pass_fds=[theirs.fileno()],
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+        self._burial = asyncio.create_task(_hang_up_after_death(self._process, stream))
+        stream.send(database=asdict(database), path=sys.path, home=home, django=_uses_django())
+
+    def send(self, **message: Any) -> None:
+        assert self._stream is not None
+        self._stream.send(**message)
+
+    async def receive(self) -> Message | None:
+        return await anext(self._inbox, None)
+
+    @property
+    def dead(self) -> bool:
+        return self._process is None or self._process.returncode is not None
+
+    async def cause(self) -> str:
+        """How it died."""
+        assert self._process is not None
+        code = await self._process.wait()
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    def signal(self, number: signal.Signals) -> None:
+        if not self.dead:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def _kill_group(self) -> None:
+        """And what its handlers have started, unless that has made itself a group of its own."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    async def end(self, reason: str) -> None:
+        """Told, then made to."""
+        assert self._process is not None
+        self.send(abort=reason)  # its own thread hears it, and interrupts the handler
+        try:
+            async with asyncio.timeout(ABORT_PATIENCE):
+                await self._process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            await self.kill()
+
+    async def kill(self) -> None:
+        if self._process is not None:
+            self.signal(signal.SIGKILL)
+            self._kill_group()
+            await self._process.wait()
+        if self._burial is not None:
+            self._burial.cancel()
+        if self._stream is not None:
+            self._stream.close()
+
+    def memory_mb(self) -> float:
+        """What it holds in memory; 0 where that cannot be read."""
+        try:
+            with open(f"/proc/{self.pid}/statm") as statm:  # noqa: PTH123 - a virtual file, read often
+                return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
+
+def _uses_django() -> bool:
+    """Whether the worker's process has set up Django, so that a process for a job must do so, too."""
+    apps = getattr(sys.modules.get("django.apps"), "apps", None)
+    return bool(getattr(apps, "ready", False)) and "DJANGO_SETTINGS_MODULE" in os.environ
+
+
+async def _hang_up_after_death(process: asyncio.subprocess.Process, stream: MessageStream) -> None:
+    """The end of the line is no sign: a process that the handler forked may hold it open."""
+    await process.wait()
+    await asyncio.sleep(LAST_WORDS)
+    stream.hang_up()
+
+
+class ProcessPool:
+    def __init__(self, database: DatabaseTarget, settings: ProcessSettings, services: LoopServices, kinds: Registry) -> None:
+        self._database = database
+        self._kinds = kinds
+        self._settings = settings
+        self._idle: list[HandlerProcess] = []
+        self._busy: set[HandlerProcess] = set()
+        self._overfed: set[HandlerProcess] = set()
+        self._services = services
+
+    async def run(self, ctx: Context) -> Any:
+        """The handler's result, or what it raised. Raises `ProcessDied` when its process did."""
+        run = ctx._run  # noqa: SLF001
+        process = await self._take(run)
+        try:
+            message = await self._conversation(process, run)
+        except asyncio.CancelledError:
+            await process.end(run.abort_reason or "error")
+            raise
+        except BaseException:
+            await process.kill()
+            raise
+        finally:
+            self._busy.discard(process)
+            self._overfed.discard(process)
+            await self._keep(process)
+        return _result(run.kind, message)
+
+    async def _take(self, run: Run) -> HandlerProcess:
+        """A process that has taken the job up. One that died while it was idle must not be this job's crash."""
+        while True:
+            process = self._idle.pop() if self._idle else HandlerProcess()
+            self._busy.add(process)
+            try:
+                if not process.tasks:
+                    await process.spawn(self._database, self._kinds.home)
+                process.send(run=_described(run))
+                taken_up = await process.receive() is not None
+            except BaseException:
+                await self._drop(process)
+                raise
+            if taken_up:
+                return process
+            was_new = not process.tasks
+            await self._drop(process)
+            if was_new:
+                raise ProcessDied(f"before it began: {await process.cause()}")
+
+    async def _drop(self, process: HandlerProcess) -> None:
+        self._busy.discard(process)
+        await process.kill()
+
+    async def _keep(self, process: HandlerProcess) -> None:
+        """For the next job, unless it is worn."""
+        process.tasks += 1
+        if process.dead or process.tasks >= self._settings.max_tasks or self._too_big(process):
+            await process.kill()
+        else:
+            self._idle.append(process)
+
+    async def _conversation(self, process: HandlerProcess, run: Run) -> Message:
+        """Until the handler is done: what its process says then."""
+        while (message := await process.receive()) is not None:
+            match message:
+                case {"progress": [percent, text]}:
+                    self._services.progress(run, percent, text)
+                case {"alive": _}:
+                    self._services.alive(run)
+                case {"say": [level, text, fields]}:
+                    self._services.say(run, level, text, fields)
+                case {"flush": _}:
+                    await self._services.flush(run)
+                    process.send(flushed=True)
+                case {"in_doubt": told}:
+                    run.in_doubt = Settlement(run, **told)
+                    run.owes_output = True  # it may have been written that it does
+                case {"settled": told}:
+                    run.settled = run.settled_itself = True
+                    run.owes_output = told["owes_output"]
+                    self._services.settled(Settlement(run, **told["settlement"]), watched=told["watched"])
+                case _:
+                    return message
+        if process in self._overfed:
+            raise ProcessDied(f"it held more than {self._settings.memory_mb} MB")
+        raise ProcessDied(await process.cause())
+
+    def watch(self) -> None:
+        """Now and then: a process that grew too large is killed under its job."""
+        for process in self._busy:
+            if process not in self._overfed and self._too_big(process):
+                log.error("process %d holds more than %d MB and is killed", process.pid, self._settings.memory_mb)
+                self._overfed.add(process)
+                process.signal(signal.SIGKILL)
+
+    def _too_big(self, process: HandlerProcess) -> bool:
+        return self._settings.memory_mb is not None and process.memory_mb() > self._settings.memory_mb
+
+    async def close(self) -> None:
+        process_pool = [*self._idle, *self._busy]
+        self._idle.clear()
+        for process in process_pool:
+            await process.kill()
+
+
+def _described(run: Run) -> Message:
+    """What the other process needs to make the same run."""
+    fn = run.kind.fn
+    main = getattr(sys.modules.get("__main__"), "__file__", None) if fn.__module__ == "__main__" else None
+    return {
+        "module": fn.__module__,
+        "main": main,
+        "kind": run.kind.name,
+        "row": [
+            run.job_id, run.kind.name, run.queue, 0, 0, run.attempt, run.max_attempts, run.crashes, run.fence, run.input,
+            run.timeout, run.auth, run.meta,
+        ],
+        "claim_id": run.claim_id,
+        "worker_id": run.worker_id,
+    }  # fmt: skip
+
+
+def _result(kind: Kind, message: Message) -> Any:
+    outcomes: dict[str, Callable[[Any], Outcome]] = {"snooze": _snooze, "fail": Fail, "cancel": Cancel}
+    match message:
+        case {"output": text}:
+            return kind.output.decode(text)
+        case {"outcome": name, "value": value, "raised": raised}:
+            outcome = outcomes[name](value)
+            if raised:
+                raise outcome
+            return outcome
+        case {"aborted": reason}:
+            raise Aborted(reason)
+        case {"error": text, "wanted": wanted, "raised": told}:
+            raise unpacked(told, Remote(text, wanted))
+    # Its values may be the job's data, and this text is logged.
+    raise ProcessDied(f"it sent a message that is not understood: {', '.join(map(str, message)) or 'nothing'}")
+
+
+def _snooze(when: float | str) -> Snooze:
+    return Snooze(until=datetime.fromisoformat(when)) if isinstance(when, str) else Snooze(when)

@@ -1,0 +1,53 @@
+"""The line between a process and one that it started: one JSON object a line, over a socket pair."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+Message = dict[str, Any]
+
+
+LONGEST_LINE = 16 << 20  # a job's largest input or output, escaped
+
+
+class MessageStream:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @staticmethod
+    async def over(end: socket.socket) -> MessageStream:
+        return MessageStream(*await asyncio.open_unix_connection(sock=end, limit=LONGEST_LINE))
+
+    def send(self, **message: Any) -> None:
+        """Never waits: messages are small, and the other side may be busy or gone."""
+        if not self._writer.is_closing():
+            self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def drained(self) -> None:
+        with suppress(ConnectionError):
+            await self._writer.drain()
+
+    async def messages(self) -> AsyncIterator[Message]:
+        """Until the other side is gone."""
+        while True:
+            try:
+                line = await self._reader.readline()
+            except (ConnectionError, ValueError):
+                return
+            if not line.endswith(b"\n"):
+                return
+            yield json.loads(line)
+
+    def hang_up(self) -> None:
+        """Whoever reads is told that nothing more will come."""
+        if not self._reader.at_eof():
+            self._reader.feed_eof()
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,148 @@
+"""Calls handlers where their kind wants to be run: on the loop, in a thread, in a process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tenure.lifeline import exit_if_forked
+from tenure.model.errors import ConfigError
+from tenure.model.kinds import AroundCoroutine, AroundThread, Kind, Registry
+from tenure.worker.run import settlement as settlements
+from tenure.worker.run.around import await_within, call_within
+from tenure.worker.run.context import Context
+from tenure.worker.run.middleware import BUILT_IN, Call, compose
+from tenure.worker.run.transactions import settle_open_sync, take, undo, undo_sync
+
+if TYPE_CHECKING:
+    from tenure.worker.process.pool import ProcessPool
+
+ABORT_PATIENCE = 2.0
+"""Seconds that an aborted handler has for its clean-up. Then a process is killed, a coroutine or thread left to itself."""
+
+
+class Caller:
+    def __init__(self, kinds: Registry, threads: Executor, process_pool: ProcessPool) -> None:
+        self._kinds = kinds
+        self._threads = threads
+        self._process_pool = process_pool
+        self._chains: dict[str, Call] = {}
+
+    def call(self, ctx: Context) -> Any:
+        """The whole chain for a run: middleware, then the handler."""
+        kind = ctx._run.kind  # noqa: SLF001
+        chain = self._chains.get(kind.name)
+        if chain is None:
+            handler: Call = {"loop": self._on_loop, "thread": self._in_thread, "process": self._in_process}[kind.run_in]
+            chain = self._chains[kind.name] = compose((*BUILT_IN, *self._kinds.middleware, *kind.middleware), handler)
+        return chain(ctx)
+
+    def _on_loop(self, ctx: Context) -> Any:
+        return on_loop(ctx, self._kinds.around_coroutine)
+
+    async def _in_thread(self, ctx: Context) -> Any:
+        run = ctx._run  # noqa: SLF001
+        inside = contextvars.copy_context()
+        run.thread = self._threads.submit(inside.run, in_thread, ctx, self._kinds.around_thread)
+        waiting = asyncio.wrap_future(run.thread)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            # Told by its signal: it may still end in order.
+            await asyncio.wait([waiting], timeout=ABORT_PATIENCE)
+            if waiting.done():
+                return await waiting
+            raise
+
+    async def _in_process(self, ctx: Context) -> Any:
+        return await self._process_pool.run(ctx)
+
+
+def arguments_of(kind: Kind, ctx: Context) -> dict[str, Any]:
+    arguments = kind.input.decode(ctx._run.input)  # noqa: SLF001
+    if kind.signature.context is not None:
+        arguments[kind.signature.context] = ctx
+    return arguments
+
+
+async def on_loop(ctx: Context, hooks: Iterable[AroundCoroutine]) -> Any:
+    """Calls a coroutine handler. When it fails, what it wrote in its transaction is undone at once."""
+    try:
+        return await await_within(hooks, ctx, partial(_awaited, ctx))
+    except BaseException as error:
+        await undo(ctx._run, error)  # noqa: SLF001
+        raise
+
+
+async def _awaited(ctx: Context) -> Any:
+    kind = ctx._run.kind  # noqa: SLF001
+    arguments = arguments_of(kind, ctx)
+    if kind.atomic:
+        async with ctx.transaction():
+            return await _await_handler(ctx, arguments)
+    return await _await_handler(ctx, arguments)
+
+
+async def _await_handler(ctx: Context, arguments: dict[str, Any]) -> Any:
+    process = os.getpid()
+    try:
+        return ctx._result_of(await ctx._run.kind.fn(**arguments))  # noqa: SLF001
+    finally:
+        exit_if_forked(process)
+
+
+def in_thread(ctx: Context, hooks: Iterable[AroundThread]) -> Any:
+    run = ctx._run  # noqa: SLF001
+    try:
+        return _carried(partial(call_plain, ctx, hooks))
+    finally:
+        # The loop does not wait for this thread any more, so only we can end its transaction.
+        if run.settled and (transaction := take(run)) is not None:
+            transaction.rollback_sync()
+
+
+def call_plain(ctx: Context, hooks: Iterable[AroundThread]) -> Any:
+    """Calls a plain handler. When it fails, what it wrote in its transaction is undone at once."""
+    try:
+        return call_within(hooks, ctx, partial(_called, ctx))
+    except BaseException as error:
+        undo_sync(ctx._run, error)  # noqa: SLF001
+        raise
+
+
+def _called(ctx: Context) -> Any:
+    run = ctx._run  # noqa: SLF001
+    arguments = arguments_of(run.kind, ctx)
+    if run.kind.atomic:
+        with ctx.transaction():
+            return _call_handler(ctx, arguments)
+    result = _call_handler(ctx, arguments)
+    if run.transaction is not None and run.transaction.thread_bound:
+        # No other thread may commit it, and the hooks around us may close its connection.
+        settle_open_sync(run, ctx._services, lambda: settlements.of_result(run, result))  # noqa: SLF001
+    return result
+
+
+def _call_handler(ctx: Context, arguments: dict[str, Any]) -> Any:
+    process, kind = os.getpid(), ctx._run.kind  # noqa: SLF001
+    try:
+        returned = kind.fn(**arguments)
+    finally:
+        exit_if_forked(process)
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise ConfigError(f"job {kind.name!r} is a plain function that returned a coroutine, which is never run: use `async def`")
+    return ctx._result_of(returned)  # noqa: SLF001
+
+
+def _carried(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except StopIteration as error:
+        raise RuntimeError("the handler raised StopIteration") from error  # no future can carry it

@@ -1,0 +1,251 @@
+"""What a handler is told about its run, and what it can do in it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Generator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from tenure.model.payloads import clean_text
+from tenure.model.planned import planned_of
+from tenure.worker.run.abort import Signal
+from tenure.worker.run.run import Run
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from tenure.worker.run.services import RunServices
+    from tenure.worker.run.transaction_block import TransactionBlock
+
+T = TypeVar("T")
+
+NOT_SET = object()
+
+
+class Done:
+    """May be awaited or not. Not a coroutine, so Python does not warn where it is not."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield  # one turn of the event loop, as `asyncio.sleep(0)`
+
+
+DONE = Done()
+
+
+class Context:
+    """The run that a handler belongs to. A handler gets it by a parameter annotated `Context`. Put that one first: type checkers
+    know it only there."""
+
+    __slots__ = ("_log", "_output", "_run", "_services")
+
+    def __init__(self, run: Run, services: RunServices) -> None:
+        self._run = run
+        self._services = services
+        self._log: JobLog | None = None
+        self._output: Any = NOT_SET
+
+    @property
+    def job_id(self) -> UUID:
+        return self._run.job_uuid
+
+    @property
+    def kind(self) -> str:
+        return self._run.kind.name
+
+    @property
+    def queue(self) -> str:
+        return self._run.queue
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first; crashes and snoozes do not count."""
+        return self._run.attempt
+
+    @property
+    def max_attempts(self) -> int:
+        return self._run.max_attempts
+
+    @property
+    def fence(self) -> int:
+        """Grows with every claim of this job. Hand it to other stores, so that they can refuse an older run."""
+        return self._run.fence
+
+    @property
+    def worker_id(self) -> UUID:
+        return UUID(self._run.worker_id)
+
+    @property
+    def is_retry(self) -> bool:
+        return self._run.attempt > 1
+
+    @property
+    def is_last_attempt(self) -> bool:
+        return self._run.attempt >= self._run.max_attempts
+
+    @property
+    def signal(self) -> Signal:
+        """Tells when this run is over before it is done, and why."""
+        return self._run.signal
+
+    @property
+    def input(self) -> Any:
+        """The job's input as plain JSON values; the handler itself gets it typed, as its arguments."""
+        return json.loads(self._run.input)
+
+    @property
+    def auth(self) -> Any:
+        """On whose behalf the job was handed in: what `using(auth=...)` was given."""
+        return None if self._run.auth is None else json.loads(self._run.auth)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What `using(meta=...)` was given."""
+        return {} if self._run.meta is None else json.loads(self._run.meta)
+
+    @property
+    def schedule(self) -> str | None:
+        """The name of the schedule that this job is of."""
+        planned = planned_of(self.meta)
+        return planned.schedule if planned else None
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The planned time that this job stands for. Jitter, queues and retries make it start later."""
+        planned = planned_of(self.meta)
+        return planned.at if planned else None
+
+    @property
+    def is_late(self) -> bool:
+        """Handed in more than a minute after its planned time: it was caught up, or waited for an earlier job to end."""
+        planned = planned_of(self.meta)
+        return planned is not None and planned.late
+
+    # Telling
+
+    def progress(self, percent: float, message: str | None = None) -> Awaitable[None]:
+        """Reports how far the job is, 0 to 100. Does not wait: the latest report is written soon, and always before the outcome.
+        May be awaited, too."""
+        percent = float(percent)
+        if not 0 <= percent <= 100:
+            raise ValueError(f"progress is a percentage from 0 to 100, not {percent}")
+        self._services.progress(self._run, percent, message)
+        return DONE
+
+    def heartbeat(self) -> Awaitable[None]:
+        """Extends the lease of a kind that has one of its own. Raises `Aborted` when the run is over. A plain call, or awaited:
+        `await ctx.heartbeat()` also lets other handlers of the loop run."""
+        self._run.signal.check()
+        self._services.alive(self._run)
+        return DONE
+
+    @property
+    def log(self) -> JobLog:
+        """Lines that are logged with the job's context and kept with the job: the last 200 of each run."""
+        if self._log is None:
+            self._log = JobLog(self._run, self._services)
+        return self._log
+
+    # Doing
+
+    def db(self) -> Database:
+        """A pooled connection to Tenure's database: `async with ctx.db() as conn` (in plain functions `with`). Committed when
+        the block ends well. In an atomic job it is the job's own transaction."""
+        return Database(self)
+
+    def transaction(self, session: object | None = None) -> TransactionBlock:
+        """What is written in this block and the completion of the job commit together, or not at all.
+
+        Without an argument: a connection of Tenure's own. With a session factory, an engine or a pool (SQLAlchemy, psycopg,
+        asyncpg), or Django's connection: a session of yours. Both commit when the handler has returned, with its result.
+
+        With a session or connection that is already open: committed when the block ends, because it may be closed right after.
+        `return ctx.set_output(result)` inside of the block puts the result into the same transaction.
+        """
+        from tenure.worker.run.transaction_block import TransactionBlock  # noqa: PLC0415 - brings the store
+
+        return TransactionBlock(self._run, self._services, session, lambda: None if self._output is NOT_SET else (self._output,))
+
+    def set_output(self, output: T) -> T:
+        """Sets the job's output before the handler returns, and gives it back: `return ctx.set_output(result)`."""
+        self._output = output
+        return output
+
+    def _result_of(self, returned: Any) -> Any:
+        if returned is not None and returned is not DONE:  # what `return ctx.progress(100)` returns
+            return returned
+        return None if self._output is NOT_SET else self._output
+
+    def http(self) -> httpx2.AsyncClient:
+        """One HTTP client for all handlers of this process (extra `http`)."""
+        return self._services.resources.http()
+
+    def http_sync(self) -> httpx2.Client:
+        return self._services.resources.http_sync()
+
+
+class Database:
+    """A pooled connection for as long as its block lasts."""
+
+    __slots__ = ("_block", "_context")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._block: Any = None
+
+    async def __aenter__(self) -> Any:
+        context = self._context
+        block: AbstractAsyncContextManager[Any]
+        block = context.transaction() if context._run.transaction else context._services.resources.pools.connection()  # noqa: SLF001
+        self._block = block
+        return await block.__aenter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._block.__aexit__(kind, error, trace)
+
+    def __enter__(self) -> Any:
+        context = self._context
+        block: AbstractContextManager[Any]
+        block = context.transaction() if context._run.transaction else context._services.resources.pools.connection_sync()  # noqa: SLF001
+        self._block = block
+        return block.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._block.__exit__(kind, error, trace)
+
+
+class JobLog:
+    """`ctx.log.info("sent", to=address)`: a message and fields."""
+
+    __slots__ = ("_run", "_services")
+
+    _logger = logging.getLogger("tenure.job")
+
+    def __init__(self, run: Run, services: RunServices) -> None:
+        self._run = run
+        self._services = services
+
+    def debug(self, message: object, /, **fields: Any) -> None:
+        self._say(logging.DEBUG, message, fields)
+
+    def info(self, message: object, /, **fields: Any) -> None:
+        self._say(logging.INFO, message, fields)
+
+    def warning(self, message: object, /, **fields: Any) -> None:
+        self._say(logging.WARNING, message, fields)
+
+    def error(self, message: object, /, **fields: Any) -> None:
+        self._say(logging.ERROR, message, fields)
+
+    def _say(self, level: int, message: object, fields: dict[str, Any]) -> None:
+        from tenure.worker.run.updates import plain  # noqa: PLC0415 - brings the store
+
+        text = str(plain(message))
+        kept = {clean_text(name): plain(value) for name, value in fields.items()}
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, "%s", text, extra={"fields": kept} if kept else None)
+        self._services.say(self._run, logging.getLevelName(level).lower(), text, kept)

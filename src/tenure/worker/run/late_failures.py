@@ -1,0 +1,50 @@
+"""Handlers that fail after a session of their own has completed their job: too late to fail it, but not to be reported."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from tenure.model.errors import StoreUnavailable
+from tenure.model.events import Events, RunFailedAfterCompletion
+from tenure.store import jobs
+from tenure.store.faults import Refused
+from tenure.store.link import Link
+from tenure.worker.run.settlement import Settlement
+
+log = logging.getLogger("tenure")
+
+_ENDED = {
+    "failed": "failed",
+    "timed_out": "ran into its timeout",
+    "snoozed": "asked for a snooze",
+    "canceled": "asked to cancel it",
+    "handed_back": "was stopped by the worker's shutdown",
+    "crashed": "lost its process",
+}
+
+
+class LateFailures:
+    def __init__(self, link: Link, events: Events) -> None:
+        self._link = link
+        self._events = events
+
+    async def report(self, settlement: Settlement) -> None:
+        """Logs it, emits an event and keeps it with the job. `settlement` is what the job's outcome would have been."""
+        run = settlement.run
+        ended = _ENDED.get(settlement.what, settlement.what)
+        text = settlement.error or f"the handler {ended}"
+        log.error(
+            "job %s (%s, attempt %d) was completed by its own transaction, and then its handler %s; the job stays completed",
+            run.job_id,
+            run.kind.name,
+            run.attempt,
+            ended,
+            exc_info=settlement.cause,
+        )
+        names: dict[str, Any] = {"job_id": run.job_uuid, "kind": run.kind.name, "fence": run.fence}
+        self._events.emit(RunFailedAfterCompletion(**names, what=settlement.what, error=text))
+        try:
+            await self._link.fetch(jobs.note_late_failure(run.job_id, run.claim_id, text))
+        except (StoreUnavailable, Refused) as fault:
+            log.warning("job %s: that its handler failed late could not be kept with the job: %s", run.job_id, fault)

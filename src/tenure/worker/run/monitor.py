@@ -1,0 +1,78 @@
+"""Looks at what runs: deadlines, those who do not listen, and whether the jobs are still ours."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable
+
+from tenure.periodic import PeriodicTask
+from tenure.store import jobs
+from tenure.store.link import Link
+from tenure.worker.run.calling import ABORT_PATIENCE
+from tenure.worker.run.run import Run
+from tenure.worker.run.slots import Slots
+
+log = logging.getLogger("tenure")
+
+WATCH_EVERY = 0.5
+"""Seconds between two looks at deadlines and at those who do not listen."""
+
+
+class RunMonitor:
+    def __init__(self, slots: Slots, link: Link, check_every: float) -> None:
+        """`check_every`: seconds after which a long run asks whether it is still ours, even if nobody gave it reason to."""
+        self._slots = slots
+        self._link = link
+        self._check_every = check_every
+        self._doubted: set[str] = set()
+        self._last_check = time.monotonic()
+        self.beat = PeriodicTask("watch", self._turn)
+        self.checks = PeriodicTask("check", self._check)
+        """Apart from the deadlines: PostgreSQL may take long to answer."""
+
+    def doubt(self, job_ids: Iterable[str]) -> None:
+        """These may not be ours any more: ask at once."""
+        self._doubted.update(job_ids)
+        self.checks.wake()
+
+    async def _turn(self) -> float:
+        now = time.monotonic()
+        for run in self._slots.all():
+            self._look_at(run, now)
+        self._slots.process_pool.watch()
+        return WATCH_EVERY
+
+    async def _check(self) -> float:
+        now = time.monotonic()
+        doubted, self._doubted = self._doubted, set()
+        if now - self._last_check >= self._check_every:
+            self._last_check = now
+            doubted.update(run.job_id for run in self._slots.all() if now - run.started >= self._check_every)
+        await self._check_claims([run for run in self._slots.all() if run.job_id in doubted])
+        return WATCH_EVERY
+
+    def _look_at(self, run: Run, now: float) -> None:
+        if run.deadline is not None and now > run.deadline:
+            run.abort("timeout")
+        if run.is_cut_off(now) and not (run.closing or run.signal.aborted):
+            log.warning(
+                "job %s (%s): its heartbeats could not be written until its lease ran out: aborted", run.job_id, run.kind.name
+            )
+            run.abort("error")
+        if run.aborted_at and now - run.aborted_at > ABORT_PATIENCE + WATCH_EVERY and not run.closing:
+            self._slots.abandon(run)
+
+    async def _check_claims(self, runs: list[Run]) -> None:
+        """Deleted, cancelled and taken-over jobs stop here."""
+        if not runs:
+            return
+        claims = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
+        reasons = {(job_id, claim_id): reason for job_id, claim_id, reason in await self._link.fetch(jobs.check_claims(claims))}
+        for run in runs:
+            reason = reasons.get((run.job_id, run.claim_id))
+            if reason is not None and not (run.settled or run.closing or run.lost):
+                level = logging.INFO if reason == "canceled" else logging.WARNING  # a person's decision, not a fault
+                log.log(level, "job %s (%s): aborted, %s", run.job_id, run.kind.name, reason)
+                self._slots.lose(run, reason)

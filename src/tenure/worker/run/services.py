@@ -1,0 +1,70 @@
+"""What a context does its work with. There is one in the worker's process, and one in each process of its own for a job."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tenure.worker.run.resources import Resources
+from tenure.worker.run.run import Run
+from tenure.worker.run.settlement import Settlement
+from tenure.worker.run.updates import UpdateWriter
+
+log = logging.getLogger("tenure")
+
+LAST_WORDS = 2.0
+"""Seconds for which a run's own transaction is held open to write what it said."""
+
+
+class RunServices(Protocol):
+    resources: Resources
+
+    def progress(self, run: Run, percent: float, message: str | None) -> None: ...
+
+    def alive(self, run: Run) -> None: ...
+
+    def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None: ...
+
+    async def flush(self, run: Run) -> None:
+        """Returns when all that the run has said is written, or cannot be."""
+
+    def flush_sync(self, run: Run) -> None: ...
+
+    def settled(self, settlement: Settlement, *, watched: bool) -> None:
+        """The run has settled its own job, in a transaction of its own. From any thread."""
+
+    def doubt(self, settlement: Settlement) -> None:
+        """The run may have settled its own job: the COMMIT was not answered."""
+
+
+class LoopServices:
+    """For handlers in the worker's own process, on its loop or in its threads."""
+
+    def __init__(self, updates: UpdateWriter, resources: Resources, settled: Callable[[Settlement, bool], None]) -> None:
+        self.resources = resources
+        self._updates = updates
+        self._settled = settled
+        self._loop = asyncio.get_running_loop()
+        self.progress = updates.progress
+        self.alive = updates.alive
+        self.say = updates.say
+
+    async def flush(self, run: Run) -> None:
+        """Needs a connection beside the one of the run's transaction. Where all are taken by others that wait like us, as
+        behind a small pooler, somebody must give in."""
+        try:
+            async with asyncio.timeout(LAST_WORDS):
+                await self._updates.flush([run])
+        except TimeoutError:
+            log.warning("job %s (%s): its last progress and log lines could not be written in time", run.job_id, run.kind.name)
+
+    def flush_sync(self, run: Run) -> None:
+        asyncio.run_coroutine_threadsafe(self.flush(run), self._loop).result()
+
+    def settled(self, settlement: Settlement, *, watched: bool) -> None:
+        self._loop.call_soon_threadsafe(self._settled, settlement, watched)
+
+    def doubt(self, settlement: Settlement) -> None:
+        settlement.run.in_doubt = settlement

@@ -1,0 +1,249 @@
+"""The one writer: outcomes go out in groups, at once when idle, together under load."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+from tenure.model.errors import StoreUnavailable
+from tenure.outages import failures
+from tenure.periodic import FOREVER, PeriodicTask
+from tenure.store import jobs
+from tenure.store.faults import FailedInside, Refused, StatementTimeout
+from tenure.store.groups import send_or_halve
+from tenure.store.link import Link
+from tenure.store.query import Query
+from tenure.worker.run import settlement as settlements
+from tenure.worker.run.run import Run
+from tenure.worker.run.settlement import Settlement
+
+log = logging.getLogger("tenure")
+
+LARGEST_GROUP = 1000
+
+REWRITES = 5
+"""How often a job that is still ours, and was not found by the statement, is written again at once."""
+
+PARKED = 30.0
+"""Seconds until an outcome of which PostgreSQL takes nothing at all is offered again."""
+
+LOCK_TIMEOUT = 2.0
+"""Seconds for which a group waits for locks. Then the rows that nobody has locked are written."""
+
+LOCKED_AGAIN = 1.0
+"""Seconds until an outcome whose row was locked is offered again."""
+
+SKIPPING_FOR = 10.0
+"""Seconds after a lock was in the way in which locked rows are left out from the beginning."""
+
+POOLED_LIMIT = 30.0
+"""Behind a pooler a session has no lock timeout of ours: there a statement is canceled after so many seconds."""
+
+
+class Settler:
+    """Keeps every settlement until PostgreSQL has answered for it.
+
+    `lost(settlement)` is called for each run that turned out not to be ours any more, `settled(settlement, watched)` for the
+    others.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        settled: Callable[[Settlement, bool], None],
+        lost: Callable[[Settlement], None],
+        before: Callable[[list[Run]], Awaitable[None]],
+    ) -> None:
+        """`before(runs)` writes what these runs have said: once they are settled, it would be refused."""
+        self._link = link
+        self._before = before
+        self._settled = settled
+        self._lost = lost
+        self._waiting: list[Settlement] = []
+        self._in_flight: list[Settlement] = []
+        self._parked: list[Settlement] = []
+        self._locked: set[int] = set()
+        self._moved_on = asyncio.Event()
+        self._unsure = False
+        self._skipping_until = 0.0
+        self.beat = PeriodicTask("settler", self._turn)
+
+    @property
+    def backlog(self) -> int:
+        """What can be written as soon as PostgreSQL answers."""
+        return len(self._waiting) + len(self._in_flight)
+
+    @property
+    def unwritten(self) -> int:
+        """All of which PostgreSQL does not know yet."""
+        return self.backlog + len(self._parked)
+
+    def add(self, settlement: Settlement) -> None:
+        self._waiting.append(settlement)
+        if len(self._waiting) == 1:
+            self.beat.wake()
+
+    @property
+    def runs(self) -> Iterator[Run]:
+        """Whose outcome is not written yet."""
+        return (settlement.run for settlement in (*self._waiting, *self._in_flight, *self._parked))
+
+    async def written(self) -> None:
+        """Returns when there is nothing left to write, as far as PostgreSQL takes it."""
+        while self.backlog or self._locked:
+            self._moved_on.clear()
+            await self._moved_on.wait()
+
+    async def _turn(self) -> float:
+        try:
+            return await self._write()
+        finally:
+            self._moved_on.set()
+
+    async def _write(self) -> float:
+        if not self._in_flight:
+            self._in_flight, later = _one_of_each_job(self._waiting[:LARGEST_GROUP])
+            self._waiting = later + self._waiting[LARGEST_GROUP:]
+        await self._before([s.run for s in self._in_flight if s.run.updates is not None])
+        finishing = [s for s in self._in_flight if s.finishing]
+        moving = [s for s in self._in_flight if not s.finishing]
+        if finishing:
+            await send_or_halve(finishing, self._send, self._refused)
+        if moving:
+            await send_or_halve(moving, self._send, self._refused)
+        self._unsure = False
+        return 0.0 if self._waiting else FOREVER
+
+    async def _send(self, group: list[Settlement]) -> None:
+        statement = jobs.finish if group[0].finishing else jobs.move
+        written, skipped = await self._write_free(group, statement)
+        stuck: list[Settlement] = []
+        if missing := [s for s in group if s.run.job_id not in written and id(s) not in skipped]:
+            # From here on a row that is not found may have been written by the statement above.
+            self._unsure, unsure = True, self._unsure
+            stuck = await self._write_again(missing, statement, written)
+            self._unsure = unsure
+        left = set(map(id, stuck))
+        missing = [s for s in missing if s.run.job_id not in written and id(s) not in left]
+        before = await self._written_before(missing) if self._in_question(missing) else {}
+        answered = set(map(id, group)) - left
+        self._in_flight = [s for s in self._in_flight if id(s) not in answered]
+        for settlement in group:
+            if id(settlement) in skipped:
+                self._locked.add(id(settlement))
+                self._park(settlement, LOCKED_AGAIN)
+            elif id(settlement) in answered:
+                self._answer(settlement, written, before)
+        for settlement in stuck:
+            await self._refused(
+                settlement, Refused("the row is not written, and no error is raised: does a trigger suppress it?")
+            )
+
+    async def _write_free(self, group: list[Settlement], statement: Callable[..., Query]) -> tuple[dict[str, bool], set[int]]:
+        """What was written, and (by `id`) what is ours and was left out: somebody has locked the row, as
+        `cancel(conn=...)` does, and the others are not to wait for that transaction."""
+        if time.monotonic() >= self._skipping_until:
+            try:
+                return await self._fetch(statement(_array(group))), set()
+            except StoreUnavailable as error:
+                if not _is_locked(error):
+                    raise
+        written = await self._fetch(statement(_array(group), skipping=True))
+        missing = [s for s in group if s.run.job_id not in written]
+        lost = {row[:2] for row in await self._link.fetch(jobs.check_claims(_array(missing)))} if missing else set()
+        skipped = {id(s) for s in missing if (s.run.job_id, s.run.claim_id) not in lost}
+        if skipped or time.monotonic() >= self._skipping_until:
+            self._skipping_until = time.monotonic() + SKIPPING_FOR
+        return written, skipped
+
+    async def _fetch(self, query: Query) -> dict[str, bool]:
+        """The jobs that were settled, and whether somebody watches them."""
+        try:
+            return dict(await self._link.fetch(query, within=POOLED_LIMIT if self._link.database.pooled else None))
+        except (Refused, FailedInside):
+            raise
+        except BaseException as error:
+            # The commit may have happened all the same: from now on a missing row may be our own doing. Not after a lock timeout.
+            if getattr(error, "cause", "") != "lock":
+                self._unsure = True
+            raise
+
+    async def _write_again(
+        self, missing: list[Settlement], statement: Callable[[str], Query], written: dict[str, bool]
+    ) -> list[Settlement]:
+        """Settling goes by the row's place, which a heartbeat that was still under way may have changed: then the job is ours,
+        and is found at the next try. Gives those that are ours and cannot be written."""
+        for _ in range(REWRITES):
+            lost = {row[:2] for row in await self._link.fetch(jobs.check_claims(_array(missing)))}
+            missing = [s for s in missing if (s.run.job_id, s.run.claim_id) not in lost]
+            if missing:
+                written |= await self._fetch(statement(_array(missing)))
+            missing = [s for s in missing if s.run.job_id not in written]
+            if not missing:
+                break
+        return missing
+
+    def _in_question(self, missing: list[Settlement]) -> bool:
+        return bool(missing) and (self._unsure or any(s.instead_of is not None for s in missing))
+
+    async def _written_before(self, missing: list[Settlement]) -> dict[str, Settlement]:
+        """What was settled by an earlier, unanswered sending, or by the handler's own transaction. A move leaves no trace of
+        its claim, but then the run is over either way."""
+        moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing and not s.run.lost}
+        finished = {row[0] for row in await self._link.fetch(jobs.find_settled(_array(missing)))}
+        return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
+
+    def _answer(self, settlement: Settlement, written: dict[str, bool], before: dict[str, Settlement]) -> None:
+        job_id = settlement.run.job_id
+        if job_id in written:
+            self._settled(settlement, written[job_id])
+        elif job_id in before:
+            self._settled(before[job_id], True)  # whether somebody watches is not known
+        else:
+            self._lost(settlement)
+
+    async def _refused(self, settlement: Settlement, error: Refused) -> None:
+        """PostgreSQL does not take this outcome: the job fails instead. If even that is refused, it is tried again later."""
+        if error.is_configuration:
+            failures.failed("settler", error)
+        if error.is_configuration or settlement.in_place_of_refused:
+            self._park(settlement, PARKED)
+            return
+        log.error("the outcome of job %s was refused by PostgreSQL: %s", settlement.run.job_id, error)
+        failed = settlements.of_error(settlement.run, ValueError(f"PostgreSQL refused the outcome: {error}"))
+        failed.in_place_of_refused = True
+        self._in_flight = [failed if s is settlement else s for s in self._in_flight]
+        try:
+            await self._send([failed])
+        except (Refused, FailedInside):
+            log.exception("job %s: its failure was refused as well; trying again every %g s", settlement.run.job_id, PARKED)
+            self._park(failed, PARKED)
+
+    def _park(self, settlement: Settlement, seconds: float) -> None:
+        """Nothing can be written about this job now. It stays ours, and others are not held up by it."""
+        self._in_flight = [s for s in self._in_flight if s is not settlement]
+        self._parked.append(settlement)
+        asyncio.get_running_loop().call_later(seconds, self._unpark, settlement)
+
+    def _unpark(self, settlement: Settlement) -> None:
+        self._parked = [s for s in self._parked if s is not settlement]
+        self._locked.discard(id(settlement))
+        self.add(settlement)
+
+
+def _one_of_each_job(settlements: list[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
+    """The first settlement of each job, and the others. A worker may have claimed a job again that one of its runs had lost: the
+    statement answers with the ids of jobs, so in one group both runs would be taken for settled."""
+    first: dict[str, Settlement] = {}
+    later = [s for s in settlements if first.setdefault(s.run.job_id, s) is not s]
+    return (list(first.values()), later) if later else (settlements, later)
+
+
+def _is_locked(error: StoreUnavailable) -> bool:
+    return error.cause == "lock" or isinstance(error, StatementTimeout)
+
+
+def _array(group: list[Settlement]) -> str:
+    return "[" + ",".join([s.text for s in group]) + "]"

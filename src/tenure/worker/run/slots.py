@@ -1,0 +1,372 @@
+"""The slots of a worker: what runs here, how it is called, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from tenure.model.errors import StoreUnavailable
+from tenure.model.events import Events, JobSettled, JobStarted, RunAbandoned, RunLost
+from tenure.model.kinds import Registry
+from tenure.model.outcomes import Outcome
+from tenure.model.states import State
+from tenure.store import jobs, workers
+from tenure.store.jobs import HeldJob
+from tenure.store.link import Link
+from tenure.worker.process.pool import ProcessPool, ProcessSettings
+from tenure.worker.run import settlement as settlements
+from tenure.worker.run.abort import Aborted, AbortReason
+from tenure.worker.run.calling import Caller
+from tenure.worker.run.context import Context
+from tenure.worker.run.failure_log import FailureLevels, log_failure
+from tenure.worker.run.late_failures import LateFailures
+from tenure.worker.run.resources import Resources
+from tenure.worker.run.run import Run
+from tenure.worker.run.services import LoopServices
+from tenure.worker.run.settlement import Settlement
+from tenure.worker.run.settler import Settler
+from tenure.worker.run.transactions import settle_open, take
+from tenure.worker.run.updates import UpdateWriter
+
+log = logging.getLogger("tenure")
+
+MOST_ABANDONED = 50
+"""Threads and coroutines that were told to end and did not. With more of them a process is worn out and wants replacing."""
+
+FLUSH_PATIENCE = 5.0
+"""Seconds that the last outcomes may take at the end, whatever is left of the grace. What cannot be written then is requeued
+when the lease ends."""
+
+CLOSE_PATIENCE = 1.0
+
+
+class Slots:
+    def __init__(
+        self,
+        link: Link,
+        kinds: Registry,
+        concurrency: int,
+        process_pool: ProcessSettings,
+        *,
+        tell: Callable[[str], None],
+        freed: Callable[[], None],
+        released: Callable[[Run], None],
+        doubt: Callable[[list[Run]], None],
+        worn_out: Callable[[], None],
+        events: Events,
+        levels: FailureLevels,
+        worker: str,
+    ) -> None:
+        """`freed()` is called when a slot is free or an outcome is safe, `released(run)` when what stood at a gate is settled,
+        `doubt(runs)` when runs may not be ours any more."""
+        self._link = link
+        self._tell = tell
+        self._freed = freed
+        self._released = released
+        self._worn_out = worn_out
+        self._events = events
+        self._levels = levels
+        self._worker = worker
+        self.updates = UpdateWriter(link, watched=lambda job_id: tell(f"moved {job_id}"), lost=doubt)
+        self.settler = Settler(link, self._on_settled, self._on_lost, self.updates.flush)
+        # Threads are started as needed; abandoned ones must not keep the others waiting.
+        self._threads = ThreadPoolExecutor(concurrency + MOST_ABANDONED, thread_name_prefix="tenure")
+        self._resources = Resources(link.database, concurrency)
+        self._services = LoopServices(self.updates, self._resources, self._on_settled)
+        self.process_pool = ProcessPool(link.database, process_pool, self._services, kinds)
+        self._late = LateFailures(link, events)
+        self._caller = Caller(kinds, self._threads, self.process_pool)
+        self.runs: dict[str, Run] = {}
+        """By job, the newest run of each."""
+        self.finished = 0
+        self._stale: set[Run] = set()
+        self._abandoned: set[Run] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._emptied = asyncio.Event()
+        self._patience: asyncio.Timeout | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.runs) + len(self._stale)
+
+    def all(self) -> list[Run]:
+        return [*self.runs.values(), *self._stale]
+
+    @property
+    def held(self) -> set[HeldJob]:
+        """Jobs that run here, or whose outcome is still to be written."""
+        return {HeldJob(run.job_id, run.claim_id) for run in (*self.all(), *self.settler.runs)}
+
+    # The end
+
+    async def drained(self, seconds: float) -> None:
+        """Returns when nothing runs any more, or after so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds) as self._patience:
+                while self.count:
+                    self._emptied.clear()
+                    await self._emptied.wait()
+        self._patience = None
+
+    def hurry(self, seconds: float = 0.0) -> None:
+        """A waiting that is under way ends after so many seconds, if not sooner."""
+        if self._patience is not None and self._patience.when() is not None:
+            end = asyncio.get_running_loop().time() + seconds
+            self._patience.reschedule(min(end, self._patience.when() or end))
+
+    def abort_all(self, reason: AbortReason) -> None:
+        for run in self.all():
+            run.abort(reason)
+
+    def lose_all(self, reason: AbortReason) -> None:
+        for run in self.all():
+            self.lose(run, reason)
+
+    def hand_back_all(self) -> None:
+        for run in self.all():
+            # A transaction that is just being committed decides itself; others may be not ours to hand back.
+            self._close(run, settlements.requeued(run) if run.abort_reason == "shutdown" else None)
+
+    async def settled(self, seconds: float) -> None:
+        """Returns when every outcome is written, or after so many seconds: in an outage, all that is left of the grace."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds) as self._patience:
+                await self.settler.written()
+        self._patience = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_PATIENCE):
+                await self.settler.written()
+        if unwritten := self.settler.unwritten:
+            log.warning("%d outcomes could not be written before the stop; these jobs will run again", unwritten)
+
+    async def close(self) -> None:
+        await self.process_pool.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_PATIENCE):
+                await self._resources.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # Running
+
+    def requeue(self, run: Run) -> None:
+        """It was claimed, and will not be started here."""
+        run.settled = True
+        self.settler.add(settlements.requeued(run))
+
+    def start(self, run: Run) -> None:
+        if (older := self.runs.get(run.job_id)) is not None:
+            # It let its own lease run out, and the job was given to us a second time.
+            self._stale.add(older)
+            self.lose(older, "taken_by_another_worker")
+        self.runs[run.job_id] = run
+        run.was_started = True
+        run.task = asyncio.create_task(self._execute(run))
+        run.task.add_done_callback(partial(self._on_task_done, run))
+        if self._events.wants(JobStarted):
+            self._events.emit(JobStarted(**names_of(run), **self._whereabouts(run)))
+
+    async def _execute(self, run: Run) -> None:
+        try:
+            settlement = await self._outcome(run)
+        except GeneratorExit as error:
+            self._close(run, settlements.of_error(run, error))  # nothing may be awaited any more
+            return
+        # A thread that does not listen may still be using the connection; it is not given to others before the thread ends.
+        if run.transaction is not None and (run.thread is None or run.thread.done()):
+            await self._roll_back(run)
+        if settlement is not None:
+            settlement.instead_of = run.in_doubt
+            if run.settled_itself and settlement.what != "completed" and run not in self._abandoned:
+                await self._late.report(settlement)
+        self._close(run, settlement)
+        self._drop_owed_output(run)
+        run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector
+
+    def _on_task_done(self, run: Run, task: asyncio.Task[None]) -> None:
+        """However its task ended, a run gives its slot back. The loop may have been torn down around it."""
+        if self.runs.get(run.job_id) is run or run in self._stale:
+            error = None if task.cancelled() else task.exception()
+            self._close(run, settlements.of_error(run, error or asyncio.CancelledError("the task of the handler was canceled")))
+
+    async def _outcome(self, run: Run) -> Settlement | None:
+        """Calls the handler. Gives what is to be written; nothing, when that is done already or not ours to do."""
+        try:
+            settlement = settlements.of_result(run, await self._caller.call(Context(run, self._services)))
+            return await self._concluded(run, settlement)
+        except Outcome as outcome:
+            return settlements.of_outcome(run, outcome)
+        except (asyncio.CancelledError, Aborted) as error:
+            # Without a reason of ours the handler canceled itself, as a timer of its own does: a failed attempt like any other.
+            return self._of_abort(run, error)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
+            return settlements.of_error(run, error)
+
+    async def _concluded(self, run: Run, settlement: Settlement) -> Settlement | None:
+        """After the handler has returned: its own transaction may have settled the job, or is to do so now."""
+        if run.transaction is not None and not run.settled:
+            await settle_open(run, self._services, lambda: settlement, self._threads)
+            return None
+        if run.settled and run.owes_output and settlement.what == "completed" and run not in self._abandoned:
+            await self._add_output(run, settlement)
+        return settlement
+
+    def _of_abort(self, run: Run, error: BaseException) -> Settlement | None:
+        match run.abort_reason:
+            case "timeout":
+                return settlements.of_timeout(run, error)
+            case "shutdown" | "error":
+                return settlements.requeued(run)
+            case None:
+                return settlements.of_error(run, error)
+            case _:
+                return None  # not ours any more: nothing to write
+
+    def _close(self, run: Run, settlement: Settlement | None) -> None:
+        """The run is over: its outcome is to be written, unless that happened already or is not ours to do."""
+        if not run.settled:
+            run.settled = True
+            if settlement is not None:
+                log_failure(settlement, self._levels, self._worker)
+                self.settler.add(settlement)
+        self._forget(run)
+
+    def _forget(self, run: Run) -> None:
+        if run in self._stale:
+            self._stale.discard(run)
+        elif self.runs.get(run.job_id) is run:
+            del self.runs[run.job_id]
+        else:
+            return
+        self.finished += 1
+        if run.thread is not None and not run.thread.done():
+            self._abandon_thread(run, run.thread)
+        if not self.count:
+            self._emptied.set()
+        self._freed()
+
+    # The handler's own transaction
+
+    async def _roll_back(self, run: Run) -> None:
+        transaction = take(run)
+        if transaction is not None:
+            with suppress(Exception):  # a connection that is broken has rolled back already
+                await transaction.rollback(self._threads)
+
+    async def _add_output(self, run: Run, settlement: Settlement) -> None:
+        """The handler settled its job in a session of its own, and returned a result after that."""
+        output = json.dumps(json.loads(settlement.text).get("output"))
+        try:
+            await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, output))
+            run.owes_output = False
+        except StoreUnavailable:
+            log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
+
+    def _drop_owed_output(self, run: Run) -> None:
+        """The handler failed after its block, or was left to itself: `result()` need not wait for an output any longer."""
+        if run.owes_output:
+            run.owes_output = False
+            self._background(self._link.fetch(jobs.drop_owed_output(run.claim_id)))
+
+    # Those who do not listen
+
+    def abandon(self, run: Run) -> None:
+        """A coroutine that was cancelled and goes on: it keeps no slot, and nothing of what it writes will count."""
+        assert run.task is not None
+        self._abandoned.add(run)
+        self._report_abandoned(run)
+        run.task.add_done_callback(lambda _: self._abandoned.discard(run))
+        self._close(run, self._of_abort(run, asyncio.CancelledError()))
+        self._drop_owed_output(run)
+
+    def _abandon_thread(self, run: Run, thread: Future[Any]) -> None:
+        self._abandoned.add(run)
+        self._report_abandoned(run)
+        thread.add_done_callback(lambda _: self._abandoned.discard(run))
+
+    def _report_abandoned(self, run: Run) -> None:
+        reason = run.abort_reason or "error"
+        log.error(
+            "job %s (%s, fence %d) was told to end (%s) and did not: it is left to itself, and nothing it writes will count",
+            run.job_id,
+            run.kind.name,
+            run.fence,
+            reason,
+        )
+        self._events.emit(RunAbandoned(**names_of(run), reason=reason))
+        if run.transaction is not None and run.transaction.pid is not None:
+            # It may still be using the connection, so only the server can end what it has begun.
+            age = time.monotonic() - run.transaction.opened
+            self._background(self._link.fetch(workers.end_session(run.transaction.pid, age)))
+        if len(self._abandoned) >= MOST_ABANDONED:
+            log.critical("%d handlers did not end when told: this process is worn out", len(self._abandoned))
+            self._worn_out()
+
+    def _background(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.debug("a statement in the background failed: %s", task.exception())
+
+    # Settling
+
+    def _on_settled(self, settlement: Settlement, watched: bool) -> None:
+        if settlement.state in ("retry", "scheduled"):
+            self._tell("due")
+        if settlement.state == "pending":
+            self._tell(f"jobs {settlement.run.queue}")  # it came back: others may have room for it
+        if watched:
+            self._tell(f"done {settlement.run.job_id}")
+        self._freed()
+        if settlement.run.gate is not None:
+            self._released(settlement.run)
+        if settlement.run.was_started and self._events.wants(JobSettled):
+            self._events.emit(self._settled_event(settlement))
+
+    def _settled_event(self, settlement: Settlement) -> JobSettled:
+        run = settlement.run
+        return JobSettled(
+            **names_of(run),
+            **self._whereabouts(run),
+            state=State(settlement.state),
+            what=settlement.what,
+            ran=time.monotonic() - run.started,
+            error=settlement.error,
+        )
+
+    def _whereabouts(self, run: Run) -> dict[str, Any]:
+        return {"queue": run.queue, "attempt": run.attempt, "worker_id": UUID(run.worker_id), "worker": self._worker}
+
+    def _on_lost(self, settlement: Settlement) -> None:
+        run = settlement.run
+        log.warning("job %s (%s, fence %d): its lease was lost, so its outcome was refused", run.job_id, run.kind.name, run.fence)
+        self._report_lost(run, run.abort_reason or "taken_by_another_worker")
+
+    def lose(self, run: Run, reason: AbortReason) -> None:
+        """The job is no longer this run's. A transaction that is just being committed finds that out itself."""
+        if not (run.settled or run.closing):
+            run.abort(reason)
+            self._report_lost(run, reason)
+
+    def _report_lost(self, run: Run, reason: AbortReason) -> None:
+        """Once for each run that was reported as started."""
+        if run.was_started and not run.lost:
+            run.lost = True
+            self._events.emit(RunLost(**names_of(run), reason=reason))
+
+
+def names_of(run: Run) -> dict[str, Any]:
+    return {"job_id": run.job_uuid, "kind": run.kind.name, "fence": run.fence}
