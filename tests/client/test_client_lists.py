@@ -173,7 +173,7 @@ async def test_a_job_that_moved_on_during_the_walk_is_not_shown_in_a_state_that_
 
     async def meddling(query):
         rows = await fetch(query)
-        if query.name == "control/list_live":
+        if query.name == "lists/list_live":
             desk.claim(worker, limit=5)
         return rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenure.client.rates import latencies, percentile
-from tenure.store import control, jobs
+from tenure.store import cleaning, jobs
 
 
 async def test_counts_and_latencies_are_the_same_before_and_after_the_rollup(client, desk):
@@ -19,7 +19,7 @@ async def test_counts_and_latencies_are_the_same_before_and_after_the_rollup(cli
         ("default", "work", "completed", 2),
         ("mail", "work", "enqueued", 1),
     }
-    desk.run(control.merge_tallies(desk.term("rollup"), limit=100))
+    desk.run(cleaning.merge_tallies(desk.term("rollup"), limit=100))
     assert (await client.minutes(), await client.latencies()) == before
     assert [count.jobs for count in await client.minutes(queue="mail")] == [1]
     assert await client.latencies(kind="other") == []

@@ -18,21 +18,7 @@ from tenure.store.statements import statement
 from tenure.store.workers import Registration
 from tenure.worker.claim.cursors import ClaimReply
 
-COLUMNS = (
-    "id",
-    "kind",
-    "queue",
-    "priority",
-    "position",
-    "attempt",
-    "max_attempts",
-    "crashes",
-    "fence",
-    "input",
-    "timeout",
-    "auth",
-    "meta",
-)
+COLUMNS = jobs.ClaimRow._fields[1:]
 
 
 @dataclass(frozen=True)
@@ -124,7 +110,7 @@ class Desk:
         self.sql("update tenure.workers set died_at = clock_timestamp(), died_how = %s where id = %s", how, worker_id)
 
     def return_jobs(self, worker_id: str | None = None) -> tuple[Any, ...]:
-        return self.run(workers.return_jobs(worker_id))[0]
+        return self.run(jobs.return_jobs(worker_id))[0]
 
     def term(self, duty: str, holder: str | None = None, ttl: float = 600.0) -> Term:
         """Wins the duty, or fails."""

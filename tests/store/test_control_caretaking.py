@@ -7,19 +7,19 @@ from uuid import uuid4
 
 import pytest
 
-from tenure.store import control, history, jobs, reports
+from tenure.store import cleaning, history, jobs, reports
 from tenure.store.leases import Term
 from tests.store.desk import Desk
 
 WRITES: dict[str, Any] = {
-    "merge tallies": lambda term: control.merge_tallies(term, limit=100),
-    "clean keys": lambda term: control.clean_keys(term, limit=100),
-    "clean progress": lambda term: control.clean_progress(term, limit=100, keep=60.0),
-    "clean logs": lambda term: control.clean_logs(term, limit=100, keep=60.0),
-    "clean incidents": lambda term: control.clean_incidents(term, limit=100, keep=60.0),
-    "clean watches": lambda term: control.clean_watches(term, limit=100),
-    "clean counters": lambda term: control.clean_counters(term, limit=100, keep=60.0),
-    "clean dead": lambda term: control.clean_dead(term, limit=100, keep=60.0),
+    "merge tallies": lambda term: cleaning.merge_tallies(term, limit=100),
+    "clean keys": lambda term: cleaning.clean_keys(term, limit=100),
+    "clean progress": lambda term: cleaning.clean_progress(term, limit=100, keep=60.0),
+    "clean logs": lambda term: cleaning.clean_logs(term, limit=100, keep=60.0),
+    "clean incidents": lambda term: cleaning.clean_incidents(term, limit=100, keep=60.0),
+    "clean watches": lambda term: cleaning.clean_watches(term, limit=100),
+    "clean counters": lambda term: cleaning.clean_counters(term, limit=100, keep=60.0),
+    "clean dead": lambda term: cleaning.clean_dead(term, limit=100, keep=60.0),
     "clean history": lambda term: history.clean(term, limit=100, keep=60.0),
 }
 
@@ -131,7 +131,7 @@ def test_tallies_are_added_up_by_the_hour(desk):
         )
     desk.sql("set timezone = 'Asia/Kolkata'")  # half an hour off: an hour is an hour of UTC
     merged = 0
-    while (count := desk.run(control.merge_tallies(term, limit=3))[0][1]) > 0:
+    while (count := desk.run(cleaning.merge_tallies(term, limit=3))[0][1]) > 0:
         merged += count
     assert merged == 4
     seconds = "extract(epoch from waited)::int, extract(epoch from ran)::int"
@@ -147,10 +147,10 @@ def test_what_is_being_merged_is_seen_once_and_counted_once(desk, other):
         desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
     first, second = desk.term("one"), desk.term("two")
     with other.connection.transaction():
-        assert other.run(control.merge_tallies(first, limit=6))[0] == (True, 6, None)
-        assert [tuple(row[2:4]) for row in desk.run(control.count_finished())] == [("completed", 10)]
-    assert [tuple(row[2:4]) for row in desk.run(control.count_finished())] == [("completed", 10)]
-    assert desk.run(control.merge_tallies(second, limit=100))[0] == (True, 4, None)
+        assert other.run(cleaning.merge_tallies(first, limit=6))[0] == (True, 6, None)
+        assert [tuple(row[2:4]) for row in desk.run(reports.count_finished())] == [("completed", 10)]
+    assert [tuple(row[2:4]) for row in desk.run(reports.count_finished())] == [("completed", 10)]
+    assert desk.run(cleaning.merge_tallies(second, limit=100))[0] == (True, 4, None)
     assert desk.sql("select sum(jobs) from tenure.counters") == [(10,)]
 
 
@@ -162,9 +162,9 @@ def test_old_counts_and_watches_that_are_over_go_and_the_others_stay(desk):
     )
     desk.sql("insert into tenure.watches select gen_random_uuid(), now() + n * interval '1 minute' from generate_series(-4, 5) n")
     for removed in (3, 2, 0):
-        assert desk.run(control.clean_counters(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, removed, None)
+        assert desk.run(cleaning.clean_counters(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, removed, None)
     for removed in (3, 2, 0):
-        assert desk.run(control.clean_watches(term, limit=3))[0] == (True, removed, None)
+        assert desk.run(cleaning.clean_watches(term, limit=3))[0] == (True, removed, None)
     assert desk.sql("select count(*) from tenure.watches where until > now()") == desk.sql("select count(*) from tenure.watches")
     assert desk.sql("select count(*) from tenure.counters") == [(5,)]
 
@@ -176,7 +176,7 @@ def test_tallies_are_added_up_by_the_minute_with_their_latencies(desk):
     desk.sql("update tenure.tallies set at = '2026-01-01 10:59:30+00'")
     live = [tuple(row) for row in desk.run(reports.latencies(86400.0, None, None))]
     assert {row[2] for row in live} == {"waited", "ran"}
-    desk.run(control.merge_tallies(desk.term("rollup"), limit=100))
+    desk.run(cleaning.merge_tallies(desk.term("rollup"), limit=100))
     assert desk.sql("select (minute at time zone 'UTC')::text, queue, kind, what, jobs from tenure.minutes order by what") == [
         ("2026-01-01 10:59:00", "default", "work", what, 3) for what in ("completed", "enqueued", "started")
     ]
@@ -200,8 +200,8 @@ def test_minutes_go_after_a_day_and_hours_stay(desk):
         desk.sql("insert into tenure.minutes values (now() - %s::interval, 'q', 'k', 'completed', 1)", age)
         for span in ("minute", "hour"):
             desk.sql("insert into tenure.latencies values (now() - %s::interval, %s, 'q', 'k', 'ran', 5, 1)", age, span)
-    assert desk.run(control.clean_minutes(term, limit=10))[0] == (True, 1, None)
-    assert desk.run(control.clean_latencies(term, limit=10, keep=90 * 86400.0))[0] == (True, 1, None)
+    assert desk.run(cleaning.clean_minutes(term, limit=10))[0] == (True, 1, None)
+    assert desk.run(cleaning.clean_latencies(term, limit=10, keep=90 * 86400.0))[0] == (True, 1, None)
     assert desk.sql("select span, count(*) from tenure.latencies group by span order by span") == [("hour", 2), ("minute", 1)]
 
 
@@ -213,12 +213,12 @@ def test_dead_letters_go_when_their_own_time_is_over(desk):
     desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() where id in (%s, %s)", old, young)
     desk.sql("update tenure.jobs set started_at = now() - interval '31 days' where id in (%s, %s)", old, alive)
     term = desk.term("cleaner")
-    assert desk.run(control.clean_dead(term, limit=10, keep=30 * 86400.0))[0] == (True, 1, None)
+    assert desk.run(cleaning.clean_dead(term, limit=10, keep=30 * 86400.0))[0] == (True, 1, None)
     assert {row[0] for row in desk.sql("select id::text from tenure.jobs")} == {young, alive}
 
 
 def test_a_kind_is_kept_for_its_own_time_and_the_others_for_theirs(desk):
-    desk.run(reports.declare_retentions({"audit": 30 * 86400.0, "noise": 3600.0, "work": None}))
+    desk.run(history.declare_retentions({"audit": 30 * 86400.0, "noise": 3600.0, "work": None}))
     for kind, age in [("audit", "6 days"), ("work", "8 days"), ("noise", "2 hours"), ("noise", "1 minute"), ("work", "1 day")]:
         finish(desk, kind, age)
     term = desk.term("cleaner")
@@ -235,16 +235,16 @@ def test_partitions_stay_for_the_kind_that_is_kept_longest(fresh_dsn):
             " execute format('create table tenure.history_%s partition of tenure.history for values from (%L) to (%L)',"
             " to_char(day, 'YYYYMMDD'), day, day + 1); end $$"
         )
-        desk.run(reports.declare_retentions({"audit": 30 * 86400.0}))
+        desk.run(history.declare_retentions({"audit": 30 * 86400.0}))
         term = desk.term("cleaner")
         assert desk.run(history.drop(term, keep=7 * 86400.0)) == [(None,)]
-        desk.run(reports.declare_retentions({"audit": None}))
+        desk.run(history.declare_retentions({"audit": None}))
         assert desk.run(history.drop(term, keep=7 * 86400.0))[0][0].startswith("history_")
 
 
 def test_what_the_code_says_of_retention_is_taken_over_and_taken_back(desk):
-    desk.run(reports.declare_retentions({"a": 60.0, "b": 60.0}))
-    desk.run(reports.declare_retentions({"a": 90.0, "b": None, "c": None}))
+    desk.run(history.declare_retentions({"a": 60.0, "b": 60.0}))
+    desk.run(history.declare_retentions({"a": 90.0, "b": None, "c": None}))
     assert desk.sql("select kind, extract(epoch from keep)::int from tenure.retentions") == [("a", 90)]
 
 
@@ -259,7 +259,7 @@ def test_traces_go_with_their_time_but_never_those_of_a_live_job(desk):
     leave_traces(desk, young, "1 minute")
     for _ in range(5):
         leave_traces(desk, str(uuid4()))
-    for clean in (control.clean_progress, control.clean_logs, control.clean_incidents):
+    for clean in (cleaning.clean_progress, cleaning.clean_logs, cleaning.clean_incidents):
         for removed in (3, 2, 0):
             assert desk.run(clean(term, limit=3, keep=600.0))[0] == (True, removed, None)
     assert traced(desk) == {live, young}
@@ -272,7 +272,7 @@ def sweep(desk: Desk, limit: int = 2) -> tuple[int, int]:
     """All keys, some at a time."""
     term, after, expired, freed = desk.term(f"cleaner {uuid4()}"), None, 0, 0
     while True:
-        holds, over, idle, kind, key, _ = desk.run(control.clean_keys(term, limit=limit, after=after))[0]
+        holds, over, idle, kind, key, _ = desk.run(cleaning.clean_keys(term, limit=limit, after=after))[0]
         assert holds
         expired, freed = expired + over, freed + idle
         if kind is None:

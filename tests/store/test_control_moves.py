@@ -11,18 +11,18 @@ import pytest
 
 import tenure
 from tenure.model.states import HELD, LIVE, State, may_move
-from tenure.store import control
+from tenure.store import jobs
 from tenure.store.query import Query
 from tenure.store.statements import statement
 from tests.store.desk import Desk
 from tests.store.locks import meanwhile, waits_for_a_lock
 
-FOLDER = Path(tenure.__file__).parent / "store" / "sql" / "control"
+FOLDER = Path(tenure.__file__).parent / "store" / "sql"
 
 VERBS: dict[str, Callable[[UUID], Query]] = {
-    "cancel": lambda job_id: control.cancel([job_id], error="canceled"),
-    "retry": lambda job_id: control.retry(job_id, None),
-    "replay": lambda job_id: control.replay([job_id]),
+    "cancel": lambda job_id: jobs.cancel([job_id], error="canceled"),
+    "retry": lambda job_id: jobs.retry(job_id, None),
+    "replay": lambda job_id: jobs.replay([job_id]),
 }
 
 
@@ -56,7 +56,7 @@ def test_every_move_is_legal(desk, verb):
 
 def test_all_lists_have_the_same_filters():
     blocks = {}
-    for path in FOLDER.glob("list_*.sql"):
+    for path in FOLDER.glob("lists/list_*.sql"):
         [block] = re.findall(r"\(:states::text\[\] is null or .*?x\.input @> :input::jsonb\)", path.read_text("utf-8"), re.DOTALL)
         blocks[path.stem] = re.sub(r"\s+", " ", block)
     assert len(blocks) == 10
@@ -68,15 +68,15 @@ def test_jobs_are_found_with_the_same_columns_everywhere():
         name: re.sub(
             r"\s+", " ", re.search(r"select (a\.id, .*?a\.meta::text)", (FOLDER / name).read_text("utf-8"), re.DOTALL)[1]
         )
-        for name in ("find_jobs.sql", "explain_job.sql", "../jobs/find_job.sql")
+        for name in ("jobs/find_jobs.sql", "jobs/find_job.sql", "reports/explain_job.sql", "reports/find_report.sql")
     }
     assert len(set(columns.values())) == 1
 
 
 BYSTANDERS: dict[str, Callable[[UUID], Query]] = {
-    "retry": lambda job_id: control.retry(job_id, None),
-    "replay": lambda job_id: control.replay([job_id]),
-    "cancel by state": lambda job_id: control.cancel([job_id], states=["scheduled"], error="canceled"),
+    "retry": lambda job_id: jobs.retry(job_id, None),
+    "replay": lambda job_id: jobs.replay([job_id]),
+    "cancel by state": lambda job_id: jobs.cancel([job_id], states=["scheduled"], error="canceled"),
 }
 
 

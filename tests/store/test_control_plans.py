@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tenure.client.filters import FIRST_ID, LAST_ID, Filters
-from tenure.store import control, lists
+from tenure.store import cleaning, jobs, leases, lists, queues, reports, workers
 from tenure.store.leases import Term
 from tenure.store.query import Query
 from tests.client.stock import lay_out
@@ -51,28 +51,28 @@ ASKED: dict[str, tuple[Query, str]] = {
     "kinds of dead": (lists.kinds_of_dead(), "jobs_dead"),
     "kinds of finished": (lists.kinds_of_finished(), "kind_id"),
     "kinds with keys": (lists.kinds_with_keys(), "keys_pkey"),
-    "find": (lists.find_all([A, B]), "jobs_pkey"),
-    "cancel": (control.cancel([A, B], error=""), "jobs_pkey"),
-    "cancel by state": (control.cancel([A, B], error="", states=["pending"]), "jobs_pkey"),
-    "retry": (control.retry(A, None), "jobs_pkey"),
-    "retry finished": (control.retry_finished(A, B, None), "id"),
-    "replay": (control.replay([A, B]), "jobs_pkey"),
-    "delete": (control.delete([A, B]), "jobs_pkey"),
-    "explain": (control.explain(A), "jobs_pending"),
-    "workers": (control.find_workers(), "jobs_held"),
+    "find": (jobs.find_all([A, B]), "jobs_pkey"),
+    "cancel": (jobs.cancel([A, B], error=""), "jobs_pkey"),
+    "cancel by state": (jobs.cancel([A, B], error="", states=["pending"]), "jobs_pkey"),
+    "retry": (jobs.retry(A, None), "jobs_pkey"),
+    "retry finished": (jobs.retry_finished(A, B, None), "id"),
+    "replay": (jobs.replay([A, B]), "jobs_pkey"),
+    "delete": (jobs.delete([A, B]), "jobs_pkey"),
+    "explain": (reports.explain(A), "jobs_pending"),
+    "workers": (workers.find_all(), "jobs_held"),
 }
 
 # By the leader, on a link with our settings.
 TERM = Term("cleaner", str(A), 1, 60.0)
 CARE: dict[str, tuple[Query, str]] = {
-    "merge tallies": (control.merge_tallies(TERM, limit=100), "counters_pkey"),
-    "clean keys": (control.clean_keys(TERM, limit=100), "keys_expires"),
-    "clean progress": (control.clean_progress(TERM, limit=100, keep=60.0), "progress_began"),
-    "clean logs": (control.clean_logs(TERM, limit=100, keep=60.0), "logs_at"),
-    "clean incidents": (control.clean_incidents(TERM, limit=100, keep=60.0), "incidents_at"),
-    "clean counters": (control.clean_counters(TERM, limit=100, keep=60.0), "counters_pkey"),
-    "clean minutes": (control.clean_minutes(TERM, limit=100), "minutes_pkey"),
-    "clean latencies": (control.clean_latencies(TERM, limit=100, keep=60.0), "latencies_pkey"),
+    "merge tallies": (cleaning.merge_tallies(TERM, limit=100), "counters_pkey"),
+    "clean keys": (cleaning.clean_keys(TERM, limit=100), "keys_expires"),
+    "clean progress": (cleaning.clean_progress(TERM, limit=100, keep=60.0), "progress_began"),
+    "clean logs": (cleaning.clean_logs(TERM, limit=100, keep=60.0), "logs_at"),
+    "clean incidents": (cleaning.clean_incidents(TERM, limit=100, keep=60.0), "incidents_at"),
+    "clean counters": (cleaning.clean_counters(TERM, limit=100, keep=60.0), "counters_pkey"),
+    "clean minutes": (cleaning.clean_minutes(TERM, limit=100), "minutes_pkey"),
+    "clean latencies": (cleaning.clean_latencies(TERM, limit=100, keep=60.0), "latencies_pkey"),
 }
 
 
@@ -150,5 +150,5 @@ def test_a_look_is_not_sorted_so_that_it_ends_with_the_page(stage, name, mode):
 
 def test_counts_do_not_look_at_history(stage):
     with Desk(stage("true")) as desk:
-        for query in (control.count_live(), control.count_finished(), control.find_queues(), control.find_leaders()):
+        for query in (reports.count_live(), reports.count_finished(), queues.find_all(), leases.find_leaders()):
             assert not [node for node in plan(desk, query) if (node.relation or "").startswith("history")]

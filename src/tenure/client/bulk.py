@@ -11,6 +11,7 @@ from tenure.client.enqueuer import ExistingJobs, existing_in, out_of_time
 from tenure.model.errors import StoreUnavailable
 from tenure.periodic import backoff
 from tenure.store import jobs
+from tenure.store.jobs import EnqueuedRow
 from tenure.store.link import Link
 
 
@@ -33,8 +34,8 @@ async def enqueue_bulk(link: Link, chunks: Iterator[str], within: float) -> Exis
             await asyncio.sleep(pause)
 
 
-async def _write(link: Link, sent: list[str], chunks: Iterator[str], *, again: bool) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = []
+async def _write(link: Link, sent: list[str], chunks: Iterator[str], *, again: bool) -> list[EnqueuedRow]:
+    rows: list[EnqueuedRow] = []
     async with link.transaction() as run:
         for text in sent:
             rows += await run(jobs.enqueue(text, again=again))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tenure.client.filters import Filters
@@ -15,27 +15,17 @@ from tenure.model.errors import ConfigError, JobNotFound, NotPossible
 from tenure.model.events import Events, JobCanceled, JobDeleted
 from tenure.model.payloads import clean_text
 from tenure.model.states import LIVE, State
-from tenure.store import control, jobs, lists
-from tenure.store.query import Query
+from tenure.store import jobs, queues
+from tenure.store.jobs import EndedRow
+from tenure.store.query import Fetch, Query
 
 if TYPE_CHECKING:
-    from tenure.client.reading import Fetch
     from tenure.client.runtime import ClientRuntime
 
 MOST_WORDS = 100
 """More jobs than this are not named one by one."""
 
 LONGEST_WORDS = 1000  # characters of a reason or a name
-
-
-class Ended(NamedTuple):
-    """A row of cancel_jobs and delete_jobs."""
-
-    id: UUID
-    done: bool
-    ran: bool
-    watched: bool
-    kind: str
 
 
 class Cancellation:
@@ -46,13 +36,12 @@ class Cancellation:
         self._reason, self._by, self._states = cleaned(reason), cleaned(by), states
         self.done = 0
 
-    def query(self, batch: Iterable[UUID]) -> Query:
+    def query(self, batch: Iterable[UUID]) -> Query[EndedRow]:
         error = "canceled" + (f" by {self._by}" if self._by else "") + (f": {self._reason}" if self._reason else "")
-        return control.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by)
+        return jobs.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by)
 
-    def take(self, rows: Sequence[Sequence[object]]) -> tuple[list[UUID], list[str]]:
+    def take(self, answers: Sequence[EndedRow]) -> tuple[list[UUID], list[str]]:
         """Gives the jobs to ask for again, and whom to notify."""
-        answers = [Ended(*row) for row in rows]  # type: ignore[arg-type]
         ended = [row for row in answers if row.done]
         self.done += len(ended)
         if self._events.wants(JobCanceled):
@@ -93,12 +82,12 @@ async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UU
     async def ask(batch: list[UUID]) -> list[UUID]:
         left, words = cancellation.take(await borrowed.fetch(cancellation.query(batch), database.schema))
         if words:
-            await borrowed.fetch(jobs.notify(database.channel, json.dumps(words)), database.schema)
+            await borrowed.fetch(queues.notify(database.channel, json.dumps(words)), database.schema)
         return left
 
     await persist(ids, ask)
     if not cancellation.done:
-        await check_known(lambda query: borrowed.fetch(query, database.schema), ids)
+        _check_found(await borrowed.fetch(jobs.find_all(ids), database.schema), ids)
     return cancellation.done
 
 
@@ -112,12 +101,12 @@ def cancel_borrowed_sync(runtime: ClientRuntime, conn: object, ids: Sequence[UUI
         while True:
             left, words = cancellation.take(borrowed.fetch_sync(cancellation.query(left), database.schema))
             if words:
-                borrowed.fetch_sync(jobs.notify(database.channel, json.dumps(words)), database.schema)
+                borrowed.fetch_sync(queues.notify(database.channel, json.dumps(words)), database.schema)
             if not left:
                 break
             time.sleep(patience.pause(left))
     if not cancellation.done:
-        _check_found(borrowed.fetch_sync(lists.find_all(ids), database.schema), ids)
+        _check_found(borrowed.fetch_sync(jobs.find_all(ids), database.schema), ids)
     return cancellation.done
 
 
@@ -143,7 +132,7 @@ async def delete(runtime: ClientRuntime, ids: Iterable[UUID], *, force: bool) ->
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         nonlocal done
-        answers = [Ended(*row) for row in await session.fetch(control.delete(batch, force=force))]
+        answers = await session.fetch(jobs.delete(batch, force=force))
         removed = [row for row in answers if row.done]
         done += len(removed)
         for word in _words(removed):
@@ -163,7 +152,7 @@ async def delete(runtime: ClientRuntime, ids: Iterable[UUID], *, force: bool) ->
 
 async def check_known(fetch: Fetch, ids: Sequence[UUID]) -> None:
     """Raises `JobNotFound` if none of them exists: to have done nothing for jobs that are over is no mistake."""
-    _check_found(await fetch(lists.find_all(ids)), ids)
+    _check_found(await fetch(jobs.find_all(ids)), ids)
 
 
 def _check_found(rows: Sequence[object], ids: Sequence[UUID]) -> None:
@@ -176,7 +165,7 @@ def cleaned(text: str | None) -> str | None:
     return None if text is None else clean_text(text, LONGEST_WORDS)
 
 
-def _words(ended: Sequence[Ended]) -> list[str]:
+def _words(ended: Sequence[EndedRow]) -> list[str]:
     """Workers check what they run; those who wait look again. Who is not named finds out by looking now and then."""
     ran = [row.id for row in ended if row.ran]
     words = [f"gone {job_id}" for job_id in ran] if len(ran) <= MOST_WORDS else ["gone"]

@@ -30,11 +30,11 @@ from tenure.model.names import check_name
 from tenure.model.options import checks_options
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
-from tenure.store import control, jobs, limits, reports
+from tenure.store import jobs, leases, limits, queues, reports, workers
 
 if TYPE_CHECKING:
-    from tenure.client.reading import Fetch
     from tenure.client.report.life import Report
+    from tenure.store.query import Fetch
 
 DEFAULT_PAGE = 50
 
@@ -84,7 +84,7 @@ class Client:
     async def explain(self, job_id: UUID | str) -> Explanation:
         """Why the job is not running, and what to do about it."""
         wanted = to_id(job_id)
-        rows = await self._reads()(control.explain(wanted))
+        rows = await self._reads()(reports.explain(wanted))
         if not rows:
             raise JobNotFound(wanted)
         return explained(Facts.from_row(rows[0]))
@@ -185,13 +185,13 @@ class Client:
     async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> None:
         """From now on nothing of this queue is started; what runs goes on."""
         reason, by = endings.cleaned(reason), endings.cleaned(by)
-        await self._runtime.session().fetch(control.pause(_named(queue), reason, by))
+        await self._runtime.session().fetch(queues.pause(_named(queue), reason, by))
         self._runtime.events.emit(QueuePaused(queue=queue, reason=reason, by=by))
 
     async def resume(self, queue: str) -> bool:
         """The queue goes on. False: it was not paused."""
         session = self._runtime.session()
-        resumed = await session.fetch(control.resume(_named(queue)))
+        resumed = await session.fetch(queues.resume(_named(queue)))
         if resumed:
             session.tell(f"jobs {queue}")
             self._runtime.events.emit(QueueResumed(queue=queue))
@@ -199,7 +199,7 @@ class Client:
 
     async def queues(self) -> builtins.list[QueueStatus]:
         """Every queue of which anything is known, by name."""
-        return overview.queue_statuses(await self._counts()(control.find_queues()), await self.stats())
+        return overview.queue_statuses(await self._counts()(queues.find_all()), await self.stats())
 
     # Limits
 
@@ -233,16 +233,16 @@ class Client:
     # The fleet
 
     async def workers(self) -> builtins.list[WorkerStatus]:
-        return [WorkerStatus.from_row(row) for row in await self._reads()(control.find_workers())]
+        return [WorkerStatus.from_row(row) for row in await self._reads()(workers.find_all())]
 
     async def leaders(self) -> builtins.list[LeaderStatus]:
-        return [LeaderStatus.from_row(row) for row in await self._reads()(control.find_leaders())]
+        return [LeaderStatus.from_row(row) for row in await self._reads()(leases.find_leaders())]
 
     async def stats(self) -> Stats:
         """Counts of live jobs and of what was done. Never looks at history."""
         count = self._counts()
-        live = [overview.live_count(row) for row in await count(control.count_live())]
-        return Stats(live, [FinishedCount(*row) for row in await count(control.count_finished())])
+        live = [overview.live_count(row) for row in await count(reports.count_live())]
+        return Stats(live, [FinishedCount(*row) for row in await count(reports.count_finished())])
 
     async def minutes(
         self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None

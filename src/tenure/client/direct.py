@@ -17,7 +17,7 @@ from tenure.client.refusals import explained
 from tenure.client.sync_notifier import SyncNotifier
 from tenure.model.errors import StoreUnavailable
 from tenure.periodic import backoff
-from tenure.store import jobs
+from tenure.store import jobs, queues
 from tenure.store.faults import Refused
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
@@ -75,7 +75,7 @@ class ProcessState:
         if not self.turn.acquire(timeout=CLOSE_WITHIN):
             return
         try:
-            query = jobs.notify_after(self.link.database.channel, json.dumps(words))
+            query = queues.notify_after(self.link.database.channel, json.dumps(words))
             self.link.fetch(query, deadline=time.monotonic() + NOTIFY_WITHIN)
         finally:
             self.turn.release()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from tenure.model.errors import StoreUnavailable
@@ -13,6 +12,7 @@ from tenure.periodic import backoff
 from tenure.store import jobs
 from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
+from tenure.store.jobs import EnqueuedRow
 from tenure.store.link import Link
 
 LARGEST_GROUP = 1000
@@ -21,9 +21,9 @@ ExistingJobs = dict[str, tuple[UUID, bool]]
 """By the id asked for: the job with the same key that was there before, and whether its input is another."""
 
 
-def existing_in(rows: list[tuple[Any, ...]]) -> ExistingJobs:
+def existing_in(rows: list[EnqueuedRow]) -> ExistingJobs:
     """A job that stands for itself was written by an earlier, unanswered call of our own."""
-    return {asked: (UUID(stands), differs) for asked, stands, differs in rows if stands != asked}
+    return {row.asked: (UUID(row.id), row.differs) for row in rows if row.id != row.asked}
 
 
 def array_of(texts: Iterable[str]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from tenure.client.status import JobStatus
+from tenure.store.reports import ExplainRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,6 @@ class Facts:
     gates: list[LimitGroup] = field(default_factory=list)
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> Facts:
-        """`row` has the columns of explain_job."""
-        job = JobStatus.from_row(row[:_JOB])
-        values = dict(zip([f.name for f in fields(Facts)][1:], row[_JOB:], strict=True))
-        return Facts(job=job, **values | {"gates": [LimitGroup(**told) for told in json.loads(values["gates"] or "[]")]})
-
-
-_JOB = len(fields(JobStatus))
+    def from_row(row: ExplainRow) -> Facts:
+        gates = [LimitGroup(**told) for told in json.loads(row.gates or "[]")]
+        return Facts(**row._asdict() | {"job": JobStatus.from_row(row.job), "gates": gates})

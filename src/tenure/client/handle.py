@@ -25,8 +25,8 @@ from tenure.store import jobs
 if TYPE_CHECKING:
     from tenure.client.client import Client
     from tenure.client.explain import Explanation
-    from tenure.client.reading import Fetch
     from tenure.client.report.life import Report
+    from tenure.store.query import Fetch
 
 R_co = TypeVar("R_co", covariant=True)
 X = TypeVar("X")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tenure.client.unchanged import Unchanged
 from tenure.model.errors import ConfigError
 from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
 from tenure.model.names import check_name, shown
 from tenure.store import limits
-from tenure.store.limits import LIMITS
+from tenure.store.limits import LIMITS, LimitRow
 
 if TYPE_CHECKING:
     from tenure.client.session import Session
@@ -39,26 +39,17 @@ class LimitStatus:
     """Jobs wait for it."""
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> LimitStatus:
-        name, rules, declared, override, declared_at, override_at, by, running, started, waiting = row
-        return LimitStatus(
-            name=name,
-            rules=json.loads(rules),
-            declared=None if declared is None else json.loads(declared),
-            override=None if override is None else json.loads(override),
-            declared_at=declared_at,
-            override_at=override_at,
-            override_by=by,
-            running=running,
-            started=started,
-            waiting=waiting,
-        )
+    def from_row(row: LimitRow) -> LimitStatus:
+        values = row._asdict()
+        for name in ("rules", "declared", "override"):
+            values[name] = None if values[name] is None else json.loads(values[name])
+        return LimitStatus(**values)
 
 
 async def set_limit(session: Session, name: str, words: Rules, by: str | None) -> Rules:
     _check(name)
-    now = next((LimitStatus.from_row(row).rules for row in await session.fetch_all(limits.find()) if row[0] == name), {})
-    [(rules,)] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
+    now = next((LimitStatus.from_row(row).rules for row in await session.fetch_all(limits.find()) if row.name == name), {})
+    [rules] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
     session.tell(LIMITS)
     held: Rules = json.loads(rules)
     return held
@@ -70,7 +61,7 @@ async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules |
     if not rows:
         return None
     session.tell(LIMITS)
-    held: Rules = json.loads(rows[0][0])
+    held: Rules = json.loads(rows[0])
     return held
 
 

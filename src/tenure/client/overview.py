@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from tenure.model.states import FINISHED, State
+from tenure.store.leases import LeaderRow
+from tenure.store.queues import QueueRow
+from tenure.store.reports import LiveCountRow
+from tenure.store.workers import WorkerRow
 
 Name = TypeVar("Name", bound=str)
 
@@ -40,8 +44,8 @@ class WorkerStatus:
     """As it was named, else host:pid."""
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> WorkerStatus:
-        values = dict(zip([f.name for f in fields(WorkerStatus)], row, strict=True))
+    def from_row(row: WorkerRow) -> WorkerStatus:
+        values = row._asdict()
         for name in ("queues", "kinds", "capabilities"):
             values[name] = json.loads(values[name])
         return WorkerStatus(**values)
@@ -73,9 +77,8 @@ class LeaderStatus:
         return not self.duty.startswith("lease:")
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> LeaderStatus:
-        values = dict(zip([f.name for f in fields(LeaderStatus)], row, strict=True))
-        return LeaderStatus(**values | {"metadata": json.loads(values["metadata"])})
+    def from_row(row: LeaderRow) -> LeaderStatus:
+        return LeaderStatus(**row._asdict() | {"metadata": json.loads(row.metadata)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,27 +144,25 @@ class QueueStatus:
         return self.paused_at is not None
 
 
-def live_count(row: tuple[Any, ...]) -> LiveCount:
-    queue, kind, state, jobs, oldest_at = row
-    return LiveCount(queue, kind, State(state), jobs, oldest_at)
+def live_count(row: LiveCountRow) -> LiveCount:
+    return LiveCount(row.queue, row.kind, State(row.state), row.jobs, row.oldest_at)
 
 
-def queue_statuses(pauses: Iterable[tuple[Any, ...]], stats: Stats) -> list[QueueStatus]:
+def queue_statuses(pauses: Iterable[QueueRow], stats: Stats) -> list[QueueStatus]:
     """Every queue of which anything is known, by name."""
-    paused = {name: rest for name, *rest in pauses}
+    paused = {row.name: row for row in pauses}
     names = paused.keys() | {count.queue for count in stats.live} | {count.queue for count in stats.finished}
-    return [_queue(name, paused.get(name, [None, None, None]), stats) for name in sorted(names)]
+    return [_queue(name, paused.get(name, QueueRow(name, None, None, None)), stats) for name in sorted(names)]
 
 
-def _queue(name: str, pause: list[Any], stats: Stats) -> QueueStatus:
-    paused_at, by, reason = pause
+def _queue(name: str, pause: QueueRow, stats: Stats) -> QueueStatus:
     live = [count for count in stats.live if count.queue == name]
     pending = [count.oldest_at for count in live if count.state == State.PENDING]
     return QueueStatus(
         name=name,
-        paused_at=paused_at,
-        paused_by=by,
-        pause_reason=reason,
+        paused_at=pause.paused_at,
+        paused_by=pause.paused_by,
+        pause_reason=pause.pause_reason,
         live=_summed((count.state, count.jobs) for count in live),
         oldest_pending_at=min(pending, default=None),
         finished=_summed((count.what, count.jobs) for count in stats.finished if count.queue == name),

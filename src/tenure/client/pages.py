@@ -8,19 +8,17 @@ The live ones are asked first: a job that finishes in between is then seen twice
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from tenure.client.filters import FIRST_ID, Filters
 from tenure.client.status import JobStatus
 from tenure.model.errors import ConfigError
 from tenure.model.states import FINISHED, HELD, LIVE, State
-from tenure.store import lists
-from tenure.store.query import Query
-
-Fetch = Callable[[Query], Awaitable[list[tuple[Any, ...]]]]
+from tenure.store import jobs, lists
+from tenure.store.lists import ListRow
+from tenure.store.query import Fetch, Query
 
 LARGEST_PAGE = 1000
 
@@ -49,9 +47,9 @@ async def list_page(fetch: Fetch, filters: Filters, limit: int, after: str | Non
     before = _before(after)
     looks = [await look_live(fetch, filters, before, limit + 1), await look_finished(fetch, filters, before, limit + 1)]
     ids, edge = merge(looks, limit, filters.span[0])
-    jobs = [JobStatus.from_row(row) for row in await fetch(lists.find_all(ids))] if ids else []
+    found = [JobStatus.from_row(row) for row in await fetch(jobs.find_all(ids))] if ids else []
     # A job may have moved on between the two looks: then it does not fit any more.
-    fitting = [job for job in jobs if filters.states is None or job.state in filters.states]
+    fitting = [job for job in found if filters.states is None or job.state in filters.states]
     return Page(fitting, None if edge is None else str(edge))
 
 
@@ -105,9 +103,9 @@ async def look_finished(fetch: Fetch, filters: Filters, before: UUID | None, lim
     return await _walk_finished(fetch, filters, values)
 
 
-async def _of_kinds(fetch: Fetch, kind: str | None, which: Query, of: Callable[[list[str]], Query]) -> Look:
+async def _of_kinds(fetch: Fetch, kind: str | None, which: Query[str], of: Callable[[list[str]], Query[ListRow]]) -> Look:
     """Asks for one kind, or first for the kinds there are."""
-    kinds = [kind] if kind is not None else [row[0] for row in await fetch(which)]
+    kinds = [kind] if kind is not None else await fetch(which)
     return await _look(fetch, of(kinds)) if kinds else NOTHING
 
 
@@ -116,7 +114,7 @@ async def _walk_finished(fetch: Fetch, filters: Filters, values: lists.Values) -
     if filters.kind is not None:
         kinds = [filters.kind]
     elif filters.queue is not None:
-        kinds = [row[0] for row in await fetch(lists.kinds_of_queue(filters.queue))]
+        kinds = await fetch(lists.kinds_of_queue(filters.queue))
     else:
         return await _look(fetch, lists.finished(values))
     if not kinds:
@@ -125,9 +123,9 @@ async def _walk_finished(fetch: Fetch, filters: Filters, values: lists.Values) -
     return await _look(fetch, lists.finished_kinds(values, kinds) if few else lists.finished(values))
 
 
-async def _look(fetch: Fetch, query: Query) -> Look:
-    [(ids, edge)] = await fetch(query)
-    return Look(ids, edge)
+async def _look(fetch: Fetch, query: Query[ListRow]) -> Look:
+    [row] = await fetch(query)
+    return Look(row.ids, row.edge)
 
 
 def _values(filters: Filters, states: frozenset[State] | None, before: UUID | None, limit: int) -> dict[str, object]:

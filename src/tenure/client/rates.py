@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+
+from tenure.store.reports import LatencyRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,10 @@ class Latency:
     p99: float
 
 
-def latencies(rows: Iterable[tuple[Any, ...]]) -> list[Latency]:
-    """`rows` has queue, kind, measure, bucket and jobs, in this order."""
+def latencies(rows: Iterable[LatencyRow]) -> list[Latency]:
     histograms: dict[tuple[str, str, str], dict[int, int]] = {}
-    for queue, kind, measure, bucket, jobs in rows:
-        histograms.setdefault((queue, kind, measure), {})[bucket] = jobs
+    for row in rows:
+        histograms.setdefault((row.queue, row.kind, row.measure), {})[row.bucket] = row.jobs
     return [_latency(queue, kind, measure, found) for (queue, kind, measure), found in histograms.items()]
 
 

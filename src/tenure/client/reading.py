@@ -5,14 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from tenure.model.errors import StoreUnavailable
 from tenure.periodic import backoff
-from tenure.store.query import Query
-
-Fetch = Callable[[Query], Awaitable[list[tuple[Any, ...]]]]
+from tenure.store.query import Fetch, Query, T
 
 SHORTEST_TRY = 1.0
 """Seconds that each try gets at least: a caller with little time left still wants an answer from a server that is well."""
@@ -23,7 +19,7 @@ def repeated(fetch: Fetch, within: float, *, long: bool = False) -> Fetch:
     a `long` one that is being answered may take its time."""
     deadline = time.monotonic() + within
 
-    async def read(query: Query) -> list[tuple[Any, ...]]:
+    async def read(query: Query[T]) -> list[T]:
         failures = 0
         while True:
             try:
@@ -38,7 +34,7 @@ def repeated(fetch: Fetch, within: float, *, long: bool = False) -> Fetch:
     return read
 
 
-async def _try(fetch: Fetch, query: Query, deadline: float) -> list[tuple[Any, ...]]:
+async def _try(fetch: Fetch, query: Query[T], deadline: float) -> list[T]:
     if math.isinf(deadline):
         return await fetch(query)
     patience = max(SHORTEST_TRY, deadline - time.monotonic())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tenure.client.cancel_delete import cleaned
@@ -19,7 +19,7 @@ from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.model.payloads import plain_json
 from tenure.model.states import State
-from tenure.store import control, lists
+from tenure.store import jobs
 
 if TYPE_CHECKING:
     from tenure.client.runtime import ClientRuntime
@@ -34,33 +34,12 @@ _WAY_OUT = {
 }
 
 
-class Retried(NamedTuple):
-    """A row of retry_job."""
-
-    state: str
-    moved: bool
-    queue: str
-    kind: str
-    holder: UUID | None
-    """The job that has its key."""
-
-
-class Replayed(NamedTuple):
-    """A row of replay_jobs."""
-
-    id: UUID
-    queue: str
-    moved: bool
-    kind: str
-    holder: UUID | None
-
-
 async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
     """Runs it as soon as it can be. Gives the id of the job that will run: of a finished one a new job is made."""
     session, patience = runtime.session(), Patience()
     by = cleaned(by)
-    while rows := await session.fetch(control.retry(job_id, by)):
-        found = Retried(*rows[0])
+    while rows := await session.fetch(jobs.retry(job_id, by)):
+        found = rows[0]
         state = State(found.state)
         if found.moved:
             session.tell(f"jobs {found.queue}")
@@ -77,15 +56,14 @@ async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
 
 async def _retry_finished(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
     session, new_id = runtime.session(), uuid7()
-    rows = await session.fetch(control.retry_finished(job_id, new_id, by))
+    rows = await session.fetch(jobs.retry_finished(job_id, new_id, by))
     if not rows:
         raise JobNotFound(job_id)
-    queue, kind, will_run, existed = rows[0]
-    if not existed:
-        session.tell(f"jobs {queue}")
-        runtime.events.emit(JobRetried(job_id=will_run, kind=kind, retry_of=job_id, by=by))
-    found: UUID = will_run
-    return found
+    made = rows[0]
+    if not made.existed:
+        session.tell(f"jobs {made.queue}")
+        runtime.events.emit(JobRetried(job_id=made.id, kind=made.kind, retry_of=job_id, by=by))
+    return made.id
 
 
 async def replay(
@@ -103,14 +81,14 @@ async def replay(
     text = None if new_input is UNCHANGED else plain_json(new_input, what="the new input")
     if text is not None:
         for batch in batches(wanted):
-            found = [JobStatus.from_row(row) for row in await session.fetch(lists.find_all(batch))]
+            found = [JobStatus.from_row(row) for row in await session.fetch(jobs.find_all(batch))]
             check_input(runtime.kinds, {job.kind for job in found if job.state == State.DEAD_LETTER}, text)
     done, taken, refusals = 0, dict[UUID, UUID](), Refusals()
     by = cleaned(by)
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         nonlocal done
-        answers = [Replayed(*row) for row in await session.fetch(control.replay(batch, input=text, priority=priority, by=by))]
+        answers = await session.fetch(jobs.replay(batch, input=text, priority=priority, by=by))
         moved = [row for row in answers if row.moved]
         done += len(moved)
         for queue in {row.queue for row in moved}:

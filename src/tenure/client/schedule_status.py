@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from tenure.model.schedules import GRACE, CatchUp, Overlap, Schedule
+from tenure.store.schedules import ScheduleRow, TickRow
 
 _DEFINITION = [field.name for field in fields(Schedule)]
 
@@ -71,9 +72,8 @@ class ScheduleStatus:
         return self.definition.upcoming(self.asked_at, count)
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> ScheduleStatus:
-        """`row` has the columns of find_schedule."""
-        values = dict(zip(_COLUMNS, row, strict=True))
+    def from_row(row: ScheduleRow) -> ScheduleStatus:
+        values = row._asdict()
         every, since = values["every"], values.pop("since")
         values["every"] = None if every is None else timedelta(seconds=every)
         values["jitter"] = timedelta(seconds=values["jitter"])
@@ -111,15 +111,11 @@ class Tick:
         return self.recorded_at - self.planned_at > GRACE
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> Tick:
-        return Tick(**dict(zip([field.name for field in fields(Tick)], row, strict=True)))
+    def from_row(row: TickRow) -> Tick:
+        return Tick(**row._asdict())
 
     def to_json(self) -> dict[str, Any]:
         return {**{field.name: _plain(getattr(self, field.name)) for field in fields(self)}, "is_late": self.is_late}
-
-
-_COLUMNS = [field.name for field in fields(ScheduleStatus)]
-_COLUMNS.insert(_COLUMNS.index("next_at"), "since")
 
 
 def _plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ from tenure.model.kinds import Kind
 from tenure.model.payloads import plain_json
 from tenure.model.schedules import CatchUp, Overlap, Schedule, schedule
 from tenure.store import schedules as store
-from tenure.store.query import Query
+from tenure.store.query import Query, T
 
 MOST_TRIES = 10
 LARGEST_PAGE = 1000
@@ -132,7 +132,7 @@ class Schedules:
         if not rows:
             raise ScheduleNotFound(name)
         self._tell()
-        return bool(rows[0][0])
+        return rows[0]
 
     async def run_now(self, name: str, *, input: Any = UNCHANGED, by: str | None = None) -> Handle[Any]:  # noqa: A002
         """A job of it at once, whatever is planned, and even if it is paused or an earlier one is live."""
@@ -145,9 +145,8 @@ class Schedules:
         if not rows:
             await self._found(name)
             raise ScheduleConflict(name, "is retired, and there may be no code for its jobs any more: declare it again")
-        kind_name, queue, *_ = rows[0]
-        self._runtime.session().tell(f"jobs {queue}")
-        return Handle(job_id, kind_name, self._runtime)
+        self._runtime.session().tell(f"jobs {rows[0].queue}")
+        return Handle(job_id, rows[0].kind, self._runtime)
 
     async def delete(self, name: str) -> None:
         """Its jobs go on. One that code declares can be paused, and goes when the code is gone."""
@@ -198,7 +197,7 @@ class Schedules:
             raise ScheduleNotFound(name)
         return found
 
-    async def _insist(self, query: Query) -> builtins.list[tuple[Any, ...]]:
+    async def _insist(self, query: Query[T]) -> builtins.list[T]:
         """While PostgreSQL is away, as an enqueue does: the statement knows its own repetition."""
         return await self._runtime.session().reader(self._runtime.patience())(query)
 

@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
 
 from tenure.client.bulk import enqueue_bulk
 from tenure.client.enqueuer import Enqueuer, ExistingJobs
-from tenure.client.reading import Fetch, repeated
+from tenure.client.reading import repeated
 from tenure.client.refusals import explained
 from tenure.client.waiting import Waiting
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.query import Query
+from tenure.store.query import Fetch, Query, T
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
 
@@ -52,11 +51,11 @@ class Session:
             self._wakeups.tell(word)
         return met
 
-    async def fetch(self, query: Query) -> list[tuple[Any, ...]]:
+    async def fetch(self, query: Query[T]) -> list[T]:
         """For statements that go by index."""
         return await self._link.fetch(query)
 
-    async def fetch_all(self, query: Query) -> list[tuple[Any, ...]]:
+    async def fetch_all(self, query: Query[T]) -> list[T]:
         """For those that count whole tables."""
         return await self._wide_link.fetch(query)
 

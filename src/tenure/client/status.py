@@ -11,6 +11,7 @@ from uuid import UUID
 
 from tenure.model.failures import Failure
 from tenure.model.states import State
+from tenure.store.jobs import JobRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +75,8 @@ class JobStatus:
         return None if self.failure is None else self.failure.message
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> JobStatus:
-        """`row` has the columns of find_job, JSON as text."""
-        values = dict(zip(_NAMES, row, strict=True))
+    def from_row(row: JobRow) -> JobStatus:
+        values = row._asdict()
         values["state"] = State(values["state"])
         for name in ("input", "output", "auth", "meta"):
             values[name] = None if values[name] is None else json.loads(values[name])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from tenure.model.errors import ConfigError
-from tenure.store.query import Query
-
-Rows = list[tuple[Any, ...]]
+from tenure.store.query import Query, T
 
 
 class Borrowed(ABC):
@@ -22,7 +20,7 @@ class Borrowed(ABC):
         """Equal for connections to the same database: an address as a tuple, or an object that can be referred to weakly."""
 
     @abstractmethod
-    def fetch_sync(self, query: Query, schema: str) -> Rows:
+    def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
         """Runs the statement in the caller's transaction and gives all its rows."""
 
     @abstractmethod
@@ -44,7 +42,7 @@ class Borrowed(ABC):
     async def source(self) -> object: ...
 
     @abstractmethod
-    async def fetch(self, query: Query, schema: str) -> Rows: ...
+    async def fetch(self, query: Query[T], schema: str) -> list[T]: ...
 
     @abstractmethod
     async def begin(self) -> None: ...
@@ -64,7 +62,7 @@ class Blocking(Borrowed):
     async def source(self) -> object:
         return self.source_sync()
 
-    async def fetch(self, query: Query, schema: str) -> Rows:
+    async def fetch(self, query: Query[T], schema: str) -> list[T]:
         return self.fetch_sync(query, schema)
 
     async def begin(self) -> None:
@@ -85,7 +83,7 @@ class Awaited(Borrowed):
     def source_sync(self) -> object:
         self._needs_await()
 
-    def fetch_sync(self, query: Query, schema: str) -> Rows:
+    def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
         del query, schema
         self._needs_await()
 

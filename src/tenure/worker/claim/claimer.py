@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from tenure.model.kinds import Registry
 from tenure.periodic import jittered
-from tenure.store import jobs
+from tenure.store import jobs, queues
 from tenure.store.faults import FailedInside, Refused
 from tenure.store.jobs import PeekedJob
 from tenure.store.link import Link
@@ -128,7 +128,7 @@ class Claimer:
         except (Refused, FailedInside):
             return await self._claim_others(limit)
         signals = ClaimReply.read(rows[0][0])
-        found = [row[1:] for row in rows if row[1] is not None]
+        found: list[tuple[Any, ...]] = [row[1:] for row in rows if row.id is not None]
         if self._is_outdated(signals):
             return []
         self._learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, began)
@@ -179,7 +179,7 @@ class Claimer:
             self._known_limits.doubt()
         return self._outdated
 
-    def _query(self, claim_id: str, plan: Plan, limit: int) -> Query:
+    def _query(self, claim_id: str, plan: Plan, limit: int) -> Query[jobs.ClaimRow]:
         return jobs.claim(
             worker_id=self._worker_id,
             claim_id=claim_id,
@@ -204,7 +204,7 @@ class Claimer:
         """Meets the priorities that wait, and names once each kind that nobody here can run."""
         self._next_survey = time.monotonic() + jittered(SURVEY_EVERY)
         kinds = array_literal(list(self._kinds))
-        for queue, priority, unknown in await self._link.fetch(jobs.survey(json.dumps(list(self._scope.queues)), kinds)):
+        for queue, priority, unknown in await self._link.fetch(queues.survey(json.dumps(list(self._scope.queues)), kinds)):
             self._cursors.meet(queue, priority)
             self._report(queue, json.loads(unknown or "[]"))
 

@@ -25,6 +25,8 @@ from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.run.run import Run
 
+LimitedClaim = Query[limits.LimitedClaimRow]
+
 STEPS = 100
 """Groups of jobs that one claim looks at in each queue."""
 
@@ -90,7 +92,7 @@ class LimitedClaimer:
         except (Refused, FailedInside):
             return await self._claim_others(limit)
 
-    async def _claim(self, limit: int, pick: Callable[[Query], Query]) -> list[Run]:
+    async def _claim(self, limit: int, pick: Callable[[LimitedClaim], LimitedClaim]) -> list[Run]:
         with self._under_way.begin() as claim_id:
             rows = await self._ask(claim_id, limit, pick)
         if not rows:
@@ -98,7 +100,7 @@ class LimitedClaimer:
         told = LimitedClaimReply.read(rows[0][0])
         if not told.holds:
             raise WorkerCondemned
-        found = [row[1:] for row in rows if row[1] is not None]
+        found: list[tuple[Any, ...]] = [row[1:] for row in rows if row.id is not None]
         self._learn(told, len(found))
         return self._refused.claimed([Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found])
 
@@ -120,7 +122,9 @@ class LimitedClaimer:
     async def _claim_only(self, these: Sequence[PeekedJob]) -> list[Run]:
         return await self._claim(len(these), lambda query: self._refused.only(query, these))
 
-    async def _ask(self, claim_id: str, limit: int, pick: Callable[[Query], Query]) -> Sequence[tuple[Any, ...]]:
+    async def _ask(
+        self, claim_id: str, limit: int, pick: Callable[[LimitedClaim], LimitedClaim]
+    ) -> Sequence[limits.LimitedClaimRow]:
         """`pick` chooses among the jobs that the query claims."""
         async with self._link.transaction() as run:
             locks = await run(limits.lock(self._known_limits.names, self._scope.queues))
@@ -131,7 +135,7 @@ class LimitedClaimer:
                 return []
             return await run(pick(self._query(claim_id, locked, limit)))
 
-    def _query(self, claim_id: str, locked: list[str], limit: int) -> Query:
+    def _query(self, claim_id: str, locked: list[str], limit: int) -> LimitedClaim:
         return limits.claim(
             worker_id=self._worker_id,
             claim_id=claim_id,

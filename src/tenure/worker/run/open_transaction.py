@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import SchemaMismatch, TransactionError
 from tenure.store import jobs
+from tenure.store.jobs import SettledRow, TransactionRow
 from tenure.store.query import Query
 from tenure.worker.run.run import Run
 from tenure.worker.run.settlement import Settlement
@@ -194,11 +195,11 @@ class OpenTransaction:
         raise TransactionError(ROLLED_BACK)
 
     @property
-    def _check(self) -> Query:
+    def _check(self) -> Query[TransactionRow]:
         assert self._xact is not None
         return jobs.check_transaction(self._xact)
 
-    def _settling(self, settlement: Settlement) -> Query:
+    def _settling(self, settlement: Settlement) -> Query[SettledRow]:
         text = f"[{settlement.text}]"
         return jobs.finish(text, xact=self._xact) if settlement.finishing else jobs.move(text, xact=self._xact)
 
@@ -215,7 +216,7 @@ class OpenTransaction:
                 self._release()
 
 
-def _owing(run: Run) -> Query:
+def _owing(run: Run) -> Query[str]:
     """For as long as the handler may run. Without a time limit, a day: only a mark that is left behind needs an end."""
     return jobs.owe_output(run.claim_id, (run.time_limit or 86400.0) + 60.0)
 

@@ -13,6 +13,7 @@ from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import jobs
 from tenure.store.faults import FailedInside, Refused, StatementTimeout
 from tenure.store.groups import send_or_halve
+from tenure.store.jobs import SettledRow
 from tenure.store.link import Link
 from tenure.store.query import Query
 from tenure.worker.run import settlement as settlements
@@ -141,7 +142,9 @@ class Settler:
                 settlement, Refused("the row is not written, and no error is raised: does a trigger suppress it?")
             )
 
-    async def _write_free(self, group: list[Settlement], statement: Callable[..., Query]) -> tuple[dict[str, bool], set[int]]:
+    async def _write_free(
+        self, group: list[Settlement], statement: Callable[..., Query[SettledRow]]
+    ) -> tuple[dict[str, bool], set[int]]:
         """What was written, and (by `id`) what is ours and was left out: somebody has locked the row, as
         `cancel(conn=...)` does, and the others are not to wait for that transaction."""
         if time.monotonic() >= self._skipping_until:
@@ -158,7 +161,7 @@ class Settler:
             self._skipping_until = time.monotonic() + SKIPPING_FOR
         return written, skipped
 
-    async def _fetch(self, query: Query) -> dict[str, bool]:
+    async def _fetch(self, query: Query[SettledRow]) -> dict[str, bool]:
         """The jobs that were settled, and whether somebody watches them."""
         try:
             return dict(await self._link.fetch(query, within=POOLED_LIMIT if self._link.database.pooled else None))
@@ -171,7 +174,7 @@ class Settler:
             raise
 
     async def _write_again(
-        self, missing: list[Settlement], statement: Callable[[str], Query], written: dict[str, bool]
+        self, missing: list[Settlement], statement: Callable[[str], Query[SettledRow]], written: dict[str, bool]
     ) -> list[Settlement]:
         """Settling goes by the row's place, which a heartbeat that was still under way may have changed: then the job is ours,
         and is found at the next try. Gives those that are ours and cannot be written."""
@@ -192,7 +195,7 @@ class Settler:
         """What was settled by an earlier, unanswered sending, or by the handler's own transaction. A move leaves no trace of
         its claim, but then the run is over either way."""
         moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing and not s.run.lost}
-        finished = {row[0] for row in await self._link.fetch(jobs.find_settled(_array(missing)))}
+        finished = set(await self._link.fetch(jobs.find_settled(_array(missing))))
         return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
 
     def _answer(self, settlement: Settlement, written: dict[str, bool], before: dict[str, Settlement]) -> None:

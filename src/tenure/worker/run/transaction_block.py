@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tenure.lifeline import exit_if_forked
 from tenure.model.errors import ConfigError, LeaseLost, TransactionError
 from tenure.store import jobs
+from tenure.store.jobs import LostClaimRow
 from tenure.store.query import Query
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.open_transaction import ELSEWHERE, OpenTransaction
@@ -197,8 +198,8 @@ class TransactionBlock:
         self._refuse(lost)
 
     @property
-    def _claim(self) -> Query:
+    def _claim(self) -> Query[LostClaimRow]:
         return jobs.check_claims(json.dumps([{"id": self._run.job_id, "claim_id": self._run.claim_id}]))
 
-    def _refuse(self, lost: list[tuple[Any, ...]]) -> NoReturn:
-        raise LeaseLost(self._run.job_uuid, lost[0][2]) if lost else TransactionError(ELSEWHERE)
+    def _refuse(self, lost: list[LostClaimRow]) -> NoReturn:
+        raise LeaseLost(self._run.job_uuid, lost[0].reason) if lost else TransactionError(ELSEWHERE)
