@@ -30,7 +30,7 @@ def told(desk: Desk) -> Callable[[str], object]:
 
         async def fetch(query):
             asked.append(query)
-            return desk.run(query)
+            return desk.fetch(query)
 
         found = await gather(fetch, UUID(job_id))
         assert len(asked) == 1

@@ -86,12 +86,8 @@ def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(desk, end):
         case "moved":
             desk.run(jobs.move(taken.outcomes(state="retry", delay=60)))
         case "canceled":
-            from tenure.store import jobs
-
             desk.run(jobs.cancel([first], error="canceled"))
         case "deleted":
-            from tenure.store import jobs
-
             desk.run(jobs.delete([first], force=True))
         case "returned":
             desk.condemn(worker)

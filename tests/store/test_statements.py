@@ -247,7 +247,7 @@ def test_names_are_quoted_where_they_must_be():
 
 
 def test_all_lists_filter_alike():
-    """The filters stand in each list, where its plan needs them; none may drift from the others."""
+    """Each list has its own copy of the filters, where its plan needs them. No copy may differ from the others."""
     filter_ = re.compile(r"\(:(\w+)::[\w\[\]]+ is null or [^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)")
     lists = {path.name: {found[0] for found in filter_.finditer(path.read_text())} for path in FOLDER.glob("lists/list_*.sql")}
     whole = lists["list_live.sql"]

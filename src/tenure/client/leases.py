@@ -160,13 +160,13 @@ class Lease:
         row, asked_at = LEASE + self.name, boottime()
         about = {"host": socket.gethostname(), "pid": os.getpid()}
         try:
-            [(won, free_in)] = await link.fetch(leases.acquire(self._holder, [(row, self._duration)], about))
+            [found] = await link.fetch(leases.acquire(self._holder, [(row, self._duration)], about))
         except StoreUnavailable:
             self._in_doubt = True
             raise
-        number = json.loads(won).get(row)
+        number = json.loads(found.won).get(row)
         if number is None:
-            return None, LONGEST_LOOK if free_in is None else free_in
+            return None, LONGEST_LOOK if found.free_in is None else found.free_in
         term = Term(row, self._holder, number, self._duration)
         if self._in_doubt:  # won by a call that was not answered, it may be half over
             asked_at, self._in_doubt = boottime(), False

@@ -1,4 +1,4 @@
-"""What psycopg's cursors know of the columns of their last statement."""
+"""The columns of the statement that a psycopg cursor ran last."""
 
 from __future__ import annotations
 

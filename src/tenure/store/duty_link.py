@@ -25,7 +25,7 @@ class DutyLink(Link):
         self._milliseconds = int(lock_timeout * 1000)
 
     async def fetch(self, query: Query[T], *, within: float | None = None, urgent: bool = False) -> list[T]:
-        """As any link; but raises `Contended` where another session was in the way, and `Refused` for all that is no outage."""
+        """As for any link, but raises `Contended` when another session was in the way."""
         try:
             if self.database.pooled:
                 return await self._bounded(query)

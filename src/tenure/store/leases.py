@@ -22,7 +22,7 @@ def lease_free(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The right to do a duty, for as long as nobody else was given a higher term. Every write of the duty carries it."""
+    """The right to do a duty, as long as no other process has a higher term. Every write of the duty carries it."""
 
     duty: str
     holder: str

@@ -1,4 +1,4 @@
-"""The statements about limits, and about jobs that stand at their gates, as values."""
+"""The statements about limits, and about jobs in limit groups, as values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tenure.store.query import ALL, INTEGER, TEXT, Pick, Query, array_literal
 
 LIMITS = "limits"
-"""The word that a limit was changed: workers learn them anew."""
+"""The notification that a limit was changed: workers read the limits again."""
 
 
 class LearnedRow(NamedTuple):

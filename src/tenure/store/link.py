@@ -175,7 +175,7 @@ class Link:
             keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
             if not (keeps and self._is_idle):
                 await self._lose()
-            # Whatever the statement came to in the end: we were asked to end, and the driver tells only of the error.
+            # This task was canceled meanwhile, and the driver raises only the statement's error.
             if cancellations() > asked_to_end:
                 await self._lose()
                 raise asyncio.CancelledError from error

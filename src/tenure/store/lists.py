@@ -13,10 +13,10 @@ Values = Mapping[str, object]
 """What all lists take: before, floor and limit, and the filters."""
 
 MOST_EXAMINED = 5_000
-"""Rows that one look may pass over. Stands in the statements too: a number there tells the planner what is to come."""
+"""Rows that one statement examines at most. The number is in the statements as well, to tell the planner what to expect."""
 
 MOST_KINDS = 50
-"""Kinds that are walked side by side. They share the rows of a look: among too many none gets far."""
+"""Kinds that one statement walks side by side. They share its rows: with too many kinds, each gets too few."""
 
 
 class ListRow(NamedTuple):

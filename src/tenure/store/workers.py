@@ -20,7 +20,7 @@ from tenure.version import __version__
 Death = Literal["crashed", "stopped"]
 
 MAX_CRASHES = 3
-"""A job whose worker died so many times while running it is set aside instead of killing the next one."""
+"""A job whose worker died this many times while running it is dead-lettered, instead of killing the next worker."""
 
 
 LONGEST_NAME = 200  # bytes

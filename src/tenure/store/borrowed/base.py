@@ -21,7 +21,7 @@ class Borrowed(ABC):
 
     @abstractmethod
     def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
-        """Runs the statement in the caller's transaction and gives all its rows."""
+        """Runs the statement in the caller's transaction and returns its rows."""
 
     @abstractmethod
     def begin_sync(self) -> None:
@@ -33,7 +33,7 @@ class Borrowed(ABC):
 
     @abstractmethod
     def rollback_sync(self) -> None:
-        """Ends the transaction. Says nothing when the connection is lost, for then it is rolled back already."""
+        """Ends the transaction. Does not raise when the connection is lost: the transaction is rolled back then."""
 
     def after_commit_sync(self) -> None:  # noqa: B027 - most have nothing to do
         """What the caller's framework runs after a commit, apart from the commit: it may raise."""
@@ -76,7 +76,7 @@ class Blocking(Borrowed):
 
 
 class Awaited(Borrowed):
-    """An asynchronous connection: there is no way to use it without await."""
+    """An asynchronous connection: it can only be used with await."""
 
     is_async = True
 

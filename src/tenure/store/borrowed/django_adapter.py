@@ -80,7 +80,7 @@ class DjangoConnection(Blocking):
 
 @contextmanager
 def _awaited_by_nobody() -> Iterator[None]:
-    """Django refuses its connections to code on an event loop; its words do not say what to do about a job."""
+    """Django rejects the use of its connections on an event loop. Its message does not explain how to enqueue a job there."""
     try:
         yield
     except Exception as error:

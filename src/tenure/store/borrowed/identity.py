@@ -24,18 +24,18 @@ ASK_AGAIN_AFTER = 60.0
 """Seconds after which an app's database that could not be asked is asked again."""
 
 _own: dict[DatabaseTarget, tuple[str, float]] = {}
-"""By place: the identity, and until when it counts."""
+"""By database: the identity, and until when it is valid."""
 _by_address: dict[Any, str] = {}
 _by_object: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 async def check_database(borrowed: Borrowed, database: DatabaseTarget) -> None:
-    """Raises `ConfigError` when the connection leads to another database than `place`."""
+    """Raises `ConfigError` when the connection leads to another database than `database`."""
     source = await borrowed.source()
     answers = _answers(source)
     if source in answers and answers[source] == _known_own(database):
         return
-    # Asked again before anything is refused: a database may have been dropped and made anew under its name.
+    # Asked again before anything is refused: a database may have been dropped and created again under its name.
     own = await asyncio.to_thread(_ask_own, database)
     if own:
         answers[source] = _identity(await borrowed.fetch(reports.identify_database(), database.schema))
@@ -68,7 +68,7 @@ def _ask_own(database: DatabaseTarget) -> str:
         identity = _identity(link.fetch(reports.identify_database(), deadline=time.monotonic() + PATIENCE))
         lasts = float("inf")
     except (StoreUnavailable, SchemaMismatch):
-        pass  # whoever works with that database is told so
+        pass  # the next statement of the app on that database raises it
     finally:
         link.close()
     _own[database] = identity, time.monotonic() + lasts

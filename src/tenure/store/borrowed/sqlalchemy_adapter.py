@@ -43,7 +43,7 @@ class _Alchemy(Blocking):
         with guarded():
             connection = self._connection()
             sql, values = _spelled(connection.dialect, query, schema)
-            # A statement that writes cannot be read through a server-side cursor, whatever the caller has set.
+            # A statement that writes cannot be read through a server-side cursor, even if the caller's options ask for one.
             result = connection.exec_driver_sql(sql, values, execution_options={"stream_results": False})
             rows = [tuple(row) for row in result] if result.returns_rows else []
             return query.decode(rows, lambda: list(result.keys()) if result.returns_rows else [])
