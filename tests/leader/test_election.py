@@ -464,10 +464,10 @@ LEADING_PROCESS = """
 import asyncio, sys
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
-from tenure.store.target import Place
+from tenure.store.target import DatabaseTarget
 
 async def main():
-    leader = Leader(Place.at(sys.argv[1]), LeaderSettings(strategy="advisory"))
+    leader = Leader(DatabaseTarget.at(sys.argv[1]), LeaderSettings(strategy="advisory"))
     leader.start()
     while True:
         leader.hint(9.0)  # as every renewal does
