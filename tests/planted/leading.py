@@ -212,7 +212,7 @@ BUGS = (
                 "     order by k.expires_at",
             ),
         ),
-        caught_by=("tests/store/test_control_caretaking.py::test_keys_go_when_nothing_stands_behind_them_any_more",),
+        caught_by=("tests/store/test_cleaning.py::test_keys_go_when_nothing_stands_behind_them_any_more",),
     ),
     Bug(
         name="duties_share_one_connection",

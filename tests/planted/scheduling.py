@@ -10,7 +10,7 @@ RECORD, RELEASE, CLEAN, RECONCILE, RUN = (
 )
 DECIDE = "model/ticks.py"
 MERGE, CLEAN_DEAD = "store/sql/cleaning/merge_tallies.sql", "store/sql/cleaning/clean_dead.sql"
-TERMS, CRON, CARETAKING = "tests/leader/test_terms.py", "tests/leader/test_cron.py", "tests/store/test_control_caretaking.py"
+TERMS, CRON, CARETAKING = "tests/leader/test_terms.py", "tests/leader/test_cron.py", "tests/store/test_cleaning.py"
 
 BUGS = (
     Bug(
