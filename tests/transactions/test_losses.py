@@ -109,8 +109,8 @@ async def test_a_commit_that_was_never_sent_is_made_again(cutter, shop, points):
 @pytest.fixture
 async def impatient(dsn, shop, monkeypatch, caplog):
     """An app whose worker does not wait long for those who do not listen."""
-    for module in ("calling", "watch"):
-        monkeypatch.setattr(f"tenure.worker.{module}.ABORT_PATIENCE", 0.1)
+    for module in ("calling", "monitor"):
+        monkeypatch.setattr(f"tenure.worker.run.{module}.ABORT_PATIENCE", 0.1)
     caplog.set_level(logging.CRITICAL, "tenure")
     app = Tenure(dsn)
     app.abandoned = []

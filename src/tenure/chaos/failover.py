@@ -75,9 +75,7 @@ class Failover:
         self._latest = ""
         self._began = time.time()
         field.fleet = Fleet([_worker(field, order, place) for place in range(1, order.workers + 1)])
-        task = Task(
-            place=0, dsn=field.dsn, folder=str(field.folder), seed=order.seed, lease=order.lease, backlog=order.backlog
-        )
+        task = Task(place=0, dsn=field.dsn, folder=str(field.folder), seed=order.seed, lease=order.lease, backlog=order.backlog)
         self._clients = Clients([task])
 
     async def run(self, pair: Pair) -> None:

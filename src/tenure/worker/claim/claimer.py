@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Literal
 from uuid import uuid4
 
+from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Registry
 from tenure.periodic import jittered
 from tenure.store import jobs
@@ -165,9 +166,10 @@ class Claimer:
         return self._runs([row[1:] for row in rows if row[1] is not None], claim_id)
 
     def _runs(self, found: list[tuple[Any, ...]], claim_id: str) -> list[Run]:
+        claimed = [ClaimedJob(*row) for row in found]
         # An UPDATE returns its rows in no certain order.
-        found.sort(key=lambda row: (-row[3], row[4]))
-        return self._refused.claimed([Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found])
+        claimed.sort(key=lambda job: (-job.priority, job.position))
+        return self._refused.claimed([Run(self._kinds[job.kind], job, claim_id, self._worker_id) for job in claimed])
 
     def _plan(self) -> Plan:
         return self._cursors.plan(time.monotonic()).without(self._known_limits.closed_queues)

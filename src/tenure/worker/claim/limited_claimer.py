@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Registry
 from tenure.periodic import FOREVER, jittered
 from tenure.store import limits
@@ -100,7 +101,7 @@ class LimitedClaimer:
             raise WorkerCondemned
         found = [row[1:] for row in rows if row[1] is not None]
         self._learn(told, len(found))
-        return self._refused.claimed([Run(self._kinds[row[1]], row, claim_id, self._worker_id) for row in found])
+        return self._refused.claimed([Run(self._kinds[row[1]], ClaimedJob(*row), claim_id, self._worker_id) for row in found])
 
     async def _claim_others(self, limit: int) -> list[Run]:
         """After a refusal: finds the jobs that are refused, and claims the others. Raises the refusal if it is not a matter of

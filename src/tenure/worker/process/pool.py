@@ -12,19 +12,38 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from tenure.model.errors import ProcessDied
 from tenure.model.kinds import Kind, Registry
-from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
+from tenure.model.outcomes import Outcome
 from tenure.store.target import DatabaseTarget
 from tenure.worker.process.exceptions import Remote, unpacked
-from tenure.worker.process.protocol import Message, MessageStream
-from tenure.worker.run.abort import Aborted
+from tenure.worker.process.messages import (
+    Abort,
+    Decided,
+    Flush,
+    Flushed,
+    Heartbeat,
+    Hello,
+    InDoubt,
+    LogLine,
+    Progress,
+    Raised,
+    Returned,
+    RunJob,
+    SettledItself,
+    StoppedByAbort,
+    ToProcess,
+    ToWorker,
+    UnknownMessage,
+    from_message,
+    to_message,
+)
+from tenure.worker.process.protocol import MessageStream
+from tenure.worker.run.abort import Aborted, AbortReason
 from tenure.worker.run.calling import ABORT_PATIENCE
 from tenure.worker.run.context import Context
 from tenure.worker.run.run import Run
@@ -75,14 +94,16 @@ class HandlerProcess:
                 stdin=asyncio.subprocess.DEVNULL,
             )
         self._burial = asyncio.create_task(_hang_up_after_death(self._process, stream))
-        stream.send(database=asdict(database), path=sys.path, home=home, django=_uses_django())
+        self.send(Hello(asdict(database), sys.path, home, _uses_django()))
 
-    def send(self, **message: Any) -> None:
+    def send(self, message: ToProcess) -> None:
         assert self._stream is not None
-        self._stream.send(**message)
+        self._stream.send(**to_message(message))
 
-    async def receive(self) -> Message | None:
-        return await anext(self._inbox, None)
+    async def receive(self) -> ToWorker | None:
+        """None when it is gone."""
+        message = await anext(self._inbox, None)
+        return None if message is None else from_message(message)
 
     @property
     def dead(self) -> bool:
@@ -105,9 +126,9 @@ class HandlerProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     async def end(self, reason: str) -> None:
-        """Told, then made to."""
+        """Asks it to end, then kills it."""
         assert self._process is not None
-        self.send(abort=reason)  # its own thread hears it, and interrupts the handler
+        self.send(Abort(reason))  # its own thread receives it, and interrupts the handler
         try:
             async with asyncio.timeout(ABORT_PATIENCE):
                 await self._process.wait()
@@ -184,7 +205,7 @@ class ProcessPool:
             try:
                 if not process.tasks:
                     await process.spawn(self._database, self._kinds.home)
-                process.send(run=_described(run))
+                process.send(_run_job(run))
                 taken_up = await process.receive() is not None
             except BaseException:
                 await self._drop(process)
@@ -208,31 +229,37 @@ class ProcessPool:
         else:
             self._idle.append(process)
 
-    async def _conversation(self, process: HandlerProcess, run: Run) -> Message:
-        """Until the handler is done: what its process says then."""
-        while (message := await process.receive()) is not None:
+    async def _conversation(self, process: HandlerProcess, run: Run) -> ToWorker:
+        """Until the handler is done: what its process sends then."""
+        while (message := await self._receive(process)) is not None:
             match message:
-                case {"progress": [percent, text]}:
+                case Progress(percent, text):
                     self._services.progress(run, percent, text)
-                case {"alive": _}:
+                case Heartbeat():
                     self._services.alive(run)
-                case {"say": [level, text, fields]}:
+                case LogLine(level, text, fields):
                     self._services.say(run, level, text, fields)
-                case {"flush": _}:
+                case Flush():
                     await self._services.flush(run)
-                    process.send(flushed=True)
-                case {"in_doubt": told}:
-                    run.in_doubt = Settlement(run, **told)
+                    process.send(Flushed())
+                case InDoubt(settlement):
+                    run.in_doubt = Settlement(run, **settlement)
                     run.owes_output = True  # it may have been written that it does
-                case {"settled": told}:
-                    run.settled = run.settled_itself = True
-                    run.owes_output = told["owes_output"]
-                    self._services.settled(Settlement(run, **told["settlement"]), watched=told["watched"])
+                case SettledItself(settlement, watched, owes_output):
+                    run.settle_itself()
+                    run.owes_output = owes_output
+                    self._services.settled(Settlement(run, **settlement), watched=watched)
                 case _:
                     return message
         if process in self._overfed:
             raise ProcessDied(f"it held more than {self._settings.memory_mb} MB")
         raise ProcessDied(await process.cause())
+
+    async def _receive(self, process: HandlerProcess) -> ToWorker | None:
+        try:
+            return await process.receive()
+        except UnknownMessage as error:
+            raise ProcessDied(str(error)) from None
 
     def watch(self) -> None:
         """Now and then: a process that grew too large is killed under its job."""
@@ -252,40 +279,24 @@ class ProcessPool:
             await process.kill()
 
 
-def _described(run: Run) -> Message:
+def _run_job(run: Run) -> RunJob:
     """What the other process needs to make the same run."""
     fn = run.kind.fn
     main = getattr(sys.modules.get("__main__"), "__file__", None) if fn.__module__ == "__main__" else None
-    return {
-        "module": fn.__module__,
-        "main": main,
-        "kind": run.kind.name,
-        "row": [
-            run.job_id, run.kind.name, run.queue, 0, 0, run.attempt, run.max_attempts, run.crashes, run.fence, run.input,
-            run.timeout, run.auth, run.meta,
-        ],
-        "claim_id": run.claim_id,
-        "worker_id": run.worker_id,
-    }  # fmt: skip
+    return RunJob(run.job, run.claim_id, run.worker_id, fn.__module__, main)
 
 
-def _result(kind: Kind, message: Message) -> Any:
-    outcomes: dict[str, Callable[[Any], Outcome]] = {"snooze": _snooze, "fail": Fail, "cancel": Cancel}
+def _result(kind: Kind, message: ToWorker) -> Any:
     match message:
-        case {"output": text}:
-            return kind.output.decode(text)
-        case {"outcome": name, "value": value, "raised": raised}:
-            outcome = outcomes[name](value)
+        case Returned(output):
+            return kind.output.decode(output)
+        case Decided(name, value, raised):
+            outcome = Outcome.from_wire(name, value)
             if raised:
                 raise outcome
             return outcome
-        case {"aborted": reason}:
-            raise Aborted(reason)
-        case {"error": text, "wanted": wanted, "raised": told}:
-            raise unpacked(told, Remote(text, wanted))
-    # Its values may be the job's data, and this text is logged.
-    raise ProcessDied(f"it sent a message that is not understood: {', '.join(map(str, message)) or 'nothing'}")
-
-
-def _snooze(when: float | str) -> Snooze:
-    return Snooze(until=datetime.fromisoformat(when)) if isinstance(when, str) else Snooze(when)
+        case StoppedByAbort(reason):
+            raise Aborted(cast("AbortReason", reason))
+        case Raised(text, worth_another_attempt, exception):
+            raise unpacked(exception, Remote(text, worth_another_attempt))
+    raise ProcessDied(f"it sent a message that does not belong here: {type(message).__name__}")

@@ -65,7 +65,7 @@ class Caller:
 
 
 def arguments_of(kind: Kind, ctx: Context) -> dict[str, Any]:
-    arguments = kind.input.decode(ctx._run.input)  # noqa: SLF001
+    arguments = kind.input.decode(ctx._run.job.input)  # noqa: SLF001
     if kind.signature.context is not None:
         arguments[kind.signature.context] = ctx
     return arguments

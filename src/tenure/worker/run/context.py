@@ -68,7 +68,7 @@ class Context:
 
     @property
     def max_attempts(self) -> int:
-        return self._run.max_attempts
+        return self._run.job.max_attempts
 
     @property
     def fence(self) -> int:
@@ -85,7 +85,7 @@ class Context:
 
     @property
     def is_last_attempt(self) -> bool:
-        return self._run.attempt >= self._run.max_attempts
+        return self._run.attempt >= self._run.job.max_attempts
 
     @property
     def signal(self) -> Signal:
@@ -95,17 +95,17 @@ class Context:
     @property
     def input(self) -> Any:
         """The job's input as plain JSON values; the handler itself gets it typed, as its arguments."""
-        return json.loads(self._run.input)
+        return json.loads(self._run.job.input)
 
     @property
     def auth(self) -> Any:
         """On whose behalf the job was handed in: what `using(auth=...)` was given."""
-        return None if self._run.auth is None else json.loads(self._run.auth)
+        return None if self._run.job.auth is None else json.loads(self._run.job.auth)
 
     @property
     def meta(self) -> dict[str, Any]:
         """What `using(meta=...)` was given."""
-        return {} if self._run.meta is None else json.loads(self._run.meta)
+        return {} if self._run.job.meta is None else json.loads(self._run.job.meta)
 
     @property
     def schedule(self) -> str | None:
@@ -186,6 +186,12 @@ class Context:
 
     def http_sync(self) -> httpx2.Client:
         return self._services.resources.http_sync()
+
+
+def context_of(run: Run, services: RunServices) -> Context:
+    """The context that the run's kind gives its handlers."""
+    make = run.kind.context
+    return Context(run, services) if make is None else make(run, services)
 
 
 class Database:

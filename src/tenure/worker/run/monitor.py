@@ -56,12 +56,12 @@ class RunMonitor:
     def _look_at(self, run: Run, now: float) -> None:
         if run.deadline is not None and now > run.deadline:
             run.abort("timeout")
-        if run.is_cut_off(now) and not (run.closing or run.signal.aborted):
+        if run.is_cut_off(now) and not (run.committing or run.signal.aborted):
             log.warning(
                 "job %s (%s): its heartbeats could not be written until its lease ran out: aborted", run.job_id, run.kind.name
             )
             run.abort("error")
-        if run.aborted_at and now - run.aborted_at > ABORT_PATIENCE + WATCH_EVERY and not run.closing:
+        if run.aborted_at and now - run.aborted_at > ABORT_PATIENCE + WATCH_EVERY and not run.committing:
             self._slots.abandon(run)
 
     async def _check_claims(self, runs: list[Run]) -> None:
@@ -72,7 +72,7 @@ class RunMonitor:
         reasons = {(job_id, claim_id): reason for job_id, claim_id, reason in await self._link.fetch(jobs.check_claims(claims))}
         for run in runs:
             reason = reasons.get((run.job_id, run.claim_id))
-            if reason is not None and not (run.settled or run.closing or run.lost):
+            if reason is not None and not (run.settled or run.committing or run.loss_reported):
                 level = logging.INFO if reason == "canceled" else logging.WARNING  # a person's decision, not a fault
                 log.log(level, "job %s (%s): aborted, %s", run.job_id, run.kind.name, reason)
                 self._slots.lose(run, reason)

@@ -199,7 +199,7 @@ class OpenTransaction:
         return jobs.check_transaction(self._xact)
 
     def _settling(self, settlement: Settlement) -> Query:
-        text = f"[{settlement.text}]"
+        text = f"[{settlement.to_json()}]"
         return jobs.finish(text, xact=self._xact) if settlement.finishing else jobs.move(text, xact=self._xact)
 
     async def _give_back(self) -> None:

@@ -191,7 +191,7 @@ class Settler:
     async def _written_before(self, missing: list[Settlement]) -> dict[str, Settlement]:
         """What was settled by an earlier, unanswered sending, or by the handler's own transaction. A move leaves no trace of
         its claim, but then the run is over either way."""
-        moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing and not s.run.lost}
+        moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing and not s.run.loss_reported}
         finished = {row[0] for row in await self._link.fetch(jobs.find_settled(_array(missing)))}
         return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
 
@@ -246,4 +246,4 @@ def _is_locked(error: StoreUnavailable) -> bool:
 
 
 def _array(group: list[Settlement]) -> str:
-    return "[" + ",".join([s.text for s in group]) + "]"
+    return "[" + ",".join([s.to_json() for s in group]) + "]"

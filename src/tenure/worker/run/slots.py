@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable, Coroutine
@@ -25,7 +24,7 @@ from tenure.worker.process.pool import ProcessPool, ProcessSettings
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.abort import Aborted, AbortReason
 from tenure.worker.run.calling import Caller
-from tenure.worker.run.context import Context
+from tenure.worker.run.context import context_of
 from tenure.worker.run.failure_log import FailureLevels, log_failure
 from tenure.worker.run.late_failures import LateFailures
 from tenure.worker.run.resources import Resources
@@ -158,7 +157,7 @@ class Slots:
 
     def requeue(self, run: Run) -> None:
         """It was claimed, and will not be started here."""
-        run.settled = True
+        run.settle()
         self.settler.add(settlements.requeued(run))
 
     def start(self, run: Run) -> None:
@@ -199,7 +198,7 @@ class Slots:
     async def _outcome(self, run: Run) -> Settlement | None:
         """Calls the handler. Gives what is to be written; nothing, when that is done already or not ours to do."""
         try:
-            settlement = settlements.of_result(run, await self._caller.call(Context(run, self._services)))
+            settlement = settlements.of_result(run, await self._caller.call(context_of(run, self._services)))
             return await self._concluded(run, settlement)
         except Outcome as outcome:
             return settlements.of_outcome(run, outcome)
@@ -233,11 +232,9 @@ class Slots:
 
     def _close(self, run: Run, settlement: Settlement | None) -> None:
         """The run is over: its outcome is to be written, unless that happened already or is not ours to do."""
-        if not run.settled:
-            run.settled = True
-            if settlement is not None:
-                log_failure(settlement, self._levels, self._worker)
-                self.settler.add(settlement)
+        if run.settle() and settlement is not None:
+            log_failure(settlement, self._levels, self._worker)
+            self.settler.add(settlement)
         self._forget(run)
 
     def _forget(self, run: Run) -> None:
@@ -264,9 +261,8 @@ class Slots:
 
     async def _add_output(self, run: Run, settlement: Settlement) -> None:
         """The handler settled its job in a session of its own, and returned a result after that."""
-        output = json.dumps(json.loads(settlement.text).get("output"))
         try:
-            await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, output))
+            await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, settlement.output or "null"))
             run.owes_output = False
         except StoreUnavailable:
             log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
@@ -331,7 +327,7 @@ class Slots:
         if watched:
             self._tell(f"done {settlement.run.job_id}")
         self._freed()
-        if settlement.run.gate is not None:
+        if settlement.run.job.gate is not None:
             self._released(settlement.run)
         if settlement.run.was_started and self._events.wants(JobSettled):
             self._events.emit(self._settled_event(settlement))
@@ -357,14 +353,14 @@ class Slots:
 
     def lose(self, run: Run, reason: AbortReason) -> None:
         """The job is no longer this run's. A transaction that is just being committed finds that out itself."""
-        if not (run.settled or run.closing):
+        if not (run.settled or run.committing):
             run.abort(reason)
             self._report_lost(run, reason)
 
     def _report_lost(self, run: Run, reason: AbortReason) -> None:
         """Once for each run that was reported as started."""
-        if run.was_started and not run.lost:
-            run.lost = True
+        if run.was_started and not run.loss_reported:
+            run.loss_reported = True
             self._events.emit(RunLost(**names_of(run), reason=reason))
 
 

@@ -103,7 +103,7 @@ class UpdateWriter:
         return run.updates
 
     def _mark(self, run: Run) -> None:
-        if run.settled or run.closing or run in self._dirty:
+        if not run.reports or run in self._dirty:
             return
         self._dirty.add(run)
         if len(self._dirty) == 1:
@@ -145,7 +145,7 @@ class UpdateWriter:
             if run.job_id in ours:
                 run.heartbeat_written()
         # Of those that are about to be settled, the next word is the last one.
-        talking = {run.job_id for run in runs if not (run.settled or run.closing)}
+        talking = {run.job_id for run in runs if run.reports}
         for job_id, watched in rows:
             if watched and job_id in talking:
                 self._watched(job_id)
