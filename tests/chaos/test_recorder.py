@@ -26,7 +26,9 @@ async def test_a_schedule_its_times_and_its_line_are_recorded(dsn, place, tmp_pa
         desk.run(schedules.delete("s"))
         export(connection, Ledger(tmp_path))
     await link.close()
-    ticks, plans, moves = (list(lines()) for lines in (Ledger(tmp_path).ticks, Ledger(tmp_path).plans, Ledger(tmp_path).moves))
+    ticks, plans, moves = (
+        list(lines()) for lines in (Ledger(tmp_path).ticks, Ledger(tmp_path).schedules, Ledger(tmp_path).moves)
+    )
     told = {(tick.planned - T0.timestamp(), tick.times, tick.was, tick.outcome) for tick in ticks}
     assert told == {
         (60.0, 1, None, "missed"),

@@ -19,7 +19,7 @@ from tenure.chaos.faults import KINDS, missing
 from tenure.chaos.field import Field
 from tenure.chaos.fleet import strays
 from tenure.chaos.layout import laid_out
-from tenure.chaos.ledger import Course, Ledger
+from tenure.chaos.ledger import CampaignRecord, Ledger
 from tenure.chaos.load import FAULTS_BEGAN, Task
 from tenure.chaos.nemesis import Nemesis
 from tenure.chaos.order import Order, Outcome, Show, Sight
@@ -89,7 +89,7 @@ class Campaign:
         keeping.cancel()
         await asyncio.to_thread(self._field.fleet.stop)
         await self._end_strays()
-        self._ledger.keep_course(self._course(healed, drained=drained))
+        self._ledger.write_campaign(self._course(healed, drained=drained))
         self._see("record")
 
     async def _storm(self, keeping: asyncio.Task[None]) -> None:
@@ -143,8 +143,8 @@ class Campaign:
         elapsed = time.time() - self._began
         self._show(Sight(phase, elapsed, self.clients.accepted, self._live, done.total(), len(done), self._nemesis.latest))
 
-    def _course(self, healed: float, *, drained: bool) -> Course:
-        return Course(
+    def _course(self, healed: float, *, drained: bool) -> CampaignRecord:
+        return CampaignRecord(
             seed=self._order.seed,
             lease=self._order.lease,
             began=self._began,

@@ -20,7 +20,7 @@ from tenure.chaos.clients import Clients
 from tenure.chaos.drain import drain, until_ready
 from tenure.chaos.field import Field
 from tenure.chaos.fleet import Fleet, Worker, settings_of
-from tenure.chaos.ledger import Course, Fault, Ledger, as_line
+from tenure.chaos.ledger import CampaignRecord, Fault, Ledger, as_line
 from tenure.chaos.load import Task
 from tenure.chaos.order import Order, Outcome, Show, Sight
 from tenure.chaos.pair import Lost, Pair
@@ -94,7 +94,7 @@ class Failover:
         drained = await drain(self._field, healed)
         keeping.cancel()
         await asyncio.to_thread(self._field.fleet.stop)
-        self._ledger.keep_course(self._course(healed, drained=drained))
+        self._ledger.write_campaign(self._course(healed, drained=drained))
         self._see("record")
 
     async def _once(self, pair: Pair) -> None:
@@ -118,9 +118,9 @@ class Failover:
         elapsed = time.time() - self._began
         self._show(Sight(phase, elapsed, self._clients.accepted, 0, self._done, min(self._done, 1), self._latest))
 
-    def _course(self, healed: float, *, drained: bool) -> Course:
+    def _course(self, healed: float, *, drained: bool) -> CampaignRecord:
         order = self._order
-        return Course(
+        return CampaignRecord(
             seed=order.seed,
             lease=order.lease,
             began=self._began,

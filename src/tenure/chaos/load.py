@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 
 from tenure import JobCanceled, JobFailed, JobNotFound, ResultTimeout, TenureError
 from tenure.chaos import work
-from tenure.chaos.ledger import Call, Ledger, Offer, as_line
+from tenure.chaos.ledger import ClientCall, JobRequest, Ledger, as_line
 from tenure.chaos.offers import Drawer, Drawn
 from tenure.chaos.plan import is_quiet
 from tenure.model.errors import NotEnqueued, NotPossible
@@ -97,7 +97,7 @@ class Load:
         answer, handles = await self._asked(work.app.enqueue_many([one.call for one in drawn]))
         ids = tuple(str(handle.id) for handle in handles or ())
         existed = tuple(bool(handle.existed) for handle in handles or ())
-        self._keep(Call("enqueue", began, time.time(), answer, offers, ids, existed))
+        self._keep(ClientCall("enqueue", began, time.time(), answer, offers, ids, existed))
         if answer == "ok":
             self.accepted += len(ids)
             self._recent.extend(zip(ids, (offer.kind for offer in offers), strict=True))
@@ -110,12 +110,12 @@ class Load:
             began = time.time()
             answer, job = await self._asked(self._order(n))
             self._keep(
-                Call(
+                ClientCall(
                     "enqueue",
                     began,
                     time.time(),
                     answer,
-                    (Offer(n, "ordered", None),),
+                    (JobRequest(n, "ordered", None),),
                     (job,) if job else (),
                     (False,) if job else (),
                 )
@@ -144,9 +144,11 @@ class Load:
 
     async def _ask(self, verb: str, job: str, ask: Callable[[str], Awaitable[Any]]) -> None:
         began = time.time()
-        answer, told = await self._asked(ask(job))
+        answer, reply = await self._asked(ask(job))
         self._keep(
-            Call(verb, began, time.time(), answer, job=job, told=told if told is None or isinstance(told, int) else str(told))
+            ClientCall(
+                verb, began, time.time(), answer, job=job, reply=reply if reply is None or isinstance(reply, int) else str(reply)
+            )
         )
 
     async def _watch(self, draws: Random) -> None:
@@ -169,7 +171,7 @@ class Load:
         except Exception as error:  # noqa: BLE001
             self._surprise(error)
             return
-        self._keep(Call("result", began, time.time(), "ok", job=job, told=told))
+        self._keep(ClientCall("result", began, time.time(), "ok", job=job, reply=told))
 
     # What they share
 
@@ -189,7 +191,7 @@ class Load:
     def _surprise(self, error: Exception) -> None:
         self.surprises[f"{type(error).__name__}: {error}"[:200]] += 1
 
-    def _keep(self, call: Call) -> None:
+    def _keep(self, call: ClientCall) -> None:
         self.calls[f"{call.verb} {call.answer}"] += 1
         self._file.write(as_line(call))
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from tenure.chaos import work
-from tenure.chaos.ledger import Offer
+from tenure.chaos.ledger import JobRequest
 from tenure.client.job import Call, Job
 
 WORDS = 400
@@ -23,7 +23,7 @@ MOST_IN_A_BATCH = 300
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    offer: Offer
+    offer: JobRequest
     call: Call[Any]
 
 
@@ -112,7 +112,7 @@ class Drawer:
         n, values = self._number(), inputs(self.draws, self._lease)
         key = values[0] if job is work.keyed else None
         bound = job.using(**self._options(job) | more, **({} if key is None else {"key": key}))
-        return Drawn(Offer(n, job.name, key), bound.call(n, *values))
+        return Drawn(JobRequest(n, job.name, key), bound.call(n, *values))
 
     def _options(self, job: AnyJob) -> dict[str, Any]:
         options: dict[str, Any] = {}

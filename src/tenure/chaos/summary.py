@@ -8,12 +8,12 @@ from pathlib import Path
 
 from tenure.chaos.faults import KINDS
 from tenure.chaos.order import Outcome
-from tenure.chaos.verdict import Verdict
+from tenure.chaos.verdict import CheckerVerdict
 from tenure.model.errors import ConfigError
 from tenure.version import __version__
 
 
-def summary(outcome: Outcome, verdict: Verdict) -> str:
+def summary(outcome: Outcome, verdict: CheckerVerdict) -> str:
     order, counts = outcome.order, verdict.counts
     asked = sum(outcome.faults.values())
     command = f"tenure chaos run --seed {order.seed} --seconds {order.seconds:g}"
@@ -46,7 +46,7 @@ def summary(outcome: Outcome, verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
-def failover_summary(outcome: Outcome, verdict: Verdict) -> str:
+def failover_summary(outcome: Outcome, verdict: CheckerVerdict) -> str:
     times = sum(outcome.faults.values())
     broken = [f"{told.number} ({found:,})" for told, found in verdict.totals.items() if found]
     command = f"tenure chaos failover --seed {outcome.order.seed} --times {times}"

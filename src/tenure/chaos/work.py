@@ -21,7 +21,7 @@ from typing import TypedDict
 
 from tenure import Cancel, Context, Fail, Limit, Retry, Snooze, Tenure
 from tenure.chaos.fleet import CLOCK, FOLDER
-from tenure.chaos.ledger import Run, as_line
+from tenure.chaos.ledger import HandlerLine, as_line
 
 SOON = Retry(max_attempts=5, backoff="exponential", initial="50ms", max_backoff="1s")
 
@@ -60,7 +60,7 @@ def noted(ctx: Context, n: int | None) -> Iterator[Made]:
 
 
 def _note(what: str, ctx: Context, n: int | None) -> None:
-    run = Run(what, _now(), str(ctx.job_id), n, ctx.fence, ctx.attempt, str(ctx.worker_id), os.getpid())
+    run = HandlerLine(what, _now(), str(ctx.job_id), n, ctx.fence, ctx.attempt, str(ctx.worker_id), os.getpid())
     os.write(_file(os.getpid()), as_line(run).encode())
 
 

@@ -19,7 +19,7 @@ from rich.markup import escape
 from tenure.chaos.checker import check as judge
 from tenure.chaos.ledger import Ledger
 from tenure.chaos.order import Order, Outcome, Show, Sight
-from tenure.chaos.verdict import Verdict
+from tenure.chaos.verdict import CheckerVerdict
 from tenure.cli.output import emit
 from tenure.cli.stage import Scene, Stage, open_stage
 from tenure.manager.loops import run_loop
@@ -48,7 +48,7 @@ class Goal:
 @dataclass(frozen=True, slots=True)
 class Judged:
     outcome: Outcome
-    verdict: Verdict
+    verdict: CheckerVerdict
 
     @property
     def good(self) -> bool:

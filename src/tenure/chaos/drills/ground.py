@@ -15,7 +15,7 @@ import psycopg
 
 from tenure.chaos import work
 from tenure.chaos.fleet import CLOCK, FOLDER, Worker
-from tenure.chaos.ledger import Ledger, Run
+from tenure.chaos.ledger import HandlerLine, Ledger
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
 from tenure.store.place import Place
@@ -64,7 +64,7 @@ class Ground:
         with psycopg.connect(self.server.dsn, autocommit=True) as connection:
             connection.execute(statement)
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[HandlerLine]:
         return list(Ledger(self.folder).runs())
 
     def lines(self) -> int:
