@@ -34,7 +34,7 @@ def test_a_campaign_breaks_no_promise(tmp_path):
     assert told["accepted"] >= JOBS
     assert sum(told["faults"].values()) >= FAULTS
     assert len(told["faults"]) >= KINDS
-    assert (told["surprises"], told["gave_up"]) == ({}, [])
+    assert (told["unexpected_errors"], told["unexpected_exits"]) == ({}, [])
 
     again = chaos("check", str(ledger), "--json", timeout=120)
     assert (again.returncode, json.loads(again.stdout)) == (0, told["verdict"])
@@ -55,7 +55,7 @@ def test_a_folder_in_use_is_refused(tmp_path):
 
 def test_a_database_with_jobs_is_refused(dsn, sql):
     sql('select tenure.enqueue(\'[{"kind": "precious"}]\')')
-    with psycopg.connect(dsn, autocommit=True) as connection, pytest.raises(ConfigError, match="that nobody needs"):
+    with psycopg.connect(dsn, autocommit=True) as connection, pytest.raises(ConfigError, match="needs an empty database"):
         install(connection)
     assert sql("select count(*) from pg_namespace where nspname = 'chaos'") == [(0,)]
 
@@ -63,7 +63,7 @@ def test_a_database_with_jobs_is_refused(dsn, sql):
 def test_the_record_is_not_installed_twice(dsn):
     with psycopg.connect(dsn, autocommit=True) as connection:
         install(connection)
-        with pytest.raises(ConfigError, match="that nobody needs"):
+        with pytest.raises(ConfigError, match="needs an empty database"):
             install(connection)
 
 

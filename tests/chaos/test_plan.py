@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 import pytest
 
 from tenure.chaos.faults import KINDS
-from tenure.chaos.offers import Drawer
+from tenure.chaos.job_mix import JobMix
 from tenure.chaos.plan import LULL, PERIOD, STORM, draw_plan, is_quiet, phase
 
 WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}
@@ -54,8 +54,8 @@ def test_a_plan_of_few_kinds_knows_no_lull():
 def test_clients_ask_for_the_same_jobs_again():
     def asked(seed: int):
         numbers = iter(range(1_000_000))
-        drawer = Drawer(seed, 3.0, lambda: next(numbers))
-        return [one.offer for _ in range(20) for one in drawer.batch()] + [drawer.slow().offer for _ in range(100)]
+        mix = JobMix(seed, 3.0, lambda: next(numbers))
+        return [one.request for _ in range(20) for one in mix.batch()] + [mix.slow().request for _ in range(100)]
 
     assert asked(5) == asked(5)
     assert asked(5) != asked(6)

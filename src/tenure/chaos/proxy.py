@@ -1,4 +1,4 @@
-"""A way to PostgreSQL that can be cut, silenced, slowed, or cut at the worst moment: when only the answer is left."""
+"""A proxy in front of PostgreSQL that can be cut, silenced or slowed, or lose the answer to a statement."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ CHUNK = 1 << 20
 
 Parts = dict[str, str | int | None]
 Moment = Literal["before", "during", "after"]
-"""Of a statement, from the server's view: it never heard of it; it was told, and nobody listens; it answered in vain."""
+"""When a connection breaks, as the server sees it: before it receives a statement, while it executes it, or after it has sent the
+answer."""
 
 
-class Wire:
-    """Passes everything on, until told otherwise."""
+class Proxy:
+    """Forwards everything, until a method changes that."""
 
     def __init__(self, server_dsn: str) -> None:
         self._server = conninfo_to_dict(server_dsn)
@@ -27,13 +28,14 @@ class Wire:
         self._trap: _Trap | None = None
         self.latency = 0.0
         self.speaks = asyncio.Event()
+        """Cleared: nothing is forwarded."""
         self.speaks.set()
         self.dsn = ""
         self.cuts = 0
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[str]:
-        """Gives the DSN that leads through here."""
+        """Returns the DSN of the proxy."""
         listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = listener.sockets[0].getsockname()[1]
         self.dsn = _redirected(self._server, port)
@@ -45,14 +47,14 @@ class Wire:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def cut(self) -> int:
-        """All connections, at once and without a goodbye."""
+        """Aborts all connections, and returns how many there were."""
         links = list(self._links)
         for link in links:
-            link.sever()
+            link.abort()
         return len(links)
 
-    async def hush(self, seconds: float) -> int:
-        """Nothing gets through for a while, nobody is told; then the connections break."""
+    async def silence(self, seconds: float) -> int:
+        """Forwards nothing for some seconds, without closing a connection; then all connections break."""
         self.speaks.clear()
         try:
             await asyncio.sleep(seconds)
@@ -68,13 +70,13 @@ class Wire:
             self.latency = 0.0
 
     def lose_answer(self, role: str | None = None, when_seen: bytes = b"", moment: Moment = "after") -> asyncio.Future[None]:
-        """Once, on the connection of a role or of anybody: its next statement, or the next answer that holds these bytes.
-        The result is there when it has happened."""
+        """Breaks one connection, of a role or of any: at its next statement, or at the next answer that contains these bytes.
+        The future is done when that has happened."""
         self._trap = _Trap(b"" if role is None else f"tenure {role}\0".encode(), when_seen, moment)
-        return self._trap.sprung
+        return self._trap.done
 
-    def spare(self) -> None:
-        """Takes back what `lose_answer` asked for."""
+    def keep_answers(self) -> None:
+        """Cancels `lose_answer`."""
         self._trap = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -96,49 +98,49 @@ class Wire:
 
     def trapped(self, link: _Link, moment: Moment, data: bytes) -> bool:
         trap = self._trap
-        if trap is None or trap.moment != moment or trap.role not in link.hello or trap.wanted not in data:
+        if trap is None or trap.moment != moment or trap.role not in link.startup or trap.wanted not in data:
             return False
         self._trap = None
         self.cuts += 1
-        if not trap.sprung.done():
-            trap.sprung.set_result(None)
+        if not trap.done.done():
+            trap.done.set_result(None)
         return True
 
 
 class _Trap:
     def __init__(self, role: bytes, wanted: bytes, moment: Moment) -> None:
         self.role, self.wanted, self.moment = role, wanted, moment
-        self.sprung: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
 class _Link:
-    """One connection of a client, and ours to the server for it."""
+    """A client's connection, and the connection to the server for it."""
 
     def __init__(
         self,
-        wire: Wire,
+        proxy: Proxy,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         up_reader: asyncio.StreamReader,
         up_writer: asyncio.StreamWriter,
     ) -> None:
-        self._wire = wire
+        self._proxy = proxy
         self._down = reader, writer
         self._up = up_reader, up_writer
-        self.hello = b""
-        self._greeted = False
+        self.startup = b""
+        self._ready = False
 
     async def run(self) -> None:
-        ways = [asyncio.create_task(self._requests()), asyncio.create_task(self._answers())]
+        directions = [asyncio.create_task(self._requests()), asyncio.create_task(self._answers())]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-            self.sever()
+            for direction in directions:
+                direction.cancel()
+            await asyncio.gather(*directions, return_exceptions=True)
+            self.abort()
 
-    def sever(self) -> None:
+    def abort(self) -> None:
         for _, writer in (self._down, self._up):
             writer.transport.abort()
 
@@ -146,13 +148,13 @@ class _Link:
         reader, writer = self._down[0], self._up[1]
         with suppress(OSError):
             while data := await reader.read(CHUNK):
-                self.hello = self.hello or data
+                self.startup = self.startup or data
                 await self._hold()
-                if self._greeted and self._wire.trapped(self, "before", data):
+                if self._ready and self._proxy.trapped(self, "before", data):
                     return
                 writer.write(data)
                 await writer.drain()
-                if self._greeted and self._wire.trapped(self, "during", data):
+                if self._ready and self._proxy.trapped(self, "during", data):
                     return
 
     async def _answers(self) -> None:
@@ -160,17 +162,17 @@ class _Link:
         with suppress(OSError):
             while data := await reader.read(CHUNK):
                 await self._hold()
-                if self._greeted and self._wire.trapped(self, "after", data):
+                if self._ready and self._proxy.trapped(self, "after", data):
                     return
-                # ReadyForQuery ends the greeting: from here on, what goes up is work.
-                self._greeted = self._greeted or b"Z\x00\x00\x00\x05" in data
+                # ReadyForQuery ends the startup: from here on, clients send statements.
+                self._ready = self._ready or b"Z\x00\x00\x00\x05" in data
                 writer.write(data)
                 await writer.drain()
 
     async def _hold(self) -> None:
-        if self._wire.latency:
-            await asyncio.sleep(self._wire.latency)
-        await self._wire.speaks.wait()
+        if self._proxy.latency:
+            await asyncio.sleep(self._proxy.latency)
+        await self._proxy.speaks.wait()
 
 
 async def _connect(server: Parts) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -1,4 +1,4 @@
-"""Real workers: `tenure worker` as anyone would start it, started anew whenever one is gone."""
+"""The workers of a campaign: `tenure worker` as a user would start it, restarted whenever one has exited."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-APP = "tenure.chaos.work:app"
+APP = "tenure.chaos.jobs:app"
 FOLDER = "TENURE_CHAOS_LEDGER"
-"""The variable that names the folder of a campaign in the environment of its workers."""
+"""The environment variable that names the campaign's folder to its workers."""
 CLOCK = "TENURE_CHAOS_CLOCK"
 """Seconds to add to the monotonic clock to get the time of the campaign."""
-LOOK_EVERY = 0.1  # seconds
-PATIENCE = 10.0  # seconds after each signal, at the end
+CHECK_EVERY = 0.1  # seconds
+STOP_TIMEOUT = 10.0  # seconds after each signal, at the end
 
 
-def settings_of(folder: Path, lease: float) -> dict[str, str]:
-    """The environment of a campaign's workers: leases are short, and duties change hands and clean up often."""
+def worker_environment(folder: Path, lease: float) -> dict[str, str]:
+    """The environment of a campaign's workers: leases are short, and leaders rotate and clean up often."""
     return {
         "TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(lease),
         "TENURE_LEADER_ROTATE_SECONDS": "20",
@@ -45,16 +45,16 @@ def children_of(supervisor: int) -> list[int]:
     return sorted(found)
 
 
-def strays(folder: Path, within: float) -> list[int]:
-    """Processes of a campaign that have not ended after so many seconds."""
+def leftover_processes(folder: Path, within: float) -> list[int]:
+    """Processes of a campaign that have not exited after `within` seconds."""
     deadline = time.monotonic() + within
     while (left := _processes_of(folder)) and time.monotonic() < deadline:
-        time.sleep(LOOK_EVERY)
+        time.sleep(CHECK_EVERY)
     return left
 
 
 def _processes_of(folder: Path) -> list[int]:
-    """By the folder that is named in their environment."""
+    """Found by the folder in their environment."""
     mark = f"{FOLDER}={folder}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -66,7 +66,9 @@ def _processes_of(folder: Path) -> list[int]:
 
 
 @dataclass
-class Worker:
+class CampaignWorker:
+    """A supervisor and its worker processes."""
+
     name: str
     route: str
     """How it reaches PostgreSQL, for the record."""
@@ -104,7 +106,7 @@ class Worker:
         return children_of(self.pid) if self.alive else []
 
     def kill_all(self) -> None:
-        """Supervisor and children in one go, as a machine that loses power."""
+        """Kills the supervisor and its children at once, like a machine that loses power."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -117,46 +119,46 @@ class Worker:
             assert self.process is not None
             self.process.send_signal(number)
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(PATIENCE)
+                self.process.wait(STOP_TIMEOUT)
 
 
 @dataclass
-class Fleet:
-    workers: list[Worker]
-    gave_up: list[tuple[float, str]] = field(default_factory=list)
-    """Workers that ended though nobody had asked them to: when, and how."""
-    _doomed: set[int] = field(default_factory=set)
-    _dismissed: set[int] = field(default_factory=set)
+class WorkerGroup:
+    workers: list[CampaignWorker]
+    unexpected_exits: list[str] = field(default_factory=list)
+    """Workers that exited without being stopped: which, and how."""
+    _to_be_killed: set[int] = field(default_factory=set)
+    _to_be_stopped: set[int] = field(default_factory=set)
 
     def start(self) -> None:
         for worker in self.workers:
             worker.start()
 
-    def doom(self, worker: Worker) -> None:
-        """It is about to be killed: its end is no surprise."""
-        self._doomed.add(worker.pid)
+    def expect_kill(self, worker: CampaignWorker) -> None:
+        """It is about to be killed: any exit is expected."""
+        self._to_be_killed.add(worker.pid)
 
-    def dismiss(self, worker: Worker) -> None:
-        """It is about to be told to stop: it is to end, with exit code 0."""
-        self._dismissed.add(worker.pid)
+    def expect_stop(self, worker: CampaignWorker) -> None:
+        """It is about to receive SIGTERM: an exit with code 0 is expected."""
+        self._to_be_stopped.add(worker.pid)
 
-    async def keep(self) -> None:
-        """Until cancelled: whoever is gone comes back."""
+    async def restart_exited(self) -> None:
+        """Runs until cancelled."""
         while True:
             for worker in self.workers:
                 if not worker.alive:
                     assert worker.process is not None
-                    self._judge(worker, worker.process.returncode)
+                    self._check_exit(worker, worker.process.returncode)
                     worker.start()
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(CHECK_EVERY)
 
-    def _judge(self, worker: Worker, code: int) -> None:
-        if worker.pid in self._doomed or (worker.pid in self._dismissed and code == 0):
+    def _check_exit(self, worker: CampaignWorker, code: int) -> None:
+        if worker.pid in self._to_be_killed or (worker.pid in self._to_be_stopped and code == 0):
             return
-        how = "after SIGTERM" if worker.pid in self._dismissed else "by itself"
-        self.gave_up.append((time.time(), f"{worker.name} ended {how}, exit code {code}"))
+        how = "after SIGTERM" if worker.pid in self._to_be_stopped else "by itself"
+        self.unexpected_exits.append(f"{worker.name} exited {how}, exit code {code}")
 
-    def wake_all(self) -> None:
+    def continue_all(self) -> None:
         """Ends every SIGSTOP."""
         for worker in self.workers:
             with suppress(ProcessLookupError):
