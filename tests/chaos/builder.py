@@ -152,8 +152,8 @@ class LedgerBuilder:
         return row
 
     def claim(self, row: Row, worker: str = "w1", **overrides: Any) -> None:
-        granted = {"state": "running", "claim": f"c{next(self._claims)}", "worker": worker}
-        self.move(row, **granted | {"fence": row.fence + 1, "attempt": row.attempt + 1} | overrides)
+        claimed = {"state": "running", "claim": f"c{next(self._claims)}", "worker": worker}
+        self.move(row, **claimed | {"fence": row.fence + 1, "attempt": row.attempt + 1} | overrides)
 
     def start(self, row: Row, **overrides: Any) -> None:
         self.run("started", row, **overrides)

@@ -1,4 +1,4 @@
-"""I14 everything comes to an end, I15 what clients were told is true."""
+"""I14 all work finishes, I15 replies to clients are true, I23 history is repaired."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_dead_letters_may_stay(tmp_path):
         (("running", None), []),
     ],
 )
-def test_a_result_must_be_that_of_the_record(seen, found, deleted, tmp_path):
+def test_a_result_must_agree_with_the_record(seen, found, deleted, tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
     builder.result(row, *seen)
@@ -69,25 +69,25 @@ def test_a_result_must_be_that_of_the_record(seen, found, deleted, tmp_path):
     assert builder.broken(tmp_path) == found
 
 
-def test_an_unanswered_result_says_nothing(tmp_path):
+def test_an_unanswered_result_is_not_checked(tmp_path):
     builder = LedgerBuilder()
     builder.call("result", "unknown", job=builder.done().id)
     assert builder.broken(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("told", "answer", "found"), [(True, "ok", ["I15"]), (1, "ok", ["I15"]), (0, "ok", []), (None, "unknown", [])]
+    ("reply", "answer", "found"), [(True, "ok", ["I15"]), (1, "ok", ["I15"]), (0, "ok", []), (None, "unknown", [])]
 )
-def test_a_job_that_was_said_to_be_canceled(told, answer, found, tmp_path):
+def test_a_job_that_was_reported_as_canceled(reply, answer, found, tmp_path):
     builder = LedgerBuilder()
-    builder.call("cancel", answer, job=builder.done().id, reply=told)
+    builder.call("cancel", answer, job=builder.done().id, reply=reply)
     assert builder.broken(tmp_path) == found
 
 
-@pytest.mark.parametrize(("told", "found"), [(True, ["I15"]), (1, ["I15"]), (0, [])])
-def test_a_job_that_was_said_to_be_deleted(told, found, tmp_path):
+@pytest.mark.parametrize(("reply", "found"), [(True, ["I15"]), (1, ["I15"]), (0, [])])
+def test_a_job_that_was_reported_as_deleted(reply, found, tmp_path):
     builder = LedgerBuilder()
-    builder.call("delete", job=builder.done().id, reply=told)
+    builder.call("delete", job=builder.done().id, reply=reply)
     assert builder.broken(tmp_path) == found
 
 

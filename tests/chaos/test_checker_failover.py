@@ -1,4 +1,4 @@
-"""After a failover to a standby that lagged: what it never received is excused, and nothing else."""
+"""After a failover to a lagging standby: only what it never received is excused."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def failed_over() -> tuple[LedgerBuilder, float]:
 
 
 @pytest.mark.parametrize(("at", "found"), [(0.0, []), (-5.0, ["I1"]), (5.0, ["I1"])])
-def test_a_job_may_be_gone_that_was_accepted_while_the_standby_lagged(at, found, tmp_path):
+def test_a_job_accepted_while_the_standby_lagged_may_be_lost(at, found, tmp_path):
     builder, moment = failed_over()
     builder.now = moment + at
     builder.request(job="lost")
     assert builder.broken(tmp_path) == found
 
 
-def test_a_job_that_is_there_and_goes_later_is_not_excused(tmp_path):
+def test_a_job_that_exists_and_is_deleted_later_is_not_excused(tmp_path):
     builder, moment = failed_over()
     builder.now = moment
     row = builder.enqueue()
@@ -49,7 +49,7 @@ def test_a_job_that_was_lost_may_have_run_meanwhile(at, found, tmp_path):
 
 
 @pytest.mark.parametrize(("at", "found"), [(0.0, []), (5.0, ["I15"])])
-def test_a_result_that_was_seen_while_the_standby_lagged_may_come_again_otherwise(at, found, tmp_path):
+def test_a_result_seen_while_the_standby_lagged_may_change(at, found, tmp_path):
     builder, moment = failed_over()
     row = builder.enqueue()
     builder.now = moment + at
@@ -59,7 +59,7 @@ def test_a_result_that_was_seen_while_the_standby_lagged_may_come_again_otherwis
     assert builder.broken(tmp_path) == found
 
 
-def test_a_claim_that_was_lost_may_be_granted_again_under_the_same_fence(tmp_path):
+def test_a_claim_that_was_lost_may_be_repeated_under_the_same_fence(tmp_path):
     builder, moment = failed_over()
     builder.now = moment - 3
     row = builder.enqueue()

@@ -1,4 +1,4 @@
-"""I4 the last grant settles, I5 one run for each grant, I6 an old holder writes nothing."""
+"""I4 the last claim settles the job, I5 one run per claim, I6 a stale holder writes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.chaos.builder import LedgerBuilder, Row
 
 
-def begun(builder: LedgerBuilder, worker: str = "w1") -> Row:
+def started(builder: LedgerBuilder, worker: str = "w1") -> Row:
     row = builder.enqueue()
     builder.claim(row, worker)
     builder.start(row)
@@ -20,7 +20,7 @@ def begun(builder: LedgerBuilder, worker: str = "w1") -> Row:
 @pytest.mark.parametrize("fence", [0, 1])
 def test_a_fence_that_does_not_grow(fence, tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.crash(row)
     builder.claim(row, "w2", fence=fence)
     builder.start(row)
@@ -28,18 +28,18 @@ def test_a_fence_that_does_not_grow(fence, tmp_path):
     assert "I4" in builder.broken(tmp_path)
 
 
-def test_a_fence_that_changes_without_a_grant(tmp_path):
+def test_a_fence_that_changes_without_a_claim(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.crash(row, fence=0)
     builder.finish(row, worker="w2")
     assert "I4" in builder.broken(tmp_path)
 
 
 @pytest.mark.parametrize("stale", [{"claim": "c1"}, {"worker": "w1"}, {"fence": 1}])
-def test_a_job_settled_by_an_older_grant(stale, tmp_path):
+def test_a_job_settled_by_an_older_claim(stale, tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.crash(row)
     builder.claim(row, "w2")
     builder.start(row)
@@ -47,7 +47,7 @@ def test_a_job_settled_by_an_older_grant(stale, tmp_path):
     assert "I4" in builder.broken(tmp_path)
 
 
-def test_a_job_settled_without_any_grant(tmp_path):
+def test_a_job_settled_without_any_claim(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     row = builder.enqueue()
@@ -58,13 +58,13 @@ def test_a_job_settled_without_any_grant(tmp_path):
 
 def test_a_job_that_completed_without_a_claim(tmp_path):
     builder = LedgerBuilder()
-    builder.complete(begun(builder), claim=None)
+    builder.complete(started(builder), claim=None)
     assert builder.broken(tmp_path) == ["I4"]
 
 
 def test_a_canceled_job_keeps_its_fence(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.call("cancel", job=row.id, reply=True)
     builder.remove(row)
     builder.settle(row, "canceled", claim=None, fence=0)
@@ -76,7 +76,7 @@ def test_a_canceled_job_keeps_its_fence(tmp_path):
 
 def test_two_workers_under_one_fence(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.start(row, worker="w2")
     builder.complete(row)
     assert builder.broken(tmp_path) == ["I5"]
@@ -84,13 +84,13 @@ def test_two_workers_under_one_fence(tmp_path):
 
 def test_one_worker_twice_under_one_fence(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.start(row)
     builder.complete(row)
     assert builder.broken(tmp_path) == ["I5"]
 
 
-def test_a_run_that_was_never_granted(tmp_path):
+def test_a_run_that_was_never_claimed(tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
     builder.start(row, fence=2)
@@ -98,7 +98,7 @@ def test_a_run_that_was_never_granted(tmp_path):
 
 
 @pytest.mark.parametrize("crash", ["server_stop", "server_kill"])
-def test_a_crash_of_the_server_may_take_a_grant_back(crash, tmp_path):
+def test_a_crash_of_the_server_may_undo_a_claim(crash, tmp_path):
     """The claim was answered and not yet durable: its record is gone as well, and the next one gets the same fence."""
     builder = LedgerBuilder()
     row = builder.enqueue()
@@ -117,7 +117,7 @@ def test_it_may_be_the_same_worker_that_gets_it_again(tmp_path):
     assert builder.broken(tmp_path) == []
 
 
-def test_a_frozen_process_may_begin_long_after_its_grant_was_taken_back(tmp_path):
+def test_a_frozen_process_may_begin_long_after_its_claim_was_undone(tmp_path):
     builder = LedgerBuilder()
     row = builder.enqueue()
     builder.fault("server_kill")
@@ -127,7 +127,7 @@ def test_a_frozen_process_may_begin_long_after_its_grant_was_taken_back(tmp_path
     assert builder.broken(tmp_path) == []
 
 
-def test_a_grant_that_was_taken_back_may_have_no_successor(tmp_path):
+def test_an_undone_claim_may_have_no_successor(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     row = builder.enqueue()
@@ -138,7 +138,7 @@ def test_a_grant_that_was_taken_back_may_have_no_successor(tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["end_sessions", "kill_child"])
-def test_no_other_fault_takes_grants_back(fault, tmp_path):
+def test_no_other_fault_undoes_claims(fault, tmp_path):
     builder = LedgerBuilder()
     row = builder.enqueue()
     builder.start(row, worker="w1", fence=1)
@@ -147,11 +147,11 @@ def test_no_other_fault_takes_grants_back(fault, tmp_path):
     assert builder.broken(tmp_path) == ["I5"]
 
 
-def test_a_crash_excuses_only_those_who_waited_then(tmp_path):
+def test_a_crash_excuses_only_jobs_that_waited_then(tmp_path):
     builder = LedgerBuilder()
     builder.fault("server_kill")
     builder.wait(1)
-    row = begun(builder)
+    row = started(builder)
     builder.start(row, worker="w2")
     builder.complete(row)
     builder.fault("server_kill")
@@ -164,7 +164,7 @@ def test_a_crash_excuses_only_those_who_waited_then(tmp_path):
 @pytest.mark.parametrize("override", [{"fence": 1}, {"worker": "w1"}, {"n": 99}])
 def test_an_output_that_another_run_made(override, tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.crash(row)
     builder.claim(row, "w2")
     builder.start(row)
@@ -175,13 +175,13 @@ def test_an_output_that_another_run_made(override, tmp_path):
 @pytest.mark.parametrize("output", [None, "words", {}])
 def test_an_output_that_no_handler_made(output, tmp_path):
     builder = LedgerBuilder()
-    builder.complete(begun(builder), output=output)
+    builder.complete(started(builder), output=output)
     assert builder.broken(tmp_path) == ["I6"]
 
 
 def test_an_output_that_an_older_run_added(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.complete(row)
     builder.move(row, output=builder.output_of(row, fence=0))
     assert builder.broken(tmp_path) == ["I6"]

@@ -1,4 +1,4 @@
-"""I1 no accepted job is lost, I2 no job out of nothing, I3 one outcome."""
+"""I1 no accepted job is lost, I2 no job appears from nowhere, I3 one outcome per job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_an_accepted_job_of_which_there_is_no_trace(tmp_path):
     assert builder.broken(tmp_path) == ["I1"]
 
 
-def test_an_accepted_job_that_went_without_being_asked(tmp_path):
+def test_an_accepted_job_that_disappeared_without_a_request(tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
     builder.remove(row)
@@ -50,7 +50,7 @@ def test_what_a_retry_made_is_accepted_as_well(tmp_path):
     assert builder.broken(tmp_path) == ["I1"]
 
 
-def test_a_job_of_which_nobody_was_told_may_be_lost(tmp_path):
+def test_a_job_whose_id_was_never_returned_may_be_lost(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     builder.request(answer="unknown")
@@ -60,14 +60,14 @@ def test_a_job_of_which_nobody_was_told_may_be_lost(tmp_path):
 # I2
 
 
-def test_a_job_that_nobody_offered(tmp_path):
+def test_a_job_that_was_never_requested(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     builder.finish(builder.insert("stranger", 99))
     assert builder.broken(tmp_path) == ["I2"]
 
 
-def test_a_job_that_names_no_offer(tmp_path):
+def test_a_job_that_has_no_request_number(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     row = builder.insert("stranger", 99)
@@ -76,7 +76,7 @@ def test_a_job_that_names_no_offer(tmp_path):
     assert builder.broken(tmp_path) == ["I2"]
 
 
-def test_a_refused_offer_that_is_there(tmp_path):
+def test_a_refused_request_whose_job_exists(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     builder.finish(builder.enqueue(answer="refused"))
@@ -84,39 +84,39 @@ def test_a_refused_offer_that_is_there(tmp_path):
 
 
 @pytest.mark.parametrize("answer", ["ok", "unknown"])
-def test_two_jobs_of_one_offer(answer, tmp_path):
+def test_two_jobs_of_one_request(answer, tmp_path):
     builder = LedgerBuilder()
     row = builder.finish(builder.enqueue(answer=answer))
-    builder.finish(builder.insert("twin", row.n))
+    builder.finish(builder.insert("second", row.n))
     assert builder.broken(tmp_path) == ["I2"]
 
 
-def test_a_job_of_another_kind_than_offered(tmp_path):
+def test_a_job_of_another_kind_than_requested(tmp_path):
     builder = LedgerBuilder()
     builder.finish(builder.insert("other", builder.request("quick", answer="unknown"), "brief"))
     assert builder.broken(tmp_path) == ["I2"]
 
 
-def test_a_job_under_another_key_than_offered(tmp_path):
+def test_a_job_under_another_key_than_requested(tmp_path):
     builder = LedgerBuilder()
     builder.finish(builder.insert("other", builder.request("keyed", "a", "unknown"), "keyed", "b"))
     assert builder.broken(tmp_path) == ["I2"]
 
 
-def test_a_job_under_another_id_than_the_client_was_told(tmp_path):
+def test_a_job_under_another_id_than_was_returned(tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
     builder.finish(builder.insert("other", builder.request(job=row.id)))
     assert builder.broken(tmp_path) == ["I2"]
 
 
-def test_a_client_that_was_told_the_job_of_another_offer(tmp_path):
+def test_the_job_of_another_request_is_returned(tmp_path):
     builder = LedgerBuilder()
     builder.request(job=builder.done().id)
     assert builder.broken(tmp_path) == ["I2"]
 
 
-def test_a_client_that_was_told_the_job_of_another_key(tmp_path):
+def test_the_job_of_another_key_is_returned(tmp_path):
     builder = LedgerBuilder()
     builder.request("keyed", "b", job=builder.done("keyed", key="a").id, existed=True)
     assert builder.broken(tmp_path) == ["I2"]
@@ -140,7 +140,7 @@ def test_an_unanswered_retry_makes_one_job_at_most(tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
     builder.finish(builder.retry_finished(row, answer="unknown"))
-    builder.finish(builder.insert("twin", row.n))
+    builder.finish(builder.insert("second", row.n))
     assert builder.broken(tmp_path) == ["I2"]
 
 
@@ -168,14 +168,14 @@ def test_an_outcome_that_changes(tmp_path):
     assert builder.broken(tmp_path) == ["I3", "I7"]
 
 
-def test_a_finished_job_that_comes_back(tmp_path):
+def test_a_finished_job_that_is_live_again(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     builder.moves.append(builder.moves[0]._replace(seq=len(builder.moves) + 1, at=builder.now))
     assert builder.broken(tmp_path) == ["I3"]
 
 
-def test_a_finished_job_that_comes_back_and_is_run(tmp_path):
+def test_a_finished_job_that_is_live_again_and_runs(tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
     builder.set_final(row)
@@ -185,7 +185,7 @@ def test_a_finished_job_that_comes_back_and_is_run(tmp_path):
     assert "I3" in builder.broken(tmp_path)
 
 
-def test_a_deleted_job_that_comes_back(tmp_path):
+def test_a_deleted_job_that_is_live_again(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     row = builder.enqueue()
@@ -197,7 +197,7 @@ def test_a_deleted_job_that_comes_back(tmp_path):
 def test_a_job_with_two_rows(tmp_path):
     builder = LedgerBuilder()
     row = builder.enqueue()
-    twin = builder.insert(row.id, row.n)
-    builder.remove(twin)
+    second = builder.insert(row.id, row.n)
+    builder.remove(second)
     builder.rows[row.id] = builder.finish(row)
     assert builder.broken(tmp_path) == ["I3"]

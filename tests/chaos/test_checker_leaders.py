@@ -1,4 +1,4 @@
-"""I11: one leader a term."""
+"""I11 one leader per term."""
 
 from __future__ import annotations
 

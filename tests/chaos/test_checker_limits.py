@@ -1,4 +1,4 @@
-"""I19 no more than the limit."""
+"""I19 limits are never exceeded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_one_more_than_the_limit_says(tmp_path):
     assert builder.broken(tmp_path) == ["I19"]
 
 
-def test_whatever_makes_room(tmp_path):
+def test_everything_that_makes_room(tmp_path):
     builder = LedgerBuilder()
     first, second = claimed(builder, 2)
     builder.complete(first)
@@ -59,7 +59,7 @@ def test_a_crash_that_makes_room_only_later(tmp_path):
     assert "I19" in builder.broken(tmp_path)
 
 
-def test_what_is_limited_does_not_stand_in_the_line_of_the_others(tmp_path):
+def test_a_limited_job_is_not_part_of_the_claim_order(tmp_path):
     builder = LedgerBuilder()
     held = claimed(builder, 2)
     waits = builder.enqueue("limited_2")

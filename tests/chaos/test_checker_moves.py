@@ -1,4 +1,4 @@
-"""I7 only legal moves, I13 attempts and crashes are counted."""
+"""I7 only legal state changes, I13 attempts and crashes are counted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tenure.model.states import FIRST, LEGAL_MOVES, LIVE, State
 from tests.chaos.builder import LedgerBuilder, Row
 
 
-def begun(builder: LedgerBuilder, **row: object) -> Row:
+def started(builder: LedgerBuilder, **row: object) -> Row:
     made = builder.enqueue(**row)
     builder.claim(made)
     builder.start(made)
@@ -42,7 +42,7 @@ def test_moves_are_judged_by_the_table(before, after, tmp_path):
 @pytest.mark.parametrize("before", sorted(LIVE - {State.RUNNING}))
 def test_only_what_runs_completes(before, tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     row.state = str(before)
     builder.moves[-1] = builder.moves[-1]._replace(state=row.state)
     builder.complete(row)
@@ -51,44 +51,44 @@ def test_only_what_runs_completes(before, tmp_path):
 
 def test_a_claim_on_what_another_holds(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.finish(row, worker="w2")
     assert builder.broken(tmp_path) == ["I7"]
 
 
 def test_a_job_that_is_live_and_finished(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.settle(row, "completed", output=builder.output_of(row))
     assert builder.broken(tmp_path) == ["I7"]
 
 
 def test_history_keeps_what_is_finished(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.remove(row)
     builder.settle(row, "retry")
     assert "I7" in builder.broken(tmp_path)
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "dead_letter"])
-def test_a_live_row_that_goes_without_being_asked(state, tmp_path):
+def test_a_live_row_that_is_deleted_without_a_request(state, tmp_path):
     builder = LedgerBuilder()
     builder.done()
-    row = begun(builder)
+    row = started(builder)
     if state != "running":
         builder.requeue(row, state=state)
     builder.remove(row)
     assert "I7" in builder.broken(tmp_path)
 
 
-def test_a_finished_row_that_goes_without_being_asked(tmp_path):
+def test_a_finished_row_that_is_deleted_without_a_request(tmp_path):
     builder = LedgerBuilder()
     builder.remove(builder.finish(builder.enqueue(answer="unknown")))
     assert builder.broken(tmp_path) == ["I7"]
 
 
-def test_a_job_that_nobody_canceled(tmp_path):
+def test_a_job_canceled_without_a_request(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     row = builder.enqueue()
@@ -102,7 +102,7 @@ def test_a_job_that_nobody_canceled(tmp_path):
 
 def test_more_attempts_than_allowed(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder, max_attempts=1)
+    row = started(builder, max_attempts=1)
     builder.fail(row, state="retry")
     builder.promote(row)
     builder.finish(row)
@@ -110,7 +110,7 @@ def test_more_attempts_than_allowed(tmp_path):
 
 
 @pytest.mark.parametrize("attempt", [0, 2])
-def test_a_grant_is_one_attempt(attempt, tmp_path):
+def test_a_claim_is_one_attempt(attempt, tmp_path):
     builder = LedgerBuilder()
     row = builder.enqueue()
     builder.claim(row, attempt=attempt)
@@ -128,7 +128,7 @@ def test_a_job_does_not_begin_in_the_middle(tmp_path):
 @pytest.mark.parametrize("how", [LedgerBuilder.crash, LedgerBuilder.requeue, LedgerBuilder.snooze])
 def test_an_attempt_spent_by_a_run_that_did_not_end_by_itself(how, tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     how(builder, row, attempt=1)
     if row.state == "scheduled":
         builder.promote(row)
@@ -138,14 +138,14 @@ def test_an_attempt_spent_by_a_run_that_did_not_end_by_itself(how, tmp_path):
 
 def test_an_attempt_that_failed_is_spent(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.fail(row, attempt=0)
     builder.promote(row)
     builder.finish(row)
     assert builder.broken(tmp_path) == ["I13"]
 
 
-def test_an_attempt_that_goes_while_nothing_runs(tmp_path):
+def test_an_attempt_that_is_counted_while_nothing_runs(tmp_path):
     builder = LedgerBuilder()
     row = builder.enqueue(state="scheduled")
     builder.promote(row, attempt=1)
@@ -153,16 +153,16 @@ def test_an_attempt_that_goes_while_nothing_runs(tmp_path):
     assert builder.broken(tmp_path) == ["I13"]
 
 
-def test_an_end_is_no_attempt_of_its_own(tmp_path):
+def test_an_end_does_not_count_as_an_attempt(tmp_path):
     builder = LedgerBuilder()
-    builder.complete(begun(builder), attempt=2)
+    builder.complete(started(builder), attempt=2)
     assert builder.broken(tmp_path) == ["I13"]
 
 
 @pytest.mark.parametrize("crashes", [0, 2])
-def test_a_grant_is_no_crash(crashes, tmp_path):
+def test_a_claim_is_not_a_crash(crashes, tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.crash(row)
     builder.claim(row, crashes=crashes)
     builder.start(row)
@@ -172,16 +172,16 @@ def test_a_grant_is_no_crash(crashes, tmp_path):
 
 def test_one_crash_is_counted_once(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder)
+    row = started(builder)
     builder.crash(row, crashes=2)
     builder.finish(row)
     assert builder.broken(tmp_path) == ["I13"]
 
 
-def test_a_job_that_was_in_all_the_crashes_it_may_be_in_runs_no_more(tmp_path):
+def test_a_job_with_the_maximum_of_crashes_does_not_run_again(tmp_path):
     builder = LedgerBuilder()
     builder.set(concurrency=9)
-    row = begun(builder)
+    row = started(builder)
     for _ in range(2):
         builder.crash(row)
         builder.claim(row)
@@ -191,10 +191,10 @@ def test_a_job_that_was_in_all_the_crashes_it_may_be_in_runs_no_more(tmp_path):
     assert builder.broken(tmp_path) == ["I13"]
 
 
-def test_more_crashes_than_there_may_be(tmp_path):
+def test_more_crashes_than_allowed(tmp_path):
     builder = LedgerBuilder()
     builder.set(max_crashes=1)
-    row = begun(builder)
+    row = started(builder)
     builder.crash(row, state="dead_letter")
     builder.replay(row, crashes=1)
     builder.claim(row)
@@ -203,9 +203,9 @@ def test_more_crashes_than_there_may_be(tmp_path):
     assert builder.broken(tmp_path) == ["I13"]
 
 
-def test_a_replayed_job_begins_anew(tmp_path):
+def test_a_replayed_job_has_all_its_attempts(tmp_path):
     builder = LedgerBuilder()
-    row = begun(builder, max_attempts=2)
+    row = started(builder, max_attempts=2)
     builder.fail(row, state="dead_letter")
     builder.replay(row, attempt=1)
     builder.finish(row)

@@ -1,4 +1,4 @@
-"""I8 no more runs than slots, I9 first come, first granted."""
+"""I8 no more runs than slots, I9 higher priority first, then FIFO."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.chaos.builder import LedgerBuilder, Row
 # I8
 
 
-def begun(builder: LedgerBuilder, worker: str = "w1", **row: object) -> Row:
+def started(builder: LedgerBuilder, worker: str = "w1", **row: object) -> Row:
     made = builder.enqueue(**row)
     builder.claim(made, worker)
     builder.start(made)
@@ -19,7 +19,7 @@ def begun(builder: LedgerBuilder, worker: str = "w1", **row: object) -> Row:
 @pytest.mark.parametrize(("kind", "found"), [("quick", ["I8"]), ("stubborn", []), ("stubborn_thread", [])])
 def test_more_handlers_at_once_than_slots(kind, found, tmp_path):
     builder = LedgerBuilder()
-    for row in [begun(builder, kind=kind) for _ in range(3)]:
+    for row in [started(builder, kind=kind) for _ in range(3)]:
         builder.complete(row)
     assert builder.broken(tmp_path) == found
 
@@ -27,7 +27,7 @@ def test_more_handlers_at_once_than_slots(kind, found, tmp_path):
 def test_as_many_handlers_as_slots(tmp_path):
     builder = LedgerBuilder()
     for worker in ("w1", "w2"):
-        for row in [begun(builder, worker) for _ in range(2)]:
+        for row in [started(builder, worker) for _ in range(2)]:
             builder.complete(row)
     assert builder.broken(tmp_path) == []
 
@@ -37,7 +37,7 @@ def test_a_handler_that_ended_has_left_its_slot(end, tmp_path):
     builder = LedgerBuilder()
     builder.set(concurrency=1)
     for _ in range(2):
-        row = begun(builder)
+        row = started(builder)
         builder.run(end, row)
         builder.remove(row)
         builder.settle(row, "failed")
@@ -47,7 +47,7 @@ def test_a_handler_that_ended_has_left_its_slot(end, tmp_path):
 def test_a_killed_process_takes_its_runs_along(tmp_path):
     builder = LedgerBuilder()
     builder.set(concurrency=1)
-    row = begun(builder, "w1")
+    row = started(builder, "w1")
     builder.crash(row)
     builder.finish(row, worker="w2")
     assert builder.broken(tmp_path) == []
@@ -56,8 +56,8 @@ def test_a_killed_process_takes_its_runs_along(tmp_path):
 # I9
 
 
-def passed_over(builder: LedgerBuilder, **older: object) -> Row:
-    """Two pending jobs, of which the younger is granted at once, and another again after longer than may be."""
+def overtaken(builder: LedgerBuilder, **older: object) -> Row:
+    """A pending job, and newer ones that are claimed before it, for longer than allowed."""
     old = builder.enqueue(**older)
     for _ in range(2):
         builder.done()
@@ -66,32 +66,32 @@ def passed_over(builder: LedgerBuilder, **older: object) -> Row:
     return old
 
 
-def test_a_job_that_is_passed_over_for_long(tmp_path):
+def test_a_job_that_is_overtaken_for_long(tmp_path):
     builder = LedgerBuilder()
-    builder.finish(passed_over(builder))
+    builder.finish(overtaken(builder))
     assert builder.broken(tmp_path) == ["I9"]
 
 
-def test_a_job_that_is_never_granted_while_others_are(tmp_path):
+def test_a_job_that_is_never_claimed_while_others_are(tmp_path):
     builder = LedgerBuilder()
-    builder.cancel(passed_over(builder))
+    builder.cancel(overtaken(builder))
     assert builder.broken(tmp_path) == ["I9"]
 
 
 @pytest.mark.parametrize("other", [{"queue": "mail"}, {"priority": 25}])
 def test_other_queues_and_priorities_have_their_own_order(other, tmp_path):
     builder = LedgerBuilder()
-    builder.finish(passed_over(builder, **other))
+    builder.finish(overtaken(builder, **other))
     assert builder.broken(tmp_path) == []
 
 
-def test_an_urgent_job_that_waits_while_others_are_granted(tmp_path):
+def test_an_urgent_job_that_waits_while_others_are_claimed(tmp_path):
     builder = LedgerBuilder()
-    builder.finish(passed_over(builder, priority=75))
+    builder.finish(overtaken(builder, priority=75))
     assert builder.broken(tmp_path) == ["I9"]
 
 
-def test_a_job_may_be_passed_over_for_a_moment(tmp_path):
+def test_a_job_may_be_overtaken_for_a_moment(tmp_path):
     """Another claim had locked it, and was rolled back."""
     builder = LedgerBuilder()
     row = builder.enqueue()
@@ -102,7 +102,7 @@ def test_a_job_may_be_passed_over_for_a_moment(tmp_path):
     assert builder.broken(tmp_path) == []
 
 
-def test_a_long_queue_is_no_passing_over(tmp_path):
+def test_a_long_queue_is_not_overtaking(tmp_path):
     builder = LedgerBuilder()
     rows = [builder.enqueue() for _ in range(6)]
     for first, second in zip(rows[1::2], rows[::2], strict=True):
@@ -112,7 +112,7 @@ def test_a_long_queue_is_no_passing_over(tmp_path):
     assert builder.broken(tmp_path) == []
 
 
-def test_jobs_that_nobody_younger_overtakes_may_wait_for_ever(tmp_path):
+def test_jobs_that_no_newer_job_overtakes_may_wait_for_ever(tmp_path):
     builder = LedgerBuilder()
     row = builder.enqueue()
     builder.wait(100)
@@ -123,7 +123,7 @@ def test_jobs_that_nobody_younger_overtakes_may_wait_for_ever(tmp_path):
 def test_a_job_in_two_crashes_runs_apart_from_the_others(tmp_path):
     builder = LedgerBuilder()
     builder.set(concurrency=9)
-    row = begun(builder)
+    row = started(builder)
     builder.crash(row)
     builder.claim(row)
     builder.start(row)
@@ -135,7 +135,7 @@ def test_a_job_in_two_crashes_runs_apart_from_the_others(tmp_path):
     assert builder.broken(tmp_path) == []
 
 
-def test_one_that_runs_apart_passes_nobody_over(tmp_path):
+def test_a_job_that_runs_apart_overtakes_no_job(tmp_path):
     builder = LedgerBuilder()
     builder.set(concurrency=9)
     waiting = builder.enqueue()
@@ -147,13 +147,13 @@ def test_one_that_runs_apart_passes_nobody_over(tmp_path):
         builder.finish(row)
         builder.wait(builder.campaign.late + 1)
     builder.finish(waiting)
-    assert builder.broken(tmp_path) == ["I13"]  # born with crashes; the order is as it should be
+    assert builder.broken(tmp_path) == ["I13"]  # inserted with crashes; the order is correct
 
 
 def test_a_returned_job_keeps_its_place(tmp_path):
     builder = LedgerBuilder()
     builder.set(concurrency=9)
-    row = begun(builder)
+    row = started(builder)
     builder.wait(60)
     builder.crash(row)
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_a_promoted_job_waits_from_its_promotion_on(tmp_path):
 
 
 @pytest.mark.parametrize(("fault", "found"), [("server_stop", []), ("disk_full", []), ("kill_child", ["I9"])])
-def test_a_struck_server_is_an_excuse(fault, found, tmp_path):
+def test_an_outage_of_the_server_is_an_excuse(fault, found, tmp_path):
     builder = LedgerBuilder()
     row = builder.enqueue()
     builder.fault(fault, 1.0)

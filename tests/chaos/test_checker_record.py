@@ -20,14 +20,14 @@ def test_jobs_without_a_single_run_prove_nothing(tmp_path):
     assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_job_that_nobody_saw_coming(tmp_path):
+def test_a_job_whose_insertion_was_not_recorded(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     del builder.moves[0]
     assert "I0" in builder.broken(tmp_path)
 
 
-def test_a_job_that_was_never_seen_but_stands(tmp_path):
+def test_a_job_that_was_never_recorded_but_exists(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     row = builder.enqueue()
@@ -66,13 +66,13 @@ def test_moves_out_of_order(tmp_path):
 
 
 @pytest.mark.parametrize("otherwise", [{"state": "failed"}, {"fence": 2}, {"claim": "c9"}])
-def test_a_job_that_stands_otherwise_than_it_was_last_seen(otherwise, tmp_path):
+def test_a_job_that_differs_from_its_last_record(otherwise, tmp_path):
     builder = LedgerBuilder()
     builder.set_final(builder.done(), **otherwise)
     assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_deleted_job_that_stands(tmp_path):
+def test_a_deleted_job_that_exists(tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
     builder.set_final(row)
@@ -80,8 +80,8 @@ def test_a_deleted_job_that_stands(tmp_path):
     assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_job_that_vanished_without_being_seen(tmp_path):
-    """Nobody was told of it, so it is no lost promise; but the record cannot be right."""
+def test_a_job_that_disappeared_without_a_record(tmp_path):
+    """Its id was never returned, so no promise is broken; but the record cannot be right."""
     builder = LedgerBuilder()
     builder.done()
     builder.lost.add(builder.finish(builder.enqueue(answer="unknown")).id)
@@ -100,11 +100,11 @@ def test_a_completed_job_that_no_handler_began(tmp_path):
 def test_a_handler_of_an_unknown_job(tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
-    builder.start(row, job="somebody")
+    builder.start(row, job="unknown")
     assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_half_a_line_of_a_killed_process_is_no_gap(tmp_path):
+def test_half_a_line_of_a_killed_process_is_not_a_gap(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     ledger = builder.ledger(tmp_path)
@@ -144,14 +144,14 @@ def test_a_fault_that_ended_before_it_began(tmp_path):
     assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_fault_at_work_after_all_was_healed(tmp_path):
+def test_a_fault_that_is_active_after_the_faults_were_over(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     builder.fault("stop_child", ended=builder.campaign.healed + 1)
     assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_kind_of_fault_that_never_came_about(tmp_path):
+def test_a_kind_of_fault_that_was_never_done(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     for _ in range(ENOUGH_TRIES):

@@ -10,14 +10,14 @@ from tenure.chaos.checker import check
 from tenure.chaos.ledger import ClientCall, JobRequest, Ledger, as_line
 from tests.chaos.builder import BEGAN, TICK, LedgerBuilder, Row, final_of
 
-AT_ONCE = 20  # offers of one call
+AT_ONCE = 20  # requests of one call
 BACKLOG = 200
 WORKERS = 4
-UNLUCKY = 20  # of so many jobs, one is handed back and run once more
+UNLUCKY = 20  # of this many jobs, one is requeued and run again
 
 
 class Campaign:
-    """Sound, of any size, written line by line: a queue that is worked off in order."""
+    """A correct campaign of any size, written line by line: jobs are run in order."""
 
     def __init__(self, ledger: Ledger, files: ExitStack) -> None:
         self._calls, self._moves, self._final, *self._runs = (
@@ -37,8 +37,8 @@ class Campaign:
 
     def _enqueue(self, numbers: range, at: float) -> None:
         ids = tuple(str(UUID(int=n << 96 | n)) for n in numbers)
-        offers = tuple(JobRequest(n, "quick", None) for n in numbers)
-        self._calls.write(as_line(ClientCall("enqueue", at, at + TICK, "ok", offers, ids, (False,) * len(ids))))
+        requests = tuple(JobRequest(n, "quick", None) for n in numbers)
+        self._calls.write(as_line(ClientCall("enqueue", at, at + TICK, "ok", requests, ids, (False,) * len(ids))))
         for n, job in zip(numbers, ids, strict=True):
             life = LedgerBuilder(now=at)
             life.insert(job, n, position=n)

@@ -1,4 +1,4 @@
-"""Lives that are as they should be, whatever came between: nothing is found."""
+"""Correct histories, with all kinds of events: no violation is found."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def scheduled_then_snoozed(builder: LedgerBuilder) -> None:
     builder.finish(row)
 
 
-def crashed_and_handed_back(builder: LedgerBuilder) -> None:
+def crashed_and_requeued(builder: LedgerBuilder) -> None:
     row = builder.enqueue()
     builder.claim(row)
     builder.start(row)
@@ -58,11 +58,11 @@ def quarantined(builder: LedgerBuilder) -> None:
         builder.crash(row)
 
 
-def given_up_by_its_handler(builder: LedgerBuilder) -> None:
+def failed_by_its_handler(builder: LedgerBuilder) -> None:
     builder.finish(builder.enqueue(), "failed")
 
 
-def called_off_by_its_handler(builder: LedgerBuilder) -> None:
+def canceled_by_its_handler(builder: LedgerBuilder) -> None:
     builder.finish(builder.enqueue(), "canceled")
 
 
@@ -103,7 +103,7 @@ def a_finished_one_run_again(builder: LedgerBuilder) -> None:
     builder.finish(builder.retry_finished(builder.finish(again), answer="unknown"))
 
 
-def a_lease_that_goes_on(builder: LedgerBuilder) -> None:
+def a_lease_that_is_renewed(builder: LedgerBuilder) -> None:
     row = builder.enqueue()
     builder.claim(row)
     builder.start(row)
@@ -158,13 +158,13 @@ def a_refusal(builder: LedgerBuilder) -> None:
     builder.request(answer="refused")
 
 
-def a_second_coming_that_is_taken_back(builder: LedgerBuilder) -> None:
+def a_second_row_that_is_deleted_at_once(builder: LedgerBuilder) -> None:
     """An enqueue is repeated because its answer was lost; its job finishes at this very moment."""
     row = builder.done()
     seq, at = len(builder.moves) + 1, builder.now
-    born = builder.moves[0]
-    builder.moves.append(born._replace(seq=seq, at=at))
-    builder.moves.append(born._replace(seq=seq + 1, at=at, was="pending", state=None, n=None))
+    inserted = builder.moves[0]
+    builder.moves.append(inserted._replace(seq=seq, at=at))
+    builder.moves.append(inserted._replace(seq=seq + 1, at=at, was="pending", state=None, n=None))
     builder.result(row)
 
 
@@ -176,19 +176,19 @@ def leaders_that_follow_each_other(builder: LedgerBuilder) -> None:
     builder.lead("c", 1, duty="stager")
 
 
-def faults_that_come_and_go(builder: LedgerBuilder) -> None:
+def faults_that_begin_and_end(builder: LedgerBuilder) -> None:
     builder.fault("kill_child")
     builder.fault("disk_full", 1.0, done=False)
 
 
-LIVES = [value for value in list(globals().values()) if callable(value) and getattr(value, "__module__", "") == __name__]
+HISTORIES = [value for value in list(globals().values()) if callable(value) and getattr(value, "__module__", "") == __name__]
 
 
-@pytest.mark.parametrize("live", LIVES, ids=lambda live: live.__name__)
-def test_a_sound_history_passes(live, tmp_path):
+@pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
+def test_a_correct_history_passes(history, tmp_path):
     builder = LedgerBuilder()
     builder.done()  # something must have happened
-    live(builder)
+    history(builder)
     verdict = builder.check(tmp_path)
     assert verdict.ok, verdict.as_text()
 
@@ -196,7 +196,7 @@ def test_a_sound_history_passes(live, tmp_path):
 def test_all_of_them_together_pass(tmp_path):
     builder = LedgerBuilder()
     builder.set(concurrency=10)  # what crashed was not replaced by a process of its own
-    for live in LIVES:
-        live(builder)
+    for history in HISTORIES:
+        history(builder)
     verdict = builder.check(tmp_path)
     assert verdict.ok, verdict.as_text()

@@ -1,4 +1,4 @@
-"""I10: each tick once. And I2 for jobs that nobody offered."""
+"""I10 each planned time once, and I2 for jobs of schedules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos.builder import BEGAN, LedgerBuilder
 
-FIRST = BEGAN + 20  # of the minutes after the begin, which is no whole one
+FIRST = BEGAN + 20  # the first whole minute after the beginning
 HEALED = FIRST + 200
 
 
@@ -18,7 +18,7 @@ def minute(number: int) -> float:
 
 
 def planned(**definition: Any) -> LedgerBuilder:
-    """Four times come before all is healed: the minutes 0 to 3."""
+    """Four planned times before the faults are over: the minutes 0 to 3."""
     builder = LedgerBuilder()
     builder.done()
     builder.set(healed=HEALED, schedules=("s",))
@@ -26,14 +26,14 @@ def planned(**definition: Any) -> LedgerBuilder:
     return builder
 
 
-def go_on(builder: LedgerBuilder, number: int) -> None:
+def advance_to(builder: LedgerBuilder, number: int) -> None:
     builder.now = max(builder.now, minute(number))
 
 
 def record(builder: LedgerBuilder, *numbers: int) -> None:
-    """Each in its time, and done at once."""
+    """Records each time when it is due, and finishes its job at once."""
     for number in numbers:
-        go_on(builder, number)
+        advance_to(builder, number)
         builder.finish(builder.enqueue_tick(minute(number)))
         builder.record_until(minute(number))
 
@@ -50,28 +50,28 @@ def straight(builder: LedgerBuilder) -> None:
 
 
 def caught_up(builder: LedgerBuilder) -> None:
-    go_on(builder, 3)
+    advance_to(builder, 3)
     rows = [builder.enqueue_tick(minute(number), xact=7) for number in range(4)]
     builder.record_until(minute(3))
     for row in rows:
         builder.finish(row)
 
 
-def paused_when_all_is_healed(builder: LedgerBuilder) -> None:
+def paused_after_the_faults(builder: LedgerBuilder) -> None:
     record(builder, 0, 1, 2, 3)
     builder.now = HEALED + 1
     builder.record_until(minute(3), paused=True)
 
 
-def asked_for_by_somebody(builder: LedgerBuilder) -> None:
+def requested_by_a_user(builder: LedgerBuilder) -> None:
     record(builder, 0, 1, 2, 3)
     builder.finish(builder.enqueue_tick(builder.now, by="ann"))
 
 
-@pytest.mark.parametrize("live", [straight, caught_up, paused_when_all_is_healed, asked_for_by_somebody])
-def test_times_that_are_recorded_once(live: Callable[[LedgerBuilder], None], tmp_path):
+@pytest.mark.parametrize("history", [straight, caught_up, paused_after_the_faults, requested_by_a_user])
+def test_times_that_are_recorded_once(history: Callable[[LedgerBuilder], None], tmp_path):
     builder = planned()
-    live(builder)
+    history(builder)
     verdict = builder.check(tmp_path)
     assert verdict.ok, verdict.as_text()
     assert verdict.counts.ticks >= 4
@@ -79,7 +79,7 @@ def test_times_that_are_recorded_once(live: Callable[[LedgerBuilder], None], tmp
 
 def test_times_that_the_limit_leaves_out(tmp_path):
     builder = planned(catch_up_limit=2)
-    go_on(builder, 3)
+    advance_to(builder, 3)
     builder.tick(minute(0), "missed", until=minute(1), times=2, xact=7)
     for number in (2, 3):
         builder.finish(builder.enqueue_tick(minute(number), xact=7))
@@ -101,18 +101,18 @@ def test_times_that_the_policy_leaves_out(catch_up, run, tmp_path):
 
 def test_times_that_are_skipped_while_a_job_is_live(tmp_path):
     builder = planned(overlap="skip")
-    go_on(builder, 0)
+    advance_to(builder, 0)
     row = builder.enqueue_tick(minute(0))
-    go_on(builder, 1)
+    advance_to(builder, 1)
     builder.tick(minute(1), "skipped")
     builder.finish(row)
     record(builder, 2, 3)
     assert builder.broken(tmp_path) == []
 
 
-def test_a_dead_letter_stands_in_nobodys_way(tmp_path):
+def test_a_dead_letter_is_not_a_live_job(tmp_path):
     builder = planned(overlap="skip")
-    go_on(builder, 0)
+    advance_to(builder, 0)
     row = builder.enqueue_tick(minute(0))
     for worker in ("w2", "w3", "w4"):
         builder.claim(row, worker)
@@ -122,11 +122,11 @@ def test_a_dead_letter_stands_in_nobodys_way(tmp_path):
     assert builder.broken(tmp_path) == []
 
 
-def test_times_that_wait_in_line(tmp_path):
+def test_times_that_are_queued(tmp_path):
     builder = planned(overlap="queue")
-    go_on(builder, 0)
+    advance_to(builder, 0)
     row = builder.enqueue_tick(minute(0))
-    go_on(builder, 2)
+    advance_to(builder, 2)
     for number in (1, 2):
         builder.tick(minute(number), "queued", xact=7)
     for number in (1, 2):
@@ -146,7 +146,7 @@ def test_a_time_without_a_record(tmp_path):
     assert what_is_wrong(builder, tmp_path) == ["has no record of this time"]
 
 
-def test_times_that_nobody_came_to_record(tmp_path):
+def test_times_that_were_not_recorded(tmp_path):
     builder = planned()
     record(builder, 0, 1)
     assert what_is_wrong(builder, tmp_path) == ["has no record of this time"] * 2
@@ -155,7 +155,7 @@ def test_times_that_nobody_came_to_record(tmp_path):
 def test_a_time_that_is_recorded_twice(tmp_path):
     """As one of many that were missed, and by itself."""
     builder = planned(catch_up="one")
-    go_on(builder, 2)
+    advance_to(builder, 2)
     builder.tick(minute(0), "missed", until=minute(1), times=2, xact=7)
     builder.finish(builder.enqueue_tick(minute(1), xact=7))
     record(builder, 2, 3)
@@ -171,7 +171,7 @@ def test_a_time_that_was_never_planned(tmp_path):
 
 def test_more_missed_times_than_there_were(tmp_path):
     builder = planned(catch_up="one")
-    go_on(builder, 3)
+    advance_to(builder, 3)
     builder.tick(minute(0), "missed", until=minute(2), times=2, xact=7)
     builder.finish(builder.enqueue_tick(minute(3), xact=7))
     builder.record_until(minute(3))
@@ -181,7 +181,7 @@ def test_more_missed_times_than_there_were(tmp_path):
 def test_a_time_that_was_missed_without_need(tmp_path):
     builder = planned()
     record(builder, 0, 1)
-    go_on(builder, 2)
+    advance_to(builder, 2)
     builder.tick(minute(2), "missed")
     record(builder, 3)
     assert what_is_wrong(builder, tmp_path) == ["missed a time that its catch-up (all) should not miss"]
@@ -196,7 +196,7 @@ def test_more_caught_up_than_the_policy_says(tmp_path):
 def test_a_tick_without_its_job(tmp_path):
     builder = planned()
     record(builder, 0, 1, 2)
-    go_on(builder, 3)
+    advance_to(builder, 3)
     builder.tick(minute(3))
     assert what_is_wrong(builder, tmp_path) == ["has a tick whose job was never enqueued"]
 
@@ -233,7 +233,7 @@ def test_a_job_of_a_schedule_without_a_tick(tmp_path):
 
 def test_a_job_while_an_earlier_one_is_live(tmp_path):
     builder = planned(overlap="skip")
-    go_on(builder, 0)
+    advance_to(builder, 0)
     early = builder.enqueue_tick(minute(0))
     record(builder, 1)
     builder.finish(early)
@@ -244,10 +244,10 @@ def test_a_job_while_an_earlier_one_is_live(tmp_path):
 @pytest.mark.parametrize(
     ("overlap", "outcome"), [("allow", "skipped"), ("skip", "skipped"), ("queue", "skipped"), ("skip", "queued")]
 )
-def test_a_time_that_is_left_out_without_need(overlap, outcome, tmp_path):
+def test_a_time_that_is_skipped_without_need(overlap, outcome, tmp_path):
     builder = planned(overlap=overlap)
     record(builder, 0, 1)
-    go_on(builder, 2)
+    advance_to(builder, 2)
     builder.tick(minute(2), outcome)
     record(builder, 3)
     assert f"has a tick that was {outcome} although no job was live" in what_is_wrong(builder, tmp_path)
@@ -255,10 +255,10 @@ def test_a_time_that_is_left_out_without_need(overlap, outcome, tmp_path):
 
 def test_a_line_that_is_not_gone_through_in_order(tmp_path):
     builder = planned(overlap="queue")
-    go_on(builder, 0)
+    advance_to(builder, 0)
     row = builder.enqueue_tick(minute(0))
     for number in (1, 2, 3):
-        go_on(builder, number)
+        advance_to(builder, number)
         builder.tick(minute(number), "queued")
     for number in (2, 1, 3):
         builder.finish(row)
@@ -302,14 +302,14 @@ def test_a_change_of_a_record_that_is_missing(tmp_path):
         (minute(3), {"was_since": minute(2)}, "has a gap in its record before change 6"),
     ],
 )
-def test_a_schedule_that_is_changed_by_nobody(since, overrides, what, tmp_path):
+def test_a_schedule_that_is_changed_without_a_request(since, overrides, what, tmp_path):
     builder = planned()
     record(builder, 0, 1, 2, 3)
     builder.record_until(since, **overrides)
     assert what in what_is_wrong(builder, tmp_path)
 
 
-def test_a_schedule_that_nobody_ever_saw(tmp_path):
+def test_a_schedule_that_was_never_recorded(tmp_path):
     builder = planned()
     record(builder, 0, 1, 2, 3)
     builder.set(schedules=("s", "t"))
@@ -317,11 +317,11 @@ def test_a_schedule_that_nobody_ever_saw(tmp_path):
     assert [violation.subject for violation in verdict.violations] == ["schedule t"]
 
 
-def test_the_story_of_one_planned_time_is_told_and_no_other(tmp_path):
+def test_the_history_of_one_planned_time_contains_no_other(tmp_path):
     builder = planned(overlap="skip")
-    go_on(builder, 0)
+    advance_to(builder, 0)
     early = builder.enqueue_tick(minute(0))
-    go_on(builder, 1)
+    advance_to(builder, 1)
     builder.fault("kill_leader")
     record(builder, 1)
     builder.finish(early)
@@ -340,7 +340,7 @@ def test_the_story_of_one_planned_time_is_told_and_no_other(tmp_path):
     )
 
 
-def test_a_time_without_a_record_is_told_by_how_it_was_passed_over(tmp_path):
+def test_the_history_of_a_time_without_a_record_shows_the_changes_around_it(tmp_path):
     builder = planned()
     record(builder, 0, 2, 3)
     lines = [line.what for line in builder.check(tmp_path).histories["I10"].lines]

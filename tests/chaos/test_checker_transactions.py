@@ -1,4 +1,4 @@
-"""I17 exactly once for your own rows, I18 jobs commit with their callers."""
+"""I17 exactly once for your own rows, I18 jobs commit with their caller."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_an_effect_of_a_dead_letter(tmp_path):
     assert builder.broken(tmp_path) == ["I17"]
 
 
-@pytest.mark.parametrize("override", [{"job": None}, {"job": "somebody"}])
-def test_an_effect_of_nobody(override, tmp_path):
+@pytest.mark.parametrize("override", [{"job": None}, {"job": "unknown"}])
+def test_an_effect_of_no_job(override, tmp_path):
     builder = LedgerBuilder()
     builder.effect(builder.done(), **override)
     assert builder.broken(tmp_path) == ["I17"]
@@ -52,7 +52,7 @@ def test_an_effect_of_a_kind_that_writes_none(tmp_path):
     assert builder.broken(tmp_path) == ["I17"]
 
 
-def test_an_effect_for_another_offer(tmp_path):
+def test_an_effect_for_another_request(tmp_path):
     builder = LedgerBuilder()
     builder.effect(builder.done("atomic"), n=99)
     assert builder.broken(tmp_path) == ["I17"]
@@ -94,7 +94,7 @@ def test_one_order_for_two_jobs(tmp_path):
     builder = LedgerBuilder()
     row = builder.done("ordered")
     builder.order(row.n)
-    builder.finish(builder.insert("twin", row.n, "ordered"))
+    builder.finish(builder.insert("second", row.n, "ordered"))
     assert builder.broken(tmp_path) == ["I2", "I18"]
 
 

@@ -1,4 +1,4 @@
-"""What a verdict says: what held, what did not, and the shortest story of each that did not."""
+"""What a verdict contains: what held, what was broken, and the shortest history of each violation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tenure.chaos.invariants import INVARIANTS
 from tests.chaos.builder import LedgerBuilder, Row
 
 
-def lost(builder: LedgerBuilder, detours: int) -> Row:
-    """An accepted job that goes without being asked, after so many attempts."""
+def lost(builder: LedgerBuilder, attempts: int) -> Row:
+    """An accepted job that disappears without a request, after this many failed attempts."""
     row = builder.enqueue(max_attempts=9)
-    for _ in range(detours):
+    for _ in range(attempts):
         builder.claim(row)
         builder.start(row)
         builder.fail(row)
@@ -35,10 +35,10 @@ def test_a_good_verdict(tmp_path):
     assert verdict.ok
     assert not verdict.violations
     assert not verdict.histories
-    told = verdict.as_text().splitlines()
-    assert told[0] == "seed 7: all 22 invariants held"
-    assert told[1] == "1 jobs, 4 row changes, 2 handler lines, 0 scheduled times, 1 client calls, 1 faults (kill_child 1)"
-    assert "  I12  steps run once, in order                       not checked" in told
+    text = verdict.as_text().splitlines()
+    assert text[0] == "seed 7: all 22 invariants held"
+    assert text[1] == "1 jobs, 4 row changes, 2 handler lines, 0 scheduled times, 1 client calls, 1 faults (kill_child 1)"
+    assert "  I12  steps run once, in order                       not checked" in text
 
 
 def test_what_was_counted(tmp_path):
@@ -53,7 +53,7 @@ def test_what_was_counted(tmp_path):
     assert (counts.faults, counts.undone) == ({"kill_child": 2}, {"cut": 1})
 
 
-def test_the_shortest_history_is_told(tmp_path):
+def test_the_shortest_history_is_shown(tmp_path):
     builder = LedgerBuilder()
     lost(builder, 2)
     short = lost(builder, 1)
@@ -64,7 +64,7 @@ def test_the_shortest_history_is_told(tmp_path):
     assert verdict.violations[0].job == short.id
 
 
-def test_a_history_is_told_in_the_order_of_time_with_the_faults_of_that_time(tmp_path):
+def test_a_history_is_in_the_order_of_time_with_the_faults_of_that_time(tmp_path):
     builder = LedgerBuilder()
     builder.fault("cut")
     row = builder.enqueue()
@@ -82,7 +82,7 @@ def test_a_history_is_told_in_the_order_of_time_with_the_faults_of_that_time(tmp
     assert history.lines[4].what == "fault     kill_child (target, 0.500 s)"
 
 
-def test_a_history_ends_with_how_things_stood(tmp_path):
+def test_a_history_ends_with_the_state_at_the_end(tmp_path):
     builder = LedgerBuilder()
     row = builder.done("atomic")
     builder.effect(row)
@@ -95,17 +95,17 @@ def test_a_history_ends_with_how_things_stood(tmp_path):
     ]
 
 
-def test_other_jobs_of_the_same_offer_belong_to_the_history(tmp_path):
+def test_other_jobs_of_the_same_request_are_part_of_the_history(tmp_path):
     builder = LedgerBuilder()
     row = builder.done()
-    twin = builder.finish(builder.insert("twin", row.n))
-    told = [line.what for line in builder.check(tmp_path).histories["I2"].lines]
-    assert any(what.startswith(f"job {row.id}: history") for what in told)
-    assert any("jobs      new -> pending" in what for what in told)
-    assert not any(twin.id in what and what.startswith("job ") for what in told)
+    second = builder.finish(builder.insert("second", row.n))
+    text = [line.what for line in builder.check(tmp_path).histories["I2"].lines]
+    assert any(what.startswith(f"job {row.id}: history") for what in text)
+    assert any("jobs      new -> pending" in what for what in text)
+    assert not any(second.id in what and what.startswith("job ") for what in text)
 
 
-def test_the_history_of_an_offer_and_of_a_duty(tmp_path):
+def test_the_history_of_a_request_and_of_a_duty(tmp_path):
     builder = LedgerBuilder()
     builder.done()
     builder.order(builder.request("ordered", answer="unknown"))
@@ -119,7 +119,7 @@ def test_the_history_of_an_offer_and_of_a_duty(tmp_path):
     ]
 
 
-def test_all_violations_are_counted_and_some_are_named(tmp_path):
+def test_all_violations_are_counted_and_some_are_listed(tmp_path):
     builder = LedgerBuilder()
     for _ in range(25):
         lost(builder, 0)
@@ -128,9 +128,9 @@ def test_all_violations_are_counted_and_some_are_named(tmp_path):
     totals = {invariant.number: found for invariant, found in verdict.totals.items() if found}
     assert totals == {"I1": 25, "I7": 25}
     assert [violation.number for violation in verdict.violations] == ["I1"] * 20 + ["I7"] * 20
-    told = verdict.as_text()
-    assert told.startswith("seed 7: 2 of 22 invariants broken, 50 violations\n")
-    assert "  and 5 more\n" in told
+    text = verdict.as_text()
+    assert text.startswith("seed 7: 2 of 22 invariants broken, 50 violations\n")
+    assert "  and 5 more\n" in text
 
 
 def test_what_concerns_the_whole_campaign_has_no_history(tmp_path):
@@ -165,7 +165,7 @@ def test_a_verdict_as_json(tmp_path):
     assert document["histories"]["I1"]["subject"] == "job job-2"
 
 
-def test_a_long_life_among_many_faults_is_told_shortly(tmp_path):
+def test_a_long_history_shows_some_of_its_faults(tmp_path):
     builder = LedgerBuilder()
     row = builder.enqueue()
     for _ in range(100):

@@ -27,7 +27,7 @@ def test_a_job_that_waits_though_all_others_are_idle(tmp_path):
     assert builder.broken(tmp_path) == ["I21"]
 
 
-def test_a_job_that_is_granted_soon(tmp_path):
+def test_a_job_that_is_claimed_soon(tmp_path):
     builder = sparse()
     row = builder.enqueue()
     builder.wait(MAX_WAIT - 1)
@@ -35,7 +35,7 @@ def test_a_job_that_is_granted_soon(tmp_path):
     assert builder.broken(tmp_path) == []
 
 
-def test_a_job_that_is_never_granted(tmp_path):
+def test_a_job_that_is_never_claimed(tmp_path):
     builder = sparse()
     builder.enqueue()
     builder.done()
@@ -83,7 +83,7 @@ def test_a_job_that_waited_before_the_queue_became_long(tmp_path):
 
 
 @pytest.mark.parametrize(("fault", "found"), [("silence", []), ("fill_notify", ["I21"]), ("change_limits", ["I21"])])
-def test_a_struck_network_is_an_excuse_and_a_full_notify_queue_is_not(fault, found, tmp_path):
+def test_a_broken_network_is_an_excuse_and_a_full_notify_queue_is_not(fault, found, tmp_path):
     builder = sparse()
     row = builder.enqueue()
     builder.fault(fault, MAX_WAIT + 1)
@@ -217,7 +217,7 @@ def test_a_job_whose_limit_was_removed_waits_until_workers_have_learnt_of_it(tmp
     assert builder.broken(tmp_path) == []
 
 
-def test_a_job_that_stands_under_a_limit_that_was_removed_long_ago(tmp_path):
+def test_a_job_under_a_limit_that_was_removed_long_ago(tmp_path):
     builder = sparse()
     builder.limit("changing", 1)
     [first] = held(builder, "changing", 1)

@@ -1,4 +1,4 @@
-"""The jobs of a campaign. Each run records its start and its end, and returns which run output the output.
+"""The jobs of a campaign. Each run records its start and its end, and returns which run made the output.
 
 The name of a kind tells the checker what to expect (`tenure.chaos.invariants.kinds`): `atomic` leaves one effect, `ordered` is
 enqueued with an order row, kinds that begin with `stubborn` may continue after they were canceled, of `limited_3` no more than
@@ -37,8 +37,8 @@ MAX_LEASES = 2.5
 app = Tenure()
 
 
-class Output(TypedDict):
-    """Which run output this output. It must be the run that settles the job."""
+class RunOutput(TypedDict):
+    """Which run made this output. It must be the run that settles the job."""
 
     n: int | None
     """The number of the request; None for jobs of a schedule."""
@@ -47,11 +47,11 @@ class Output(TypedDict):
 
 
 @contextmanager
-def recorded(ctx: Context, n: int | None) -> Iterator[Output]:
+def recorded(ctx: Context, n: int | None) -> Iterator[RunOutput]:
     _write_line("started", ctx, n)
     how = "raised"
     try:
-        yield Output(n=n, fence=ctx.fence, worker=str(ctx.worker_id))
+        yield RunOutput(n=n, fence=ctx.fence, worker=str(ctx.worker_id))
         how = "returned"
     except asyncio.CancelledError:
         how = "aborted"
@@ -80,34 +80,34 @@ def _file(pid: int) -> int:
 
 
 @app.job
-async def quick(ctx: Context, n: int) -> Output:
+async def quick(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n) as output:
         return output
 
 
 @app.job
-async def brief(ctx: Context, n: int, seconds: float) -> Output:
+async def brief(ctx: Context, n: int, seconds: float) -> RunOutput:
     with recorded(ctx, n) as output:
         await asyncio.sleep(seconds)
         return output
 
 
 @app.job(key_for="forever")
-async def keyed(ctx: Context, n: int, word: str) -> Output:
+async def keyed(ctx: Context, n: int, word: str) -> RunOutput:
     with recorded(ctx, n) as output:
         assert word
         return output
 
 
 @app.job
-async def ordered(ctx: Context, n: int) -> Output:
+async def ordered(ctx: Context, n: int) -> RunOutput:
     """Enqueued with an order row, in the caller's transaction."""
     with recorded(ctx, n) as output:
         return output
 
 
 @app.job(retry=QUICK_RETRY)
-async def atomic(ctx: Context, n: int, seconds: float) -> Output:
+async def atomic(ctx: Context, n: int, seconds: float) -> RunOutput:
     """Writes its effect and completes in one transaction."""
     with recorded(ctx, n) as output:
         async with ctx.transaction() as tx:
@@ -119,7 +119,7 @@ async def atomic(ctx: Context, n: int, seconds: float) -> Output:
 
 
 @app.job(name="limited_3", concurrency=Limit(3), retry=QUICK_RETRY)
-async def limited(ctx: Context, n: int, seconds: float) -> Output:
+async def limited(ctx: Context, n: int, seconds: float) -> RunOutput:
     with recorded(ctx, n) as output:
         await asyncio.sleep(seconds)
         return output
@@ -129,7 +129,7 @@ async def limited(ctx: Context, n: int, seconds: float) -> Output:
 
 
 @app.job(retry=QUICK_RETRY)
-async def changing(ctx: Context, n: int, failures: int) -> Output:
+async def changing(ctx: Context, n: int, failures: int) -> RunOutput:
     with recorded(ctx, n) as output:
         if ctx.attempt <= failures:
             raise RuntimeError(f"attempt {ctx.attempt} of {n}")
@@ -137,7 +137,7 @@ async def changing(ctx: Context, n: int, failures: int) -> Output:
 
 
 @app.job(concurrency=Limit(4), retry=QUICK_RETRY)
-async def changing_declared(ctx: Context, n: int, seconds: float) -> Output:
+async def changing_declared(ctx: Context, n: int, seconds: float) -> RunOutput:
     with recorded(ctx, n) as output:
         await asyncio.sleep(seconds)
         return output
@@ -147,13 +147,13 @@ async def changing_declared(ctx: Context, n: int, seconds: float) -> Output:
 
 
 @app.job(retry=QUICK_RETRY)
-async def refused(ctx: Context, n: int) -> Output:
+async def refused(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n) as output:
         return output
 
 
 @app.job(retry=QUICK_RETRY)
-async def refused_flaky(ctx: Context, n: int, failures: int) -> Output:
+async def refused_flaky(ctx: Context, n: int, failures: int) -> RunOutput:
     with recorded(ctx, n) as output:
         if ctx.attempt <= failures:
             raise RuntimeError(f"attempt {ctx.attempt} of {n}")
@@ -161,7 +161,7 @@ async def refused_flaky(ctx: Context, n: int, failures: int) -> Output:
 
 
 @app.job(lease="1s", retry=QUICK_RETRY)
-async def refused_without_heartbeat(ctx: Context, n: int) -> Output:
+async def refused_without_heartbeat(ctx: Context, n: int) -> RunOutput:
     """Has a lease of its own, which its first run does not renew."""
     with recorded(ctx, n) as output:
         if ctx.fence == 1:
@@ -173,7 +173,7 @@ async def refused_without_heartbeat(ctx: Context, n: int) -> Output:
 
 
 @app.job(retry=QUICK_RETRY)
-async def steady(ctx: Context, n: int, seconds: float) -> Output:
+async def steady(ctx: Context, n: int, seconds: float) -> RunOutput:
     with recorded(ctx, n) as output:
         step = seconds / 10
         for tenth in range(10):
@@ -183,7 +183,7 @@ async def steady(ctx: Context, n: int, seconds: float) -> Output:
 
 
 @app.job(lease=f"{JOB_LEASE}s", retry=QUICK_RETRY)
-async def with_own_lease(ctx: Context, n: int, seconds: float) -> Output:
+async def with_own_lease(ctx: Context, n: int, seconds: float) -> RunOutput:
     """Has a lease of its own, and renews it."""
     with recorded(ctx, n) as output:
         ends = time.monotonic() + seconds
@@ -194,7 +194,7 @@ async def with_own_lease(ctx: Context, n: int, seconds: float) -> Output:
 
 
 @app.job(retry=QUICK_RETRY)
-def threaded(ctx: Context, n: int, seconds: float) -> Output:
+def threaded(ctx: Context, n: int, seconds: float) -> RunOutput:
     with recorded(ctx, n) as output:
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
@@ -204,7 +204,7 @@ def threaded(ctx: Context, n: int, seconds: float) -> Output:
 
 
 @app.job(run_in="process", retry=QUICK_RETRY)
-def in_process(ctx: Context, n: int, seconds: float) -> Output:
+def in_process(ctx: Context, n: int, seconds: float) -> RunOutput:
     with recorded(ctx, n) as output:
         time.sleep(seconds)
         return output
@@ -214,7 +214,7 @@ def in_process(ctx: Context, n: int, seconds: float) -> Output:
 
 
 @app.job(retry=QUICK_RETRY)
-async def flaky(ctx: Context, n: int, failures: int) -> Output:
+async def flaky(ctx: Context, n: int, failures: int) -> RunOutput:
     with recorded(ctx, n) as output:
         if ctx.attempt <= failures:
             raise RuntimeError(f"attempt {ctx.attempt} of {n}")
@@ -222,25 +222,25 @@ async def flaky(ctx: Context, n: int, failures: int) -> Output:
 
 
 @app.job(retry=Retry(max_attempts=2, backoff="fixed", initial="50ms"))
-async def always_failing(ctx: Context, n: int) -> Output:
+async def always_failing(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n):
         raise RuntimeError("a NUL \0 and a lone surrogate \ud800")
 
 
 @app.job
-async def failed_by_handler(ctx: Context, n: int) -> Output:
+async def failed_by_handler(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n):
         raise Fail("it cannot succeed")
 
 
 @app.job
-async def canceled_by_handler(ctx: Context, n: int) -> Output:
+async def canceled_by_handler(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n):
         raise Cancel("not needed any more")
 
 
 @app.job
-async def snoozing(ctx: Context, n: int, times: int) -> Output:
+async def snoozing(ctx: Context, n: int, times: int) -> RunOutput:
     with recorded(ctx, n) as output:
         if ctx.fence <= times:
             raise Snooze("200ms")
@@ -248,21 +248,21 @@ async def snoozing(ctx: Context, n: int, times: int) -> Output:
 
 
 @app.job(timeout="500ms", retry=Retry(max_attempts=2, backoff="fixed", initial="50ms"))
-async def timing_out(ctx: Context, n: int) -> Output:
+async def timing_out(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n) as output:
         await asyncio.sleep(30)
         return output
 
 
 @app.job
-async def large_input(ctx: Context, n: int, text: str) -> Output:
+async def large_input(ctx: Context, n: int, text: str) -> RunOutput:
     with recorded(ctx, n) as output:
         assert len(text) > 1
         return output
 
 
 @app.job(retry=QUICK_RETRY)
-async def two_connections(ctx: Context, n: int) -> Output:
+async def two_connections(ctx: Context, n: int) -> RunOutput:
     """Holds a connection of the pool while it needs another one."""
     with recorded(ctx, n) as output:
         async with ctx.db() as connection:
@@ -276,7 +276,7 @@ async def two_connections(ctx: Context, n: int) -> Output:
 
 
 @app.job(timeout=None, retry=Retry(max_attempts=2, backoff="fixed", initial="50ms"))
-async def self_canceling(ctx: Context, n: int) -> Output:
+async def self_canceling(ctx: Context, n: int) -> RunOutput:
     """Has a timeout of its own: a timer that cancels the task."""
     with recorded(ctx, n) as output:
         task = asyncio.current_task()
@@ -287,7 +287,7 @@ async def self_canceling(ctx: Context, n: int) -> Output:
 
 
 @app.job
-def forking(ctx: Context, n: int) -> Output:
+def forking(ctx: Context, n: int) -> RunOutput:
     """Leaves a process behind, which must not outlive its worker."""
     with recorded(ctx, n) as output:
         if os.fork() == 0:
@@ -297,7 +297,7 @@ def forking(ctx: Context, n: int) -> Output:
 
 
 @app.job(timeout="500ms", retry=Retry(max_attempts=1))
-async def stubborn(ctx: Context, n: int) -> Output:
+async def stubborn(ctx: Context, n: int) -> RunOutput:
     """Ignores its cancellation."""
     with recorded(ctx, n) as output:
         ends = time.monotonic() + 6
@@ -310,7 +310,7 @@ async def stubborn(ctx: Context, n: int) -> Output:
 
 
 @app.job
-async def blocking(ctx: Context, n: int, seconds: float) -> Output:
+async def blocking(ctx: Context, n: int, seconds: float) -> RunOutput:
     """Blocks the event loop of its process, up to longer than a lease."""
     with recorded(ctx, n) as output:
         time.sleep(seconds)  # noqa: ASYNC251 - the point of it
@@ -318,7 +318,7 @@ async def blocking(ctx: Context, n: int, seconds: float) -> Output:
 
 
 @app.job
-def holding_the_gil(ctx: Context, n: int) -> Output:
+def holding_the_gil(ctx: Context, n: int) -> RunOutput:
     """Holds the GIL, like C code that does not release it."""
     with recorded(ctx, n) as output:
         ctypes.PyDLL(None).usleep(1_000_000)
@@ -326,20 +326,20 @@ def holding_the_gil(ctx: Context, n: int) -> Output:
 
 
 @app.job
-async def exiting(ctx: Context, n: int) -> Output:
+async def exiting(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n):
         os._exit(3)
 
 
 @app.job
-async def killing_itself(ctx: Context, n: int) -> Output:
+async def killing_itself(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n) as output:
         os.kill(os.getpid(), signal.SIGKILL)
         return output
 
 
 @app.job(run_in="process")
-def segfaulting(ctx: Context, n: int) -> Output:
+def segfaulting(ctx: Context, n: int) -> RunOutput:
     with recorded(ctx, n) as output:
         sys.stderr.close()
         ctypes.string_at(0)
