@@ -48,7 +48,7 @@ async def lose_answer(testbed: Testbed, random: Random) -> FaultResult:
 
 async def kill_pooler(testbed: Testbed, random: Random) -> FaultResult:
     if testbed.pooler is None:
-        raise FaultSkipped("there is no pooler")
+        raise FaultSkipped("no pooler is running")
     testbed.pooler.kill()
     await asyncio.sleep(random.uniform(0, 1))
     testbed.pooler.start()

@@ -30,7 +30,7 @@ MAX_WAIT_OF_SUSPECTS = 45.0
 ANY_NUMBER = 1 << 62
 
 LIMIT_CHANGE_TIME = 90.0
-"""Seconds after which all workers know of a changed limit, and all jobs have been assigned to it."""
+"""Seconds after which all workers use a changed limit, and all jobs have been assigned to it."""
 
 
 def _visible_since(case: Case, move: Move) -> float:
