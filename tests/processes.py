@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tenure.chaos.fleet import children_of
+from tenure.chaos.workers import children_of
 from tests.planted_secrets import assert_no_secret
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for your app."""
+"""Placeholder: replace it with your app."""
 
 from tenure import Context, Tenure
 

@@ -1,18 +1,18 @@
-"""I11: one leader a term."""
+"""I11 one leader per term."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.chaos.histories import Book
+from tests.chaos.builder import LedgerBuilder
 
 
-def led(*terms: tuple[str, int]) -> Book:
-    book = Book()
-    book.done()
+def led(*terms: tuple[str, int]) -> LedgerBuilder:
+    builder = LedgerBuilder()
+    builder.done()
     for holder, term in terms:
-        book.lead(holder, term)
-    return book
+        builder.lead(holder, term)
+    return builder
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_terms_that_do_not(terms, tmp_path):
 
 
 def test_a_lease_that_vanishes(tmp_path):
-    book = led(("a", 1))
-    book.terms.append(book.terms[-1]._replace(seq=2, was_holder="a", was_term=1, holder=None, term=None))
-    assert book.broken(tmp_path) == ["I11"]
+    builder = led(("a", 1))
+    builder.terms.append(builder.terms[-1]._replace(seq=2, was_holder="a", was_term=1, holder=None, term=None))
+    assert builder.broken(tmp_path) == ["I11"]
 
 
 def test_duties_have_terms_of_their_own(tmp_path):
-    book = led(("a", 5))
-    book.lead("b", 1, duty="stager")
-    assert book.broken(tmp_path) == []
+    builder = led(("a", 5))
+    builder.lead("b", 1, duty="stager")
+    assert builder.broken(tmp_path) == []

@@ -1,72 +1,72 @@
-"""I19 no more than the limit."""
+"""I19 limits are never exceeded."""
 
 from __future__ import annotations
 
 from itertools import count
 
-from tests.chaos.histories import Book
+from tests.chaos.builder import LedgerBuilder
 
 WORKERS = count(1)  # each has one job, so that only limits can be exceeded
 
 
-def claimed(book: Book, count: int, kind: str = "limited_2"):
-    rows = [book.enqueue(kind) for _ in range(count)]
+def claimed(builder: LedgerBuilder, count: int, kind: str = "limited_2"):
+    rows = [builder.enqueue(kind) for _ in range(count)]
     for row in rows:
-        book.claim(row, f"w{next(WORKERS)}")
-        book.start(row)
+        builder.claim(row, f"w{next(WORKERS)}")
+        builder.start(row)
     return rows
 
 
 def test_as_many_as_the_limit_says_and_others_beside_them(tmp_path):
-    book = Book()
-    for row in [*claimed(book, 2), *claimed(book, 2, "quick"), *claimed(book, 3, "limited_3")]:
-        book.complete(row)
-    assert book.broken(tmp_path) == []
+    builder = LedgerBuilder()
+    for row in [*claimed(builder, 2), *claimed(builder, 2, "quick"), *claimed(builder, 3, "limited_3")]:
+        builder.complete(row)
+    assert builder.broken(tmp_path) == []
 
 
 def test_one_more_than_the_limit_says(tmp_path):
-    book = Book()
-    for row in claimed(book, 3):
-        book.complete(row)
-    assert book.broken(tmp_path) == ["I19"]
+    builder = LedgerBuilder()
+    for row in claimed(builder, 3):
+        builder.complete(row)
+    assert builder.broken(tmp_path) == ["I19"]
 
 
-def test_whatever_makes_room(tmp_path):
-    book = Book()
-    first, second = claimed(book, 2)
-    book.complete(first)
-    [third] = claimed(book, 1)
-    book.crash(second)
-    [fourth] = claimed(book, 1)
-    book.cancel(third)
-    [fifth] = claimed(book, 1)
-    book.fail(fourth)
-    book.finish(second, worker="w9999")
-    book.complete(fifth)
-    book.promote(fourth)
-    book.finish(fourth, worker="w9998")
-    assert book.broken(tmp_path) == []
+def test_everything_that_makes_room(tmp_path):
+    builder = LedgerBuilder()
+    first, second = claimed(builder, 2)
+    builder.complete(first)
+    [third] = claimed(builder, 1)
+    builder.crash(second)
+    [fourth] = claimed(builder, 1)
+    builder.cancel(third)
+    [fifth] = claimed(builder, 1)
+    builder.fail(fourth)
+    builder.finish(second, worker="w9999")
+    builder.complete(fifth)
+    builder.promote(fourth)
+    builder.finish(fourth, worker="w9998")
+    assert builder.broken(tmp_path) == []
 
 
 def test_a_crash_that_makes_room_only_later(tmp_path):
-    book = Book()
-    first, second = claimed(book, 2)
-    [third] = claimed(book, 1)
-    book.crash(first)
-    book.finish(first, worker="w9999")
-    book.complete(second)
-    book.complete(third)
-    assert "I19" in book.broken(tmp_path)
+    builder = LedgerBuilder()
+    first, second = claimed(builder, 2)
+    [third] = claimed(builder, 1)
+    builder.crash(first)
+    builder.finish(first, worker="w9999")
+    builder.complete(second)
+    builder.complete(third)
+    assert "I19" in builder.broken(tmp_path)
 
 
-def test_what_is_limited_does_not_stand_in_the_line_of_the_others(tmp_path):
-    book = Book()
-    held = claimed(book, 2)
-    waits = book.enqueue("limited_2")
+def test_a_limited_job_is_not_part_of_the_claim_order(tmp_path):
+    builder = LedgerBuilder()
+    held = claimed(builder, 2)
+    waits = builder.enqueue("limited_2")
     for _ in range(3):
-        book.wait(10)
-        book.done()
+        builder.wait(10)
+        builder.done()
     for row in held:
-        book.complete(row)
-    book.finish(waits, worker="w9999")
-    assert book.broken(tmp_path) == []
+        builder.complete(row)
+    builder.finish(waits, worker="w9999")
+    assert builder.broken(tmp_path) == []

@@ -5,109 +5,109 @@ from __future__ import annotations
 import pytest
 
 from tenure.chaos.checker import check
-from tenure.chaos.invariants.whole import ENOUGH_TRIES
-from tenure.chaos.ledger import Call, Offer
-from tests.chaos.histories import BEGAN, Book
+from tenure.chaos.invariants.record import ENOUGH_TRIES
+from tenure.chaos.ledger import ClientCall, JobRequest
+from tests.chaos.builder import BEGAN, LedgerBuilder
 
 
 def test_an_empty_record_proves_nothing(tmp_path):
-    assert Book().broken(tmp_path) == ["I0"]
+    assert LedgerBuilder().broken(tmp_path) == ["I0"]
 
 
 def test_jobs_without_a_single_run_prove_nothing(tmp_path):
-    book = Book()
-    book.cancel(book.enqueue())
-    assert book.broken(tmp_path) == ["I0"]
+    builder = LedgerBuilder()
+    builder.cancel(builder.enqueue())
+    assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_job_that_nobody_saw_coming(tmp_path):
-    book = Book()
-    book.done()
-    del book.moves[0]
-    assert "I0" in book.broken(tmp_path)
+def test_a_job_whose_insertion_was_not_recorded(tmp_path):
+    builder = LedgerBuilder()
+    builder.done()
+    del builder.moves[0]
+    assert "I0" in builder.broken(tmp_path)
 
 
-def test_a_job_that_was_never_seen_but_stands(tmp_path):
-    book = Book()
-    book.done()
-    row = book.enqueue()
-    book.cancel(row)
-    book.moves = [move for move in book.moves if move.job != row.id]
-    assert book.broken(tmp_path) == ["I0"]
+def test_a_job_that_was_never_recorded_but_exists(tmp_path):
+    builder = LedgerBuilder()
+    builder.done()
+    row = builder.enqueue()
+    builder.cancel(row)
+    builder.moves = [move for move in builder.moves if move.job != row.id]
+    assert builder.broken(tmp_path) == ["I0"]
 
 
 def test_a_history_row_of_a_job_that_was_never_live(tmp_path):
-    book = Book()
-    book.done()
-    row = book.enqueue()
-    book.cancel(row)
-    book.moves = [move for move in book.moves if move.job != row.id or move.relation == "history"]
-    assert book.broken(tmp_path) == ["I0"]
+    builder = LedgerBuilder()
+    builder.done()
+    row = builder.enqueue()
+    builder.cancel(row)
+    builder.moves = [move for move in builder.moves if move.job != row.id or move.relation == "history"]
+    assert builder.broken(tmp_path) == ["I0"]
 
 
 def test_a_move_that_is_missing(tmp_path):
-    book = Book()
-    row = book.enqueue(max_attempts=5)
-    book.claim(row)
-    book.start(row)
-    book.fail(row)
-    book.promote(row)
-    book.finish(row)
-    book.moves = [move for move in book.moves if move.state != "retry"]
-    assert "I0" in book.broken(tmp_path)
+    builder = LedgerBuilder()
+    row = builder.enqueue(max_attempts=5)
+    builder.claim(row)
+    builder.start(row)
+    builder.fail(row)
+    builder.promote(row)
+    builder.finish(row)
+    builder.moves = [move for move in builder.moves if move.state != "retry"]
+    assert "I0" in builder.broken(tmp_path)
 
 
 def test_moves_out_of_order(tmp_path):
-    book = Book()
-    book.done()
-    book.done()
-    book.moves[4:8], book.moves[0:4] = book.moves[0:4], book.moves[4:8]
-    assert book.broken(tmp_path) == ["I0"]
+    builder = LedgerBuilder()
+    builder.done()
+    builder.done()
+    builder.moves[4:8], builder.moves[0:4] = builder.moves[0:4], builder.moves[4:8]
+    assert builder.broken(tmp_path) == ["I0"]
 
 
 @pytest.mark.parametrize("otherwise", [{"state": "failed"}, {"fence": 2}, {"claim": "c9"}])
-def test_a_job_that_stands_otherwise_than_it_was_last_seen(otherwise, tmp_path):
-    book = Book()
-    book.stands(book.done(), **otherwise)
-    assert book.broken(tmp_path) == ["I0"]
+def test_a_job_that_differs_from_its_last_record(otherwise, tmp_path):
+    builder = LedgerBuilder()
+    builder.set_final(builder.done(), **otherwise)
+    assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_deleted_job_that_stands(tmp_path):
-    book = Book()
-    row = book.done()
-    book.stands(row)
-    book.delete(row)
-    assert book.broken(tmp_path) == ["I0"]
+def test_a_deleted_job_that_exists(tmp_path):
+    builder = LedgerBuilder()
+    row = builder.done()
+    builder.set_final(row)
+    builder.delete(row)
+    assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_job_that_vanished_without_being_seen(tmp_path):
-    """Nobody was told of it, so it is no lost promise; but the record cannot be right."""
-    book = Book()
-    book.done()
-    book.lost.add(book.finish(book.enqueue(answer="unknown")).id)
-    assert book.broken(tmp_path) == ["I0"]
+def test_a_job_that_disappeared_without_a_record(tmp_path):
+    """Its id was never returned, so no promise is broken; but the record cannot be right."""
+    builder = LedgerBuilder()
+    builder.done()
+    builder.lost.add(builder.finish(builder.enqueue(answer="unknown")).id)
+    assert builder.broken(tmp_path) == ["I0"]
 
 
 def test_a_completed_job_that_no_handler_began(tmp_path):
-    book = Book()
-    book.done()
-    row = book.enqueue()
-    book.claim(row)
-    book.complete(row)
-    assert book.broken(tmp_path) == ["I0"]
+    builder = LedgerBuilder()
+    builder.done()
+    row = builder.enqueue()
+    builder.claim(row)
+    builder.complete(row)
+    assert builder.broken(tmp_path) == ["I0"]
 
 
 def test_a_handler_of_an_unknown_job(tmp_path):
-    book = Book()
-    row = book.done()
-    book.start(row, job="somebody")
-    assert book.broken(tmp_path) == ["I0"]
+    builder = LedgerBuilder()
+    row = builder.done()
+    builder.start(row, job="unknown")
+    assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_half_a_line_of_a_killed_process_is_no_gap(tmp_path):
-    book = Book()
-    book.done()
-    ledger = book.ledger(tmp_path)
+def test_half_a_line_of_a_killed_process_is_not_a_gap(tmp_path):
+    builder = LedgerBuilder()
+    builder.done()
+    ledger = builder.ledger(tmp_path)
     with ledger.write("runs-101-w1.jsonl") as file:
         file.write('["started",1000')
     assert check(ledger).ok
@@ -116,44 +116,44 @@ def test_half_a_line_of_a_killed_process_is_no_gap(tmp_path):
 @pytest.mark.parametrize(
     "call",
     [
-        Call("enqueue", BEGAN, BEGAN, "perhaps"),
-        Call("enqueue", BEGAN, BEGAN, "ok", offers=(Offer(99, "quick", None),)),
-        Call("dance", BEGAN, BEGAN, "ok", job="job-1"),
-        Call("cancel", BEGAN, BEGAN, "ok"),
+        ClientCall("enqueue", BEGAN, BEGAN, "perhaps"),
+        ClientCall("enqueue", BEGAN, BEGAN, "ok", requests=(JobRequest(99, "quick", None),)),
+        ClientCall("dance", BEGAN, BEGAN, "ok", job="job-1"),
+        ClientCall("cancel", BEGAN, BEGAN, "ok"),
     ],
     ids=lambda call: f"{call.verb} {call.answer}",
 )
 def test_a_call_that_cannot_be_read(call, tmp_path):
-    book = Book()
-    book.done()
-    book.calls.append(call)
-    assert book.broken(tmp_path) == ["I0"]
+    builder = LedgerBuilder()
+    builder.done()
+    builder.calls.append(call)
+    assert builder.broken(tmp_path) == ["I0"]
 
 
 def test_a_number_that_was_given_twice(tmp_path):
-    book = Book()
-    row = book.done()
-    book.offer(n=row.n, answer="unknown")
-    assert book.broken(tmp_path) == ["I0"]
+    builder = LedgerBuilder()
+    row = builder.done()
+    builder.request(n=row.n, answer="unknown")
+    assert builder.broken(tmp_path) == ["I0"]
 
 
 def test_a_fault_that_ended_before_it_began(tmp_path):
-    book = Book()
-    book.done()
-    book.fault("kill_child", ended=BEGAN)
-    assert book.broken(tmp_path) == ["I0"]
+    builder = LedgerBuilder()
+    builder.done()
+    builder.fault("kill_child", ended=BEGAN)
+    assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_fault_at_work_after_all_was_healed(tmp_path):
-    book = Book()
-    book.done()
-    book.fault("stop_child", ended=book.course.healed + 1)
-    assert book.broken(tmp_path) == ["I0"]
+def test_a_fault_that_is_active_after_the_faults_were_over(tmp_path):
+    builder = LedgerBuilder()
+    builder.done()
+    builder.fault("stop_child", ended=builder.campaign.healed + 1)
+    assert builder.broken(tmp_path) == ["I0"]
 
 
-def test_a_kind_of_fault_that_never_came_about(tmp_path):
-    book = Book()
-    book.done()
+def test_a_kind_of_fault_that_was_never_done(tmp_path):
+    builder = LedgerBuilder()
+    builder.done()
     for _ in range(ENOUGH_TRIES):
-        book.fault("server_kill", done=False, detail="the server is not ours")
-    assert book.broken(tmp_path) == ["I0"]
+        builder.fault("server_kill", done=False, detail="the server is not ours")
+    assert builder.broken(tmp_path) == ["I0"]

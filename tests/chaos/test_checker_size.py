@@ -7,17 +7,17 @@ from pathlib import Path
 from uuid import UUID
 
 from tenure.chaos.checker import check
-from tenure.chaos.ledger import Call, Ledger, Offer, as_line
-from tests.chaos.histories import BEGAN, TICK, Book, Row, final_of
+from tenure.chaos.ledger import ClientCall, JobRequest, Ledger, as_line
+from tests.chaos.builder import BEGAN, TICK, LedgerBuilder, Row, final_of
 
-AT_ONCE = 20  # offers of one call
+AT_ONCE = 20  # requests of one call
 BACKLOG = 200
 WORKERS = 4
-UNLUCKY = 20  # of so many jobs, one is handed back and run once more
+UNLUCKY = 20  # of this many jobs, one is requeued and run again
 
 
 class Campaign:
-    """Sound, of any size, written line by line: a queue that is worked off in order."""
+    """A correct campaign of any size, written line by line: jobs are run in order."""
 
     def __init__(self, ledger: Ledger, files: ExitStack) -> None:
         self._calls, self._moves, self._final, *self._runs = (
@@ -25,7 +25,7 @@ class Campaign:
             for name in ("calls-0.jsonl", "moves.jsonl.gz", "final.jsonl.gz", *(f"runs-{n}.jsonl" for n in range(WORKERS)))
         )
         self._seq = count(1)
-        self._waiting: deque[Book] = deque()
+        self._waiting: deque[LedgerBuilder] = deque()
 
     def run(self, jobs: int) -> None:
         for first in range(1, jobs + 1, AT_ONCE):
@@ -37,11 +37,11 @@ class Campaign:
 
     def _enqueue(self, numbers: range, at: float) -> None:
         ids = tuple(str(UUID(int=n << 96 | n)) for n in numbers)
-        offers = tuple(Offer(n, "quick", None) for n in numbers)
-        self._calls.write(as_line(Call("enqueue", at, at + TICK, "ok", offers, ids, (False,) * len(ids))))
+        requests = tuple(JobRequest(n, "quick", None) for n in numbers)
+        self._calls.write(as_line(ClientCall("enqueue", at, at + TICK, "ok", requests, ids, (False,) * len(ids))))
         for n, job in zip(numbers, ids, strict=True):
-            life = Book(now=at)
-            life.born(job, n, position=n)
+            life = LedgerBuilder(now=at)
+            life.insert(job, n, position=n)
             self._note(life)
             self._waiting.append(life)
 
@@ -52,17 +52,17 @@ class Campaign:
         if row.n % UNLUCKY == 0:
             self._begin(life, row)
             life.run("aborted", row)
-            life.hand_back(row)
+            life.requeue(row)
         self._begin(life, row)
         life.complete(row)
         self._note(life)
         self._final.write(as_line(final_of(row)))
 
-    def _begin(self, life: Book, row: Row) -> None:
+    def _begin(self, life: LedgerBuilder, row: Row) -> None:
         life.claim(row, f"w{row.n % WORKERS}", claim=str(UUID(int=row.n << 96 | row.fence)))
         life.start(row)
 
-    def _note(self, life: Book) -> None:
+    def _note(self, life: LedgerBuilder) -> None:
         for move in life.moves:
             self._moves.write(as_line(move._replace(seq=next(self._seq))))
         for run in life.runs:
@@ -72,7 +72,7 @@ class Campaign:
 
 def write_campaign(folder: Path, jobs: int) -> Ledger:
     ledger = Ledger(folder)
-    ledger.keep_course(Book().course)
+    ledger.write_campaign(LedgerBuilder().campaign)
     with ExitStack() as files:
         Campaign(ledger, files).run(jobs)
     return ledger

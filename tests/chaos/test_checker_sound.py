@@ -1,202 +1,202 @@
-"""Lives that are as they should be, whatever came between: nothing is found."""
+"""Correct histories, with all kinds of events: no violation is found."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.chaos.histories import Book
+from tests.chaos.builder import LedgerBuilder
 
 
-def straight(book: Book) -> None:
-    book.done()
+def straight(builder: LedgerBuilder) -> None:
+    builder.done()
 
 
-def retried_until_it_works(book: Book) -> None:
-    row = book.enqueue()
-    book.claim(row)
-    book.start(row)
-    book.fail(row)
-    book.promote(row)
-    book.finish(row, worker="w2")
+def retried_until_it_works(builder: LedgerBuilder) -> None:
+    row = builder.enqueue()
+    builder.claim(row)
+    builder.start(row)
+    builder.fail(row)
+    builder.promote(row)
+    builder.finish(row, worker="w2")
 
 
-def failed_too_often_and_replayed(book: Book) -> None:
-    row = book.enqueue(max_attempts=1)
-    book.claim(row)
-    book.start(row)
-    book.fail(row)
-    book.result(row)
-    book.replay(row)
-    book.finish(row)
+def failed_too_often_and_replayed(builder: LedgerBuilder) -> None:
+    row = builder.enqueue(max_attempts=1)
+    builder.claim(row)
+    builder.start(row)
+    builder.fail(row)
+    builder.result(row)
+    builder.replay(row)
+    builder.finish(row)
 
 
-def scheduled_then_snoozed(book: Book) -> None:
-    row = book.enqueue(state="scheduled")
-    book.promote(row)
-    book.claim(row)
-    book.start(row)
-    book.snooze(row)
-    book.promote(row)
-    book.finish(row)
+def scheduled_then_snoozed(builder: LedgerBuilder) -> None:
+    row = builder.enqueue(state="scheduled")
+    builder.promote(row)
+    builder.claim(row)
+    builder.start(row)
+    builder.snooze(row)
+    builder.promote(row)
+    builder.finish(row)
 
 
-def crashed_and_handed_back(book: Book) -> None:
-    row = book.enqueue()
-    book.claim(row)
-    book.start(row)
-    book.crash(row)
-    book.claim(row, "w2")
-    book.hand_back(row)
-    book.finish(row, worker="w3")
+def crashed_and_requeued(builder: LedgerBuilder) -> None:
+    row = builder.enqueue()
+    builder.claim(row)
+    builder.start(row)
+    builder.crash(row)
+    builder.claim(row, "w2")
+    builder.requeue(row)
+    builder.finish(row, worker="w3")
 
 
-def quarantined(book: Book) -> None:
-    row = book.enqueue()
+def quarantined(builder: LedgerBuilder) -> None:
+    row = builder.enqueue()
     for worker in ("w1", "w2", "w3"):
-        book.claim(row, worker)
-        book.start(row)
-        book.crash(row)
+        builder.claim(row, worker)
+        builder.start(row)
+        builder.crash(row)
 
 
-def given_up_by_its_handler(book: Book) -> None:
-    book.finish(book.enqueue(), "failed")
+def failed_by_its_handler(builder: LedgerBuilder) -> None:
+    builder.finish(builder.enqueue(), "failed")
 
 
-def called_off_by_its_handler(book: Book) -> None:
-    book.finish(book.enqueue(), "canceled")
+def canceled_by_its_handler(builder: LedgerBuilder) -> None:
+    builder.finish(builder.enqueue(), "canceled")
 
 
-def canceled_while_it_waits(book: Book) -> None:
-    row = book.enqueue()
-    book.cancel(row)
-    book.result(row)
+def canceled_while_it_waits(builder: LedgerBuilder) -> None:
+    row = builder.enqueue()
+    builder.cancel(row)
+    builder.result(row)
 
 
-def canceled_while_it_runs(book: Book) -> None:
-    row = book.enqueue()
-    book.claim(row)
-    book.start(row)
-    book.cancel(row)
-    book.run("aborted", row)
+def canceled_while_it_runs(builder: LedgerBuilder) -> None:
+    row = builder.enqueue()
+    builder.claim(row)
+    builder.start(row)
+    builder.cancel(row)
+    builder.run("aborted", row)
 
 
-def canceled_as_a_dead_letter(book: Book) -> None:
-    row = book.enqueue(max_attempts=1)
-    book.claim(row)
-    book.start(row)
-    book.fail(row)
-    book.cancel(row, answer="unknown")
+def canceled_as_a_dead_letter(builder: LedgerBuilder) -> None:
+    row = builder.enqueue(max_attempts=1)
+    builder.claim(row)
+    builder.start(row)
+    builder.fail(row)
+    builder.cancel(row, answer="unknown")
 
 
-def deleted_while_it_waits(book: Book) -> None:
-    book.delete(book.enqueue())
+def deleted_while_it_waits(builder: LedgerBuilder) -> None:
+    builder.delete(builder.enqueue())
 
 
-def deleted_after_its_end(book: Book) -> None:
-    row = book.done()
-    book.result(row)
-    book.delete(row, answer="unknown")
+def deleted_after_its_end(builder: LedgerBuilder) -> None:
+    row = builder.done()
+    builder.result(row)
+    builder.delete(row, answer="unknown")
 
 
-def a_finished_one_run_again(book: Book) -> None:
-    again = book.retry_finished(book.done())
-    book.finish(book.retry_finished(book.finish(again), answer="unknown"))
+def a_finished_one_run_again(builder: LedgerBuilder) -> None:
+    again = builder.retry_finished(builder.done())
+    builder.finish(builder.retry_finished(builder.finish(again), answer="unknown"))
 
 
-def a_lease_that_goes_on(book: Book) -> None:
-    row = book.enqueue()
-    book.claim(row)
-    book.start(row)
-    book.move(row)
-    book.complete(row)
+def a_lease_that_is_renewed(builder: LedgerBuilder) -> None:
+    row = builder.enqueue()
+    builder.claim(row)
+    builder.start(row)
+    builder.move(row)
+    builder.complete(row)
 
 
-def a_result_that_is_added_later(book: Book) -> None:
-    row = book.enqueue()
-    book.claim(row)
-    book.start(row)
-    book.complete(row, output=None)
-    book.move(row, output=book.made(row))
+def a_result_that_is_added_later(builder: LedgerBuilder) -> None:
+    row = builder.enqueue()
+    builder.claim(row)
+    builder.start(row)
+    builder.complete(row, output=None)
+    builder.move(row, output=builder.output_of(row))
 
 
-def prefetched(book: Book) -> None:
-    row = book.enqueue()
-    book.claim(row, state="claimed", attempt=0)
-    book.move(row, state="running", attempt=1)
-    book.start(row)
-    book.complete(row)
+def prefetched(builder: LedgerBuilder) -> None:
+    row = builder.enqueue()
+    builder.claim(row, state="claimed", attempt=0)
+    builder.move(row, state="running", attempt=1)
+    builder.start(row)
+    builder.complete(row)
 
 
-def an_effect_with_the_completion(book: Book) -> None:
-    row = book.enqueue("atomic")
-    book.claim(row)
-    book.start(row)
-    book.crash(row)
-    book.finish(row)
-    book.effect(row)
+def an_effect_with_the_completion(builder: LedgerBuilder) -> None:
+    row = builder.enqueue("atomic")
+    builder.claim(row)
+    builder.start(row)
+    builder.crash(row)
+    builder.finish(row)
+    builder.effect(row)
 
 
-def an_order_with_its_job(book: Book) -> None:
-    row = book.done("ordered")
-    book.order(row.n, row.id)
-    book.finish(book.retry_finished(row))
+def an_order_with_its_job(builder: LedgerBuilder) -> None:
+    row = builder.done("ordered")
+    builder.order(row.n, row.id)
+    builder.finish(builder.retry_finished(row))
 
 
-def the_same_key_again(book: Book) -> None:
-    row = book.done("keyed", key="a")
-    book.offer("keyed", "a", job=row.id, existed=True)
-    book.delete(row)
-    book.finish(book.enqueue("keyed", key="a"))
+def the_same_key_again(builder: LedgerBuilder) -> None:
+    row = builder.done("keyed", key="a")
+    builder.request("keyed", "a", job=row.id, existed=True)
+    builder.delete(row)
+    builder.finish(builder.enqueue("keyed", key="a"))
 
 
-def an_answer_that_never_came(book: Book) -> None:
-    book.offer(answer="unknown")
-    book.finish(book.enqueue(answer="unknown"))
+def an_answer_that_never_came(builder: LedgerBuilder) -> None:
+    builder.request(answer="unknown")
+    builder.finish(builder.enqueue(answer="unknown"))
 
 
-def a_refusal(book: Book) -> None:
-    book.offer(answer="refused")
+def a_refusal(builder: LedgerBuilder) -> None:
+    builder.request(answer="refused")
 
 
-def a_second_coming_that_is_taken_back(book: Book) -> None:
+def a_second_row_that_is_deleted_at_once(builder: LedgerBuilder) -> None:
     """An enqueue is repeated because its answer was lost; its job finishes at this very moment."""
-    row = book.done()
-    seq, at = len(book.moves) + 1, book.now
-    born = book.moves[0]
-    book.moves.append(born._replace(seq=seq, at=at))
-    book.moves.append(born._replace(seq=seq + 1, at=at, was="pending", state=None, n=None))
-    book.result(row)
+    row = builder.done()
+    seq, at = len(builder.moves) + 1, builder.now
+    inserted = builder.moves[0]
+    builder.moves.append(inserted._replace(seq=seq, at=at))
+    builder.moves.append(inserted._replace(seq=seq + 1, at=at, was="pending", state=None, n=None))
+    builder.result(row)
 
 
-def leaders_that_follow_each_other(book: Book) -> None:
-    book.lead("a", 1)
-    book.lead("a", 1)
-    book.lead("b", 2)
-    book.lead("b", 3)
-    book.lead("c", 1, duty="stager")
+def leaders_that_follow_each_other(builder: LedgerBuilder) -> None:
+    builder.lead("a", 1)
+    builder.lead("a", 1)
+    builder.lead("b", 2)
+    builder.lead("b", 3)
+    builder.lead("c", 1, duty="stager")
 
 
-def faults_that_come_and_go(book: Book) -> None:
-    book.fault("kill_child")
-    book.fault("disk_full", 1.0, done=False)
+def faults_that_begin_and_end(builder: LedgerBuilder) -> None:
+    builder.fault("kill_child")
+    builder.fault("disk_full", 1.0, done=False)
 
 
-LIVES = [value for value in list(globals().values()) if callable(value) and getattr(value, "__module__", "") == __name__]
+HISTORIES = [value for value in list(globals().values()) if callable(value) and getattr(value, "__module__", "") == __name__]
 
 
-@pytest.mark.parametrize("live", LIVES, ids=lambda live: live.__name__)
-def test_a_sound_history_passes(live, tmp_path):
-    book = Book()
-    book.done()  # something must have happened
-    live(book)
-    verdict = book.judge(tmp_path)
+@pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
+def test_a_correct_history_passes(history, tmp_path):
+    builder = LedgerBuilder()
+    builder.done()  # something must have happened
+    history(builder)
+    verdict = builder.check(tmp_path)
     assert verdict.ok, verdict.as_text()
 
 
 def test_all_of_them_together_pass(tmp_path):
-    book = Book()
-    book.set(concurrency=10)  # what crashed was not replaced by a process of its own
-    for live in LIVES:
-        live(book)
-    verdict = book.judge(tmp_path)
+    builder = LedgerBuilder()
+    builder.set(concurrency=10)  # what crashed was not replaced by a process of its own
+    for history in HISTORIES:
+        history(builder)
+    verdict = builder.check(tmp_path)
     assert verdict.ok, verdict.as_text()

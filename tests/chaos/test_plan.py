@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 import pytest
 
 from tenure.chaos.faults import KINDS
-from tenure.chaos.offers import Drawer
+from tenure.chaos.job_mix import JobMix
 from tenure.chaos.plan import LULL, PERIOD, STORM, draw_plan, is_quiet, phase
 
 WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}
@@ -36,26 +36,26 @@ def test_every_kind_comes_within_the_first_two_storms(seed):
 
 
 def test_in_a_lull_no_connection_is_broken():
-    struck = {one.kind for one in plan(3, 3000) if phase(one.at) == "lull"}
-    assert struck == IN_LULLS
+    injected = {one.kind for one in plan(3, 3000) if phase(one.at) == "lull"}
+    assert injected == IN_LULLS
 
 
-def test_in_a_calm_nothing_is_struck_and_clients_have_let_the_queue_run_empty():
+def test_in_a_calm_there_are_no_faults_and_clients_have_let_the_queue_run_empty():
     assert {phase(one.at) for one in plan(3, 3000)} == {"storm", "lull"}
     assert phase(PERIOD - 1) == "calm"
     assert is_quiet(PERIOD - 1)
     assert not is_quiet(PERIOD + 1)
 
 
-def test_a_plan_of_few_kinds_knows_no_lull():
+def test_a_plan_of_few_kinds_has_no_lull():
     assert {one.kind for one in islice(draw_plan(1, {"cut": 1.0}, frozenset()), 200)} == {"cut"}
 
 
-def test_clients_ask_for_the_same_jobs_again():
-    def asked(seed: int):
+def test_a_seed_repeats_its_jobs():
+    def requests(seed: int):
         numbers = iter(range(1_000_000))
-        drawer = Drawer(seed, 3.0, lambda: next(numbers))
-        return [one.offer for _ in range(20) for one in drawer.batch()] + [drawer.slow().offer for _ in range(100)]
+        mix = JobMix(seed, 3.0, lambda: next(numbers))
+        return [one.request for _ in range(20) for one in mix.batch()] + [mix.slow().request for _ in range(100)]
 
-    assert asked(5) == asked(5)
-    assert asked(5) != asked(6)
+    assert requests(5) == requests(5)
+    assert requests(5) != requests(6)

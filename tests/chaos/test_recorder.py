@@ -1,4 +1,4 @@
-"""What the triggers note of schedules comes out as the checker reads it."""
+"""The triggers record schedules and their ticks, and the ledger returns them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.leader.plans import T0, at, plan
 from tests.store.desk import Desk
 
 
-async def test_a_schedule_its_times_and_its_line_are_recorded(dsn, place, tmp_path):
+async def test_a_schedule_its_times_and_its_queue_are_recorded(dsn, place, tmp_path):
     link = Link(place, "leader")
     with psycopg.connect(dsn, autocommit=True) as connection, Desk(dsn) as desk:
         install(connection)
@@ -26,9 +26,11 @@ async def test_a_schedule_its_times_and_its_line_are_recorded(dsn, place, tmp_pa
         desk.run(schedules.delete("s"))
         export(connection, Ledger(tmp_path))
     await link.close()
-    ticks, plans, moves = (list(lines()) for lines in (Ledger(tmp_path).ticks, Ledger(tmp_path).plans, Ledger(tmp_path).moves))
-    told = {(tick.planned - T0.timestamp(), tick.times, tick.was, tick.outcome) for tick in ticks}
-    assert told == {
+    ticks, plans, moves = (
+        list(lines()) for lines in (Ledger(tmp_path).ticks, Ledger(tmp_path).schedules, Ledger(tmp_path).moves)
+    )
+    found = {(tick.planned - T0.timestamp(), tick.times, tick.was, tick.outcome) for tick in ticks}
+    assert found == {
         (60.0, 1, None, "missed"),
         (120.0, 1, None, "enqueued"),
         (180.0, 1, None, "queued"),
@@ -38,7 +40,7 @@ async def test_a_schedule_its_times_and_its_line_are_recorded(dsn, place, tmp_pa
     }
     assert len({tick.xact for tick in ticks}) == 3
     assert all(tick.began <= tick.at for tick in ticks)
-    born = {move.job for move in moves if move.was is None}
-    assert {tick.job for tick in ticks if tick.outcome == "enqueued"} == born
+    inserted = {move.job for move in moves if move.was is None}
+    assert {tick.job for tick in ticks if tick.outcome == "enqueued"} == inserted
     assert (plans[0].was_since, plans[0].every, plans[0].overlap, plans[0].catch_up_limit) == (None, 60.0, "queue", 2)
     assert [plan.since for plan in plans][-2:] == [at(180).timestamp(), None]

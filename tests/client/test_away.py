@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from tenure import StoreUnavailable, Tenure
-from tenure.chaos.wire import Wire
+from tenure.chaos.proxy import Proxy
 from tenure.store.sync_link import SyncLink
 from tests.processes import run_process
 from tests.waiting import until
@@ -29,7 +29,7 @@ class Road:
     """A wire that is served by a loop in a thread of its own, for code without one."""
 
     def __init__(self, dsn: str) -> None:
-        self.wire = Wire(dsn)
+        self.wire = Proxy(dsn)
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
         self._opened = threading.Event()
@@ -106,7 +106,7 @@ async def test_reads_go_on_after_their_connections_broke(app, desk):
 
 
 async def test_a_result_that_is_waited_for_comes_although_all_connections_broke(dsn):
-    wire = Wire(dsn)
+    wire = Proxy(dsn)
     async with wire.open() as way:
         asking, app = made(way), made(dsn)
         handle = await asking.work.enqueue(7)
@@ -131,7 +131,7 @@ async def test_a_read_gives_up_when_its_time_is_over(monkeypatch):
 
 
 async def test_a_read_of_a_silent_server_gives_up_when_its_time_is_over(dsn):
-    wire = Wire(dsn)
+    wire = Proxy(dsn)
     async with wire.open() as way:
         app = made(way, client_timeout_seconds=1)
         handle = await app.work.enqueue()
@@ -169,7 +169,7 @@ async def test_an_enqueue_gives_up_when_its_time_is_over():
 
 
 async def test_a_caller_who_gave_up_does_not_have_the_job_enqueued_later(dsn, desk):
-    wire = Wire(dsn)
+    wire = Proxy(dsn)
     async with wire.open() as way:
         app = made(way)
         await app.work.enqueue(0)
@@ -187,7 +187,7 @@ async def test_a_caller_who_gave_up_does_not_have_the_job_enqueued_later(dsn, de
 
 
 async def test_a_caller_with_little_time_does_not_shorten_that_of_others(dsn, desk):
-    wire = Wire(dsn)
+    wire = Proxy(dsn)
     async with wire.open() as way:
         app = made(way)
         wire.speaks.clear()

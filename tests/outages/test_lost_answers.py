@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tenure import Tenure
-from tenure.chaos.wire import Wire
+from tenure.chaos.proxy import Proxy
 from tests.manager.workshop import serving
 from tests.processes import worker_process
 from tests.waiting import until
@@ -168,7 +168,7 @@ async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_n
 
 async def test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs(project, ledger, queue, dsn):
     """The jobs stand as running, held by a worker that lives and knows nothing of them."""
-    cutter = Wire(dsn)
+    cutter = Proxy(dsn)
     async with cutter.open() as cut_dsn:
         with worker_process(project, cut_dsn, "--concurrency", "5") as worker:
             await serving(worker)
@@ -184,7 +184,7 @@ async def test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs(project, l
 
 
 async def test_an_outcome_whose_answer_was_lost_is_recorded_once(project, ledger, queue, dsn):
-    cutter = Wire(dsn)
+    cutter = Proxy(dsn)
     async with cutter.open() as cut_dsn:
         with worker_process(project, cut_dsn) as worker:
             await serving(worker)

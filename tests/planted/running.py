@@ -16,8 +16,8 @@ BUGS = (
         edits=(
             Edit(
                 TRANSACTION,
-                "            # Twice: it goes",
-                "            await self._borrowed.commit()\n            # Twice: it goes",
+                "            # Twice: it finds",
+                "            await self._borrowed.commit()\n            # Twice: it finds",
             ),
         ),
         caught_by=(f"{TOGETHER}::test_a_run_whose_job_was_taken_away_commits_nothing_and_the_next_run_all",),
@@ -53,7 +53,7 @@ BUGS = (
         name="snooze_spends_an_attempt",
         breaks="a job that asks to be run later is set aside after some times",
         promise=Promise.TIME,
-        edits=(Edit("worker/run/settlement.py", '"snoozed", **_due(outcome), refund=1)', '"snoozed", **_due(outcome))'),),
+        edits=(Edit("model/outcomes.py", "delay=delay, until=until, refund=1)", "delay=delay, until=until)"),),
         caught_by=("tests/worker/test_engine.py::test_a_snooze_spends_no_attempt",),
     ),
     Bug(
@@ -97,7 +97,7 @@ BUGS = (
         edits=(
             Edit(
                 "worker/run/monitor.py",
-                "        if run.is_cut_off(now) and not (run.closing or run.signal.aborted):\n",
+                "        if run.is_cut_off(now) and not (run.committing or run.signal.aborted):\n",
                 "        if False:\n",
             ),
         ),

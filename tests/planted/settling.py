@@ -43,8 +43,8 @@ BUGS = (
             ),
             Edit(
                 "worker/run/settlement.py",
-                '"claim_id":"{run.claim_id}","output":',
-                '"claim_id":"{run.claim_id}","attempt":{run.attempt},"output":',
+                """"claim_id":"{run.claim_id}"{output}}}'""",
+                """"claim_id":"{run.claim_id}","attempt":{run.attempt}{output}}}'""",
             ),
         ),
         caught_by=("tests/worker/test_aborts.py::test_the_outcome_of_a_stale_run_is_refused",),

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import uvloop
 
-from tenure.chaos.wire import Wire
+from tenure.chaos.proxy import Proxy
 from tenure.model.errors import StoreUnavailable
 from tenure.store import queues, workers
 from tenure.store.faults import Refused, StatementTimeout
@@ -173,7 +173,7 @@ async def test_a_refused_statement_costs_no_connection(place):
 
 async def test_a_server_that_does_not_answer_is_told_by_a_ping(place, dsn):
     """Half-open: nothing comes back, and nobody says so."""
-    wire = Wire(dsn)
+    wire = Proxy(dsn)
     async with wire.open() as way, Link(DatabaseTarget.at(way), "test") as link:
         await link.open()
         wire.speaks.clear()

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from tenure import Context, JobSettled, RunAbandoned, RunLost, Tenure
-from tenure.chaos.wire import Wire
+from tenure.chaos.proxy import Proxy
 from tenure.worker.run.open_transaction import OpenTransaction
 from tests.transactions.handlers import EXECUTORS, INSERT, with_own_session
 from tests.waiting import until
@@ -58,7 +58,7 @@ def told(app):
 @pytest.fixture
 async def cutter(app, dsn, monkeypatch):
     """On the way of a worker that is running."""
-    cutter = Wire(dsn)
+    cutter = Proxy(dsn)
     async with cutter.open() as cut_dsn:
         monkeypatch.setenv("TENURE_DSN", cut_dsn)
         async with serving(app, queues=["default"]):
@@ -109,8 +109,8 @@ async def test_a_commit_that_was_never_sent_is_made_again(cutter, shop, points):
 @pytest.fixture
 async def impatient(dsn, shop, monkeypatch, caplog):
     """An app whose worker does not wait long for those who do not listen."""
-    for module in ("calling", "watch"):
-        monkeypatch.setattr(f"tenure.worker.{module}.ABORT_PATIENCE", 0.1)
+    for module in ("calling", "monitor"):
+        monkeypatch.setattr(f"tenure.worker.run.{module}.ABORT_PATIENCE", 0.1)
     caplog.set_level(logging.CRITICAL, "tenure")
     app = Tenure(dsn)
     app.abandoned = []

@@ -414,7 +414,7 @@ async def test_a_thread_that_reports_while_refused_notes_are_dropped_breaks_noth
             raise Refused("the auditor says no")
 
     class FakeRun:
-        job_id, claim_id, notes, settled, closing = "job", "claim", None, False, False
+        job_id, claim_id, updates, settled, reports = "job", "claim", None, False, True
 
     notes, run = UpdateWriter(RefusingLink(), watched=print, lost=print), FakeRun()  # type: ignore[arg-type]
     notes.say(run, "info", "first", {})  # type: ignore[arg-type]

@@ -1,1 +1,1 @@
-"""Proof by faults: real workers, a real PostgreSQL, a seeded nemesis, and a checker that judges what was recorded."""
+"""Fault injection: real workers, a real PostgreSQL, faults drawn from a seed, and a checker that judges the record."""

@@ -1,4 +1,4 @@
-"""A campaign: workers, clients and a nemesis at work together; then peace, and the record is brought in."""
+"""A campaign: workers, clients and a nemesis at the same time; then a time without faults, and the record is exported."""
 
 from __future__ import annotations
 
@@ -12,161 +12,171 @@ from pathlib import Path
 
 import psycopg
 
-from tenure.chaos import recorder, scheduled, work
-from tenure.chaos.clients import Clients
-from tenure.chaos.drain import LEFT, drain, number, repaired, until_ready
-from tenure.chaos.faults import KINDS, missing
-from tenure.chaos.field import Field
-from tenure.chaos.fleet import strays
-from tenure.chaos.layout import laid_out
-from tenure.chaos.ledger import Course, Ledger
-from tenure.chaos.load import FAULTS_BEGAN, Task
+from tenure.chaos import jobs, recorder, scheduled_jobs
+from tenure.chaos.campaign_options import CampaignOptions, CampaignOutcome, CampaignProgress, ShowProgress
+from tenure.chaos.client_process import FAULTS_BEGAN, ClientTask
+from tenure.chaos.clients import ClientProcesses
+from tenure.chaos.faults import KINDS, why_unavailable
+from tenure.chaos.ledger import CampaignRecord, Ledger
 from tenure.chaos.nemesis import Nemesis
-from tenure.chaos.order import Order, Outcome, Show, Sight
 from tenure.chaos.plan import draw_plan
+from tenure.chaos.testbed import Testbed, open_testbed
+from tenure.chaos.waits import UNFINISHED_JOBS, fetch_number, until_drained, until_ready, until_repaired
+from tenure.chaos.workers import leftover_processes
 from tenure.store.workers import MAX_CRASHES
 
-LOOK_EVERY = 0.2
-BUSY = 20.0  # seconds for the clients to begin
-ENDING = 5.0  # seconds for what workers leave behind
-LATE = 10.0
-"""Seconds for which an older job may be passed over. In calm it is two; here the machine is busy dying."""
+CHECK_EVERY = 0.2
+SHOW_EVERY = 0.5
+BUSY_TIMEOUT = 20.0  # seconds for the clients to begin
+EXIT_TIMEOUT = 5.0  # seconds for processes that workers leave behind
+MAX_OVERTAKEN = 10.0
+"""Seconds for which newer jobs may be claimed before an older one. Without faults it is two; here the machine is busy with
+killed processes."""
 
-LONGEST = 10.0
-"""Seconds in which handlers end that do not go by the lease."""
+MAX_RUN = 10.0
+"""Seconds within which handlers end whose duration does not depend on the lease."""
 
 
-async def conduct(order: Order, folder: Path, show: Show) -> Outcome:
-    """The whole of it: afterwards the ledger in `folder` is complete."""
+async def run_campaign(options: CampaignOptions, folder: Path, show: ShowProgress) -> CampaignOutcome:
+    """Runs a whole campaign: afterwards the ledger in `folder` is complete."""
     ledger = Ledger(folder)
-    ourselves = asyncio.current_task()
-    assert ourselves is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ourselves.cancel)  # so that all is cleared away
-    async with laid_out(order, folder) as field:
-        campaign = Campaign(order, field, ledger, show)
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that everything is cleaned up
+    async with open_testbed(options, folder) as testbed:
+        campaign = Campaign(options, testbed, ledger, show)
         try:
             await campaign.run()
         finally:
             campaign.clients.kill()
-        with psycopg.connect(field.dsn, autocommit=True) as connection:
+        with psycopg.connect(testbed.dsn, autocommit=True) as connection:
             recorder.export(connection, ledger)
         return campaign.outcome()
 
 
+def campaign_record(
+    options: CampaignOptions, began: float, healed: float, *, drained: bool, repaired: bool = True
+) -> CampaignRecord:
+    """The record of a campaign that ends now."""
+    return CampaignRecord(
+        seed=options.seed,
+        lease=options.lease,
+        began=began,
+        healed=healed,
+        ended=time.time(),
+        drained=drained,
+        repaired=repaired,
+        concurrency=options.concurrency,
+        max_crashes=MAX_CRASHES,
+        late=MAX_OVERTAKEN,
+        schedules=tuple(scheduled_jobs.app.kinds.schedules),
+        few=options.workers * options.processes * options.concurrency // 4,
+        longest=max(MAX_RUN, jobs.MAX_LEASES * options.lease),
+    )
+
+
 class Campaign:
-    def __init__(self, order: Order, field: Field, ledger: Ledger, show: Show) -> None:
-        self._order = order
-        self._field = field
+    def __init__(self, options: CampaignOptions, testbed: Testbed, ledger: Ledger, show: ShowProgress) -> None:
+        self._options = options
+        self._testbed = testbed
         self._ledger = ledger
         self._show = show
         self._began = time.time()
-        self._live = 0
+        self._unfinished = 0
         self._repaired = True
-        self._left_out = {name: why for name in KINDS if (why := missing(field, name)) is not None}
-        kinds = {name: kind for name, kind in KINDS.items() if name not in self._left_out and name in (order.only or KINDS)}
+        self._unavailable = {name: why for name in KINDS if (why := why_unavailable(testbed, name)) is not None}
+        chosen = options.only or KINDS
+        kinds = {name: kind for name, kind in KINDS.items() if name not in self._unavailable and name in chosen}
         in_lulls = frozenset(name for name, kind in kinds.items() if kind.in_lulls)
-        plan = draw_plan(order.seed, {name: kind.weight for name, kind in kinds.items()}, in_lulls)
-        self._nemesis = Nemesis(field, plan, ledger)
-        routes = [field.wires["clients"].dsn, field.dsn]
-        self.clients = Clients([self._task(place, dsn) for place, dsn in enumerate(routes)])
+        plan = draw_plan(options.seed, {name: kind.weight for name, kind in kinds.items()}, in_lulls)
+        self._nemesis = Nemesis(testbed, plan, ledger)
+        routes = [testbed.proxies["clients"].dsn, testbed.dsn]
+        self.clients = ClientProcesses([self._task(number, dsn) for number, dsn in enumerate(routes)])
 
-    def _task(self, place: int, dsn: str) -> Task:
-        order = self._order
-        folder = str(self._field.folder)
-        return Task(place=place, dsn=dsn, folder=folder, seed=order.seed, lease=order.lease, backlog=order.backlog)
+    def _task(self, number: int, dsn: str) -> ClientTask:
+        options = self._options
+        folder = str(self._testbed.folder)
+        return ClientTask(number=number, dsn=dsn, folder=folder, seed=options.seed, lease=options.lease, backlog=options.backlog)
 
     async def run(self) -> None:
-        self._field.fleet.start()
-        await until_ready(self._field, self._order.workers * self._order.processes)
+        workers = self._testbed.workers
+        workers.start()
+        await until_ready(self._testbed, self._options.workers * self._options.processes)
         self._began = time.time()
-        keeping = asyncio.create_task(self._field.fleet.keep())
-        async with self._showing("storm"):
-            await self._storm(keeping)
+        restarting = asyncio.create_task(workers.restart_exited())
+        async with self._showing("faults"):
+            await self._inject_faults(restarting)
         healed = time.time()
-        async with self._showing("peace"):
-            drained = await drain(self._field, healed)
-            self._repaired = await repaired(self._field)
-        keeping.cancel()
-        await asyncio.to_thread(self._field.fleet.stop)
-        await self._end_strays()
-        self._ledger.keep_course(self._course(healed, drained=drained))
-        self._see("record")
+        async with self._showing("drain"):
+            drained = await until_drained(self._testbed, healed)
+            self._repaired = await until_repaired(self._testbed)
+        restarting.cancel()
+        await asyncio.to_thread(workers.stop)
+        await self._kill_leftovers()
+        record = campaign_record(self._options, self._began, healed, drained=drained, repaired=self._repaired)
+        self._ledger.write_campaign(record)
+        self._show_progress("export")
 
-    async def _storm(self, keeping: asyncio.Task[None]) -> None:
+    async def _inject_faults(self, restarting: asyncio.Task[None]) -> None:
         await self.clients.start()
         await self._until_busy()
         self._began = time.time()
-        (self._field.folder / FAULTS_BEGAN).write_text(str(self._began), "utf-8")
-        striking = asyncio.create_task(self._nemesis.run())
-        while not (striking.done() or keeping.done() or self._enough()):
+        (self._testbed.folder / FAULTS_BEGAN).write_text(str(self._began), "utf-8")
+        injecting = asyncio.create_task(self._nemesis.run())
+        while not (injecting.done() or restarting.done() or self._enough()):
             self.clients.check()
-            await asyncio.sleep(LOOK_EVERY)
-        striking.cancel()
+            await asyncio.sleep(CHECK_EVERY)
+        injecting.cancel()
         await self._nemesis.heal()
         await self.clients.finish()
 
-    async def _end_strays(self) -> None:
-        """Whatever handlers have started ends with its worker."""
-        for pid in await asyncio.to_thread(strays, self._field.folder, ENDING):
-            self._field.fleet.gave_up.append((time.time(), f"process {pid} outlived its worker"))
+    async def _kill_leftovers(self) -> None:
+        """A process that a handler started must end with its worker."""
+        for pid in await asyncio.to_thread(leftover_processes, self._testbed.folder, EXIT_TIMEOUT):
+            self._testbed.workers.unexpected_exits.append(f"process {pid} outlived its worker")
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     async def _until_busy(self) -> None:
-        """Faults that meet no job prove nothing."""
-        deadline = time.monotonic() + BUSY
-        while self.clients.accepted < self._order.backlog // 20 and time.monotonic() < deadline:
+        """Faults without any job prove nothing."""
+        deadline = time.monotonic() + BUSY_TIMEOUT
+        while self.clients.accepted < self._options.backlog // 20 and time.monotonic() < deadline:
             self.clients.check()
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(CHECK_EVERY)
 
     def _enough(self) -> bool:
-        order, faults = self._order, self._nemesis.done.total()
-        return time.time() - self._began >= order.seconds and self.clients.accepted >= order.jobs and faults >= order.faults
+        options, faults = self._options, self._nemesis.done.total()
+        elapsed = time.time() - self._began
+        return elapsed >= options.seconds and self.clients.accepted >= options.jobs and faults >= options.faults
 
     @asynccontextmanager
     async def _showing(self, phase: str) -> AsyncIterator[None]:
-        async def again() -> None:
+        async def repeat() -> None:
             while True:
-                live = await number(self._field, LEFT)
-                self._live = self._live if live < 0 else live
-                self._see(phase)
-                await asyncio.sleep(0.5)
+                unfinished = await fetch_number(self._testbed, UNFINISHED_JOBS)
+                self._unfinished = self._unfinished if unfinished < 0 else unfinished
+                self._show_progress(phase)
+                await asyncio.sleep(SHOW_EVERY)
 
-        task = asyncio.create_task(again())
+        task = asyncio.create_task(repeat())
         try:
             yield
         finally:
             task.cancel()
 
-    def _see(self, phase: str) -> None:
+    def _show_progress(self, phase: str) -> None:
         done = self._nemesis.done
-        elapsed = time.time() - self._began
-        self._show(Sight(phase, elapsed, self.clients.accepted, self._live, done.total(), len(done), self._nemesis.latest))
+        elapsed, accepted = time.time() - self._began, self.clients.accepted
+        progress = CampaignProgress(phase, elapsed, accepted, self._unfinished, done.total(), len(done), self._nemesis.latest)
+        self._show(progress)
 
-    def _course(self, healed: float, *, drained: bool) -> Course:
-        return Course(
-            seed=self._order.seed,
-            lease=self._order.lease,
-            began=self._began,
-            healed=healed,
-            ended=time.time(),
-            drained=drained,
-            repaired=self._repaired,
-            concurrency=self._order.concurrency,
-            max_crashes=MAX_CRASHES,
-            late=LATE,
-            schedules=tuple(scheduled.app.kinds.schedules),
-            few=self._order.workers * self._order.processes * self._order.concurrency // 4,
-            longest=max(LONGEST, work.LONGEST * self._order.lease),
-        )
-
-    def outcome(self) -> Outcome:
-        return Outcome(
-            order=self._order,
+    def outcome(self) -> CampaignOutcome:
+        return CampaignOutcome(
+            options=self._options,
             accepted=self.clients.accepted,
             faults=dict(self._nemesis.done),
-            left_out=self._left_out,
+            unavailable=self._unavailable,
             calls=dict(self.clients.total("calls")),
-            surprises=dict(self.clients.total("surprises")),
-            gave_up=[words for _, words in self._field.fleet.gave_up],
+            unexpected_errors=dict(self.clients.total("unexpected_errors")),
+            unexpected_exits=self._testbed.workers.unexpected_exits,
         )

@@ -1,7 +1,7 @@
-"""Judges a recorded campaign: reads the ledger once, lets every rule look at every line, and says which promises held.
+"""Judges a recorded campaign: reads the ledger once, passes every line to the rules, and reports which invariants held.
 
-Needs nothing but the ledger: no database, no clock. A record that has gaps is itself a violation (I0), so that nothing can
-pass by not having been seen.
+Needs nothing but the ledger: no database, no clock. A record with gaps is itself a violation (I0), so that no violation can
+pass because it was not recorded.
 """
 
 from __future__ import annotations
@@ -9,149 +9,143 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from tenure.chaos.histories import collect_histories
 from tenure.chaos.invariants import INVARIANTS, RULES
-from tenure.chaos.invariants.asked import Asked
-from tenure.chaos.invariants.case import Case, Rule
-from tenure.chaos.invariants.lives import STEPS, Life
-from tenure.chaos.invariants.planned import Planned
-from tenure.chaos.invariants.story import tell
+from tenure.chaos.invariants.lookups import CallLookup, ScheduleLookup, WorkerLookup
+from tenure.chaos.invariants.rule import Case, Rule
+from tenure.chaos.invariants.traces import STEPS, JobTrace
 from tenure.chaos.invariants.windows import (
-    CONTACT,
+    CONTACT_RECOVERY,
     CRASHES,
     FAILOVERS,
     LOCKS,
     OUTAGES,
-    PARKED,
+    REFUSAL_RECOVERY,
     REFUSALS,
-    at_work,
-    unrest,
-    unrest_of,
+    disturbed_windows,
+    fault_windows,
 )
-from tenure.chaos.invariants.workers import Workers
 from tenure.chaos.ledger import Ledger
-from tenure.chaos.verdict import Counts, Verdict, Violation
+from tenure.chaos.verdict import CheckerVerdict, LedgerCounts, Violation
 
-MOST_SHOWN = 20
-"""Violations of one invariant that a verdict names."""
+MAX_SHOWN = 20
+"""Violations of one invariant that a verdict lists."""
 
 
-def check(ledger: Ledger) -> Verdict:
-    case = _open(ledger)
+def check(ledger: Ledger) -> CheckerVerdict:
+    case = _open_case(ledger)
     rules = [rule(case) for rule in RULES]
     moves = _read_moves(ledger, case, rules)
     runs = _read_runs(ledger, case, rules)
     _read_rest(ledger, case, rules)
-    for end in _told(rules, "end"):
-        end()
-    return _conclude(ledger, case, moves, runs)
+    for at_end in _methods(rules, "at_end"):
+        at_end()
+    return _verdict(ledger, case, moves, runs)
 
 
-def _open(ledger: Ledger) -> Case:
+def _open_case(ledger: Ledger) -> Case:
     faults = tuple(ledger.faults())
-    asked = Asked()
-    for call in ledger.calls():
-        asked.hear(call)
     return Case(
-        course=ledger.course(),
+        campaign=ledger.campaign(),
         faults=faults,
-        crashes=at_work(faults, CRASHES),
-        outages=at_work(faults, OUTAGES),
-        locks=unrest_of(faults, LOCKS),
-        lost=at_work(faults, FAILOVERS),
-        unrest=unrest(faults),
-        contact=unrest(faults, at_least=CONTACT),
-        refusals=at_work(faults, REFUSALS, after=PARKED),
-        asked=asked,
-        planned=Planned(ledger.plans(), ledger.ticks()),
-        workers=Workers(ledger.workers(), faults),
+        crashes=fault_windows(faults, CRASHES),
+        outages=fault_windows(faults, OUTAGES),
+        locks=disturbed_windows(fault for fault in faults if fault.kind in LOCKS),
+        lost_commits=fault_windows(faults, FAILOVERS),
+        disturbed=disturbed_windows(faults),
+        without_contact=disturbed_windows(faults, at_least=CONTACT_RECOVERY),
+        refusals=fault_windows(faults, REFUSALS, after=REFUSAL_RECOVERY),
+        calls=CallLookup(ledger.calls()),
+        schedules=ScheduleLookup(ledger.schedules(), ledger.ticks()),
+        workers=WorkerLookup(ledger.workers(), faults),
         limits=tuple(ledger.limits()),
     )
 
 
-def _told(rules: Sequence[Rule], of: str) -> list[Callable[..., None]]:
-    """Those who want to hear of it."""
-    return [getattr(rule, of) for rule in rules if hasattr(rule, of)]
+def _methods(rules: Sequence[Rule], name: str) -> list[Callable[..., None]]:
+    """The methods of this name, of the rules that define it."""
+    return [getattr(rule, name) for rule in rules if hasattr(rule, name)]
 
 
 def _read_moves(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
-    lives, number = case.lives, 0
-    told = {step: _told(rules, step) for step in STEPS}
+    jobs, number = case.jobs, 0
+    methods = {step: _methods(rules, f"on_{step}") for step in STEPS}
     for number, move in enumerate(ledger.moves(), 1):  # noqa: B007 - how many there were
-        life = lives.get(move.job)
-        if life is None:
-            life = lives[move.job] = Life(move.job)
-        step = life.step(move)
-        for look in told[step]:
-            look(life, move)
-        life.take(step, move)
+        job = jobs.get(move.job)
+        if job is None:
+            job = jobs[move.job] = JobTrace(move.job)
+        step = job.step(move)
+        for method in methods[step]:
+            method(job, move)
+        job.apply(step, move)
     return number
 
 
 def _read_runs(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
-    told, number = _told(rules, "ran"), 0
-    for number, run in enumerate(ledger.runs(), 1):  # noqa: B007
-        case.workers.ran(run.worker, run.at)
-        life = case.lives.get(run.job)
-        if life is not None:
-            life.lines += 1
-        for look in told:
-            look(life, run)
+    methods, number = _methods(rules, "on_handler_line"), 0
+    for number, line in enumerate(ledger.runs(), 1):  # noqa: B007
+        case.workers.add_handler_line(line.worker, line.at)
+        job = case.jobs.get(line.job)
+        if job is not None:
+            job.lines += 1
+        for method in methods:
+            method(job, line)
     return number
 
 
 def _read_rest(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> None:
-    told = _told(rules, "stood")
+    methods = _methods(rules, "on_final")
     for final in ledger.final():
-        life = case.lives.get(final.job)
-        if life is not None:
-            life.stands = True
-        for look in told:
-            look(life, final)
-    told = _told(rules, "term")
+        job = case.jobs.get(final.job)
+        if job is not None:
+            job.in_final = True
+        for method in methods:
+            method(job, final)
+    methods = _methods(rules, "on_term")
     for term in ledger.terms():
-        for look in told:
-            look(term)
-    told = _told(rules, "effect")
+        for method in methods:
+            method(term)
+    methods = _methods(rules, "on_effect")
     for effect in ledger.effects():
-        for look in told:
-            look(effect)
+        for method in methods:
+            method(effect)
 
 
-def _conclude(ledger: Ledger, case: Case, moves: int, runs: int) -> Verdict:
-    sizes = _Sizes(case)
+def _verdict(ledger: Ledger, case: Case, moves: int, runs: int) -> CheckerVerdict:
+    sizes = _HistorySizes(case)
     kept = {number: sorted(violations, key=sizes.of) for number, violations in case.findings.kept.items()}
     shortest = {number: named[0] for number, violations in kept.items() if (named := [v for v in violations if sizes.of(v)])}
-    histories = tell(ledger, shortest.values(), sizes.offer_of)
-    return Verdict(
-        seed=case.course.seed,
-        counts=Counts(
-            jobs=len(case.lives),
+    histories = collect_histories(ledger, shortest.values(), sizes.request_of)
+    return CheckerVerdict(
+        seed=case.campaign.seed,
+        counts=LedgerCounts(
+            jobs=len(case.jobs),
             moves=moves,
             runs=runs,
-            ticks=case.planned.count,
-            calls=case.asked.calls,
+            ticks=case.schedules.count,
+            calls=case.calls.count,
             faults=dict(Counter(fault.kind for fault in case.faults if fault.done)),
             undone=dict(Counter(fault.kind for fault in case.faults if not fault.done)),
         ),
         totals={invariant: case.findings.totals[invariant.number] for invariant in INVARIANTS},
-        violations=tuple(violation for invariant in INVARIANTS for violation in kept.get(invariant.number, ())[:MOST_SHOWN]),
+        violations=tuple(violation for invariant in INVARIANTS for violation in kept.get(invariant.number, ())[:MAX_SHOWN]),
         histories={number: histories[violation.subject] for number, violation in shortest.items()},
     )
 
 
-class _Sizes:
-    """How much is known of whom a violation is about."""
+class _HistorySizes:
+    """How much the ledger has about the subject of a violation."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
 
     def of(self, violation: Violation) -> int:
-        """0: it is about the whole campaign."""
+        """0: it concerns the whole campaign."""
         if violation.job is None:
-            return int(any(of is not None for of in (violation.n, violation.duty, violation.schedule)))
-        life = self._case.lives.get(violation.job)
-        return 1 + (life.lines if life else 0) + len(self._case.asked.about.get(violation.job, ()))
+            return int(any(subject is not None for subject in (violation.n, violation.duty, violation.schedule)))
+        job = self._case.jobs.get(violation.job)
+        return 1 + (job.lines if job else 0) + len(self._case.calls.by_job.get(violation.job, ()))
 
-    def offer_of(self, job: str) -> int | None:
-        life = self._case.lives.get(job)
-        return life.n if life else None
+    def request_of(self, job_id: str) -> int | None:
+        job = self._case.jobs.get(job_id)
+        return job.n if job else None

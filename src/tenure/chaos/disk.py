@@ -1,4 +1,4 @@
-"""A small disk for the table of live jobs, that can be filled. Needs root and Linux, to mount a tmpfs."""
+"""A small disk for the table of live jobs, which can be filled. Needs Linux and root, to mount a tmpfs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psycopg import sql
 SIZE = 512 << 20
 
 
-class Disk:
+class SmallDisk:
     def __init__(self, folder: Path, owner: int) -> None:
         self._folder = folder
         self._ballast = folder / "ballast"
@@ -22,16 +22,17 @@ class Disk:
         subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tenure-chaos", str(folder)], check=True, capture_output=True
         )
-        self.room = folder / "tablespace"
-        self.room.mkdir(mode=0o700)
-        os.chown(self.room, owner, -1)
+        self.tablespace = folder / "tablespace"
+        self.tablespace.mkdir(mode=0o700)
+        os.chown(self.tablespace, owner, -1)
 
     @staticmethod
     def possible() -> bool:
         return sys.platform == "linux" and os.geteuid() == 0
 
-    def move_in(self, connection: psycopg.Connection[Any]) -> None:
-        connection.execute(sql.SQL("create tablespace chaos location {}").format(sql.Literal(str(self.room))))
+    def move_jobs_table(self, connection: psycopg.Connection[Any]) -> None:
+        """Moves the table of live jobs and its indexes to this disk."""
+        connection.execute(sql.SQL("create tablespace chaos location {}").format(sql.Literal(str(self.tablespace))))
         connection.execute("alter table tenure.jobs set tablespace chaos")
         for (index,) in connection.execute(
             "select indexrelid::regclass::text from pg_index where indrelid = 'tenure.jobs'::regclass"
@@ -50,5 +51,5 @@ class Disk:
     def clear(self) -> None:
         self._ballast.unlink(missing_ok=True)
 
-    def remove(self) -> None:
+    def unmount(self) -> None:
         subprocess.run(["umount", "--lazy", str(self._folder)], check=False, capture_output=True)

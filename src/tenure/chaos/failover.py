@@ -1,8 +1,8 @@
-"""A campaign of its own: the primary dies while its standby lags, the standby is promoted, and a new one is built.
+"""The failover campaign: the primary dies while its standby lags, the standby is promoted, and a new standby is built.
 
-Replication is asynchronous, so whatever was committed while the standby lagged is gone, by design. The checker excuses just
-that: what clients were told, and what handlers did, in the time between the last commit that the standby is known to have and the
-death of the primary. All else holds, as does everything that happens afterwards.
+Replication is asynchronous, so what was committed while the standby lagged is lost, by design. The checker excuses only
+answers to clients and runs of handlers in the time between the last commit that the standby is known to have and the death of
+the primary. Everything else must hold, and so must everything that happens afterwards.
 """
 
 from __future__ import annotations
@@ -15,30 +15,27 @@ from random import Random
 
 import psycopg
 
-from tenure.chaos import recorder, scheduled, work
-from tenure.chaos.clients import Clients
-from tenure.chaos.drain import drain, until_ready
-from tenure.chaos.field import Field
-from tenure.chaos.fleet import Fleet, Worker, settings_of
-from tenure.chaos.ledger import Course, Fault, Ledger, as_line
-from tenure.chaos.load import Task
-from tenure.chaos.order import Order, Outcome, Show, Sight
-from tenure.chaos.pair import Lost, Pair
+from tenure.chaos import recorder
+from tenure.chaos.campaign import campaign_record
+from tenure.chaos.campaign_options import CampaignOptions, CampaignOutcome, CampaignProgress, ShowProgress
+from tenure.chaos.client_process import ClientTask
+from tenure.chaos.clients import ClientProcesses
+from tenure.chaos.ledger import Fault, Ledger, as_line
+from tenure.chaos.replication import FailoverTimes, ReplicatedServers
+from tenure.chaos.testbed import APP, Testbed, worker_options
+from tenure.chaos.waits import until_drained, until_ready
+from tenure.chaos.workers import CampaignWorker, WorkerGroup, worker_environment
 from tenure.store.migrator import migrate
 from tenure.store.target import DatabaseTarget
-from tenure.store.workers import MAX_CRASHES
 
-APP = "tenure.chaos.scheduled:app"
 BEFORE = (3.0, 5.0)  # seconds of work before a failover
 LAG = (0.3, 3.0)  # seconds for which the standby receives nothing before the primary dies
-AWAY = (0.0, 1.0)  # seconds without a primary
-AFTER = 4.0  # seconds of work after it, until there is a standby again
-LATE = 10.0
-LONGEST = 10.0
+DOWN = (0.0, 1.0)  # seconds without a primary
+AFTER = 4.0  # seconds of work after it, before a new standby is built
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailoverOrder(Order):
+class FailoverOptions(CampaignOptions):
     seconds: float = 0.0
     times: int = 2
     workers: int = 3
@@ -47,113 +44,105 @@ class FailoverOrder(Order):
     backlog: int = 1_000
 
 
-async def conduct(order: FailoverOrder, folder: Path, show: Show) -> Outcome:
+async def run_failover_campaign(options: FailoverOptions, folder: Path, show: ShowProgress) -> CampaignOutcome:
     """Afterwards the ledger in `folder` is complete."""
     ledger = Ledger(folder)
-    with Pair(folder / "servers") as pair:
-        await migrate(DatabaseTarget.at(pair.dsn))
-        with psycopg.connect(pair.dsn, autocommit=True) as connection:
+    with ReplicatedServers(folder / "servers") as servers:
+        await migrate(DatabaseTarget.at(servers.dsn))
+        with psycopg.connect(servers.dsn, autocommit=True) as connection:
             recorder.install(connection)
-        failover = Failover(order, Field(dsn=pair.dsn, lease=order.lease, folder=folder), ledger, show)
+        testbed = Testbed(dsn=servers.dsn, lease=options.lease, folder=folder)
+        campaign = FailoverCampaign(options, testbed, ledger, show)
         try:
-            await failover.run(pair)
+            await campaign.run(servers)
         finally:
-            failover.clear()
-        with psycopg.connect(pair.dsn, autocommit=True) as connection:
+            campaign.kill()
+        with psycopg.connect(servers.dsn, autocommit=True) as connection:
             recorder.export(connection, ledger)
-        return failover.outcome()
+        return campaign.outcome()
 
 
-class Failover:
-    def __init__(self, order: FailoverOrder, field: Field, ledger: Ledger, show: Show) -> None:
-        self._order = order
-        self._field = field
+class FailoverCampaign:
+    def __init__(self, options: FailoverOptions, testbed: Testbed, ledger: Ledger, show: ShowProgress) -> None:
+        self._options = options
+        self._testbed = testbed
         self._ledger = ledger
         self._show = show
-        self._draws = Random(order.seed)  # noqa: S311 - chosen to be repeatable
+        self._random = Random(options.seed)  # noqa: S311 - chosen to be repeatable
         self._done = 0
         self._latest = ""
         self._began = time.time()
-        field.fleet = Fleet([_worker(field, order, place) for place in range(1, order.workers + 1)])
-        task = Task(place=0, dsn=field.dsn, folder=str(field.folder), seed=order.seed, lease=order.lease, backlog=order.backlog)
-        self._clients = Clients([task])
+        testbed.workers = WorkerGroup([_worker(testbed, options, number) for number in range(1, options.workers + 1)])
+        task = ClientTask(
+            number=0,
+            dsn=testbed.dsn,
+            folder=str(testbed.folder),
+            seed=options.seed,
+            lease=options.lease,
+            backlog=options.backlog,
+        )
+        self._clients = ClientProcesses([task])
 
-    async def run(self, pair: Pair) -> None:
-        self._field.fleet.start()
-        await until_ready(self._field, self._order.workers * self._order.processes)
+    async def run(self, servers: ReplicatedServers) -> None:
+        workers = self._testbed.workers
+        workers.start()
+        await until_ready(self._testbed, self._options.workers * self._options.processes)
         self._began = time.time()
-        keeping = asyncio.create_task(self._field.fleet.keep())
+        restarting = asyncio.create_task(workers.restart_exited())
         await self._clients.start()
-        for left in reversed(range(self._order.times)):
-            await self._once(pair)
+        for left in reversed(range(self._options.times)):
+            await self._fail_over(servers)
             if left:
-                await asyncio.to_thread(pair.follow)
+                await asyncio.to_thread(servers.build_standby)
         await self._clients.finish()
         healed = time.time()
-        self._see("peace")
-        drained = await drain(self._field, healed)
-        keeping.cancel()
-        await asyncio.to_thread(self._field.fleet.stop)
-        self._ledger.keep_course(self._course(healed, drained=drained))
-        self._see("record")
+        self._show_progress("drain")
+        drained = await until_drained(self._testbed, healed)
+        restarting.cancel()
+        await asyncio.to_thread(workers.stop)
+        self._ledger.write_campaign(campaign_record(self._options, self._began, healed, drained=drained))
+        self._show_progress("export")
 
-    async def _once(self, pair: Pair) -> None:
-        self._see("storm")
-        await asyncio.sleep(self._draws.uniform(*BEFORE))
+    async def _fail_over(self, servers: ReplicatedServers) -> None:
+        self._show_progress("faults")
+        await asyncio.sleep(self._random.uniform(*BEFORE))
         self._clients.check()
-        lost = await pair.fail_over(self._draws.uniform(*LAG), self._draws.uniform(*AWAY))
-        self._note(lost)
-        self._see("storm")
+        times = await servers.fail_over(self._random.uniform(*LAG), self._random.uniform(*DOWN))
+        self._record(times)
+        self._show_progress("faults")
         await asyncio.sleep(AFTER)
 
-    def _note(self, lost: Lost) -> None:
+    def _record(self, times: FailoverTimes) -> None:
         self._done += 1
-        lag, away = lost.killed - lost.since, lost.promoted - lost.killed
-        told = f"lag {lag:.1f} s, from {lost.first} to {lost.last} in the log; no primary for {away:.1f} s"
-        self._latest = f"failover: {told}"
+        lag, down = times.killed - times.since, times.promoted - times.killed
+        target = f"lag {lag:.1f} s, from {times.first} to {times.last} in the WAL; no primary for {down:.1f} s"
+        self._latest = f"failover: {target}"
         with self._ledger.write("faults.jsonl") as file:
-            file.write(as_line(Fault("failover", lost.since, lost.promoted, told, done=True)))
+            file.write(as_line(Fault("failover", times.since, times.promoted, target, done=True)))
 
-    def _see(self, phase: str) -> None:
+    def _show_progress(self, phase: str) -> None:
         elapsed = time.time() - self._began
-        self._show(Sight(phase, elapsed, self._clients.accepted, 0, self._done, min(self._done, 1), self._latest))
+        self._show(CampaignProgress(phase, elapsed, self._clients.accepted, 0, self._done, min(self._done, 1), self._latest))
 
-    def _course(self, healed: float, *, drained: bool) -> Course:
-        order = self._order
-        return Course(
-            seed=order.seed,
-            lease=order.lease,
-            began=self._began,
-            healed=healed,
-            ended=time.time(),
-            drained=drained,
-            concurrency=order.concurrency,
-            max_crashes=MAX_CRASHES,
-            late=LATE,
-            schedules=tuple(scheduled.app.kinds.schedules),
-            few=order.workers * order.processes * order.concurrency // 4,
-            longest=max(LONGEST, work.LONGEST * order.lease),
-        )
-
-    def clear(self) -> None:
+    def kill(self) -> None:
         self._clients.kill()
-        for worker in self._field.fleet.workers:
+        for worker in self._testbed.workers.workers:
             if worker.alive:
                 worker.kill_all()
 
-    def outcome(self) -> Outcome:
-        return Outcome(
-            order=self._order,
+    def outcome(self) -> CampaignOutcome:
+        return CampaignOutcome(
+            options=self._options,
             accepted=self._clients.accepted,
             faults={"failover": self._done},
-            left_out={},
+            unavailable={},
             calls=dict(self._clients.total("calls")),
-            surprises=dict(self._clients.total("surprises")),
-            gave_up=[words for _, words in self._field.fleet.gave_up],
+            unexpected_errors=dict(self._clients.total("unexpected_errors")),
+            unexpected_exits=self._testbed.workers.unexpected_exits,
         )
 
 
-def _worker(field: Field, order: Order, place: int) -> Worker:
-    environment = settings_of(field.folder, order.lease)
-    options = ["--queues", "default,side", "--processes", str(order.processes), "--concurrency", str(order.concurrency)]
-    return Worker(f"worker-{place}", "either server", field.dsn, field.folder, options, environment, APP)
+def _worker(testbed: Testbed, options: CampaignOptions, number: int) -> CampaignWorker:
+    environment = worker_environment(testbed.folder, options.lease)
+    route = "either server"
+    return CampaignWorker(f"worker-{number}", route, testbed.dsn, testbed.folder, worker_options(options), environment, APP)

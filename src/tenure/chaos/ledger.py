@@ -1,16 +1,16 @@
-"""What a campaign records, one folder; the checker needs nothing else.
+"""The record of a campaign, in one folder. The checker reads nothing else.
 
-ledger.json     what was run: seed, lease, when it began, healed and ended
-calls.jsonl     what clients asked for, and what they were told
-runs-*.jsonl    what handlers saw of themselves, a file per process, also of runs whose outcome was refused
+ledger.json     what was run: seed, lease, and when the campaign began, when the faults ended, and when it ended
+calls-*.jsonl   what clients asked for and how they were answered, one file per client process
+runs-*.jsonl    what handlers wrote about their own runs, one file per process, including runs whose outcome was refused
 faults.jsonl    what was done to the system, and when
-moves.jsonl.gz  every change of a job's row, written by triggers within the changing transaction
-terms.jsonl     every change of a leader's row, likewise
-workers.jsonl   every worker that was registered, condemned or removed, likewise
-limits.jsonl    every change of a limit, likewise
-plans.jsonl     every change of a schedule's row, likewise
-ticks.jsonl     every change of what is recorded of a planned time, likewise
-final.jsonl.gz  all jobs as they stood at the end
+moves.jsonl.gz  every change of a job's row, written by triggers inside the changing transaction
+terms.jsonl     every change of a leader's row, written the same way
+workers.jsonl   every worker that was registered, condemned or removed, written the same way
+limits.jsonl    every change of a limit, written the same way
+plans.jsonl     every change of a schedule's row, written the same way
+ticks.jsonl     every change of the record of a planned time, written the same way
+final.jsonl.gz  all jobs at the end
 effects.jsonl   rows that handlers and callers wrote in one transaction with a job
 """
 
@@ -22,67 +22,69 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
-    """What was run. Times are seconds since the epoch, of PostgreSQL's host."""
+class CampaignRecord:
+    """What was run. Times are seconds since the epoch, on the clock of PostgreSQL's host."""
 
     seed: int
     lease: float
     began: float
     healed: float
-    """No fault is at work from here on."""
+    """From here on, no fault is active."""
     ended: float
     drained: bool
-    """Nothing was left to do when the campaign ended."""
+    """No work was left when the campaign ended."""
     concurrency: int
     max_crashes: int
     late: float
-    """An older job that anybody could have taken may be passed over for so long."""
+    """Seconds for which newer jobs may be claimed before an older one that any worker could have claimed."""
     schedules: tuple[str, ...] = ()
-    """Those that the workers' code declares."""
+    """The schedules that the workers' code declares."""
     few: int = 0
-    """As many jobs as the workers have free slots for, at least: if no more wait, each of them can be granted. 0: not known."""
+    """The workers have free slots for at least this many jobs: if no more are waiting, each can be claimed. 0: unknown."""
     repaired: bool = True
-    """At the end today had its partition of history, with all jobs that finished today."""
+    """At the end, today had its partition of history, with all jobs that finished today."""
     longest: float = 10.0
-    """Seconds in which every handler that is not stopped comes to its end."""
+    """Seconds within which every handler ends, unless its process is stopped."""
 
 
-class Offer(NamedTuple):
-    """One job as a client offered it. `n` is unique and stands in the input, so that a row can be traced to its offer."""
+class JobRequest(NamedTuple):
+    """One job as a client requested it. `n` is unique and part of the input, so that a row can be traced to its request."""
 
     n: int
     kind: str
     key: str | None
 
 
-class Call(NamedTuple):
-    """What a client asked for, and what it was told.
+class ClientCall(NamedTuple):
+    """What a client asked for, and the answer.
 
-    verb     enqueue, cancel, delete, retry, replay, result
-    answer   ok, refused (nothing was done), unknown (the connection broke: it may or may not have been done)
-    offers   enqueue: what was offered; ids, in the same order, when the answer is ok; existed: met under its key
-    job      the others: which job
-    told     cancel, delete: whether it was done. retry, replay: the id of the job that runs now.
-             result: [state, output] as the client saw them
+    verb      enqueue, cancel, delete, retry, replay, result
+    answer    ok, refused (nothing was done), unknown (the connection broke: it may or may not have been done)
+    requests  enqueue: the requested jobs
+    ids       enqueue: the ids of the jobs, in the same order, if the answer is ok
+    existed   enqueue: whether the job existed already, under its key
+    job       all other verbs: which job
+    reply     cancel, delete: whether it was done. retry, replay: the id of the job that runs now.
+              result: [state, output] as the client received them
     """
 
     verb: str
     began: float
     ended: float
     answer: str
-    offers: tuple[Offer, ...] = ()
+    requests: tuple[JobRequest, ...] = ()
     ids: tuple[str, ...] = ()
     existed: tuple[bool, ...] = ()
     job: str | None = None
-    told: Any = None
+    reply: Any = None
 
 
-class Run(NamedTuple):
-    """A line of a handler's own. `what`: started, returned, raised, aborted."""
+class HandlerLine(NamedTuple):
+    """Written by a handler about its own run. `what`: started, returned, raised, aborted."""
 
     what: str
     at: float
@@ -100,21 +102,21 @@ class Fault(NamedTuple):
     ended: float
     target: str
     done: bool
-    """False: it could not be done, `detail` says why."""
+    """False: it could not be done, and `detail` is the reason."""
     detail: str = ""
     stopped: tuple[int, ...] = ()
-    """Processes that did not run in that time."""
+    """Processes that were stopped during that time."""
 
 
 class Move(NamedTuple):
-    """A change of one row. Of one job they stand in the order in which they were committed.
+    """A change of one row. The moves of one job are in the order of their commits.
 
     relation  jobs or history
     was       the state before, None for a new row
-    state     the state after, None for a row that went
-    claim     after the change: the claim that holds it, or in history, that settled it
-    output    what history keeps as the job's output
-    due       scheduled, retry: when it is to become pending
+    state     the state after, None for a deleted row
+    claim     after the change: the claim that holds the job or, in history, the claim that settled it
+    output    the job's output, in history
+    due       scheduled, retry: when the job is to become pending
     """
 
     seq: int
@@ -141,7 +143,7 @@ class Move(NamedTuple):
 
 
 class WorkerChange(NamedTuple):
-    """`what`: registered, condemned (it can neither claim nor renew from here on), removed."""
+    """`what`: registered, condemned (from here on it can neither claim nor renew), removed."""
 
     seq: int
     at: float
@@ -152,7 +154,7 @@ class WorkerChange(NamedTuple):
 
 
 class LimitChange(NamedTuple):
-    """What holds after a change of a limit. No concurrency and no rate: nothing is limited by it."""
+    """A limit after a change. Without concurrency and rate, nothing is limited by it."""
 
     seq: int
     at: float
@@ -161,7 +163,7 @@ class LimitChange(NamedTuple):
     rate: bool
 
 
-class Term(NamedTuple):
+class TermChange(NamedTuple):
     seq: int
     at: float
     duty: str
@@ -171,8 +173,8 @@ class Term(NamedTuple):
     term: int | None
 
 
-class Plan(NamedTuple):
-    """A schedule's row after a change. `since`: all planned times up to here are recorded; None: the row is gone."""
+class ScheduleChange(NamedTuple):
+    """A schedule's row after a change. `since`: all planned times up to here are recorded; None: the row was deleted."""
 
     seq: int
     at: float
@@ -190,14 +192,14 @@ class Plan(NamedTuple):
     since: float | None
 
 
-class Tick(NamedTuple):
-    """A change of what is recorded of a planned time, or of several in a row that were missed.
+class TickChange(NamedTuple):
+    """A change of the record of one planned time, or of several consecutive ones that were missed.
 
-    began     when the transaction began that changed it, and at: when it did
-    xact      which transaction that was: what is decided together is written together
-    until     the last of those missed together, and times, how many these are
+    began     when the changing transaction began; `at` is when the row changed
+    xact      the id of that transaction: ticks that are decided together are written together
+    until     the last of the times that were missed together; `times` is how many they are
     was       the outcome before, None for a new row
-    outcome   enqueued, skipped, queued, missed; None for a row that went
+    outcome   enqueued, skipped, queued, missed; None for a deleted row
     by        who asked for a run that was not planned
     """
 
@@ -215,7 +217,9 @@ class Tick(NamedTuple):
     by: str | None
 
 
-class Final(NamedTuple):
+class FinalJob(NamedTuple):
+    """A job at the end of the campaign."""
+
     job: str
     state: str
     kind: str
@@ -229,11 +233,11 @@ class Final(NamedTuple):
     key: str | None
     output: Any
     lease_left: float | None
-    """Seconds that its holder's lease still had; None where nobody holds it."""
+    """Seconds left of its holder's lease; None if no worker holds it."""
 
 
-class Effect(NamedTuple):
-    """`relation` effects: a handler wrote it inside `ctx.transaction()`. orders: a caller, in one transaction with enqueue."""
+class EffectRow(NamedTuple):
+    """`relation` effects: written by a handler inside `ctx.transaction()`. orders: by a caller, together with enqueue."""
 
     relation: str
     n: int
@@ -241,36 +245,34 @@ class Effect(NamedTuple):
     fence: int | None
 
 
-Line = TypeVar("Line", bound=NamedTuple)
-
 LINES_AT_ONCE = 256
-"""Parsed together: one call of the parser costs as much as a line."""
+"""Lines that are parsed together: one call of the parser costs as much as a line."""
 
 
 class Ledger:
-    """Reads and writes the folder. Lines are JSON arrays in the order of the fields above."""
+    """Reads and writes the folder. A line is a JSON array with the fields of one of the classes above, in their order."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def course(self) -> Course:
+    def campaign(self) -> CampaignRecord:
         kept = json.loads((self.folder / "ledger.json").read_text("utf-8"))
-        known = {field.name: kept[field.name] for field in fields(Course) if field.name in kept}
-        return Course(**known | {"schedules": tuple(kept.get("schedules", ()))})
+        known = {field.name: kept[field.name] for field in fields(CampaignRecord) if field.name in kept}
+        return CampaignRecord(**known | {"schedules": tuple(kept.get("schedules", ()))})
 
-    def keep_course(self, course: Course) -> None:
-        (self.folder / "ledger.json").write_text(json.dumps(asdict(course), indent=2) + "\n", "utf-8")
+    def write_campaign(self, campaign: CampaignRecord) -> None:
+        (self.folder / "ledger.json").write_text(json.dumps(asdict(campaign), indent=2) + "\n", "utf-8")
 
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[ClientCall]:
         """Client by client."""
         for line in self._all_lines("calls-*.jsonl"):
-            call = Call(*line)
-            yield call._replace(offers=tuple(Offer(*offer) for offer in call.offers))
+            call = ClientCall(*line)
+            yield call._replace(requests=tuple(JobRequest(*request) for request in call.requests))
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[HandlerLine]:
         """Process by process; within one, in order."""
         for path in sorted(self.folder.glob("runs-*.jsonl")):
-            yield from map(Run._make, self._lines(path.name))
+            yield from map(HandlerLine._make, self._lines(path.name))
 
     def faults(self) -> Iterator[Fault]:
         return map(Fault._make, self._lines("faults.jsonl"))
@@ -278,8 +280,8 @@ class Ledger:
     def moves(self) -> Iterator[Move]:
         return map(Move._make, self._lines("moves.jsonl.gz"))
 
-    def terms(self) -> Iterator[Term]:
-        return map(Term._make, self._lines("terms.jsonl"))
+    def terms(self) -> Iterator[TermChange]:
+        return map(TermChange._make, self._lines("terms.jsonl"))
 
     def workers(self) -> Iterator[WorkerChange]:
         return map(WorkerChange._make, self._lines("workers.jsonl"))
@@ -287,20 +289,20 @@ class Ledger:
     def limits(self) -> Iterator[LimitChange]:
         return map(LimitChange._make, self._lines("limits.jsonl"))
 
-    def plans(self) -> Iterator[Plan]:
-        return map(Plan._make, self._lines("plans.jsonl"))
+    def schedules(self) -> Iterator[ScheduleChange]:
+        return map(ScheduleChange._make, self._lines("plans.jsonl"))
 
-    def ticks(self) -> Iterator[Tick]:
-        return map(Tick._make, self._lines("ticks.jsonl"))
+    def ticks(self) -> Iterator[TickChange]:
+        return map(TickChange._make, self._lines("ticks.jsonl"))
 
-    def final(self) -> Iterator[Final]:
-        return map(Final._make, self._lines("final.jsonl.gz"))
+    def final(self) -> Iterator[FinalJob]:
+        return map(FinalJob._make, self._lines("final.jsonl.gz"))
 
-    def effects(self) -> Iterator[Effect]:
-        return map(Effect._make, self._lines("effects.jsonl"))
+    def effects(self) -> Iterator[EffectRow]:
+        return map(EffectRow._make, self._lines("effects.jsonl"))
 
     def write(self, name: str) -> IO[str]:
-        """Appends; whoever writes lines through it uses `as_line`."""
+        """Opens a file for appending lines, each made by `as_line`."""
         path = self.folder / name
         return (
             gzip.open(path, "at", compresslevel=1, encoding="utf-8") if name.endswith(".gz") else path.open("a", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""PgBouncer in transaction mode before the server, where it is installed."""
+"""PgBouncer in transaction mode in front of the server, if it is installed."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ ignore_startup_parameters = extra_float_digits
 
 
 class Pooler:
-    """Of an embedded server, whose user needs no password."""
+    """For an embedded server, whose user needs no password."""
 
     def __init__(self, server_dsn: str, folder: Path, size: int = 5, clients: int = 200, user: str | None = None) -> None:
-        """`user`: another one than that of the DSN."""
+        """`user`: if another than that of the DSN."""
         self._server = conninfo_to_dict(server_dsn)
         if user is not None:
             self._server["user"] = user
         self._port = _free_port()
         self._settings = folder / "pgbouncer.ini"
-        # With auth_type = any the server's user is the one that is named here.
+        # With auth_type = any, the user on the server is the one named here.
         server = {name: self._server[name] for name in ("host", "port", "user")}
         self._settings.write_text(SETTINGS.format(**server, listen_port=self._port, size=size, clients=clients), "utf-8")
         folder.chmod(0o755)
@@ -51,7 +51,7 @@ class Pooler:
     def start(self) -> None:
         assert PGBOUNCER is not None
         sockets = Path(str(self._server["host"]))
-        # It refuses to be root, and must be able to reach the server's socket.
+        # It refuses to run as root, and must be able to reach the server's socket.
         run_as = ["-u", sockets.owner() if sockets.is_dir() else "nobody"] if os.geteuid() == 0 else []
         with self._settings.with_suffix(".log").open("ab") as log:
             self._process = subprocess.Popen([PGBOUNCER, *run_as, str(self._settings)], stdout=log, stderr=log)

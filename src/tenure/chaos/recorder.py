@@ -1,4 +1,4 @@
-"""Installs the triggers of `recorder.sql`, and brings what they wrote into the ledger."""
+"""Installs the triggers of `recorder.sql`, and exports what they recorded into the ledger."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from psycopg import sql
 from tenure.chaos.ledger import Ledger
 from tenure.model.errors import ConfigError
 
-# COPY as plain lines: no character of JSON is special to it.
-PLAIN = r"with (format csv, quote E'\x01', delimiter E'\x02')"
+# COPY of plain lines: no character of JSON is special here.
+PLAIN_LINES = r"with (format csv, quote E'\x01', delimiter E'\x02')"
 
 MOVES = """select json_build_array(seq, extract(epoch from at), relation, job, was, state, fence, was_claim, claim, worker,
     attempt, max_attempts, crashes, position, queue, priority, kind, n, key, output,
@@ -42,19 +42,23 @@ EXPORTS = {
 
 
 def install(connection: psycopg.Connection[Any]) -> None:
-    """Refuses a database that may be somebody's."""
+    """Refuses a database that has jobs: it may be in use."""
     used = connection.execute("select exists (select from tenure.jobs) or exists (select from tenure.history)").fetchone()
     recorded = connection.execute("select 1 from pg_namespace where nspname = 'chaos'").fetchone()
     if used == (True,) or recorded:
         raise ConfigError(
-            "this database has jobs or a record of its own: faults are for a database that nobody needs. "
-            "Create one (`createdb chaos`) and give its DSN, or leave --dsn out"
+            "this database has jobs, or the record of another campaign: a campaign needs an empty database. "
+            "Create one (`createdb chaos`) and pass its DSN, or omit --dsn to use an embedded server"
         )
     connection.execute(sql.SQL(Path(__file__).with_name("recorder.sql").read_text("utf-8")))
 
 
 def export(connection: psycopg.Connection[Any], ledger: Ledger) -> None:
     for name, query in EXPORTS.items():
-        with ledger.write(name) as file, connection.cursor() as cursor, cursor.copy(f"copy ({query}) to stdout {PLAIN}") as lines:
+        with (
+            ledger.write(name) as file,
+            connection.cursor() as cursor,
+            cursor.copy(f"copy ({query}) to stdout {PLAIN_LINES}") as lines,
+        ):
             for data in lines:
                 file.write(bytes(data).decode())

@@ -1,6 +1,6 @@
--- The record of a campaign: every change of the row of a job, a worker, a leader, a limit, a schedule or a planned time, noted
--- within the changing transaction, so that what a crash takes back is taken back here as well. For jobs, triggers by statement: one insert serves
--- a whole group.
+-- The record of a campaign: every change of the row of a job, a worker, a leader, a limit, a schedule or a planned time. It is
+-- written inside the changing transaction, so that a change that a crash undoes is undone here as well. For jobs there are
+-- statement triggers: one insert serves a whole batch.
 create schema chaos;
 
 create table chaos.moves (
@@ -88,7 +88,7 @@ create table chaos.ticks (
 
 create table chaos.effects (relation text not null, n bigint not null, job uuid, fence bigint);
 
--- What is refused at present, until when, and with which error.
+-- Which steps are refused at present, until when, and with which error.
 create table chaos.refusals (moment text primary key, code text not null, until timestamptz not null);
 
 create function chaos.refuse() returns trigger language plpgsql as $$
@@ -112,16 +112,16 @@ begin
     return coalesce(new, old);
 end $$;
 
-create function chaos.note_born() returns trigger language plpgsql as $$
+create function chaos.record_inserted() returns trigger language plpgsql as $$
 begin
     insert into chaos.moves (relation, job, state, fence, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, n, key, due)
     select 'jobs', b.id, b.state, b.fence, b.claim_id, b.worker_id, b.attempt, b.max_attempts, b.crashes, b.position, b.queue,
            b.priority, b.kind, (b.input ->> 'n')::bigint, b.key, case when b.state = 'scheduled' then b.run_at end
-      from born b;
+      from inserted b;
     return null;
 end $$;
 
-create function chaos.note_moved() returns trigger language plpgsql as $$
+create function chaos.record_changed() returns trigger language plpgsql as $$
 begin
     insert into chaos.moves (relation, job, was, state, fence, was_claim, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, due)
     select 'jobs', a.id, b.state, a.state, a.fence, b.claim_id, a.claim_id, a.worker_id, a.attempt, a.max_attempts, a.crashes,
@@ -133,16 +133,16 @@ begin
     return null;
 end $$;
 
-create function chaos.note_gone() returns trigger language plpgsql as $$
+create function chaos.record_deleted() returns trigger language plpgsql as $$
 begin
     insert into chaos.moves (relation, job, was, fence, was_claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind)
     select tg_argv[0], g.id, g.state, g.fence, g.claim_id, g.worker_id, g.attempt, g.max_attempts, g.crashes, 0, g.queue,
            g.priority, g.kind
-      from gone g;
+      from deleted g;
     return null;
 end $$;
 
-create function chaos.note_finished() returns trigger language plpgsql as $$
+create function chaos.record_finished() returns trigger language plpgsql as $$
 begin
     insert into chaos.moves (relation, job, state, fence, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, n, key, output)
     select 'history', f.id, f.state, f.fence, f.claim_id, f.worker_id, f.attempt, f.max_attempts, f.crashes, 0, f.queue, f.priority,
@@ -151,27 +151,27 @@ begin
     return null;
 end $$;
 
-create function chaos.note_term() returns trigger language plpgsql as $$
+create function chaos.record_term() returns trigger language plpgsql as $$
 begin
     insert into chaos.terms (duty, was_holder, was_term, holder, term)
     values (coalesce(new.name, old.name), old.holder, old.term, new.holder, new.term);
     return null;
 end $$;
 
-create function chaos.note_worker() returns trigger language plpgsql as $$
+create function chaos.record_worker() returns trigger language plpgsql as $$
 declare
     w tenure.workers := coalesce(new, old);
 begin
     insert into chaos.workers (worker, pid, what, how)
     values (w.id, w.pid, case tg_op when 'INSERT' then 'registered' when 'DELETE' then 'removed' else 'condemned' end, w.died_how);
-    -- A row that is condemned from its beginning.
+    -- A row that is inserted as condemned.
     if tg_op = 'INSERT' and w.died_at is not null then
         insert into chaos.workers (worker, pid, what, how) values (w.id, w.pid, 'condemned', w.died_how);
     end if;
     return null;
 end $$;
 
-create function chaos.note_limit() returns trigger language plpgsql as $$
+create function chaos.record_limit() returns trigger language plpgsql as $$
 declare
     l tenure.limits := coalesce(new, old);
 begin
@@ -180,7 +180,7 @@ begin
     return null;
 end $$;
 
-create function chaos.note_plan() returns trigger language plpgsql as $$
+create function chaos.record_schedule() returns trigger language plpgsql as $$
 declare
     s tenure.schedules := coalesce(new, old);
 begin
@@ -190,7 +190,7 @@ begin
     return null;
 end $$;
 
-create function chaos.note_tick() returns trigger language plpgsql as $$
+create function chaos.record_tick() returns trigger language plpgsql as $$
 declare
     t tenure.ticks := coalesce(new, old);
 begin
@@ -199,34 +199,34 @@ begin
     return null;
 end $$;
 
-create trigger chaos_born after insert on tenure.jobs referencing new table as born
-    for each statement execute function chaos.note_born();
-create trigger chaos_moved after update on tenure.jobs referencing old table as earlier new table as later
-    for each statement execute function chaos.note_moved();
-create trigger chaos_gone after delete on tenure.jobs referencing old table as gone
-    for each statement execute function chaos.note_gone('jobs');
+create trigger chaos_inserted after insert on tenure.jobs referencing new table as inserted
+    for each statement execute function chaos.record_inserted();
+create trigger chaos_changed after update on tenure.jobs referencing old table as earlier new table as later
+    for each statement execute function chaos.record_changed();
+create trigger chaos_deleted after delete on tenure.jobs referencing old table as deleted
+    for each statement execute function chaos.record_deleted('jobs');
 create trigger chaos_finished after insert on tenure.history referencing new table as finished
-    for each statement execute function chaos.note_finished();
-create trigger chaos_forgotten after delete on tenure.history referencing old table as gone
-    for each statement execute function chaos.note_gone('history');
+    for each statement execute function chaos.record_finished();
+create trigger chaos_history_deleted after delete on tenure.history referencing old table as deleted
+    for each statement execute function chaos.record_deleted('history');
 create trigger chaos_term after insert or update or delete on tenure.leases
-    for each row execute function chaos.note_term();
+    for each row execute function chaos.record_term();
 create trigger chaos_worker after insert or delete on tenure.workers
-    for each row execute function chaos.note_worker();
+    for each row execute function chaos.record_worker();
 create trigger chaos_condemned after update of died_at on tenure.workers
-    for each row when (old.died_at is distinct from new.died_at) execute function chaos.note_worker();
+    for each row when (old.died_at is distinct from new.died_at) execute function chaos.record_worker();
 create trigger chaos_limit after insert or update or delete on tenure.limits
-    for each row execute function chaos.note_limit();
-create trigger chaos_plan after insert or update or delete on tenure.schedules
-    for each row execute function chaos.note_plan();
+    for each row execute function chaos.record_limit();
+create trigger chaos_schedule after insert or update or delete on tenure.schedules
+    for each row execute function chaos.record_schedule();
 create trigger chaos_tick after insert or update or delete on tenure.ticks
-    for each row execute function chaos.note_tick();
+    for each row execute function chaos.record_tick();
 
 create trigger chaos_refuse before update on tenure.jobs
     for each row when (old.kind like 'refused%') execute function chaos.refuse();
 create trigger chaos_refuse_end before delete on tenure.jobs
     for each row when (old.kind like 'refused%' and old.claim_id is not null) execute function chaos.refuse();
--- Of a claim under a rate: all that it would take.
+-- Refuses all jobs of a claim under a rate limit.
 create trigger chaos_refuse_start before insert on tenure.starts
     for each row execute function chaos.refuse();
 create trigger chaos_refuse_record before insert on tenure.jobs

@@ -1,4 +1,4 @@
-"""The figures of a campaign as a page's text."""
+"""The figures of a campaign as Markdown, for a page of the docs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from tenure.chaos.campaign_options import CampaignOutcome
 from tenure.chaos.faults import KINDS
-from tenure.chaos.order import Outcome
-from tenure.chaos.verdict import Verdict
+from tenure.chaos.verdict import CheckerVerdict
 from tenure.model.errors import ConfigError
 from tenure.version import __version__
 
 
-def summary(outcome: Outcome, verdict: Verdict) -> str:
-    order, counts = outcome.order, verdict.counts
-    asked = sum(outcome.faults.values())
-    command = f"tenure chaos run --seed {order.seed} --seconds {order.seconds:g}"
+def summary(outcome: CampaignOutcome, verdict: CheckerVerdict) -> str:
+    options, counts = outcome.options, verdict.counts
+    faults = sum(outcome.faults.values())
+    command = f"tenure chaos run --seed {options.seed} --seconds {options.seconds:g}"
     figures = (
-        f"{counts.jobs:,} jobs, {asked:,} faults of {len(outcome.faults)} kinds, {sum(verdict.totals.values()):,} violations"
+        f"{counts.jobs:,} jobs, {faults:,} faults of {len(outcome.faults)} kinds, {sum(verdict.totals.values()):,} violations"
     )
     lines = [
         f"`{command}`, Tenure {__version__}, Python {platform.python_version()}: **{figures}.**",
-        f"{counts.moves:,} changes of rows, {counts.runs:,} lines of handlers and {counts.ticks:,} ticks were judged.",
+        f"The checker judged {counts.moves:,} row changes, {counts.runs:,} handler lines and {counts.ticks:,} scheduled times.",
         "",
         *table(
             ("Fault", "times", "what it does"),
@@ -33,26 +33,24 @@ def summary(outcome: Outcome, verdict: Verdict) -> str:
             ("", "Invariant", "verdict"),
             [
                 (
-                    told.number,
-                    told.promise,
-                    "not yet there" if not told.checked else f"broken {found:,} times" if found else "held",
+                    invariant.number,
+                    invariant.promise,
+                    "not checked yet" if not invariant.checked else f"broken {found:,} times" if found else "held",
                 )
-                for told, found in verdict.totals.items()
+                for invariant, found in verdict.totals.items()
             ],
         ),
     ]
-    if outcome.left_out:
-        lines += ["", *(f"Left out here: `{name}` ({why})." for name, why in outcome.left_out.items())]
+    if outcome.unavailable:
+        lines += ["", *(f"Not available here: `{name}` ({why})." for name, why in outcome.unavailable.items())]
     return "\n".join(lines)
 
 
-def failover_summary(outcome: Outcome, verdict: Verdict) -> str:
+def failover_summary(outcome: CampaignOutcome, verdict: CheckerVerdict) -> str:
     times = sum(outcome.faults.values())
-    broken = [f"{told.number} ({found:,})" for told, found in verdict.totals.items() if found]
-    command = f"tenure chaos failover --seed {outcome.order.seed} --times {times}"
-    figures = (
-        f"{verdict.counts.jobs:,} jobs, {times} failovers to a standby that lagged, {sum(verdict.totals.values()):,} violations"
-    )
+    broken = [f"{invariant.number} ({found:,})" for invariant, found in verdict.totals.items() if found]
+    command = f"tenure chaos failover --seed {outcome.options.seed} --times {times}"
+    figures = f"{verdict.counts.jobs:,} jobs, {times} failovers to a lagging standby, {sum(verdict.totals.values()):,} violations"
     return f"`{command}`: **{figures}{': ' + ', '.join(broken) if broken else ''}.**"
 
 
@@ -61,10 +59,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
 
 
 def publish(page: Path, name: str, text: str) -> None:
-    """Between the marks of that name; the rest of the page stays."""
+    """Replaces the text between the markers of that name; the rest of the page stays."""
     begin, end = f"<!-- {name}: begin, written by a script -->", f"<!-- {name}: end -->"
     before, found, rest = page.read_text("utf-8").partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise ConfigError(f"{page} has no place for it: put the lines {begin!r} and {end!r} where it shall stand")
+        raise ConfigError(f"{page} has no block {name!r}: put the lines {begin!r} and {end!r} where the text belongs")
     page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")

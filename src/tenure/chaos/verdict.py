@@ -1,4 +1,4 @@
-"""What the checker found: which promises held, which did not, and the shortest story of each that did not."""
+"""What the checker found: which invariants held, which were broken, and the shortest history of each broken one."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+NAME_WIDTH = 46
+
 
 class Invariant(NamedTuple):
     number: str
     name: str
     promise: str
     checked: bool = True
-    """False: what it speaks of is not there yet."""
+    """False: the feature that it is about does not exist yet."""
 
 
 class Violation(NamedTuple):
-    """One breach. `job`, `n` (an offer), `duty` or `schedule` says whose; none of them: the whole campaign's."""
+    """One violation, of a `job`, a request (`n`), a `duty` or a `schedule`; of the whole campaign if none of them is set."""
 
     number: str
     what: str
@@ -26,58 +28,58 @@ class Violation(NamedTuple):
     duty: str | None = None
     schedule: str | None = None
     planned: float | None = None
-    """Of a schedule: about which of its planned times, in seconds since the epoch."""
+    """The planned time of the schedule, in seconds since the epoch."""
 
     @property
     def subject(self) -> str:
         if self.schedule is not None:
-            return f"schedule {self.schedule}" + ("" if self.planned is None else f" at {moment(self.planned)}")
+            return f"schedule {self.schedule}" + ("" if self.planned is None else f" at {utc_time(self.planned)}")
         if self.job is not None:
             return f"job {self.job}"
         if self.n is not None:
-            return f"offer {self.n}"
+            return f"request {self.n}"
         return "the campaign" if self.duty is None else f"duty {self.duty}"
 
 
-def moment(at: float) -> str:
+def utc_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-class Line(NamedTuple):
+class HistoryLine(NamedTuple):
     at: float | None
-    """Seconds after the begin of the campaign; None: how it stood at the end."""
+    """Seconds since the campaign began; None: the state at the end."""
     what: str
 
 
-class History(NamedTuple):
+class ViolationHistory(NamedTuple):
     subject: str
-    lines: tuple[Line, ...]
+    lines: tuple[HistoryLine, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class LedgerCounts:
     jobs: int
     moves: int
     runs: int
-    """Lines of handlers: a start and an end are two."""
+    """Lines written by handlers: a start and an end are two."""
     ticks: int
     calls: int
     faults: Mapping[str, int]
-    """By kind, those that were done."""
+    """By kind, the faults that were done."""
     undone: Mapping[str, int]
-    """By kind, those that could not be done."""
+    """By kind, the faults that could not be done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class CheckerVerdict:
     seed: int
-    counts: Counts
+    counts: LedgerCounts
     totals: Mapping[Invariant, int]
-    """All invariants, in order, with the number of their violations."""
+    """All invariants, in order, with the number of violations of each."""
     violations: tuple[Violation, ...]
-    """Of each invariant at most some, those with the shortest histories first."""
-    histories: Mapping[str, History]
-    """By an invariant's number, the shortest history of those that violate it."""
+    """Some violations of each invariant, those with the shortest histories first."""
+    histories: Mapping[str, ViolationHistory]
+    """By the number of an invariant, the shortest history of its violations."""
 
     @property
     def ok(self) -> bool:
@@ -87,20 +89,20 @@ class Verdict:
         return "\n".join(_text(self)) + "\n"
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, for whoever writes JSON."""
+        """Plain values that can be written as JSON."""
         return {
             "ok": self.ok,
             "seed": self.seed,
             "counts": asdict(self.counts),
             "invariants": [
                 {
-                    "number": told.number,
-                    "name": told.name,
-                    "promise": told.promise,
-                    "verdict": _word(told, found),
+                    "number": invariant.number,
+                    "name": invariant.name,
+                    "promise": invariant.promise,
+                    "verdict": _word(invariant, found),
                     "violations": found,
                 }
-                for told, found in self.totals.items()
+                for invariant, found in self.totals.items()
             ],
             "violations": [violation._asdict() for violation in self.violations],
             "histories": {
@@ -112,23 +114,23 @@ class Verdict:
 
 def _word(invariant: Invariant, violations: int) -> str:
     if not invariant.checked:
-        return "not yet"
+        return "not checked"
     return "broken" if violations else "held"
 
 
-def _text(verdict: Verdict) -> Iterator[str]:
+def _text(verdict: CheckerVerdict) -> Iterator[str]:
     yield f"seed {verdict.seed}: {_summary(verdict)}"
     yield _sizes(verdict.counts)
     yield ""
     for invariant, found in verdict.totals.items():
-        told = f"{_word(invariant, found)} {found:,} times" if found else _word(invariant, found)
-        yield f"  {invariant.number:<4} {invariant.name:<46} {told}"
+        result = f"{_word(invariant, found)} {found:,} times" if found else _word(invariant, found)
+        yield f"  {invariant.number:<4} {invariant.name:<{NAME_WIDTH}} {result}"
     for invariant, found in verdict.totals.items():
         if found:
-            yield from _breaches(verdict, invariant, found)
+            yield from _violations(verdict, invariant, found)
 
 
-def _summary(verdict: Verdict) -> str:
+def _summary(verdict: CheckerVerdict) -> str:
     checked = sum(invariant.checked for invariant in verdict.totals)
     broken = sum(found > 0 for found in verdict.totals.values())
     if not broken:
@@ -136,15 +138,15 @@ def _summary(verdict: Verdict) -> str:
     return f"{broken} of {checked} invariants broken, {sum(verdict.totals.values()):,} violations"
 
 
-def _sizes(counts: Counts) -> str:
+def _sizes(counts: LedgerCounts) -> str:
     faults = ", ".join(f"{kind} {number}" for kind, number in sorted(counts.faults.items()))
     return (
-        f"{counts.jobs:,} jobs, {counts.moves:,} moves, {counts.runs:,} lines of runs, {counts.ticks:,} ticks, "
-        f"{counts.calls:,} calls, {sum(counts.faults.values()):,} faults{f' ({faults})' if faults else ''}"
+        f"{counts.jobs:,} jobs, {counts.moves:,} row changes, {counts.runs:,} handler lines, {counts.ticks:,} scheduled times, "
+        f"{counts.calls:,} client calls, {sum(counts.faults.values()):,} faults{f' ({faults})' if faults else ''}"
     )
 
 
-def _breaches(verdict: Verdict, invariant: Invariant, found: int) -> Iterator[str]:
+def _violations(verdict: CheckerVerdict, invariant: Invariant, found: int) -> Iterator[str]:
     shown = [violation for violation in verdict.violations if violation.number == invariant.number]
     yield ""
     yield f"{invariant.number} {invariant.name}: {invariant.promise}"
@@ -154,6 +156,6 @@ def _breaches(verdict: Verdict, invariant: Invariant, found: int) -> Iterator[st
         yield f"  and {found - len(shown):,} more"
     history = verdict.histories.get(invariant.number)
     if history is not None:
-        yield f"  All that is known of {history.subject}:"
+        yield f"  Everything recorded about {history.subject}:"
         for line in history.lines:
             yield f"    {'at the end' if line.at is None else f'{line.at:+10.3f}'}  {line.what}"

@@ -9,14 +9,13 @@ from typing import Any
 
 import click
 
-from tenure.chaos.campaign import conduct
+from tenure.chaos.campaign import run_campaign
+from tenure.chaos.campaign_options import CampaignOptions
 from tenure.chaos.checker import check as judge
-from tenure.chaos.failover import FailoverOrder
-from tenure.chaos.failover import conduct as fail_over
+from tenure.chaos.failover import FailoverOptions, run_failover_campaign
 from tenure.chaos.faults import KINDS
 from tenure.chaos.faults.clocks import faketime
 from tenure.chaos.ledger import Ledger
-from tenure.chaos.order import Order
 from tenure.chaos.plan import draw_plan
 from tenure.chaos.summary import failover_summary, publish, summary
 from tenure.cli import codes, options
@@ -65,8 +64,10 @@ def run(
 
     Exit code 1: a promise was broken. Then the ledger is kept, and `tenure chaos check` judges it again.
     """
-    order = Order(dsn=dsn, seconds=seconds, seed=drawn_seed(seed), only=only, **more)
-    judged = run_and_judge(order.seed, out, lambda folder, show: conduct(order, folder, show), Goal.of(order), as_json=as_json)
+    order = CampaignOptions(dsn=dsn, seconds=seconds, seed=drawn_seed(seed), only=only, **more)
+    judged = run_and_judge(
+        order.seed, out, lambda folder, show: run_campaign(order, folder, show), Goal.of(order), as_json=as_json
+    )
     if page is not None:
         publish(page, "campaign", summary(judged.outcome, judged.verdict))
     return codes.FINE if judged.good else codes.FAILED
@@ -83,9 +84,11 @@ def failover(*, times: int, seed: int | None, out: Path | None, page: Path | Non
 
     Replication is asynchronous: what was committed while the standby lagged is gone, and is excused. All else must hold.
     """
-    order = FailoverOrder(seed=drawn_seed(seed), times=times)
+    order = FailoverOptions(seed=drawn_seed(seed), times=times)
     goal = Goal(seconds=0, jobs=0, faults=times)
-    judged = run_and_judge(order.seed, out, lambda folder, show: fail_over(order, folder, show), goal, as_json=as_json)
+    judged = run_and_judge(
+        order.seed, out, lambda folder, show: run_failover_campaign(order, folder, show), goal, as_json=as_json
+    )
     if page is not None:
         publish(page, "failover", failover_summary(judged.outcome, judged.verdict))
     return codes.FINE if judged.good else codes.FAILED

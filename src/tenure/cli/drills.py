@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from tenure.chaos.drills import DRILLS, Figure
+from tenure.chaos.drills import DRILLS, DrillResult
 from tenure.chaos.summary import publish, table
 from tenure.cli import codes, options
 from tenure.cli.output import emit
@@ -30,7 +30,7 @@ def drills(names: tuple[str, ...], page: Path | None, as_json: bool) -> int:
     """
     logging.getLogger("tenure").setLevel(logging.ERROR)
     stage = open_stage(silent=as_json)
-    figures: list[Figure] = []
+    figures: list[DrillResult] = []
     with stage:
         for drill in DRILLS:
             if not names or drill.name in names:

@@ -16,10 +16,10 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from tenure.chaos.campaign_options import CampaignOptions, CampaignOutcome, CampaignProgress, ShowProgress
 from tenure.chaos.checker import check as judge
 from tenure.chaos.ledger import Ledger
-from tenure.chaos.order import Order, Outcome, Show, Sight
-from tenure.chaos.verdict import Verdict
+from tenure.chaos.verdict import CheckerVerdict
 from tenure.cli.output import emit
 from tenure.cli.stage import Scene, Stage, open_stage
 from tenure.manager.loops import run_loop
@@ -27,9 +27,13 @@ from tenure.manager.loops import run_loop
 SEEDS = 1_000_000
 LATEST = 6
 
-PHASES = {"storm": "faults at work", "peace": "faults are over; waiting for the rest", "record": "bringing in the record"}
+PHASES = {
+    "faults": "injecting faults",
+    "drain": "faults are over; waiting until all jobs are done",
+    "export": "exporting the record",
+}
 
-Conduct = Callable[[Path, Show], Coroutine[Any, Any, Outcome]]
+Conduct = Callable[[Path, ShowProgress], Coroutine[Any, Any, CampaignOutcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +45,18 @@ class Goal:
     faults: int
 
     @staticmethod
-    def of(order: Order) -> Goal:
+    def of(order: CampaignOptions) -> Goal:
         return Goal(order.seconds, order.jobs, order.faults)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    outcome: Outcome
-    verdict: Verdict
+    outcome: CampaignOutcome
+    verdict: CheckerVerdict
 
     @property
     def good(self) -> bool:
-        return self.verdict.ok and not self.outcome.surprises and not self.outcome.gave_up
+        return self.verdict.ok and not self.outcome.unexpected_errors and not self.outcome.unexpected_exits
 
 
 def drawn_seed(seed: int | None) -> int:
@@ -84,7 +88,7 @@ class Watching:
         self._latest: deque[str] = deque(maxlen=LATEST)
         self._phase = ""
 
-    def show(self, sight: Sight) -> None:
+    def show(self, sight: CampaignProgress) -> None:
         if sight.latest and (not self._latest or self._latest[-1] != sight.latest):
             self._latest.append(sight.latest)
         if sight.phase != self._phase:
@@ -123,7 +127,6 @@ def _tell(stage: Stage, judged: Judged, kept: Path | None, *, as_json: bool) -> 
     if as_json:
         emit(
             {
-                "order": asdict(outcome.order),
                 **asdict(outcome),
                 "verdict": verdict.as_json(),
                 "ledger": str(kept) if kept else None,
@@ -132,11 +135,11 @@ def _tell(stage: Stage, judged: Judged, kept: Path | None, *, as_json: bool) -> 
         return
     stage.quote(["", *(escape(line) for line in verdict.as_text().splitlines())])
     for words in (
-        *outcome.gave_up,
-        *(f"a client met an error of no kind that is promised: {error}" for error in outcome.surprises),
+        *outcome.unexpected_exits,
+        *(f"a client received an error of an undocumented type: {error}" for error in outcome.unexpected_errors),
     ):
         stage.quote([f"[bold red]{escape(words)}[/]"])
-    for name, why in outcome.left_out.items():
-        stage.quote([f"left out: {name} ({why})"])
+    for name, why in outcome.unavailable.items():
+        stage.quote([f"not available: {name} ({why})"])
     if kept:
         stage.quote([f"the ledger is in {kept}: `tenure chaos check {kept}`"])

@@ -13,11 +13,13 @@ class Holder(Protocol):
     claim_id: str
     queue: str
     attempt: int
-    auth: str | None
     worker_id: str
 
     @property
     def kind_name(self) -> str: ...
+
+    @property
+    def auth(self) -> str | None: ...
 
 
 current_run: ContextVar[Holder | None] = ContextVar("current_run", default=None)

@@ -52,6 +52,8 @@ class Kind:
     """The app's default. Asked for when it is needed: settings are not read while code is imported."""
     key: KeyMaker | None = None
     key_for: KeyScope = "forever"
+    context: Callable[[Any, Any], Any] | None = None
+    """Makes the handler's context from its run and the services of its process; None: a plain `Context`."""
     atomic: bool = False
     """The handler runs inside `ctx.transaction()`."""
     retention: timedelta | None = None

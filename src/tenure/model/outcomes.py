@@ -1,20 +1,60 @@
-"""What a handler may return or raise to say how its job goes on. Outcomes are values.
+"""What a handler may return or raise to decide how its job ends or continues. Outcomes are values.
 
 `Snooze`, `Fail` and `Cancel` are exceptions as well, so that code deep inside a handler can raise them.
+
+An outcome is defined in its class and nowhere else: `decide()` returns what is written about the job, `to_wire()` and
+`from_wire()` carry it from the process of a handler to the worker.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import overload
+from typing import Any, overload
 
 from tenure.model.durations import Duration, to_timedelta
 from tenure.model.errors import ConfigError
 from tenure.model.options import checks_fields
+from tenure.model.payloads import clean_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What becomes of the job."""
+
+    state: str
+    what: str
+    """How the run ended, in events and in the job's report."""
+    error: str | None = None
+    delay: float | None = None
+    """Seconds until the job is due."""
+    until: str | None = None
+    """When the job is due, in ISO 8601."""
+    refund: int = 0
+    """1: no attempt is spent."""
 
 
 class Outcome(Exception):  # noqa: N818 - a decision, not an error
     """Return it or raise it from a handler."""
+
+    def decide(self) -> Decision:
+        raise self._unknown()
+
+    def to_wire(self) -> tuple[str, Any]:
+        """A name and JSON values from which `from_wire()` builds the same outcome."""
+        raise self._unknown()
+
+    @staticmethod
+    def from_wire(name: str, value: Any) -> Outcome:
+        return _BY_NAME[name].of_wire_value(value)
+
+    @classmethod
+    def of_wire_value(cls, value: Any) -> Outcome:
+        """The value that `to_wire()` gave."""
+        return cls(value)
+
+    def _unknown(self) -> TypeError:
+        return TypeError(f"{type(self).__name__} is not an outcome that Tenure knows: use Snooze, Fail or Cancel")
 
 
 @checks_fields
@@ -36,6 +76,19 @@ class Snooze(Outcome):
         self.until: datetime | None = None if until is None else _in_utc(until)
         super().__init__(f"snoozed until {self.until}" if self.delay is None else f"snoozed for {self.delay}")
 
+    def decide(self) -> Decision:
+        delay = None if self.delay is None else self.delay.total_seconds()
+        until = None if self.until is None else self.until.isoformat()
+        return Decision(state="scheduled", what="snoozed", delay=delay, until=until, refund=1)
+
+    def to_wire(self) -> tuple[str, Any]:
+        decision = self.decide()
+        return "snooze", decision.until if decision.delay is None else decision.delay
+
+    @classmethod
+    def of_wire_value(cls, value: Any) -> Outcome:
+        return Snooze(until=datetime.fromisoformat(value)) if isinstance(value, str) else Snooze(value)
+
 
 def _in_utc(until: datetime) -> datetime:
     if not isinstance(until, datetime):
@@ -49,16 +102,31 @@ def _in_utc(until: datetime) -> datetime:
 
 
 class Fail(Outcome):
-    """The job has failed for good: no retry, whatever attempts are left."""
+    """The job has failed for good: no retry, even if attempts are left."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = str(reason)
         super().__init__(self.reason or "failed by its handler")
 
+    def decide(self) -> Decision:
+        return Decision(state="failed", what="failed", error=clean_text(self.reason or "failed by its handler"))
+
+    def to_wire(self) -> tuple[str, Any]:
+        return "fail", clean_text(self.reason)
+
 
 class Cancel(Outcome):
-    """The job is not needed any more."""
+    """The job is no longer needed."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = str(reason)
         super().__init__(self.reason or "canceled by its handler")
+
+    def decide(self) -> Decision:
+        return Decision(state="canceled", what="canceled", error=clean_text(self.reason or "canceled by its handler"))
+
+    def to_wire(self) -> tuple[str, Any]:
+        return "cancel", clean_text(self.reason)
+
+
+_BY_NAME: dict[str, type[Outcome]] = {"snooze": Snooze, "fail": Fail, "cancel": Cancel}

@@ -1,20 +1,20 @@
-"""A leader leaves or dies, and the seconds until another does its duties."""
+"""A leader stops or is killed: seconds until another worker performs its duties."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable
 
-from tenure.chaos.drills.ground import Figure, Ground, ground, percentile, until
-from tenure.chaos.fleet import Worker
+from tenure.chaos.drills.environment import DrillEnvironment, DrillResult, open_environment, percentile, until
+from tenure.chaos.workers import CampaignWorker
 
 TIMES = 6
-START = 30.0
-IN_ORDER = 1.0
-KILLED = 15.0
+START_TIMEOUT = 30.0
+GOAL_STOPPED = 1.0  # seconds
+GOAL_KILLED = 15.0
 
-# A duty that is given back ends with its lease; who takes it over says when.
-WATCH = (
+# A released duty is free when its lease ends; the new holder records when it acquired it.
+RECORD_HANDOVERS = (
     "create table public.handovers (old uuid, new uuid, free_at timestamptz, taken_at timestamptz)",
     """create function public.handed_over() returns trigger language plpgsql as $$ begin
          insert into public.handovers values (old.holder, new.holder, old.expires_at, new.acquired_at); return null; end $$""",
@@ -24,47 +24,49 @@ WATCH = (
 HELD = "select count(*) from tenure.leases where expires_at > clock_timestamp() and (metadata ->> 'pid')::int {} {}"
 
 
-async def failovers_in_order(tell: Callable[[str], None]) -> Figure:
-    gaps = await _failovers(tell, signal.SIGTERM, "extract(epoch from taken_at - free_at)")
-    return _figure("failovers_in_order", gaps, IN_ORDER, "gave its duties back")
+async def failovers_in_order(show: Callable[[str], None]) -> DrillResult:
+    gaps = await _failovers(show, signal.SIGTERM, "extract(epoch from taken_at - free_at)")
+    return _result("failovers_in_order", gaps, GOAL_STOPPED, "released them")
 
 
-async def failovers_killed(tell: Callable[[str], None]) -> Figure:
-    gaps = await _failovers(tell, signal.SIGKILL, "extract(epoch from taken_at - struck)")
-    return _figure("failovers_killed", gaps, KILLED, "was killed")
+async def failovers_killed(show: Callable[[str], None]) -> DrillResult:
+    gaps = await _failovers(show, signal.SIGKILL, "extract(epoch from taken_at - killed_at)")
+    return _result("failovers_killed", gaps, GOAL_KILLED, "was killed")
 
 
-async def _failovers(tell: Callable[[str], None], how: signal.Signals, gap: str) -> list[float]:
+async def _failovers(show: Callable[[str], None], how: signal.Signals, gap: str) -> list[float]:
     gaps: list[float] = []
-    async with ground() as laid:
-        fleet = [laid.worker("--processes", "1", TENURE_LEADER_ROTATE_SECONDS="0") for _ in range(2)]
-        await until(lambda: laid.ready() == len(fleet), within=START)
-        for statement in WATCH:
-            laid.tell(statement)
-        for time in range(TIMES):
-            gaps += await _once(laid, fleet, how, gap)
-            tell(f"{time + 1} leaders gone: the longest gap {max(gaps):.2f} s")
+    async with open_environment() as environment:
+        workers = [environment.start_worker("--processes", "1", TENURE_LEADER_ROTATE_SECONDS="0") for _ in range(2)]
+        await until(lambda: environment.ready_processes() == len(workers), within=START_TIMEOUT)
+        for statement in RECORD_HANDOVERS:
+            environment.execute(statement)
+        for number in range(TIMES):
+            gaps += await _once(environment, workers, how, gap)
+            show(f"{number + 1} leaders ended: longest gap {max(gaps):.2f} s")
     return gaps
 
 
-async def _once(laid: Ground, fleet: list[Worker], how: signal.Signals, gap: str) -> list[float]:
-    duties = laid.ask("select count(*) from tenure.leases")
-    leader = max(fleet, key=lambda worker: laid.ask(HELD.format("=", worker.pid)))
-    await until(lambda: laid.ask(HELD.format("=", leader.pid)) == duties, within=START)
-    [(struck,)] = laid.ask("select extract(epoch from clock_timestamp())::float8")
-    laid.tell("truncate public.handovers")
+async def _once(environment: DrillEnvironment, workers: list[CampaignWorker], how: signal.Signals, gap: str) -> list[float]:
+    duties = environment.fetch("select count(*) from tenure.leases")
+    leader = max(workers, key=lambda worker: environment.fetch(HELD.format("=", worker.pid)))
+    await until(lambda: environment.fetch(HELD.format("=", leader.pid)) == duties, within=START_TIMEOUT)
+    [(killed_at,)] = environment.fetch("select extract(epoch from clock_timestamp())::float8")
+    environment.execute("truncate public.handovers")
     if how is signal.SIGKILL:
         leader.kill_all()
     else:
         leader.stop()
-    await until(lambda: laid.ask(HELD.format("<>", leader.pid)) == duties, within=3 * KILLED)
-    gaps = laid.ask(f"select ({gap.replace('struck', f'to_timestamp({struck})')})::float8 from public.handovers")  # noqa: S608
+    await until(lambda: environment.fetch(HELD.format("<>", leader.pid)) == duties, within=3 * GOAL_KILLED)
+    gaps = environment.fetch(f"select ({gap.replace('killed_at', f'to_timestamp({killed_at})')})::float8 from public.handovers")  # noqa: S608
     leader.start()
-    await until(lambda: laid.ready() == len(fleet), within=START)
+    await until(lambda: environment.ready_processes() == len(workers), within=START_TIMEOUT)
     return [float(seconds) for (seconds,) in gaps]
 
 
-def _figure(name: str, gaps: list[float], goal: float, after: str) -> Figure:
+def _result(name: str, gaps: list[float], goal: float, after: str) -> DrillResult:
     worst = max(gaps)
-    measured = f"{TIMES} leaders, {len(gaps)} duties: p50 {percentile(gaps, 0.5):.2f} s, the longest {worst:.2f} s"
-    return Figure(name, f"another does its duties within {goal:g} s after it {after}", measured, worst <= goal)
+    measured = f"{TIMES} leaders, {len(gaps)} duties: p50 {percentile(gaps, 0.5):.2f} s, longest {worst:.2f} s"
+    return DrillResult(
+        name, f"another worker performs its duties within {goal:g} s after the leader {after}", measured, worst <= goal
+    )

@@ -1,4 +1,4 @@
-"""kill -9, and the seconds until the jobs that ran there run again."""
+"""kill -9: seconds until the jobs that ran there run again."""
 
 from __future__ import annotations
 
@@ -8,75 +8,77 @@ import signal
 import time
 from collections.abc import Callable
 
-from tenure.chaos import work
-from tenure.chaos.drills.ground import Figure, Ground, ground, percentile, until
-from tenure.chaos.fleet import Worker
+from tenure.chaos import jobs
+from tenure.chaos.drills.environment import DrillEnvironment, DrillResult, open_environment, percentile, until
+from tenure.chaos.workers import CampaignWorker
 
-PROCESSES = 40  # kills
-CREW = 6
-MACHINES = 4
+PROCESS_KILLS = 40
+PROCESSES = 6
+MACHINE_KILLS = 4
 JOBS = 20
-LONG = 300.0  # seconds that a job would run
-START = 30.0
-UNDER_THE_MANAGER = 2.0
-ELSEWHERE = 20.0
+LONG = 300.0  # seconds a job would run
+START_TIMEOUT = 30.0
+GOAL_PROCESS = 2.0  # seconds
+GOAL_MACHINE = 20.0
 
 
-async def killed_processes(tell: Callable[[str], None]) -> Figure:
-    async with ground() as laid:
-        # So many that none is killed soon after its start: who dies again and again is replaced more and more slowly.
-        worker = laid.worker("--processes", str(CREW), "--concurrency", str(JOBS))
-        await until(lambda: laid.ready() == CREW, within=START)
+async def killed_processes(show: Callable[[str], None]) -> DrillResult:
+    async with open_environment() as environment:
+        # Enough processes that none is killed soon after its start: after repeated deaths, the replacement is delayed.
+        worker = environment.start_worker("--processes", str(PROCESSES), "--concurrency", str(JOBS))
+        await until(lambda: environment.ready_processes() == PROCESSES, within=START_TIMEOUT)
         waits: list[float] = []
-        for kill in range(PROCESSES):
-            waits += await _strike(laid, [worker], whole=False)
-            await until(lambda: laid.ready() == CREW, within=START)
+        for kill in range(PROCESS_KILLS):
+            waits += await _kill_one(environment, [worker], whole=False)
+            await until(lambda: environment.ready_processes() == PROCESSES, within=START_TIMEOUT)
             if kill % 10 == 9:
-                tell(f"{kill + 1} processes killed: p99 {percentile(waits, 0.99):.2f} s")
-    return _figure("killed_processes", waits, PROCESSES, UNDER_THE_MANAGER)
+                show(f"{kill + 1} processes killed: p99 {percentile(waits, 0.99):.2f} s")
+    return _result("killed_processes", waits, PROCESS_KILLS, GOAL_PROCESS)
 
 
-async def killed_machines(tell: Callable[[str], None]) -> Figure:
-    async with ground() as laid:
-        fleet = [laid.worker("--processes", "1", "--concurrency", str(JOBS)) for _ in range(2)]
-        await until(lambda: laid.ready() == 2, within=START)
+async def killed_machines(show: Callable[[str], None]) -> DrillResult:
+    async with open_environment() as environment:
+        workers = [environment.start_worker("--processes", "1", "--concurrency", str(JOBS)) for _ in range(2)]
+        await until(lambda: environment.ready_processes() == 2, within=START_TIMEOUT)
         waits: list[float] = []
-        for kill in range(MACHINES):
-            await asyncio.sleep(10)  # whoever leads must have been in contact for so long
-            waits += await _strike(laid, fleet, whole=True)
-            for worker in fleet:
+        for kill in range(MACHINE_KILLS):
+            await asyncio.sleep(10)  # the leader condemns workers only after ten seconds of contact
+            waits += await _kill_one(environment, workers, whole=True)
+            for worker in workers:
                 if not worker.alive:
                     worker.start()
-            await until(lambda: laid.ready() == 2, within=START)
-            tell(f"{kill + 1} workers killed: p99 {percentile(waits, 0.99):.1f} s")
-    return _figure("killed_machines", waits, MACHINES, ELSEWHERE)
+            await until(lambda: environment.ready_processes() == 2, within=START_TIMEOUT)
+            show(f"{kill + 1} workers killed: p99 {percentile(waits, 0.99):.1f} s")
+    return _result("killed_machines", waits, MACHINE_KILLS, GOAL_MACHINE)
 
 
-async def _strike(laid: Ground, fleet: list[Worker], *, whole: bool) -> list[float]:
-    """Jobs on all processes, one of which dies. Gives the waits of those that ran there."""
-    handles = await work.app.enqueue_many([work.brief.call(number, LONG) for number in range(JOBS)])
+async def _kill_one(environment: DrillEnvironment, workers: list[CampaignWorker], *, whole: bool) -> list[float]:
+    """Runs jobs on all processes and kills one of them. Returns, for each job that ran there, the seconds until it ran again."""
+    handles = await jobs.app.enqueue_many([jobs.brief.call(number, LONG) for number in range(JOBS)])
     ids = {str(handle.id) for handle in handles}
-    await until(lambda: len({run.job for run in laid.runs() if run.job in ids}) == JOBS, within=START)
-    running = [run for run in laid.runs() if run.job in ids]
+    await until(lambda: len({run.job for run in environment.runs() if run.job in ids}) == JOBS, within=START_TIMEOUT)
+    running = [run for run in environment.runs() if run.job in ids]
     victim = min(run.pid for run in running)
-    worker = next(worker for worker in fleet if victim in worker.children())
-    struck = {run.job: run.fence for run in running if run.pid == victim}
+    worker = next(worker for worker in workers if victim in worker.children())
+    fences = {run.job: run.fence for run in running if run.pid == victim}
     killed = time.time()
     if whole:
         worker.kill_all()
     else:
         os.kill(victim, signal.SIGKILL)
 
-    def back() -> dict[str, float]:
-        return {run.job: run.at for run in laid.runs() if run.fence > struck.get(run.job, run.fence) and run.what == "started"}
+    def started_again() -> dict[str, float]:
+        return {
+            run.job: run.at for run in environment.runs() if run.fence > fences.get(run.job, run.fence) and run.what == "started"
+        }
 
-    await until(lambda: len(back()) == len(struck), within=3 * ELSEWHERE)
-    waits = [at - killed for at in back().values()] + [3 * ELSEWHERE] * (len(struck) - len(back()))
-    await work.app.client().cancel(*ids)
+    await until(lambda: len(started_again()) == len(fences), within=3 * GOAL_MACHINE)
+    waits = [at - killed for at in started_again().values()] + [3 * GOAL_MACHINE] * (len(fences) - len(started_again()))
+    await jobs.app.client().cancel(*ids)
     return waits
 
 
-def _figure(name: str, waits: list[float], kills: int, goal: float) -> Figure:
+def _result(name: str, waits: list[float], kills: int, goal: float) -> DrillResult:
     p99 = percentile(waits, 0.99)
     measured = f"{kills} kills, {len(waits)} jobs: p50 {percentile(waits, 0.5):.2f} s, p99 {p99:.2f} s"
-    return Figure(name, f"all running again within {goal:g} s (p99)", measured, p99 <= goal)
+    return DrillResult(name, f"all running again within {goal:g} s (p99)", measured, p99 <= goal)

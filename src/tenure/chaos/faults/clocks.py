@@ -1,11 +1,12 @@
-"""The clock of a worker's machine, moved by libfaketime where that is installed."""
+"""The clock of a worker's machine, moved by libfaketime if that is installed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from random import Random
 
-from tenure.chaos.field import Field
+from tenure.chaos.faults.base import FaultResult
+from tenure.chaos.testbed import Testbed
 
 LIBRARIES = (
     "/usr/lib/*/faketime/libfaketime.so.1",
@@ -20,11 +21,11 @@ def faketime() -> str | None:
     return found[0] if found else None
 
 
-async def move_clock(field: Field, draws: Random) -> str:
-    """A worker dies and comes back on a machine that has the time wrong."""
+async def move_clock(testbed: Testbed, random: Random) -> FaultResult:
+    """A worker is killed and restarted on a machine whose clock is wrong."""
     library = faketime()
     assert library is not None
-    worker, offset = field.a_worker(draws), draws.choice(OFFSETS)
+    worker, offset = testbed.pick_worker(random), random.choice(OFFSETS)
     # The monotonic clock cannot be set on a real machine either.
     worker.environment |= {
         "LD_PRELOAD": library,
@@ -32,6 +33,6 @@ async def move_clock(field: Field, draws: Random) -> str:
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "DONT_FAKE_MONOTONIC": "1",
     }
-    field.fleet.doom(worker)
+    testbed.workers.expect_kill(worker)
     worker.kill_all()
-    return f"{worker.name}: {offset}"
+    return FaultResult(f"{worker.name}: {offset}")

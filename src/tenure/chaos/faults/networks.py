@@ -1,54 +1,55 @@
-"""What happens between: connections cut, silent, slow, or lost with an answer on them; a pooler that dies."""
+"""The network: connections that are cut, silent, slow, or lost together with an answer; a pooler that dies."""
 
 from __future__ import annotations
 
 import asyncio
 from random import Random
 
-from tenure.chaos.field import Field, NotNow
-from tenure.chaos.wire import Moment
+from tenure.chaos.faults.base import FaultResult, FaultSkipped
+from tenure.chaos.proxy import Moment
+from tenure.chaos.testbed import Testbed
 
 MOMENTS: tuple[Moment, ...] = ("before", "during", "after", "after")
 ROLES = ("claim", "settle", "lease", "leader", None)
-PATIENCE = 2.0  # seconds until somebody says something
+STATEMENT_TIMEOUT = 2.0  # seconds to wait for a statement
 
 
-async def cut(field: Field, draws: Random) -> str:
-    name, wire = field.a_wire(draws)
-    return f"{wire.cut()} connections of {name}"
+async def cut(testbed: Testbed, random: Random) -> FaultResult:
+    name, proxy = testbed.pick_proxy(random)
+    return FaultResult(f"{proxy.cut()} connections of {name}")
 
 
-async def silence(field: Field, draws: Random) -> str:
-    """Half-open: nothing comes through, nobody is told."""
-    name, wire = field.a_wire(draws)
-    seconds = draws.uniform(1, 2 * field.lease)
-    return f"{await wire.hush(seconds)} connections of {name}, for {seconds:.1f} s"
+async def silence(testbed: Testbed, random: Random) -> FaultResult:
+    """Half-open connections: nothing is forwarded, and neither side is notified."""
+    name, proxy = testbed.pick_proxy(random)
+    seconds = random.uniform(1, 2 * testbed.lease)
+    return FaultResult(f"{await proxy.silence(seconds)} connections of {name}, for {seconds:.1f} s")
 
 
-async def slow(field: Field, draws: Random) -> str:
-    name, wire = field.a_wire(draws)
-    seconds = draws.uniform(2, 5)
-    await wire.slow_down(0.2, seconds)
-    return f"{name}: 200 ms each way, for {seconds:.1f} s"
+async def slow(testbed: Testbed, random: Random) -> FaultResult:
+    name, proxy = testbed.pick_proxy(random)
+    seconds = random.uniform(2, 5)
+    await proxy.slow_down(0.2, seconds)
+    return FaultResult(f"{name}: 200 ms each way, for {seconds:.1f} s")
 
 
-async def lose_answer(field: Field, draws: Random) -> str:
-    """The connection breaks around a commit: before the server heard of it, while it works, or when only the answer is left."""
-    name, wire = field.a_wire(draws)
-    moment, role = draws.choice(MOMENTS), draws.choice(ROLES)
-    sprung = wire.lose_answer(None if name == "clients" else role, moment=moment)
+async def lose_answer(testbed: Testbed, random: Random) -> FaultResult:
+    """The connection breaks around a commit: before the server receives it, while it works, or before the answer is forwarded."""
+    name, proxy = testbed.pick_proxy(random)
+    moment, role = random.choice(MOMENTS), random.choice(ROLES)
+    lost = proxy.lose_answer(None if name == "clients" else role, moment=moment)
     try:
-        await asyncio.wait_for(sprung, PATIENCE)
+        await asyncio.wait_for(lost, STATEMENT_TIMEOUT)
     except TimeoutError:
-        wire.spare()
-        raise NotNow(f"{name} said nothing as {role}") from None
-    return f"{name}, {role or 'anybody'}, {moment} the commit"
+        proxy.keep_answers()
+        raise FaultSkipped(f"{name} sent no statement on a connection for {role}") from None
+    return FaultResult(f"{name}, {role or 'any connection'}, {moment} the commit")
 
 
-async def kill_pooler(field: Field, draws: Random) -> str:
-    if field.pooler is None:
-        raise NotNow("there is no pooler")
-    field.pooler.kill()
-    await asyncio.sleep(draws.uniform(0, 1))
-    field.pooler.start()
-    return "PgBouncer"
+async def kill_pooler(testbed: Testbed, random: Random) -> FaultResult:
+    if testbed.pooler is None:
+        raise FaultSkipped("no pooler is running")
+    testbed.pooler.kill()
+    await asyncio.sleep(random.uniform(0, 1))
+    testbed.pooler.start()
+    return FaultResult("PgBouncer")

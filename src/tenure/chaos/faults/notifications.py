@@ -1,4 +1,4 @@
-"""A NOTIFY queue that is full, because a session listens and stays in its transaction."""
+"""A full NOTIFY queue: a session listens and keeps its transaction open."""
 
 from __future__ import annotations
 
@@ -9,51 +9,45 @@ from random import Random
 import psycopg
 from psycopg.errors import ProgramLimitExceeded
 
-from tenure.chaos.field import Field, NotNow
+from tenure.chaos.faults.base import FaultResult, FaultSkipped
+from tenure.chaos.testbed import NOTIFY_PAGES, Testbed
 
-PAGES = 64
-"""The smallest queue that PostgreSQL allows. The embedded server has this one; the usual one takes minutes to fill."""
-
-SINCE = 17
-"""The version of PostgreSQL whose queue can be made small."""
-
-MOST_MESSAGES = 10 * PAGES
+MAX_MESSAGES = 10 * NOTIFY_PAGES
 NOISE = "x" * 7000
 
-
 EMPTY = "select pg_notification_queue_usage()"
-"""PostgreSQL removes what all listeners have read when something is sent, and a full queue takes nothing: it stays full until
-this function is called, even when no listener lags any more."""
+"""PostgreSQL removes notifications that all listeners have read only when another one is sent, and a full queue accepts none: it
+stays full until this function is called, even if no listener lags any more."""
 
-_at_work = asyncio.Lock()
+_active = asyncio.Lock()
 
 
-async def fill_notify(field: Field, draws: Random) -> str:
-    if _at_work.locked():
-        raise NotNow("the queue is full already")
-    seconds = draws.uniform(1, 8)
-    async with _at_work:
+async def fill_notify(testbed: Testbed, random: Random) -> FaultResult:
+    if _active.locked():
+        raise FaultSkipped("the queue is full already")
+    seconds = random.uniform(1, 8)
+    async with _active:
         try:
-            sent = await _fill(field, seconds)
+            sent = await _fill(testbed, seconds)
         finally:
             with suppress(psycopg.Error, OSError):
-                await empty_queue(field)
-    return f"full after {sent} messages, for {seconds:.1f} s"
+                await empty_queue(testbed)
+    return FaultResult(f"full after {sent} messages, for {seconds:.1f} s")
 
 
-async def empty_queue(field: Field) -> None:
-    await field.ask(EMPTY)
+async def empty_queue(testbed: Testbed) -> None:
+    await testbed.fetch(EMPTY)
 
 
-async def _fill(field: Field, seconds: float) -> int:
-    async with await field.connect() as listener, await field.connect() as sender:
+async def _fill(testbed: Testbed, seconds: float) -> int:
+    async with await testbed.connect() as listener, await testbed.connect() as sender:
         await listener.execute("listen chaos_noise")
         async with listener.transaction():
             await listener.execute("select 1")
-            for sent in range(MOST_MESSAGES):
+            for sent in range(MAX_MESSAGES):
                 try:
                     await sender.execute("select pg_notify('chaos_noise', %s)", [f"{sent} {NOISE}"])
                 except ProgramLimitExceeded:
                     await asyncio.sleep(seconds)
                     return sent
-    raise NotNow(f"the queue took {MOST_MESSAGES} messages and was not full")
+    raise FaultSkipped(f"the queue was not full after {MAX_MESSAGES} messages")

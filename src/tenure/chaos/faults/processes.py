@@ -8,74 +8,75 @@ import signal
 from contextlib import suppress
 from random import Random
 
-from tenure.chaos.field import Field, NotNow, Struck
-from tenure.chaos.fleet import Worker
+from tenure.chaos.faults.base import FaultResult, FaultSkipped
+from tenure.chaos.testbed import Testbed
+from tenure.chaos.workers import CampaignWorker
 
 
-async def kill_child(field: Field, draws: Random) -> str:
-    worker, child = _a_child(field, draws)
+async def kill_child(testbed: Testbed, random: Random) -> FaultResult:
+    worker, child = _pick_child(testbed, random)
     _send(child, signal.SIGKILL)
-    return f"{worker.name}, process {child}"
+    return FaultResult(f"{worker.name}, process {child}")
 
 
-async def kill_supervisor(field: Field, draws: Random) -> str:
-    """Its children follow it."""
-    worker = field.a_worker(draws)
-    field.fleet.doom(worker)
+async def kill_supervisor(testbed: Testbed, random: Random) -> FaultResult:
+    """Its children exit by themselves."""
+    worker = testbed.pick_worker(random)
+    testbed.workers.expect_kill(worker)
     _send(worker.pid, signal.SIGKILL)
-    return worker.name
+    return FaultResult(worker.name)
 
 
-async def kill_worker(field: Field, draws: Random) -> str:
-    worker = field.a_worker(draws)
-    field.fleet.doom(worker)
+async def kill_worker(testbed: Testbed, random: Random) -> FaultResult:
+    worker = testbed.pick_worker(random)
+    testbed.workers.expect_kill(worker)
     worker.kill_all()
-    return f"{worker.name}, all of it"
+    return FaultResult(f"{worker.name}, supervisor and children")
 
 
-async def stop_worker(field: Field, draws: Random) -> str:
-    """As a deployment does it. The worker has its grace; whatever else happens to it meanwhile."""
-    worker, _ = _a_child(field, draws)  # it serves: before that it has nothing to stop, and SIGTERM ends it at once
-    field.fleet.dismiss(worker)
+async def stop_worker(testbed: Testbed, random: Random) -> FaultResult:
+    """Like a deployment: the worker shuts down within its grace period. Other faults may hit it meanwhile."""
+    worker, _ = _pick_child(testbed, random)  # it has children: before that, SIGTERM ends it at once
+    testbed.workers.expect_stop(worker)
     _send(worker.pid, signal.SIGTERM)
-    return worker.name
+    return FaultResult(worker.name)
 
 
-async def kill_leader(field: Field, draws: Random) -> str:
-    duty = draws.choice(["stager", "reaper"])
-    rows = await field.ask("select (metadata ->> 'pid')::int from tenure.leases where name = %s", duty)
-    for worker in field.fleet.workers:
-        if worker.alive and rows and worker.pid == rows[0][0] and worker.name != field.sheltered:
-            field.fleet.doom(worker)
+async def kill_leader(testbed: Testbed, random: Random) -> FaultResult:
+    duty = random.choice(["stager", "reaper"])
+    rows = await testbed.fetch("select (metadata ->> 'pid')::int from tenure.leases where name = %s", duty)
+    for worker in testbed.workers.workers:
+        if worker.alive and rows and worker.pid == rows[0][0] and worker.name != testbed.spared:
+            testbed.workers.expect_kill(worker)
             worker.kill_all()
-            return f"{worker.name}, which led {duty}"
-    raise NotNow(f"no worker that may be struck leads {duty}")
+            return FaultResult(f"{worker.name}, which led {duty}")
+    raise FaultSkipped(f"no worker that may be killed leads {duty}")
 
 
-async def stop_child(field: Field, draws: Random) -> Struck:
-    worker, child = _a_child(field, draws)
-    seconds = _beyond_the_lease(field, draws)
+async def stop_child(testbed: Testbed, random: Random) -> FaultResult:
+    worker, child = _pick_child(testbed, random)
+    seconds = _longer_than_lease(testbed, random)
     await freeze(child, seconds)
-    return Struck(f"{worker.name}, process {child}, for {seconds:.1f} s", stopped=(child,))
+    return FaultResult(f"{worker.name}, process {child}, for {seconds:.1f} s", stopped=(child,))
 
 
-async def stop_supervisor(field: Field, draws: Random) -> str:
-    worker = field.a_worker(draws)
-    seconds = _beyond_the_lease(field, draws)
+async def stop_supervisor(testbed: Testbed, random: Random) -> FaultResult:
+    worker = testbed.pick_worker(random)
+    seconds = _longer_than_lease(testbed, random)
     await freeze(worker.pid, seconds)
-    return f"{worker.name}, for {seconds:.1f} s"
+    return FaultResult(f"{worker.name}, for {seconds:.1f} s")
 
 
-def _a_child(field: Field, draws: Random) -> tuple[Worker, int]:
-    worker = field.a_worker(draws)
+def _pick_child(testbed: Testbed, random: Random) -> tuple[CampaignWorker, int]:
+    worker = testbed.pick_worker(random)
     children = worker.children()
     if not children:
-        raise NotNow(f"{worker.name} has no children")
-    return worker, draws.choice(children)
+        raise FaultSkipped(f"{worker.name} has no children")
+    return worker, random.choice(children)
 
 
-def _beyond_the_lease(field: Field, draws: Random) -> float:
-    return field.lease * draws.uniform(1.2, 3)
+def _longer_than_lease(testbed: Testbed, random: Random) -> float:
+    return testbed.lease * random.uniform(1.2, 3)
 
 
 async def freeze(pid: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Settings of the database or of the role that nobody would expect, for all sessions that begin while they hold."""
+"""Unusual settings of the database or of the role, for all sessions that begin while they are set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from random import Random
 import psycopg
 from psycopg import sql
 
-from tenure.chaos.field import Field, NotNow
+from tenure.chaos.faults.base import FaultResult, FaultSkipped
+from tenure.chaos.testbed import Testbed
 
 HOSTILE: dict[str, tuple[str, ...]] = {
     "default_transaction_isolation": ("serializable", "repeatable read"),
@@ -25,49 +26,50 @@ HOSTILE: dict[str, tuple[str, ...]] = {
     "bytea_output": ("escape",),
     "extra_float_digits": ("-15",),
 }
-FOR_A_POOLER = ("search_path", "DateStyle", "IntervalStyle", "TimeZone", "client_encoding", "bytea_output", "extra_float_digits")
-"""Behind a transaction pooler no connection can override the others, so they are set for the role of the other workers only."""
+WITH_POOLER = ("search_path", "DateStyle", "IntervalStyle", "TimeZone", "client_encoding", "bytea_output", "extra_float_digits")
+"""Behind a transaction pooler no connection can override the other settings, so those are set only for the role of the other
+workers."""
 
-LONGEST = 15.0
-OTHERS = """select count(pg_terminate_backend(pid)) from pg_stat_activity
+MAX_SECONDS = 15.0
+END_OTHER_SESSIONS = """select count(pg_terminate_backend(pid)) from pg_stat_activity
      where datname = current_database() and backend_type = 'client backend' and application_name <> 'chaos'"""
 CHANGED = """select exists (
     select from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase where d.datname = current_database())"""
 
-_at_work = asyncio.Lock()
+_active = asyncio.Lock()
 
 
-async def hostile_settings(field: Field, draws: Random) -> str:
-    if _at_work.locked():
-        raise NotNow("other settings hold at this moment")
-    of_role = draws.random() < 0.5
-    names = list(HOSTILE) if of_role else list(FOR_A_POOLER)
-    chosen = {name: draws.choice(HOSTILE[name]) for name in draws.sample(names, draws.randint(1, 4))}
-    seconds = draws.uniform(8, LONGEST)
-    async with _at_work:
+async def hostile_settings(testbed: Testbed, random: Random) -> FaultResult:
+    if _active.locked():
+        raise FaultSkipped("other unusual settings are active")
+    of_role = random.random() < 0.5
+    names = list(HOSTILE) if of_role else list(WITH_POOLER)
+    chosen = {name: random.choice(HOSTILE[name]) for name in random.sample(names, random.randint(1, 4))}
+    seconds = random.uniform(8, MAX_SECONDS)
+    async with _active:
         try:
             for name, value in chosen.items():
-                await _alter(field, sql.SQL("set {} = {}").format(sql.Identifier(name), _value(name, value)), of_role=of_role)
-            await field.ask(OTHERS)
+                await _alter(testbed, sql.SQL("set {} = {}").format(sql.Identifier(name), _value(name, value)), of_role=of_role)
+            await testbed.fetch(END_OTHER_SESSIONS)
             await asyncio.sleep(seconds)
         finally:
-            with suppress(psycopg.Error, OSError):  # then it is done when the campaign is healed
-                await usual_settings(field)
+            with suppress(psycopg.Error, OSError):  # then it is done when the faults end
+                await usual_settings(testbed)
     where = "the role" if of_role else "the database"
-    return f"{where}: {', '.join(f'{name} = {value}' for name, value in chosen.items())}, for {seconds:.1f} s"
+    return FaultResult(f"{where}: {', '.join(f'{name} = {value}' for name, value in chosen.items())}, for {seconds:.1f} s")
 
 
-async def usual_settings(field: Field) -> None:
-    [(changed,)] = await field.ask(CHANGED)
+async def usual_settings(testbed: Testbed) -> None:
+    [(changed,)] = await testbed.fetch(CHANGED)
     if not changed:
         return
     for of_role in (True, False):
-        await _alter(field, sql.SQL("reset all"), of_role=of_role)
-    await field.ask(OTHERS)
+        await _alter(testbed, sql.SQL("reset all"), of_role=of_role)
+    await testbed.fetch(END_OTHER_SESSIONS)
 
 
-async def _alter(field: Field, change: sql.Composable, *, of_role: bool) -> None:
-    async with await field.connect() as connection:
+async def _alter(testbed: Testbed, change: sql.Composable, *, of_role: bool) -> None:
+    async with await testbed.connect() as connection:
         [(role, database)] = await (await connection.execute("select current_user, current_database()")).fetchall()
         target = sql.SQL("database {}").format(sql.Identifier(database))
         if of_role:
@@ -76,5 +78,5 @@ async def _alter(field: Field, change: sql.Composable, *, of_role: bool) -> None
 
 
 def _value(name: str, value: str) -> sql.Composable:
-    """A list of schemas or styles is not one word in quotes."""
+    """A list of schemas must not be one quoted word."""
     return sql.SQL(value) if name == "search_path" else sql.Literal(value)

@@ -1,43 +1,47 @@
-"""The promises, one file each. `INVARIANTS` is the table of all, `RULES` are those that are checked."""
+"""The invariants, grouped by subject. `INVARIANTS` lists all of them, `RULES` checks those that can be checked yet.
+
+jobs.py          I1 I2 I3 I7 I14 I15   jobs from enqueue to end
+runs.py          I4 I5 I6 I8 I13 I20   claims, fences, runs, attempts
+claim_order.py   I9 I19 I21            order, limits, needless waits
+schedules.py     I10 I22               planned times, promotion of due jobs
+leaders.py       I11                   terms of leaders
+transactions.py  I17 I18               rows that commit together with a job
+record.py        I0 I23                the record itself, repaired history
+"""
 
 from __future__ import annotations
 
-from tenure.chaos.invariants.accepted import Accepted
-from tenure.chaos.invariants.attempts import Attempts
-from tenure.chaos.invariants.attended import Attended
-from tenure.chaos.invariants.case import Rule
-from tenure.chaos.invariants.drained import Drained, Repaired
-from tenure.chaos.invariants.due import Due
-from tenure.chaos.invariants.effects import Effects
-from tenure.chaos.invariants.ended import Ended
-from tenure.chaos.invariants.fenced import Fenced
-from tenure.chaos.invariants.held import Held
-from tenure.chaos.invariants.leaders import Leaders
-from tenure.chaos.invariants.legal import Legal
-from tenure.chaos.invariants.limits import Limits
-from tenure.chaos.invariants.offered import Offered
-from tenure.chaos.invariants.order import Order
-from tenure.chaos.invariants.orders import Orders
-from tenure.chaos.invariants.served import Served
-from tenure.chaos.invariants.slots import Slots
-from tenure.chaos.invariants.stale import Stale
-from tenure.chaos.invariants.ticks import Ticks
-from tenure.chaos.invariants.told import Told
-from tenure.chaos.invariants.whole import Whole
+from tenure.chaos.invariants.claim_order import ClaimOrder, LimitsKept, NoNeedlessWait
+from tenure.chaos.invariants.jobs import AllWorkFinishes, NoJobLost, NoUnknownJob, OneOutcome, OnlyLegalMoves, RepliesAreTrue
+from tenure.chaos.invariants.leaders import OneLeaderPerTerm
+from tenure.chaos.invariants.record import HistoryRepaired, RecordIsComplete
+from tenure.chaos.invariants.rule import Rule
+from tenure.chaos.invariants.runs import (
+    AttemptsCounted,
+    LastClaimSettles,
+    NoJobAbandoned,
+    NoMoreRunsThanSlots,
+    OneRunPerClaim,
+    StaleHolderWritesNothing,
+)
+from tenure.chaos.invariants.schedules import DueJobsPromoted, EachTickOnce
+from tenure.chaos.invariants.transactions import EffectsOnce, JobsCommitWithCaller
 from tenure.chaos.verdict import Invariant
 
 __all__ = ["INVARIANTS", "RULES"]
 
 RULES: tuple[type[Rule], ...] = (
-    Whole, Accepted, Offered, Ended, Fenced, Held, Stale, Legal, Slots, Order, Ticks, Leaders, Attempts, Drained, Told, Effects,
-    Orders, Limits, Attended, Served, Due, Repaired,
+    RecordIsComplete, NoJobLost, NoUnknownJob, OneOutcome, LastClaimSettles, OneRunPerClaim, StaleHolderWritesNothing,
+    OnlyLegalMoves, NoMoreRunsThanSlots, ClaimOrder, EachTickOnce, OneLeaderPerTerm, AttemptsCounted, AllWorkFinishes,
+    RepliesAreTrue, EffectsOnce, JobsCommitWithCaller, LimitsKept, NoJobAbandoned, NoNeedlessWait, DueJobsPromoted,
+    HistoryRepaired,
 )  # fmt: skip
 
-_NOT_YET = (
-    Invariant("I12", "steps once, in order", "a step begins after those it needs, and is recorded once", checked=False),
-    Invariant("I16", "all is audited", "each call that changes something leaves a line of who and what", checked=False),
+_NOT_CHECKED = (
+    Invariant("I12", "steps run once, in order", "a step begins after the steps it needs, and is recorded once", checked=False),
+    Invariant("I16", "every change is audited", "each call that changes something is recorded with who and what", checked=False),
 )
 
 INVARIANTS: tuple[Invariant, ...] = tuple(
-    sorted([*(rule.invariant for rule in RULES), *_NOT_YET], key=lambda invariant: int(invariant.number[1:]))
+    sorted([*(rule.invariant for rule in RULES), *_NOT_CHECKED], key=lambda invariant: int(invariant.number[1:]))
 )

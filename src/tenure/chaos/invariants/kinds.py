@@ -1,26 +1,36 @@
-"""What the name of a kind tells the checker."""
+"""What the name of a job's kind tells the checker. `tenure.chaos.jobs` defines the kinds."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 
-_LIMITED = re.compile(r"limited_(\d+)")
+ATOMIC = "atomic"
+"""The kind that writes an effect and completes in one transaction."""
+
+ORDERED = "ordered"
+"""The kind that is enqueued together with an order row, in one transaction of the caller."""
+
+STUBBORN = "stubborn"
+"""Kinds with this prefix ignore their cancellation; their slot is used by other jobs meanwhile."""
+
 CHANGING = "changing"
-"""Kinds whose name begins so are under limits that are set, changed and removed while the campaign runs."""
+"""Kinds with this prefix are under limits that are set, changed and removed while the campaign runs."""
 
 REFUSED = "refused"
-"""Kinds whose name begins so have rows that PostgreSQL refuses to change, now and then."""
+"""Kinds with this prefix have rows that PostgreSQL sometimes refuses to change."""
+
+_LIMITED = re.compile(r"limited_(\d+)")
 
 
 @cache
 def limit_of(kind: str) -> int | None:
-    """How many of a kind may be held at a time, for as long as the campaign runs."""
+    """How many jobs of a kind may be held at the same time, during the whole campaign."""
     found = _LIMITED.fullmatch(kind)
     return int(found[1]) if found else None
 
 
 @cache
-def in_line(kind: str) -> bool:
-    """Whether its jobs are granted in their order. What is limited waits for room, and what is refused is skipped."""
+def is_claimed_in_order(kind: str) -> bool:
+    """False for limited kinds, which wait until their limit has room, and for refused kinds, which are skipped."""
     return limit_of(kind) is None and not kind.startswith((CHANGING, REFUSED))

@@ -1,27 +1,29 @@
+"""I11: one leader per term."""
+
 from __future__ import annotations
 
-from tenure.chaos.invariants.case import Case, Rule
-from tenure.chaos.ledger import Term
+from tenure.chaos.invariants.rule import Case, Rule
+from tenure.chaos.ledger import TermChange
 from tenure.chaos.verdict import Invariant
 
 
-class Leaders(Rule):
-    invariant = Invariant("I11", "one leader a term", "a duty's term never goes back, and changes with its holder, by one")
+class OneLeaderPerTerm(Rule):
+    invariant = Invariant("I11", "one leader per term", "the term of a duty never decreases, and a new holder has the next term")
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._newest: dict[str, tuple[str | None, int]] = {}
 
-    def term(self, term: Term) -> None:
-        if term.term is None:
-            self.breach(f"lost its row in term {term.was_term}", duty=term.duty)
+    def on_term(self, change: TermChange) -> None:
+        if change.term is None:
+            self.report(f"lost its row in term {change.was_term}", duty=change.duty)
             return
-        before = self._newest.get(term.duty)
-        wrong = None if before is None else _wrong(*before, term.holder, term.term)
+        before = self._newest.get(change.duty)
+        wrong = None if before is None else _wrong(*before, change.holder, change.term)
         if wrong is not None:
-            self.breach(f"{wrong} (change {term.seq})", duty=term.duty)
-        if before is None or term.term >= before[1]:
-            self._newest[term.duty] = (term.holder, term.term)
+            self.report(f"{wrong} (change {change.seq})", duty=change.duty)
+        if before is None or change.term >= before[1]:
+            self._newest[change.duty] = (change.holder, change.term)
 
 
 def _wrong(was_holder: str | None, was_term: int, holder: str | None, term: int) -> str | None:

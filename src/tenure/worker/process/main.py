@@ -1,10 +1,9 @@
-"""The process of a cell: runs one handler at a time for its worker. Started by the worker, never by hand."""
+"""The process of a handler: runs one job at a time for its worker, which starts it."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 import os
 import queue
 import runpy
@@ -15,49 +14,73 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from tenure.lifeline import die_with, own_forks
 from tenure.logs import set_up_logging
 from tenure.model.current import current_run
 from tenure.model.errors import ConfigError
 from tenure.model.kinds import Registry
-from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
+from tenure.model.outcomes import Outcome
 from tenure.model.payloads import clean_text, describe_exception
 from tenure.model.reruns import rerunning
 from tenure.store.target import DatabaseTarget
-from tenure.worker.process.exceptions import CELL_MAIN, packed
+from tenure.worker.process.exceptions import HANDLER_MAIN, packed
+from tenure.worker.process.messages import (
+    Abort,
+    Decided,
+    Flush,
+    Flushed,
+    Heartbeat,
+    Hello,
+    InDoubt,
+    LogLine,
+    Progress,
+    Raised,
+    Returned,
+    RunJob,
+    SettledItself,
+    StoppedByAbort,
+    TakenUp,
+    ToProcess,
+    ToWorker,
+    from_message,
+    to_message,
+)
+from tenure.worker.process.protocol import decode, encode
 from tenure.worker.run import settlement as settlements
-from tenure.worker.run.abort import Aborted
+from tenure.worker.run.abort import Aborted, AbortReason
 from tenure.worker.run.calling import call_plain, on_loop
-from tenure.worker.run.context import Context
+from tenure.worker.run.context import Context, context_of
 from tenure.worker.run.resources import Resources
 from tenure.worker.run.run import Run
 from tenure.worker.run.settlement import Settlement
 from tenure.worker.run.transactions import settle_open, settle_open_sync
 from tenure.worker.run.updates import LONGEST_LINE, LONGEST_MESSAGE, plain
 
-TELL_EVERY = 0.05  # seconds between two words about progress
+SEND_PROGRESS_EVERY = 0.05  # seconds
 
 _THREADS = 4  # connections a single handler may hold at once
 
 
 def main() -> None:
-    os.setpgrp()  # the worker ends this whole group with us: what a handler starts does not outlive its process
-    line = WorkerConnection(socket.socket(fileno=int(sys.argv[1])))
+    os.setpgrp()  # the worker kills this whole group: what a handler starts does not outlive its process
+    connection = WorkerConnection(socket.socket(fileno=int(sys.argv[1])))
     die_with(int(sys.argv[2]))
     own_forks()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the worker decides
-    signal.signal(signal.SIGTERM, line.on_sigterm)
+    signal.signal(signal.SIGTERM, connection.on_sigterm)
     set_up_logging()
-    hello = line.next()
-    sys.path[:] = hello["path"]
-    services = ProcessServices(line, Resources(DatabaseTarget(**hello["database"]), _THREADS))
-    surroundings = ProcessEnvironment(hello["home"], django=hello["django"])
+    hello = connection.next()
+    assert isinstance(hello, Hello)
+    sys.path[:] = hello.path
+    services = ProcessServices(connection, Resources(DatabaseTarget(**hello.database), _THREADS))
+    environment = ProcessEnvironment(hello.home, django=hello.django)
     while True:
-        job = line.next()["run"]
-        line.send(taken_up=True)
-        _serve(services, surroundings, job)
+        given = connection.next()
+        assert isinstance(given, RunJob)
+        connection.send(TakenUp())
+        _serve(services, environment, given)
 
 
 class WorkerConnection:
@@ -69,40 +92,40 @@ class WorkerConnection:
         end.set_inheritable(False)
         self._file = end.makefile("rwb")
         self._lock = threading.RLock()
-        self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[ToProcess] = queue.SimpleQueue()
         self._flushed = threading.Event()
         self.run: Run | None = None
         os.register_at_fork(after_in_child=self._cut)
-        threading.Thread(target=self._read, daemon=True, name="tenure line").start()
+        threading.Thread(target=self._read, daemon=True, name="tenure connection").start()
 
-    def send(self, **message: Any) -> None:
+    def send(self, message: ToWorker) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
-                "this process was forked by the handler: only the process that runs the handler can use its Context; pass back "
-                "to it what you have to report"
+                "this process was forked by the handler: only the process that runs the handler can use its Context; send it "
+                "what you have to report"
             )
         with self._lock:
-            self._file.write(json.dumps(message).encode() + b"\n")
+            self._file.write(encode(to_message(message)))
             self._file.flush()
 
-    def next(self) -> dict[str, Any]:
+    def next(self) -> ToProcess:
         return self._messages.get()
 
     def flush(self) -> None:
-        """Returns when the worker has written all that was said."""
+        """Returns when the worker has written all that was reported."""
         self._flushed.clear()
-        self.send(flush=True)
+        self.send(Flush())
         self._flushed.wait()
 
     def on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
         """Between two steps of a plain handler: the abort reaches it as an exception, and its clean-up runs."""
         run = self.run
-        # A SIGTERM from elsewhere, as to all processes of a service, is for the worker to understand, not for us.
+        # The worker handles a SIGTERM from elsewhere, as to all processes of a service; this process ignores it.
         if run is not None and run.abort_reason is not None:
             raise Aborted(run.abort_reason)
 
     def _cut(self) -> None:
-        """In a process that the handler has forked: it cannot answer for the job, and does not keep the line open."""
+        """In a process that the handler has forked: it cannot report for the job, and must not hold the connection open."""
         with suppress(OSError):
             # Not closed: the number would be given to another file, which the objects here would close later.
             nothing = os.open(os.devnull, os.O_RDWR)
@@ -110,94 +133,86 @@ class WorkerConnection:
             os.close(nothing)
 
     def _read(self) -> None:
-        for message in self._lines():
+        for message in self._received():
             match message:
-                case {"abort": reason}:
+                case Abort(reason):
                     if self.run is None:
                         os._exit(0)  # the handler has not begun, or is done
-                    self.run.signal.abort(reason)
+                    self.run.signal.abort(cast("AbortReason", reason))
                     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-                case {"flushed": _}:
+                case Flushed():
                     self._flushed.set()
                 case _:
                     self._messages.put(message)
-        os._exit(0)  # the worker is gone, and our claim with it
+        os._exit(0)  # the worker is gone, and with it the claim
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
+    def _received(self) -> Iterator[ToProcess]:
         for line in self._file:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+            if (message := decode(line)) is not None:
+                yield from_message(message)
 
 
 class ProcessServices:
-    def __init__(self, line: WorkerConnection, resources: Resources) -> None:
+    def __init__(self, connection: WorkerConnection, resources: Resources) -> None:
         self.resources = resources
-        self._line = line
+        self.connection = connection
         self._progress: tuple[float, str | None] | None = None
-        self._teller: threading.Timer | None = None
+        self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
 
-    @property
-    def line(self) -> WorkerConnection:
-        return self._line
-
     def progress(self, run: Run, percent: float, message: str | None) -> None:  # noqa: ARG002 - one run at a time
-        """Only the latest word goes over the line, a moment later: a tight loop must not flood it."""
+        """Only the latest is sent, a moment later: a tight loop must not flood the connection."""
         with self._lock:
             self._progress = (percent, message)
-            if self._teller is None:
-                self._teller = threading.Timer(TELL_EVERY, self.tell_progress)
-                self._teller.daemon = True
-                self._teller.start()
+            if self._timer is None:
+                self._timer = threading.Timer(SEND_PROGRESS_EVERY, self.send_progress)
+                self._timer.daemon = True
+                self._timer.start()
 
-    def tell_progress(self) -> None:
+    def send_progress(self) -> None:
         with self._lock:
             latest, self._progress = self._progress, None
-            teller, self._teller = self._teller, None
-            if teller is not None:
-                teller.cancel()
+            timer, self._timer = self._timer, None
+            if timer is not None:
+                timer.cancel()
             if latest is not None:
                 percent, message = latest
-                self._line.send(progress=[percent, None if message is None else clean_text(message, LONGEST_MESSAGE)])
+                self.connection.send(Progress(percent, None if message is None else clean_text(message, LONGEST_MESSAGE)))
 
     def alive(self, run: Run) -> None:  # noqa: ARG002
-        self._line.send(alive=True)
+        self.connection.send(Heartbeat())
 
     def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:  # noqa: ARG002
-        self._line.send(say=[level, clean_text(message, LONGEST_LINE), {name: plain(value) for name, value in fields.items()}])
+        kept = {name: plain(value) for name, value in fields.items()}
+        self.connection.send(LogLine(level, clean_text(message, LONGEST_LINE), kept))
 
     async def flush(self, run: Run) -> None:
         await asyncio.to_thread(self.flush_sync, run)
 
     def flush_sync(self, run: Run) -> None:  # noqa: ARG002
-        self.tell_progress()
-        self._line.flush()
+        self.send_progress()
+        self.connection.flush()
 
     def settled(self, settlement: Settlement, *, watched: bool) -> None:
-        owes_output = settlement.run.owes_output
-        self._line.send(settled={"settlement": _described(settlement), "watched": watched, "owes_output": owes_output})
+        self.connection.send(SettledItself(settlement.to_wire(), watched, settlement.run.owes_output))
 
     def doubt(self, settlement: Settlement) -> None:
-        self._line.send(in_doubt=_described(settlement))
-
-
-def _described(settlement: Settlement) -> dict[str, Any]:
-    return {name: getattr(settlement, name) for name in ("finishing", "text", "state", "what", "error", "delay")}
+        self.connection.send(InDoubt(settlement.to_wire()))
 
 
 class ProcessEnvironment:
-    """What is imported before a job, once for all jobs of this process."""
+    """The modules that jobs need, imported once per process."""
 
     def __init__(self, home: str | None, *, django: bool) -> None:
         self._home = home
         self._django = django
         self._mains: dict[str, dict[str, Any]] = {}
 
-    def kinds(self, job: dict[str, Any], database: DatabaseTarget) -> Registry:
-        """Imports the app's module, then the job's. Gives the app's registry, and the app the worker's settings."""
+    def kinds(self, given: RunJob, database: DatabaseTarget) -> Registry:
+        """Imports the app's module, then the job's. Returns the app's registry, after giving the app the worker's settings."""
         self._prepare()
-        main, module, name = job["main"], job["module"], job["kind"]
-        names = self._run_main(main) if main else vars(importlib.import_module(module))
+        module, name = given.module, given.job.kind
+        names = self._run_main(given.main) if given.main else vars(importlib.import_module(module))
         for value in names.values():
             runtime = getattr(value, "_runtime", None)  # both apps and jobs have one
             kinds = getattr(runtime, "kinds", None)
@@ -223,46 +238,46 @@ class ProcessEnvironment:
     def _run_main(self, path: str) -> dict[str, Any]:
         if path not in self._mains:
             with rerunning(path):
-                self._mains[path] = runpy.run_path(path, run_name=CELL_MAIN)
+                self._mains[path] = runpy.run_path(path, run_name=HANDLER_MAIN)
         return self._mains[path]
 
 
-def _serve(services: ProcessServices, surroundings: ProcessEnvironment, job: dict[str, Any]) -> None:
-    line = services.line
+def _serve(services: ProcessServices, environment: ProcessEnvironment, given: RunJob) -> None:
+    connection = services.connection
     try:
-        kinds = surroundings.kinds(job, services.resources.database)
-        run = Run(kinds[job["kind"]], tuple(job["row"]), job["claim_id"], job["worker_id"])
+        kinds = environment.kinds(given, services.resources.database)
+        run = Run(kinds[given.job.kind], given.job, given.claim_id, given.worker_id)
     except BaseException as error:  # noqa: BLE001 - user code may raise anything while it is imported
-        line.send(**_failure(None, error))
+        connection.send(_failure(None, error))
         return
-    line.run = run
+    connection.run = run
     try:
         answer = _answer(services, run, kinds)
     finally:
-        line.run = None
-    services.tell_progress()
-    line.send(**answer)
+        connection.run = None
+    services.send_progress()
+    connection.send(answer)
     if run.signal.aborted:
-        os._exit(0)  # what the handler left behind after an abort is not worth trusting
+        os._exit(0)  # the state that an aborted handler left behind cannot be trusted
 
 
-def _answer(services: ProcessServices, run: Run, kinds: Registry) -> dict[str, Any]:
+def _answer(services: ProcessServices, run: Run, kinds: Registry) -> ToWorker:
     current_run.set(run)
-    ctx = Context(run, services)
+    ctx = context_of(run, services)
     try:
         result = (
             asyncio.run(_call_async(ctx, services, kinds)) if run.kind.signature.is_async else _call_plain(ctx, services, kinds)
         )
         if isinstance(result, Outcome):
-            return _outcome(result, raised=False)
-        return {"output": run.kind.output.encode(result).decode()}
+            return _decided(result, raised=False)
+        return Returned(run.kind.output.encode(result).decode())
     except Outcome as outcome:
         try:
-            return _outcome(outcome, raised=True)
+            return _decided(outcome, raised=True)
         except Exception as error:  # noqa: BLE001 - a subclass that did not call its parent's __init__
             return _failure(run, error)
     except Aborted as aborted:
-        return {"aborted": aborted.reason}
+        return StoppedByAbort(aborted.reason)
     except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the process
         return _failure(run, error)
 
@@ -287,31 +302,14 @@ async def _call_async(ctx: Context, services: ProcessServices, kinds: Registry) 
     return result
 
 
-def _outcome(outcome: Outcome, *, raised: bool) -> dict[str, Any]:
-    name: str
-    value: object
-    match outcome:
-        case Snooze():
-            name, value = "snooze", _when(outcome)
-        case Fail():
-            name, value = "fail", clean_text(outcome.reason)
-        case Cancel():
-            name, value = "cancel", clean_text(outcome.reason)
-        case _:
-            return _failure(None, TypeError(f"{type(outcome).__name__} is not an outcome that Tenure knows"))
-    return {"outcome": name, "value": value, "raised": raised}
+def _decided(outcome: Outcome, *, raised: bool) -> Decided:
+    name, value = outcome.to_wire()
+    return Decided(name, value, raised)
 
 
-def _when(snooze: Snooze) -> float | str:
-    if snooze.delay is not None:
-        return snooze.delay.total_seconds()
-    assert snooze.until is not None
-    return snooze.until.isoformat()
-
-
-def _failure(run: Run | None, error: BaseException) -> dict[str, Any]:
+def _failure(run: Run | None, error: BaseException) -> Raised:
     wanted = run is None or settlements.worth_another_attempt(run, error)
-    return {"error": describe_exception(error), "wanted": wanted, "raised": packed(error)}
+    return Raised(describe_exception(error), wanted, packed(error))
 
 
 if __name__ == "__main__":

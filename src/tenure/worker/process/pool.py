@@ -1,7 +1,7 @@
-"""Processes of their own for handlers that compute: one job at a time each, started when needed, replaced when worn.
+"""Processes for handlers with `run_in="process"`: one job at a time each, started when needed, replaced after `max_tasks`.
 
-A cell's death is the crash of its one job and nobody else's. It is told to end by its signal, which also
-interrupts the handler, and killed if it does not; it ends by itself when its worker is gone.
+The death of a process is the crash of its one job. An abort interrupts the handler, and the process is killed if it does not end;
+it exits by itself when its worker is gone.
 """
 
 from __future__ import annotations
@@ -12,19 +12,38 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from tenure.model.errors import ProcessDied
 from tenure.model.kinds import Kind, Registry
-from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
+from tenure.model.outcomes import Outcome
 from tenure.store.target import DatabaseTarget
 from tenure.worker.process.exceptions import Remote, unpacked
-from tenure.worker.process.protocol import Message, MessageStream
-from tenure.worker.run.abort import Aborted
+from tenure.worker.process.messages import (
+    Abort,
+    Decided,
+    Flush,
+    Flushed,
+    Heartbeat,
+    Hello,
+    InDoubt,
+    LogLine,
+    Progress,
+    Raised,
+    Returned,
+    RunJob,
+    SettledItself,
+    StoppedByAbort,
+    ToProcess,
+    ToWorker,
+    UnknownMessage,
+    from_message,
+    to_message,
+)
+from tenure.worker.process.protocol import MessageStream
+from tenure.worker.run.abort import Aborted, AbortReason
 from tenure.worker.run.calling import ABORT_PATIENCE
 from tenure.worker.run.context import Context
 from tenure.worker.run.run import Run
@@ -34,16 +53,16 @@ from tenure.worker.run.settlement import Settlement
 log = logging.getLogger("tenure")
 
 LAST_WORDS = 0.2
-"""Seconds for what a process said before it died to arrive."""
+"""Seconds for the last messages of a process that died to arrive."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSettings:
     max_tasks: int = 100
-    """Jobs that a process runs before it is replaced: whatever leaks, leaks for so long only."""
+    """Jobs that a process runs before it is replaced, which bounds leaks of handlers."""
 
     memory_mb: int | None = None
-    """A process that holds more is killed, and its job has crashed. None: no limit."""
+    """A process that uses more is killed, and its job has crashed. None: no limit."""
 
 
 class HandlerProcess:
@@ -53,7 +72,7 @@ class HandlerProcess:
         self.tasks = 0
         self._process: asyncio.subprocess.Process | None = None
         self._stream: MessageStream | None = None
-        self._burial: asyncio.Task[None] | None = None
+        self._reaping: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
@@ -74,15 +93,17 @@ class HandlerProcess:
                 pass_fds=[theirs.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
             )
-        self._burial = asyncio.create_task(_hang_up_after_death(self._process, stream))
-        stream.send(database=asdict(database), path=sys.path, home=home, django=_uses_django())
+        self._reaping = asyncio.create_task(_end_stream_after_exit(self._process, stream))
+        self.send(Hello(asdict(database), sys.path, home, _uses_django()))
 
-    def send(self, **message: Any) -> None:
+    def send(self, message: ToProcess) -> None:
         assert self._stream is not None
-        self._stream.send(**message)
+        self._stream.send(**to_message(message))
 
-    async def receive(self) -> Message | None:
-        return await anext(self._inbox, None)
+    async def receive(self) -> ToWorker | None:
+        """None when it is gone."""
+        message = await anext(self._inbox, None)
+        return None if message is None else from_message(message)
 
     @property
     def dead(self) -> bool:
@@ -100,14 +121,14 @@ class HandlerProcess:
                 os.kill(self.pid, number)
 
     def _kill_group(self) -> None:
-        """And what its handlers have started, unless that has made itself a group of its own."""
+        """Also kills what its handlers have started, unless that has its own process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     async def end(self, reason: str) -> None:
-        """Told, then made to."""
+        """Asks it to end, then kills it."""
         assert self._process is not None
-        self.send(abort=reason)  # its own thread hears it, and interrupts the handler
+        self.send(Abort(reason))  # its own thread receives it, and interrupts the handler
         try:
             async with asyncio.timeout(ABORT_PATIENCE):
                 await self._process.wait()
@@ -121,13 +142,13 @@ class HandlerProcess:
             self.signal(signal.SIGKILL)
             self._kill_group()
             await self._process.wait()
-        if self._burial is not None:
-            self._burial.cancel()
+        if self._reaping is not None:
+            self._reaping.cancel()
         if self._stream is not None:
             self._stream.close()
 
     def memory_mb(self) -> float:
-        """What it holds in memory; 0 where that cannot be read."""
+        """Its resident memory; 0 where that cannot be read."""
         try:
             with open(f"/proc/{self.pid}/statm") as statm:  # noqa: PTH123 - a virtual file, read often
                 return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
@@ -136,16 +157,16 @@ class HandlerProcess:
 
 
 def _uses_django() -> bool:
-    """Whether the worker's process has set up Django, so that a process for a job must do so, too."""
+    """Whether the worker's process has set up Django, so that handler processes must do so, too."""
     apps = getattr(sys.modules.get("django.apps"), "apps", None)
     return bool(getattr(apps, "ready", False)) and "DJANGO_SETTINGS_MODULE" in os.environ
 
 
-async def _hang_up_after_death(process: asyncio.subprocess.Process, stream: MessageStream) -> None:
-    """The end of the line is no sign: a process that the handler forked may hold it open."""
+async def _end_stream_after_exit(process: asyncio.subprocess.Process, stream: MessageStream) -> None:
+    """The end of the stream cannot be relied on: a process that the handler forked may hold it open."""
     await process.wait()
     await asyncio.sleep(LAST_WORDS)
-    stream.hang_up()
+    stream.end()
 
 
 class ProcessPool:
@@ -155,7 +176,7 @@ class ProcessPool:
         self._settings = settings
         self._idle: list[HandlerProcess] = []
         self._busy: set[HandlerProcess] = set()
-        self._overfed: set[HandlerProcess] = set()
+        self._too_large: set[HandlerProcess] = set()
         self._services = services
 
     async def run(self, ctx: Context) -> Any:
@@ -172,19 +193,19 @@ class ProcessPool:
             raise
         finally:
             self._busy.discard(process)
-            self._overfed.discard(process)
+            self._too_large.discard(process)
             await self._keep(process)
         return _result(run.kind, message)
 
     async def _take(self, run: Run) -> HandlerProcess:
-        """A process that has taken the job up. One that died while it was idle must not be this job's crash."""
+        """A process that has received the job. The death of an idle process must not count as this job's crash."""
         while True:
             process = self._idle.pop() if self._idle else HandlerProcess()
             self._busy.add(process)
             try:
                 if not process.tasks:
                     await process.spawn(self._database, self._kinds.home)
-                process.send(run=_described(run))
+                process.send(_run_job(run))
                 taken_up = await process.receive() is not None
             except BaseException:
                 await self._drop(process)
@@ -201,91 +222,81 @@ class ProcessPool:
         await process.kill()
 
     async def _keep(self, process: HandlerProcess) -> None:
-        """For the next job, unless it is worn."""
+        """Keeps it for the next job, unless it must be replaced."""
         process.tasks += 1
         if process.dead or process.tasks >= self._settings.max_tasks or self._too_big(process):
             await process.kill()
         else:
             self._idle.append(process)
 
-    async def _conversation(self, process: HandlerProcess, run: Run) -> Message:
-        """Until the handler is done: what its process says then."""
-        while (message := await process.receive()) is not None:
+    async def _conversation(self, process: HandlerProcess, run: Run) -> ToWorker:
+        """Until the handler is done: what its process sends then."""
+        while (message := await self._receive(process)) is not None:
             match message:
-                case {"progress": [percent, text]}:
+                case Progress(percent, text):
                     self._services.progress(run, percent, text)
-                case {"alive": _}:
+                case Heartbeat():
                     self._services.alive(run)
-                case {"say": [level, text, fields]}:
+                case LogLine(level, text, fields):
                     self._services.say(run, level, text, fields)
-                case {"flush": _}:
+                case Flush():
                     await self._services.flush(run)
-                    process.send(flushed=True)
-                case {"in_doubt": told}:
-                    run.in_doubt = Settlement(run, **told)
+                    process.send(Flushed())
+                case InDoubt(settlement):
+                    run.in_doubt = Settlement(run, **settlement)
                     run.owes_output = True  # it may have been written that it does
-                case {"settled": told}:
-                    run.settled = run.settled_itself = True
-                    run.owes_output = told["owes_output"]
-                    self._services.settled(Settlement(run, **told["settlement"]), watched=told["watched"])
+                case SettledItself(settlement, watched, owes_output):
+                    run.settle_itself()
+                    run.owes_output = owes_output
+                    self._services.settled(Settlement(run, **settlement), watched=watched)
                 case _:
                     return message
-        if process in self._overfed:
-            raise ProcessDied(f"it held more than {self._settings.memory_mb} MB")
+        if process in self._too_large:
+            raise ProcessDied(f"it used more than {self._settings.memory_mb} MB")
         raise ProcessDied(await process.cause())
 
+    async def _receive(self, process: HandlerProcess) -> ToWorker | None:
+        try:
+            return await process.receive()
+        except UnknownMessage as error:
+            raise ProcessDied(str(error)) from None
+
     def watch(self) -> None:
-        """Now and then: a process that grew too large is killed under its job."""
+        """Kills processes that use too much memory. Called periodically."""
         for process in self._busy:
-            if process not in self._overfed and self._too_big(process):
-                log.error("process %d holds more than %d MB and is killed", process.pid, self._settings.memory_mb)
-                self._overfed.add(process)
+            if process not in self._too_large and self._too_big(process):
+                log.error("process %d uses more than %d MB and is killed", process.pid, self._settings.memory_mb)
+                self._too_large.add(process)
                 process.signal(signal.SIGKILL)
 
     def _too_big(self, process: HandlerProcess) -> bool:
         return self._settings.memory_mb is not None and process.memory_mb() > self._settings.memory_mb
 
     async def close(self) -> None:
-        process_pool = [*self._idle, *self._busy]
+        processes = [*self._idle, *self._busy]
         self._idle.clear()
-        for process in process_pool:
+        for process in processes:
             await process.kill()
 
 
-def _described(run: Run) -> Message:
+def _run_job(run: Run) -> RunJob:
     """What the other process needs to make the same run."""
     fn = run.kind.fn
     main = getattr(sys.modules.get("__main__"), "__file__", None) if fn.__module__ == "__main__" else None
-    return {
-        "module": fn.__module__,
-        "main": main,
-        "kind": run.kind.name,
-        "row": [
-            run.job_id, run.kind.name, run.queue, 0, 0, run.attempt, run.max_attempts, run.crashes, run.fence, run.input,
-            run.timeout, run.auth, run.meta,
-        ],
-        "claim_id": run.claim_id,
-        "worker_id": run.worker_id,
-    }  # fmt: skip
+    return RunJob(run.job, run.claim_id, run.worker_id, fn.__module__, main)
 
 
-def _result(kind: Kind, message: Message) -> Any:
-    outcomes: dict[str, Callable[[Any], Outcome]] = {"snooze": _snooze, "fail": Fail, "cancel": Cancel}
+def _result(kind: Kind, message: ToWorker) -> Any:
     match message:
-        case {"output": text}:
-            return kind.output.decode(text)
-        case {"outcome": name, "value": value, "raised": raised}:
-            outcome = outcomes[name](value)
+        case Returned(output):
+            return kind.output.decode(output)
+        case Decided(name, value, raised):
+            outcome = Outcome.from_wire(name, value)
             if raised:
                 raise outcome
             return outcome
-        case {"aborted": reason}:
-            raise Aborted(reason)
-        case {"error": text, "wanted": wanted, "raised": told}:
-            raise unpacked(told, Remote(text, wanted))
-    # Its values may be the job's data, and this text is logged.
-    raise ProcessDied(f"it sent a message that is not understood: {', '.join(map(str, message)) or 'nothing'}")
-
-
-def _snooze(when: float | str) -> Snooze:
-    return Snooze(until=datetime.fromisoformat(when)) if isinstance(when, str) else Snooze(when)
+        case StoppedByAbort(reason):
+            raise Aborted(cast("AbortReason", reason))
+        case Raised(text, worth_another_attempt, exception):
+            raise unpacked(exception, Remote(text, worth_another_attempt))
+    raise ProcessDied(f"it sent a message that does not belong here: {type(message).__name__}")

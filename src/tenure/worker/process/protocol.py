@@ -1,4 +1,4 @@
-"""The line between a process and one that it started: one JSON object a line, over a socket pair."""
+"""How a process and one that it started exchange messages: one JSON object a line, over a socket pair."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ Message = dict[str, Any]
 LONGEST_LINE = 16 << 20  # a job's largest input or output, escaped
 
 
+def encode(message: Message) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message | None:
+    """None for a line that was cut off: the other side is gone."""
+    return json.loads(line) if line.endswith(b"\n") else None
+
+
 class MessageStream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -27,7 +36,7 @@ class MessageStream:
     def send(self, **message: Any) -> None:
         """Never waits: messages are small, and the other side may be busy or gone."""
         if not self._writer.is_closing():
-            self._writer.write(json.dumps(message).encode() + b"\n")
+            self._writer.write(encode(message))
 
     async def drained(self) -> None:
         with suppress(ConnectionError):
@@ -40,12 +49,12 @@ class MessageStream:
                 line = await self._reader.readline()
             except (ConnectionError, ValueError):
                 return
-            if not line.endswith(b"\n"):
+            if (message := decode(line)) is None:
                 return
-            yield json.loads(line)
+            yield message
 
-    def hang_up(self) -> None:
-        """Whoever reads is told that nothing more will come."""
+    def end(self) -> None:
+        """Readers see the end of the stream."""
         if not self._reader.at_eof():
             self._reader.feed_eof()
 

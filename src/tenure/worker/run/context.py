@@ -1,4 +1,4 @@
-"""What a handler is told about its run, and what it can do in it."""
+"""What a handler knows about its run, and what it can do in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_SET = object()
 
 
 class Done:
-    """May be awaited or not. Not a coroutine, so Python does not warn where it is not."""
+    """Can be awaited or not. Not a coroutine, so Python does not warn if it is not awaited."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield  # one turn of the event loop, as `asyncio.sleep(0)`
@@ -68,11 +68,11 @@ class Context:
 
     @property
     def max_attempts(self) -> int:
-        return self._run.max_attempts
+        return self._run.job.max_attempts
 
     @property
     def fence(self) -> int:
-        """Grows with every claim of this job. Hand it to other stores, so that they can refuse an older run."""
+        """Grows with every claim of this job. Pass it to other stores, so that they can reject an older run."""
         return self._run.fence
 
     @property
@@ -85,47 +85,47 @@ class Context:
 
     @property
     def is_last_attempt(self) -> bool:
-        return self._run.attempt >= self._run.max_attempts
+        return self._run.attempt >= self._run.job.max_attempts
 
     @property
     def signal(self) -> Signal:
-        """Tells when this run is over before it is done, and why."""
+        """Is set when this run is aborted, with the reason."""
         return self._run.signal
 
     @property
     def input(self) -> Any:
         """The job's input as plain JSON values; the handler itself gets it typed, as its arguments."""
-        return json.loads(self._run.input)
+        return json.loads(self._run.job.input)
 
     @property
     def auth(self) -> Any:
-        """On whose behalf the job was handed in: what `using(auth=...)` was given."""
-        return None if self._run.auth is None else json.loads(self._run.auth)
+        """On whose behalf the job was enqueued: what `using(auth=...)` was given."""
+        return None if self._run.job.auth is None else json.loads(self._run.job.auth)
 
     @property
     def meta(self) -> dict[str, Any]:
         """What `using(meta=...)` was given."""
-        return {} if self._run.meta is None else json.loads(self._run.meta)
+        return {} if self._run.job.meta is None else json.loads(self._run.job.meta)
 
     @property
     def schedule(self) -> str | None:
-        """The name of the schedule that this job is of."""
+        """The name of the schedule that enqueued this job."""
         planned = planned_of(self.meta)
         return planned.schedule if planned else None
 
     @property
     def scheduled_for(self) -> datetime | None:
-        """The planned time that this job stands for. Jitter, queues and retries make it start later."""
+        """The planned time of this job. Jitter, queues and retries make it start later."""
         planned = planned_of(self.meta)
         return planned.at if planned else None
 
     @property
     def is_late(self) -> bool:
-        """Handed in more than a minute after its planned time: it was caught up, or waited for an earlier job to end."""
+        """Enqueued more than a minute after its planned time: the schedule caught up, or waited for an earlier job to end."""
         planned = planned_of(self.meta)
         return planned is not None and planned.late
 
-    # Telling
+    # Reporting
 
     def progress(self, percent: float, message: str | None = None) -> Awaitable[None]:
         """Reports how far the job is, 0 to 100. Does not wait: the latest report is written soon, and always before the outcome.
@@ -150,11 +150,11 @@ class Context:
             self._log = JobLog(self._run, self._services)
         return self._log
 
-    # Doing
+    # Database and HTTP
 
     def db(self) -> Database:
         """A pooled connection to Tenure's database: `async with ctx.db() as conn` (in plain functions `with`). Committed when
-        the block ends well. In an atomic job it is the job's own transaction."""
+        the block ends without an error. In an atomic job it is the job's own transaction."""
         return Database(self)
 
     def transaction(self, session: object | None = None) -> TransactionBlock:
@@ -171,7 +171,7 @@ class Context:
         return TransactionBlock(self._run, self._services, session, lambda: None if self._output is NOT_SET else (self._output,))
 
     def set_output(self, output: T) -> T:
-        """Sets the job's output before the handler returns, and gives it back: `return ctx.set_output(result)`."""
+        """Sets the job's output before the handler returns, and returns it: `return ctx.set_output(result)`."""
         self._output = output
         return output
 
@@ -186,6 +186,12 @@ class Context:
 
     def http_sync(self) -> httpx2.Client:
         return self._services.resources.http_sync()
+
+
+def context_of(run: Run, services: RunServices) -> Context:
+    """The context that the run's kind gives its handlers."""
+    make = run.kind.context
+    return Context(run, services) if make is None else make(run, services)
 
 
 class Database:

@@ -40,7 +40,7 @@ def log_failure(settlement: Settlement, levels: FailureLevels, worker: str) -> N
 def _failure(settlement: Settlement, cause: BaseException | None) -> tuple[str, list[Any]]:
     """An exception follows the message with its traceback. Without one, as after `Fail`, the reason is in the message."""
     run = settlement.run
-    text, words = "job %s (%s) failed in attempt %d of %d", [run.attempt, run.max_attempts]
+    text, words = "job %s (%s) failed in attempt %d of %d", [run.attempt, run.job.max_attempts]
     if settlement.state == "dead_letter":
         text += " and is a dead letter now"
     elif settlement.state == "retry":
@@ -64,7 +64,7 @@ def _fields(settlement: Settlement, cause: BaseException | None) -> dict[str, An
         "kind": run.kind.name,
         "queue": run.queue,
         "attempt": run.attempt,
-        "max_attempts": run.max_attempts,
+        "max_attempts": run.job.max_attempts,
         "worker_id": run.worker_id,
         "what": settlement.what,
         "state": settlement.state,
@@ -74,7 +74,7 @@ def _fields(settlement: Settlement, cause: BaseException | None) -> dict[str, An
     elif settlement.error is not None:
         fields["error"] = settlement.error
     if settlement.what == "crashed":
-        fields |= {"why": "crashed", "crashes": run.crashes + 1}
+        fields |= {"why": "crashed", "crashes": run.job.crashes + 1}
     if settlement.delay is not None:
         fields["next_in"] = round(settlement.delay, 3)
     return fields

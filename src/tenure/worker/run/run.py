@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Kind
 from tenure.worker.run.abort import AbortReason, Signal
 
@@ -18,60 +20,56 @@ if TYPE_CHECKING:
     from tenure.worker.run.updates import RunUpdates
 
 
+class RunState(Enum):
+    ACTIVE = auto()
+    """Claimed; its handler runs or will be called."""
+    COMMITTING = auto()
+    """Its own transaction is being committed: too late to abort, and nothing else may touch the job's row."""
+    SETTLED = auto()
+    """Its outcome is decided, and is written by the settler if it is ours to write."""
+    SETTLED_ITSELF = auto()
+    """Its own transaction has settled the job."""
+
+
 class Run:
     __slots__ = (
         "_signal",
+        "_state",
         "aborted_at",
         "attempt",
-        "auth",
         "claim_id",
-        "closing",
-        "crashes",
         "deadline",
         "fence",
-        "gate",
         "heartbeat_at",
         "heartbeat_sent_at",
         "in_doubt",
-        "input",
+        "job",
         "job_id",
         "kind",
         "leased_until",
-        "lost",
-        "max_attempts",
-        "meta",
+        "loss_reported",
         "opening",
         "owes_output",
         "queue",
-        "settled",
-        "settled_itself",
         "started",
         "task",
         "thread",
-        "timeout",
         "transaction",
         "updates",
         "was_started",
         "worker_id",
     )
 
-    def __init__(self, kind: Kind, row: tuple[Any, ...], claim_id: str, worker_id: str) -> None:
-        """`row` is what the claim gave: id, kind, queue, priority, position, attempt, max_attempts, crashes, fence, input,
-        timeout, auth, meta, and the gate where there is one."""
+    def __init__(self, kind: Kind, job: ClaimedJob, claim_id: str, worker_id: str) -> None:
         self.kind = kind
-        self.job_id: str = row[0]
-        self.queue: str = row[2]
-        self.attempt: int = row[5]
-        self.max_attempts: int = row[6]
-        self.crashes: int = row[7]
-        self.fence: int = row[8]
-        self.input: str = row[9]
-        self.timeout: float | None = row[10]
-        self.auth: str | None = row[11]
-        self.meta: str | None = row[12]
-        self.gate: str | None = row[13] if len(row) > 13 else None
+        self.job = job
+        self.job_id = job.id
+        self.queue = job.queue
+        self.attempt = job.attempt
+        self.fence = job.fence
         self.claim_id = claim_id
         self.worker_id = worker_id
+        self._state = RunState.ACTIVE
         self.started = time.monotonic()
         self.deadline: float | None = None
         self.leased_until: float | None = None if kind.lease is None else self.started + kind.lease.total_seconds()
@@ -79,15 +77,9 @@ class Run:
         self.heartbeat_at = self.heartbeat_sent_at = 0.0
         self.aborted_at = 0.0
         self.was_started = False
-        """Its handler was called. A claim may also be handed back before that."""
-        self.lost = False
+        """Its handler was called. A claimed job may also be requeued before that."""
+        self.loss_reported = False
         """It was reported that the job is no longer this run's."""
-        self.settled = False
-        """Its outcome is decided."""
-        self.settled_itself = False
-        """Its own transaction has settled the job."""
-        self.closing = False
-        """Its own transaction is being committed: too late to abort, and nothing else may touch the job's row."""
         self.task: asyncio.Task[None] | None = None
         self.thread: Future[Any] | None = None
         self.updates: RunUpdates | None = None
@@ -99,6 +91,48 @@ class Run:
         """What a transaction of its own was to settle, when its COMMIT was not answered."""
         self._signal: Signal | None = None
 
+    # State
+
+    @property
+    def settled(self) -> bool:
+        """Its outcome is decided."""
+        return self._state is RunState.SETTLED or self._state is RunState.SETTLED_ITSELF
+
+    @property
+    def settled_itself(self) -> bool:
+        return self._state is RunState.SETTLED_ITSELF
+
+    @property
+    def committing(self) -> bool:
+        return self._state is RunState.COMMITTING
+
+    @property
+    def reports(self) -> bool:
+        """Its progress, log lines and heartbeats are written."""
+        return self._state is RunState.ACTIVE
+
+    def settle(self) -> bool:
+        """Decides the outcome. False when that was done before."""
+        if self.settled:
+            return False
+        self._state = RunState.SETTLED
+        return True
+
+    def settle_itself(self) -> None:
+        """Its own transaction was committed, with the outcome. Valid even if the worker gave the run up meanwhile."""
+        self._state = RunState.SETTLED_ITSELF
+
+    def begin_commit(self) -> None:
+        if not self.settled:
+            self._state = RunState.COMMITTING
+
+    def end_commit(self) -> None:
+        """Also after a failure; `settle_itself()` was called if the commit settled the job."""
+        if self._state is RunState.COMMITTING:
+            self._state = RunState.ACTIVE
+
+    # The job
+
     @property
     def kind_name(self) -> str:
         return self.kind.name
@@ -108,11 +142,17 @@ class Run:
         return UUID(self.job_id)
 
     @property
+    def auth(self) -> str | None:
+        return self.job.auth
+
+    @property
     def time_limit(self) -> float | None:
         """Seconds: the call's own, or its kind's."""
-        if self.timeout is not None:
-            return self.timeout
+        if self.job.timeout is not None:
+            return self.job.timeout
         return None if self.kind.timeout is None else self.kind.timeout.total_seconds()
+
+    # Ending it early
 
     @property
     def signal(self) -> Signal:
@@ -136,8 +176,8 @@ class Run:
         return self.heartbeat_at > self.leased_until - self.kind.lease.total_seconds()
 
     def abort(self, reason: AbortReason) -> None:
-        """Tells the handler, and cancels it where that is possible. Once: what it does then is its clean-up."""
-        if self.closing or self.signal.aborted:
+        """Notifies the handler, and cancels it where that is possible. Once: what it does then is its clean-up."""
+        if self.committing or self.signal.aborted:
             return
         self.aborted_at = time.monotonic()
         self.signal.abort(reason)

@@ -9,8 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 from tenure.model.errors import InvalidInput, ProcessDied, TransactionError
-from tenure.model.outcomes import Cancel, Fail, Outcome, Snooze
-from tenure.model.payloads import clean_text, describe_exception
+from tenure.model.outcomes import Decision, Outcome
+from tenure.model.payloads import describe_exception
+from tenure.model.states import FINISHED
 from tenure.store.workers import MAX_CRASHES
 from tenure.worker.process.exceptions import remote_of
 from tenure.worker.run.run import Run
@@ -19,15 +20,19 @@ from tenure.worker.run.run import Run
 @dataclass(slots=True)
 class Settlement:
     run: Run
-    finishing: bool
-    """Moves the job to history; otherwise it stays live."""
-    text: str
-    """One JSON object for the settling statement."""
     state: str = "completed"
     what: str = "completed"
+    output: str | None = None
+    """JSON text of a completed job; None: it has none, or is added later."""
     error: str | None = None
     delay: float | None = None
-    """Seconds until the next attempt."""
+    """Seconds until the job is due."""
+    until: str | None = None
+    """When the job is due, in ISO 8601."""
+    refund: int = 0
+    """1: no attempt is spent."""
+    crash: int = 0
+    """1: a crash is counted."""
     cause: BaseException | None = None
     """What the handler raised, until it has been logged."""
     in_place_of_refused: bool = False
@@ -35,60 +40,63 @@ class Settlement:
     instead_of: Settlement | None = None
     """What the handler's own transaction may have settled already: its COMMIT was never answered."""
 
+    @property
+    def finishing(self) -> bool:
+        """Moves the job to history; otherwise it stays live."""
+        return self.state in FINISHED
+
+    def to_json(self) -> str:
+        """One object for the settling statement."""
+        run = self.run
+        if self.state == "completed":  # by far the most, and the output is JSON already
+            output = "" if self.output is None else f',"output":{self.output}'
+            return f'{{"id":"{run.job_id}","claim_id":"{run.claim_id}"{output}}}'
+        fields = {name: value for name, value in self.to_wire().items() if value is not None}
+        return json.dumps({"id": run.job_id, "claim_id": run.claim_id, **fields}, ensure_ascii=False)
+
+    def to_wire(self) -> dict[str, Any]:
+        """JSON values from which the worker builds the same settlement, with its own run."""
+        return {
+            "state": self.state, "what": self.what, "output": self.output, "error": self.error, "delay": self.delay,
+            "until": self.until, "refund": self.refund, "crash": self.crash,
+        }  # fmt: skip
+
 
 def of_result(run: Run, result: Any) -> Settlement:
     """The handler returned."""
     if isinstance(result, Outcome):
         return of_outcome(run, result)
-    output = run.kind.output.encode(result)
-    return Settlement(run, True, f'{{"id":"{run.job_id}","claim_id":"{run.claim_id}","output":{output.decode()}}}')
+    return Settlement(run, output=run.kind.output.encode(result).decode())
 
 
 def of_completion(run: Run) -> Settlement:
     """The handler's own session is done, before the handler has returned anything."""
-    return Settlement(run, True, f'{{"id":"{run.job_id}","claim_id":"{run.claim_id}"}}')
+    return Settlement(run)
 
 
 def of_outcome(run: Run, outcome: Outcome) -> Settlement:
     try:
-        return _of_outcome(run, outcome)
+        decision = outcome.decide()
     except Exception as error:  # noqa: BLE001 - a subclass that did not call its parent's __init__
         return of_error(run, error)
+    return _of_decision(run, decision)
 
 
-def _of_outcome(run: Run, outcome: Outcome) -> Settlement:
-    match outcome:
-        case Snooze():
-            return _move(run, "scheduled", "snoozed", **_due(outcome), refund=1)
-        case Fail():
-            return _finish(run, "failed", outcome.reason or "failed by its handler")
-        case Cancel():
-            return _finish(run, "canceled", outcome.reason or "canceled by its handler")
-        case _:
-            return of_error(run, TypeError(f"{type(outcome).__name__} is not an outcome that Tenure knows"))
-
-
-def _due(snooze: Snooze) -> dict[str, Any]:
-    if snooze.delay is not None:
-        return {"delay": snooze.delay.total_seconds()}
-    assert snooze.until is not None
-    return {"until": snooze.until.isoformat()}
+def _of_decision(run: Run, given: Decision) -> Settlement:
+    return Settlement(run, given.state, given.what, error=given.error, delay=given.delay, until=given.until, refund=given.refund)
 
 
 def of_error(run: Run, error: BaseException, what: str = "failed") -> Settlement:
-    """The handler raised: again after a while, or set aside for a person to look at."""
+    """The handler raised: the job is retried later, or dead-lettered for a person to look at."""
     if isinstance(error, ProcessDied):
         return of_crash(run, str(error))
     policy, remote = run.kind.retry, remote_of(error)
     text = remote.text if remote else describe_exception(error)
     wanted = remote.wanted if remote else worth_another_attempt(run, error)
-    if run.attempt >= run.max_attempts or not wanted:
-        settlement = _move(run, "dead_letter", what, error=text)
-    else:
-        delay = policy.delay(run.attempt, random.random()).total_seconds()  # noqa: S311
-        settlement = _move(run, "retry", what, delay=delay, error=text)
-    settlement.cause = error
-    return settlement
+    if run.attempt >= run.job.max_attempts or not wanted:
+        return Settlement(run, "dead_letter", what, error=text, cause=error)
+    delay = policy.delay(run.attempt, random.random()).total_seconds()  # noqa: S311
+    return Settlement(run, "retry", what, error=text, delay=delay, cause=error)
 
 
 def worth_another_attempt(run: Run, error: BaseException) -> bool:
@@ -107,28 +115,14 @@ def of_timeout(run: Run, where: BaseException | None = None) -> Settlement:
 
 
 def of_crash(run: Run, cause: str) -> Settlement:
-    """Its process died under it. No attempt is spent, but crashes are counted."""
-    crashes = run.crashes + 1
+    """Its process died. No attempt is spent, but crashes are counted."""
+    crashes = run.job.crashes + 1
     if crashes >= MAX_CRASHES:
         error = f"quarantined: its process died {crashes} times while running it; the last time: {cause}"
-        return _move(run, "dead_letter", "crashed", refund=1, crash=1, error=error)
-    return _move(run, "pending", "crashed", refund=1, crash=1, error=f"its process died: {cause}")
+        return Settlement(run, "dead_letter", "crashed", error=error, refund=1, crash=1)
+    return Settlement(run, "pending", "crashed", error=f"its process died: {cause}", refund=1, crash=1)
 
 
 def requeued(run: Run) -> Settlement:
-    """Not our time any more: to its old place, no attempt spent."""
-    return _move(run, "pending", "handed_back", refund=1)
-
-
-def _finish(run: Run, state: str, error: str) -> Settlement:
-    text = clean_text(error)
-    return Settlement(run, True, _text(run, state=state, error=text), state, state, text)
-
-
-def _move(run: Run, state: str, what: str, **fields: Any) -> Settlement:
-    text = _text(run, state=state, what=what, **fields)
-    return Settlement(run, False, text, state, what, fields.get("error"), delay=fields.get("delay"))
-
-
-def _text(run: Run, **fields: Any) -> str:
-    return json.dumps({"id": run.job_id, "claim_id": run.claim_id, **fields}, ensure_ascii=False)
+    """The worker does not run it: the job keeps its position, and no attempt is spent."""
+    return Settlement(run, "pending", "handed_back", refund=1)

@@ -52,7 +52,7 @@ class TransactionBlock:
             if not await transaction.enter():
                 await self._refuse_unseen()
         except BaseException:
-            with suppress(Exception):  # the first error tells more
+            with suppress(Exception):  # the first error is more useful
                 await transaction.rollback()
             raise
         self._run.transaction = transaction
@@ -181,7 +181,7 @@ class TransactionBlock:
         schema = self._services.resources.database.schema
         return OpenTransaction(self._run, connection, borrowed, schema, given=self._given, release=release)
 
-    # The job is not seen on the given connection: is it not ours any more, or is the connection the wrong one?
+    # The job is not visible on the given connection: was it lost, or is it the wrong connection?
 
     async def _refuse_unseen(self) -> NoReturn:
         from tenure.store.borrowed import borrow  # noqa: PLC0415 - brings the driver

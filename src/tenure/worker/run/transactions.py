@@ -52,7 +52,7 @@ def take_open(run: Run) -> OpenTransaction:
 
 async def settle_open(run: Run, services: RunServices, settle: Callable[[], Settlement], threads: Executor | None = None) -> None:
     """Settles the job in the run's own transaction and commits. Raises `LeaseLost`, and writes nothing, when it is not ours."""
-    with _closing(run):
+    with _committing(run):
         try:
             await services.flush(run)
             settlement = settle()
@@ -65,7 +65,7 @@ async def settle_open(run: Run, services: RunServices, settle: Callable[[], Sett
 
 
 def settle_open_sync(run: Run, services: RunServices, settle: Callable[[], Settlement]) -> None:
-    with _closing(run):
+    with _committing(run):
         try:
             services.flush_sync(run)
             settlement = settle()
@@ -80,13 +80,13 @@ def settle_open_sync(run: Run, services: RunServices, settle: Callable[[], Settl
 
 
 @contextmanager
-def _closing(run: Run) -> Iterator[None]:
+def _committing(run: Run) -> Iterator[None]:
     """While the database decides, the run cannot be aborted and reports nothing more."""
-    run.closing = True
+    run.begin_commit()
     try:
         yield
     finally:
-        run.closing = False
+        run.end_commit()
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def _doubting(services: RunServices, settlement: Settlement) -> Iterator[None]:
 def _conclude(services: RunServices, settlement: Settlement, watched: bool | None) -> None:
     if watched is None:
         raise LeaseLost(settlement.run.job_uuid, "taken_by_another_worker")
-    settlement.run.settled = settlement.run.settled_itself = True
+    settlement.run.settle_itself()
     services.settled(settlement, watched=watched)
 
 

@@ -1,0 +1,221 @@
+"""What the record shows of clients, schedules and workers, indexed for the rules."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from sys import intern
+from typing import NamedTuple
+
+from tenure.chaos.invariants.windows import Windows
+from tenure.chaos.ledger import ClientCall, Fault, ScheduleChange, TickChange, WorkerChange
+from tenure.model.schedules import Schedule
+
+ANSWERS = frozenset({"ok", "refused", "unknown"})
+VERBS_OF_ONE_JOB = frozenset({"cancel", "delete", "retry", "replay", "result"})
+
+LARGEST_GAP = 2.0
+"""Seconds between two lines of a process that still count as one span in which it works. In a longer gap it may be idle, blocked
+by a handler, or dead: the record does not show which."""
+
+
+# Clients
+
+
+class AnsweredRequest(NamedTuple):
+    kind: str
+    key: str | None
+    answer: str
+    job: str | None
+    """The id of the job in the answer."""
+    existed: bool
+    began: float
+    ended: float
+
+
+class AcceptedJob(NamedTuple):
+    """A job whose id was returned to a client, and the time span of that call."""
+
+    job: str
+    began: float
+    ended: float
+
+
+class CallLookup:
+    """What clients asked for and how they were answered, by request and by job."""
+
+    def __init__(self, calls: Iterable[ClientCall]) -> None:
+        self.count = 0
+        self.requests: dict[int, AnsweredRequest] = {}
+        self.by_job: dict[str, list[ClientCall]] = {}
+        self.retried: dict[str, str] = {}
+        """By the id of a job that a retry of a finished job created: the id of the finished job."""
+        self.unanswered_retries: Counter[str] = Counter()
+        self.deleted: set[str] = set()
+        """Jobs that a client asked to delete, with any answer except a refusal, which means that nothing was done."""
+        self.canceled: set[str] = set()
+        self.repeated_numbers: list[int] = []
+        self.malformed: list[str] = []
+        for call in calls:
+            self._add(call)
+
+    def accepted(self) -> Iterator[AcceptedJob]:
+        """The jobs whose ids clients received. A job may come several times."""
+        for request in self.requests.values():
+            if request.job is not None:
+                yield AcceptedJob(request.job, request.began, request.ended)
+        for calls in self.by_job.values():
+            for call in calls:
+                if call.verb in ("retry", "replay") and call.answer == "ok" and isinstance(call.reply, str):
+                    yield AcceptedJob(call.reply, call.began, call.ended)
+
+    def _add(self, call: ClientCall) -> None:
+        self.count += 1
+        if call.answer not in ANSWERS:
+            self.malformed.append(f"a call of {call.verb} has the unknown answer {call.answer!r}")
+        elif call.verb == "enqueue":
+            self._add_requests(call)
+        elif call.verb in VERBS_OF_ONE_JOB and call.job is not None:
+            self._add_call_of(call.job, call)
+        else:
+            self.malformed.append(f"a call of {call.verb} has an unknown verb or no job")
+
+    def _add_requests(self, call: ClientCall) -> None:
+        answered = call.answer == "ok"
+        if answered and not len(call.requests) == len(call.ids) == len(call.existed):
+            self.malformed.append(f"an enqueue of {len(call.requests)} jobs was answered with {len(call.ids)} ids")
+            answered = False
+        for index, request in enumerate(call.requests):
+            if request.n in self.requests:
+                self.repeated_numbers.append(request.n)
+                continue
+            job, existed = (call.ids[index], call.existed[index]) if answered else (None, False)
+            kind, answer = intern(request.kind), intern(call.answer)
+            self.requests[request.n] = AnsweredRequest(kind, request.key, answer, job, existed, call.began, call.ended)
+
+    def _add_call_of(self, job: str, call: ClientCall) -> None:
+        self.by_job.setdefault(job, []).append(call)
+        if call.answer == "refused":
+            return
+        if call.verb == "delete":
+            self.deleted.add(job)
+        elif call.verb == "cancel":
+            self.canceled.add(job)
+        elif call.verb == "retry" and call.answer == "unknown":
+            self.unanswered_retries[job] += 1
+        elif call.verb == "retry" and isinstance(call.reply, str) and call.reply != job:
+            self.retried[call.reply] = job
+
+
+# Schedules
+
+
+class ScheduleLookup:
+    """The definitions of schedules, and the records of their planned times. All are kept: they grow by a few lines a second."""
+
+    def __init__(self, changes: Iterable[ScheduleChange], ticks: Iterable[TickChange]) -> None:
+        self.changes: dict[str, list[ScheduleChange]] = {}
+        self.ticks: dict[str, list[TickChange]] = {}
+        self.tick_of_job: dict[str, TickChange] = {}
+        """The first tick of each job, should there be two."""
+        self.count = 0
+        for change in changes:
+            self.changes.setdefault(change.name, []).append(change)
+        for tick in ticks:
+            self.count += tick.was is None
+            self.ticks.setdefault(tick.schedule, []).append(tick)
+            if tick.job is not None:
+                self.tick_of_job.setdefault(tick.job, tick)
+
+
+class PlannedTimes:
+    """The planned times of a schedule in (since, until], according to its definition."""
+
+    def __init__(self, definition: ScheduleChange, since: float, until: float) -> None:
+        schedule = Schedule(
+            name=definition.name,
+            kind=definition.kind,
+            cron=definition.cron,
+            every=None if definition.every is None else timedelta(seconds=definition.every),
+            timezone=definition.timezone,
+        )
+        end = datetime.fromtimestamp(until, UTC)
+        planned = schedule.planned(datetime.fromtimestamp(since, UTC))
+        self.all = [time.timestamp() for time in takewhile(lambda time: time <= end, planned)]
+
+    def within(self, first: float, last: float) -> range:
+        """The indexes of the times in [first, last]."""
+        return range(bisect_left(self.all, first), bisect_right(self.all, last))
+
+    def count_after(self, at: float, until: float) -> int:
+        """How many times are in (at, until]."""
+        return bisect_right(self.all, until) - bisect_right(self.all, at)
+
+
+# Workers
+
+
+class WorkerLookup:
+    """When each worker was registered, condemned and removed, and when its process was stopped."""
+
+    def __init__(self, changes: Iterable[WorkerChange], faults: Iterable[Fault]) -> None:
+        self._pids: dict[str, int] = {}
+        self._ends: dict[str, float] = {}
+        self._removals: dict[str, float] = {}
+        for change in changes:
+            self._pids.setdefault(change.worker, change.pid)
+            if change.what == "condemned":
+                self._ends.setdefault(change.worker, change.at)
+            elif change.what == "removed":
+                self._ends.setdefault(change.worker, change.at)
+                self._removals.setdefault(change.worker, change.at)
+        spans: dict[int, list[tuple[float, float]]] = {}
+        for fault in faults:
+            for pid in fault.stopped:
+                spans.setdefault(pid, []).append((fault.began, fault.ended))
+        self._stops = {pid: Windows(stops) for pid, stops in spans.items()}
+        self._active: dict[str, list[list[float]]] = {}
+
+    def add_handler_line(self, worker: str, at: float) -> None:
+        """A handler wrote a line; the lines of one process come in the order of time."""
+        spans = self._active.get(worker)
+        if spans is None:
+            self._active[worker] = [[at, at]]
+        elif spans[-1][1] <= at <= spans[-1][1] + LARGEST_GAP:
+            spans[-1][1] = at
+        elif at > spans[-1][1]:
+            spans.append([at, at])
+
+    def active_spans(self, worker: str | None, begin: float, end: float) -> Iterator[tuple[float, float]]:
+        """The spans between these times in which its process is known to run handlers."""
+        spans = self._active.get(worker or "", [])
+        for index in range(bisect_left(spans, begin, key=_end_of), len(spans)):
+            first, last = spans[index]
+            if first >= end:
+                return
+            yield max(first, begin), min(last, end)
+
+    @property
+    def recorded(self) -> bool:
+        return bool(self._pids)
+
+    def removed_at(self, worker: str | None) -> float:
+        """When its row was removed. Infinity: it was not."""
+        return self._removals.get(worker or "", float("inf"))
+
+    def ended_at(self, worker: str | None) -> float:
+        """When it was condemned, or when its row was removed. Infinity: neither."""
+        return self._ends.get(worker or "", float("inf"))
+
+    def seconds_stopped(self, worker: str | None, begin: float, end: float) -> float:
+        """Seconds between these times in which its process was stopped."""
+        span = max(0.0, end - begin)
+        stops = self._stops.get(self._pids.get(worker or "", 0))
+        return 0.0 if stops is None else span - stops.seconds_outside(begin, end)
+
+
+def _end_of(span: list[float]) -> float:
+    return span[1]

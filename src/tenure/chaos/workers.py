@@ -1,0 +1,169 @@
+"""The workers of a campaign: `tenure worker` as a user would start it, restarted whenever one has exited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+APP = "tenure.chaos.jobs:app"
+FOLDER = "TENURE_CHAOS_LEDGER"
+"""The environment variable that names the campaign's folder to its workers."""
+CLOCK = "TENURE_CHAOS_CLOCK"
+"""Seconds to add to the monotonic clock to get the time of the campaign."""
+CHECK_EVERY = 0.1  # seconds
+STOP_TIMEOUT = 10.0  # seconds after each signal, at the end
+
+
+def worker_environment(folder: Path, lease: float) -> dict[str, str]:
+    """The environment of a campaign's workers: leases are short, and leaders rotate and clean up often."""
+    return {
+        "TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(lease),
+        "TENURE_LEADER_ROTATE_SECONDS": "20",
+        "TENURE_LEADER_CLEANUP_INTERVAL_SECONDS": "10",
+        "TENURE_LOG": "warning",
+        FOLDER: str(folder),
+        CLOCK: str(time.time() - time.monotonic()),
+    }
+
+
+def children_of(supervisor: int) -> list[int]:
+    """The processes that run handlers."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent == supervisor and b"tenure.manager.child" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+def leftover_processes(folder: Path, within: float) -> list[int]:
+    """Processes of a campaign that have not exited after `within` seconds."""
+    deadline = time.monotonic() + within
+    while (left := _processes_of(folder)) and time.monotonic() < deadline:
+        time.sleep(CHECK_EVERY)
+    return left
+
+
+def _processes_of(folder: Path) -> list[int]:
+    """Found by the folder in their environment."""
+    mark = f"{FOLDER}={folder}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+@dataclass
+class CampaignWorker:
+    """A supervisor and its worker processes."""
+
+    name: str
+    route: str
+    """How it reaches PostgreSQL, for the record."""
+    dsn: str
+    folder: Path
+    options: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    app: str = APP
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tenure.cli.attended", str(os.getpid()), "worker", "--app", self.app, *self.options]
+        with (self.folder / f"{self.name}.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.environment, "TENURE_DSN": self.dsn},
+                process_group=0,
+            )
+        self.starts += 1
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def children(self) -> list[int]:
+        return children_of(self.pid) if self.alive else []
+
+    def kill_all(self) -> None:
+        """Kills the supervisor and its children at once, like a machine that loses power."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            if not self.alive:
+                return
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGCONT)
+            assert self.process is not None
+            self.process.send_signal(number)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(STOP_TIMEOUT)
+
+
+@dataclass
+class WorkerGroup:
+    workers: list[CampaignWorker]
+    unexpected_exits: list[str] = field(default_factory=list)
+    """Workers that exited without being stopped: which, and how."""
+    _to_be_killed: set[int] = field(default_factory=set)
+    _to_be_stopped: set[int] = field(default_factory=set)
+
+    def start(self) -> None:
+        for worker in self.workers:
+            worker.start()
+
+    def expect_kill(self, worker: CampaignWorker) -> None:
+        """It is about to be killed: any exit is expected."""
+        self._to_be_killed.add(worker.pid)
+
+    def expect_stop(self, worker: CampaignWorker) -> None:
+        """It is about to receive SIGTERM: an exit with code 0 is expected."""
+        self._to_be_stopped.add(worker.pid)
+
+    async def restart_exited(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            for worker in self.workers:
+                if not worker.alive:
+                    assert worker.process is not None
+                    self._check_exit(worker, worker.process.returncode)
+                    worker.start()
+            await asyncio.sleep(CHECK_EVERY)
+
+    def _check_exit(self, worker: CampaignWorker, code: int) -> None:
+        if worker.pid in self._to_be_killed or (worker.pid in self._to_be_stopped and code == 0):
+            return
+        how = "after SIGTERM" if worker.pid in self._to_be_stopped else "by itself"
+        self.unexpected_exits.append(f"{worker.name} exited {how}, exit code {code}")
+
+    def continue_all(self) -> None:
+        """Ends every SIGSTOP."""
+        for worker in self.workers:
+            with suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        for worker in self.workers:
+            worker.stop()
