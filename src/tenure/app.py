@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
-from tenure.client.enqueuing import enqueue_call, enqueue_call_sync, enqueue_many, enqueue_many_sync
+from tenure.client.enqueue import enqueue_call, enqueue_call_sync, enqueue_many, enqueue_many_sync
 from tenure.client.handle import Handle
 from tenure.client.job import Call, Job
 from tenure.client.locating import import_path, owner_name

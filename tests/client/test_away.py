@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Self
 
 import psycopg
@@ -281,7 +282,7 @@ def test_threads_that_enqueue_at_once_share_statements_and_one_connection(dsn, d
 def test_one_refused_job_among_those_of_many_threads_fails_alone(dsn, desk, monkeypatch):
     app = made(dsn)
     poisoned = app.work.using(priority="high")
-    poisoned._maker._fixed = poisoned._maker._fixed.replace('"priority":75', '"priority":7000')
+    poisoned._maker._fields = replace(poisoned._maker._fields, priority=7000)
     results: list[object] = []
 
     def enqueue(job, n):

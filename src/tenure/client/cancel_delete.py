@@ -85,7 +85,7 @@ async def _cancel(runtime: ClientRuntime, ids: Sequence[UUID], cancellation: Can
 
 async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
     """The same in a transaction of the caller's: listeners are notified when that commits."""
-    from tenure.client.borrowing import borrow_checked  # noqa: PLC0415 - brings the driver
+    from tenure.client.enqueue_batches import borrow_checked  # noqa: PLC0415 - imports the driver
 
     database, borrowed = runtime.database(), await borrow_checked(runtime, conn)
     cancellation = Cancellation(runtime.events, reason, by)
@@ -103,7 +103,7 @@ async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UU
 
 
 def cancel_borrowed_sync(runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
-    from tenure.client.borrowing import borrow_checked_sync  # noqa: PLC0415 - brings the driver
+    from tenure.client.enqueue_batches import borrow_checked_sync  # noqa: PLC0415 - imports the driver
 
     database, borrowed = runtime.database(), borrow_checked_sync(runtime, conn)
     cancellation = Cancellation(runtime.events, reason, by)

@@ -11,9 +11,10 @@ import threading
 import time
 import weakref
 from dataclasses import dataclass, field
+from typing import Any
 
-from tenure.client.enqueuer import LARGEST_GROUP, ExistingJobs, array_of, existing_in, out_of_time
-from tenure.client.refusals import explained
+from tenure.client.calls import Call, to_json
+from tenure.client.enqueue_batches import LARGEST_GROUP, ExistingJobs, existing_in, explained, out_of_time
 from tenure.client.sync_notifier import SyncNotifier
 from tenure.model.errors import StoreUnavailable
 from tenure.periodic import backoff
@@ -30,7 +31,7 @@ CLOSE_WITHIN = 2.0  # seconds: a process that ends does not wait for a server th
 class SyncBatch:
     """The jobs of one call: all of them or none."""
 
-    texts: list[str]
+    calls: list[Call[Any]]
     deadline: float
     met: ExistingJobs | None = None
     error: Exception | None = None
@@ -86,12 +87,12 @@ class DirectEnqueuer:
         self._database = database
         self._state = self._new_state()
 
-    def enqueue(self, texts: list[str], words: frozenset[str], within: float) -> ExistingJobs:
+    def enqueue(self, calls: list[Call[Any]], words: frozenset[str], within: float) -> ExistingJobs:
         """Returns when the jobs are durable. While PostgreSQL is away they are sent again, for `within` seconds."""
         if self._state.pid != os.getpid():
             self._state = self._new_state()
         state = self._state
-        batch = SyncBatch(texts, time.monotonic() + within)
+        batch = SyncBatch(calls, time.monotonic() + within)
         with state.lock:
             state.waiting.append(batch)
         try:
@@ -158,7 +159,7 @@ class DirectEnqueuer:
 
     def _send(self, link: SyncLink, group: list[SyncBatch], deadline: float) -> None:
         again = any(batch.unsure for batch in group)
-        text = array_of(text for batch in group for text in batch.texts)
+        text = to_json(call for batch in group for call in batch.calls)
         try:
             met = existing_in(link.fetch(jobs.enqueue(text, again=again), deadline=deadline))
         except Refused:
@@ -177,7 +178,7 @@ def _taken(state: ProcessState) -> list[SyncBatch]:
         waiting = [batch for batch in state.waiting if batch.open]
         size, count = 0, 0
         for batch in waiting:
-            size += len(batch.texts)
+            size += len(batch.calls)
             if count and size > LARGEST_GROUP:
                 break
             count += 1

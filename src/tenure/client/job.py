@@ -9,7 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
 
 from tenure.client.calls import Call, CallMaker
-from tenure.client.enqueuing import enqueue_call, enqueue_call_sync
+from tenure.client.enqueue import enqueue_call, enqueue_call_sync
 from tenure.client.filters import to_id
 from tenure.client.handle import Handle
 from tenure.client.options import Options, call_options

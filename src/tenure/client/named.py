@@ -26,7 +26,7 @@ class UnknownJob:
     queue: str = "default"
     priority: int = 50
     capability: str | None = None
-    key_for: KeyScope = "forever"
+    key_for: KeyScope | None = "forever"
 
 
 def call_by_name(
@@ -43,6 +43,12 @@ def call_by_name(
         kind = runtime.kinds[name]
         return CallMaker(kind, checked).of_arguments(kind, (), _typed(kind, arguments)), checked
     return CallMaker(UnknownJob(name, runtime.default_retry()), checked).of_input(dict(arguments)), checked
+
+
+def call_unchecked(name: str, given: Any, options: Mapping[str, Any]) -> Call[Any]:
+    """A call that `tenure.enqueue()` takes as it is: any JSON as input, with the defaults of the schema."""
+    target = UnknownJob(name, Retry(), key_for=None)
+    return CallMaker(target, call_options(**options, job=name)).of_input(given)
 
 
 def _typed(kind: Kind, arguments: Mapping[str, Any]) -> dict[str, Any]:

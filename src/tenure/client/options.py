@@ -13,7 +13,7 @@ from tenure.model.keys import checked, has_lasting_text, key_scope
 from tenure.model.kinds import KeyScope
 from tenure.model.names import check_name, shown
 from tenure.model.options import checks_options, flag, option_names, whole_number
-from tenure.model.payloads import plain_json
+from tenure.model.payloads import Json, plain_json
 from tenure.model.priorities import to_priority
 from tenure.model.retries import MOST_ATTEMPTS, Retry
 
@@ -35,7 +35,7 @@ class Target(Protocol):
     @property
     def retry(self) -> Retry: ...
     @property
-    def key_for(self) -> KeyScope: ...
+    def key_for(self) -> KeyScope | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,44 +49,13 @@ class Options:
     run_at: datetime | None = None
     key: str | Literal[True] | None = None
     key_for: KeyScope | None = None
-    auth: Any = None
-    meta: Mapping[str, Any] | None = None
+    auth: Json | None = None
+    meta: Json | None = None
     conn: object | None = None
     notify: bool | None = None
     """Inside a transaction of the caller's: whether workers are notified when it commits. None: as the setting says."""
     within: float | None = None
     """Seconds for which an enqueue is repeated while PostgreSQL is away. None: as the setting says."""
-
-    def prefix(self, target: Target) -> str:
-        """The constant part of the job's JSON, but for `attempts`; what equals the schema's default stays out."""
-        queue = self.queue or target.queue
-        priority = target.priority if self.priority is None else self.priority
-        fields: dict[str, Any] = {
-            "kind": target.name,
-            "queue": None if queue == "default" else queue,
-            "priority": None if priority == 50 else priority,
-            "capability": self.capability or target.capability,
-            "timeout": self.timeout,
-            "delay": self.delay,
-            "run_at": None if self.run_at is None else self.run_at.isoformat(),
-            "meta": self.meta,
-        }
-        given = {name: value for name, value in fields.items() if value is not None}
-        return "," + plain_json(given, what=f"the options of job {target.name!r}")[1:-1]
-
-    def attempts(self, target: Target) -> str:
-        """Apart, because the app's default may have to be read from its settings."""
-        attempts = self.max_attempts or target.retry.max_attempts
-        return "" if attempts == 3 else f',"max_attempts":{attempts}'
-
-    def words(self, target: Target) -> frozenset[str]:
-        """Whom to notify. A time that may have passed already, by PostgreSQL's clock, concerns the stager and the workers."""
-        words = set()
-        if self.delay is not None or self.run_at is not None:
-            words.add("due")
-        if self.delay is None:
-            words.add(f"jobs {self.queue or target.queue}")
-        return frozenset(words)
 
 
 @checks_options("a call")
@@ -123,8 +92,8 @@ def call_options(
         run_at=None if run_at is None else _moment(run_at),
         key=_key(key, job),
         key_for=None if key_for is None else key_scope(key_for),
-        auth=auth,
-        meta=meta,
+        auth=None if auth is None else plain_json(auth, what="auth"),
+        meta=None if meta is None else plain_json(meta, what="meta"),
         conn=conn,
         notify=None if notify is None else flag(notify, what="notify"),
         within=None if within is None else to_seconds(within, what="within"),

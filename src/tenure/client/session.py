@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from tenure.client.bulk import enqueue_bulk
-from tenure.client.enqueuer import Enqueuer, ExistingJobs
+from tenure.client.calls import Call
+from tenure.client.enqueue_batches import Enqueuer, ExistingJobs, enqueue_bulk, explained
 from tenure.client.reading import Fetch, repeated
-from tenure.client.refusals import explained
 from tenure.client.waiting import Waiting
 from tenure.store.faults import Refused
 from tenure.store.link import Link
@@ -37,9 +36,9 @@ class Session:
     def waiting(self) -> Waiting:
         return Waiting(self._wakeups)
 
-    async def enqueue(self, texts: list[str], words: Iterable[str], within: float) -> ExistingJobs:
+    async def enqueue(self, calls: list[Call[Any]], words: Iterable[str], within: float) -> ExistingJobs:
         with _refusing():
-            met = await self._enqueuer.enqueue(texts, within)
+            met = await self._enqueuer.enqueue(calls, within)
         for word in words:
             self._wakeups.tell(word)
         return met

@@ -6,10 +6,13 @@ import json
 import math
 import re
 import traceback
-from typing import Any
+from typing import Any, TypeAlias
 
 from tenure.model.errors import InvalidPayload
 from tenure.model.failures import Failure
+
+Json: TypeAlias = str
+"""JSON text that PostgreSQL can store."""
 
 MAX_PAYLOAD = 1024 * 1024  # bytes; larger rows slow every claim and vacuum of their table
 MAX_DEPTH = 64  # far from PostgreSQL's stack limit, and from any parser's
@@ -60,7 +63,7 @@ def check_numbers(value: Any, *, what: str) -> None:
             open_ends.extend(item)
 
 
-def plain_json(value: Any, *, what: str) -> str:
+def plain_json(value: Any, *, what: str) -> Json:
     """Plain data as compact JSON that PostgreSQL can keep."""
     try:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
