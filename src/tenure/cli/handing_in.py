@@ -77,4 +77,4 @@ def fitting(codec: InputCodec, given: Given) -> dict[str, Any]:
 def unchecked(kind: str, given: Given, told: dict[str, Any]) -> Call[Any]:
     """What `tenure.enqueue` takes."""
     value = {} if given.value is NOTHING else given.value
-    return call_unchecked(kind, value, told).sent_by(whoami())
+    return call_unchecked(kind, value, **told).sent_by(whoami())
