@@ -82,7 +82,7 @@ def _handle(runtime: ClientRuntime, call: Call[R], existing: ExistingJobs) -> Ha
         return Handle(call.id, call.kind, runtime)
     job_id, differs = existing[str(call.id)]
     if differs:
-        log.warning("job %s (%s) has this key already, with different input", job_id, call.kind)
+        log.warning("job with the same key has different input", extra={"job_id": str(job_id), "kind": call.kind})
     return Handle(job_id, call.kind, runtime, existed=True, same_input=not differs)
 
 

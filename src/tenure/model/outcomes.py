@@ -49,7 +49,7 @@ def _in_utc(until: datetime) -> datetime:
 
 
 class Fail(Outcome):
-    """The job has failed for good: no retry, whatever attempts are left."""
+    """The job has failed for good: no retry, even if attempts are left."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = str(reason)
