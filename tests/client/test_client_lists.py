@@ -129,7 +129,7 @@ async def test_a_page_without_more_has_no_next(client, desk):
 
 @pytest.mark.parametrize("after", ["", "nonsense", "12", 5])
 async def test_a_cursor_that_is_none_is_refused(client, after):
-    with pytest.raises(ConfigError, match="no cursor"):
+    with pytest.raises(ConfigError, match="not a cursor"):
         await client.list(after=after)
 
 

@@ -1,4 +1,4 @@
-"""Queues, workers, leaders and counts, as they stood when they were asked for."""
+"""Queues, workers, leaders and counts, at the time of the query."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class WorkerStatus:
     died_at: datetime | None
     died_how: str | None
     alive: bool
-    """Its lease holds."""
+    """Its lease has not expired."""
     held: int
     """How many jobs it runs."""
     name: str = ""
-    """As it was named, else host:pid."""
+    """The name it was given, else host:pid."""
 
     @staticmethod
     def from_row(row: WorkerRow) -> WorkerStatus:
@@ -53,7 +53,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderStatus:
-    """A duty that the fleet does once, or a lease of your own (`lease:NAME`), and who holds it."""
+    """A cluster-wide singleton duty, or a lease of your own (`lease:NAME`), and its holder."""
 
     duty: str
     holder: UUID
@@ -63,9 +63,9 @@ class LeaderStatus:
     expires_at: datetime
     metadata: dict[str, Any]
     holds: bool
-    """The lease has not run out; if it has, the duty waits for another holder."""
+    """The lease has not expired. If it has, the duty waits for another holder."""
     stuck: bool
-    """Its heart beats, but it does nothing: the next round is long overdue."""
+    """The lease is renewed, but the next round of the duty is long overdue."""
 
     @property
     def state(self) -> str:
@@ -96,7 +96,7 @@ class FinishedCount:
     queue: str
     kind: str
     what: str
-    """completed, failed or canceled; or retry and dead_letter, for attempts that ended so."""
+    """completed, failed or canceled; or retry and dead_letter, for attempts that ended that way."""
     jobs: int
     waited: float
     """Seconds from enqueue to start, of all of them together."""
@@ -113,7 +113,7 @@ class FinishedCount:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What there is, and what was done in the hours that are still counted (90 days)."""
+    """Live jobs, and what was finished in the hours that are still counted (90 days)."""
 
     live: list[LiveCount]
     finished: list[FinishedCount]
@@ -134,10 +134,10 @@ class QueueStatus:
     paused_by: str | None = None
     pause_reason: str | None = None
     live: dict[State, int] = field(default_factory=dict)
-    """How many of its jobs are in which state."""
+    """The number of its jobs in each state."""
     oldest_pending_at: datetime | None = None
     finished: dict[str, int] = field(default_factory=dict)
-    """How many attempts and jobs ended how; see `FinishedCount.what`."""
+    """The number of attempts and jobs by outcome; see `FinishedCount.what`."""
 
     @property
     def paused(self) -> bool:
@@ -149,7 +149,7 @@ def live_count(row: LiveCountRow) -> LiveCount:
 
 
 def queue_statuses(pauses: Iterable[QueueRow], stats: Stats) -> list[QueueStatus]:
-    """Every queue of which anything is known, by name."""
+    """Every known queue, by name."""
     paused = {row.name: row for row in pauses}
     names = paused.keys() | {count.queue for count in stats.live} | {count.queue for count in stats.finished}
     return [_queue(name, paused.get(name, QueueRow(name, None, None, None)), stats) for name in sorted(names)]

@@ -1,4 +1,4 @@
-"""What came in, started and ended by the minute, and how long it took."""
+"""Jobs enqueued, started and ended per minute, and how long they took."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class MinuteCount:
     queue: str
     kind: str
     what: str
-    """enqueued, started; completed, failed, canceled; retry and dead_letter, for attempts that ended so."""
+    """enqueued, started; completed, failed, canceled; retry and dead_letter, for attempts that ended that way."""
     jobs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long the finished jobs of a kind waited, or ran. Percentiles are in seconds, and right to within a fifth."""
+    """How long the finished jobs of a kind waited, or ran. Percentiles are in seconds, accurate to within a fifth."""
 
     queue: str
     kind: str
@@ -47,7 +47,7 @@ def _latency(queue: str, kind: str, measure: str, histogram: dict[int, int]) -> 
 
 
 def percentile(histogram: dict[int, int], share: float) -> float:
-    """In seconds: the middle of the bucket in which so large a share of the jobs is reached."""
+    """In seconds: the middle of the bucket in which this share of the jobs is reached."""
     left = share * sum(histogram.values())
     for bucket in sorted(histogram):
         left -= histogram[bucket]

@@ -1,4 +1,4 @@
-"""Running jobs again: retry what waits or is over, replay dead letters."""
+"""Running jobs again: retry waiting and finished jobs, replay dead letters."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("tenure")
 
 _WAY_OUT = {
-    State.RUNNING: "is running: cancel it first, or wait for its end",
-    State.CLAIMED: "is about to run: wait for its end",
-    State.BLOCKED: "is blocked by other jobs: it runs when they are done; cancel or delete those that never will be",
+    State.RUNNING: "is running: cancel it first, or wait until it ends",
+    State.CLAIMED: "is about to run: wait until it ends",
+    State.BLOCKED: "is blocked by other jobs: it runs when they are done; cancel or delete those that will never finish",
     State.WAITING: "waits for an event or another job: it continues by itself when that happens",
 }
 
 
 async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
-    """Runs it as soon as it can be. Gives the id of the job that will run: of a finished one a new job is made."""
+    """Runs it as soon as possible. Returns the id of the job that will run: a copy, if the job is finished."""
     session, patience = runtime.session(), Patience()
     by = cleaned(by)
     while rows := await session.fetch(jobs.retry(job_id, by)):
@@ -74,8 +74,8 @@ async def replay(
     priority: int | None,
     by: str | None,
 ) -> tuple[int, dict[UUID, UUID]]:
-    """Dead letters get all their attempts again. Gives how many there were, and those whose key another job has meanwhile: they
-    are left alone. Nothing is done if new input does not fit one."""
+    """Dead letters get all their attempts again. Returns how many were replayed, and those that were not because another job has
+    their key now. If the new input does not fit one of them, nothing is changed."""
     session = runtime.session()
     wanted = sorted(set(ids))  # the oldest first
     text = None if new_input is UNCHANGED else plain_json(new_input, what="the new input")
@@ -106,7 +106,7 @@ async def replay(
 
 
 async def replay_all(runtime: ClientRuntime, filters: Filters, *, new_input: Any, priority: int | None, by: str | None) -> int:
-    """All are found first, so that the oldest come first. Those whose key another job has meanwhile stay dead letters."""
+    """Finds all first, so that the oldest are replayed first. Those whose key another job has now stay dead letters."""
     if new_input is not UNCHANGED and filters.kind is None:
         raise ConfigError("replay_all with input needs kind=: input that fits one kind does not fit another")
     ids = [job_id async for batch in live_ids(runtime.session().fetch, filters) for job_id in batch]
@@ -117,11 +117,11 @@ async def replay_all(runtime: ClientRuntime, filters: Filters, *, new_input: Any
 
 
 def warn_of_taken(taken: Mapping[UUID, UUID]) -> None:
-    log.warning("%d dead letters were not replayed: other jobs have their keys", len(taken), extra={"job_ids": list(taken)})
+    log.warning("dead letters not replayed: other jobs have their keys", extra={"count": len(taken), "job_ids": list(taken)})
 
 
 def check_input(kinds: Registry, names: Iterable[str], text: str) -> None:
-    """Raises `InvalidInput` if a kind that this app knows does not take it."""
+    """Raises `InvalidInput` if it does not fit a kind that this app defines."""
     for name in names:
         if name in kinds:
             kinds[name].input.decode(text)

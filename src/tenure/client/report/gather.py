@@ -1,4 +1,4 @@
-"""Asks the store for all that is known of a job."""
+"""Reads everything that is stored about a job."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _noted(row: dict[str, Any]) -> Noted:
 
 
 def _line(fence: int, kept_at: str, line: Any) -> LogLine:
-    """Lines are written by processes that may have crashed halfway: whatever is there is shown."""
+    """Lines are written by processes that may have crashed in between: shows what is there."""
     given = line if isinstance(line, dict) else {"message": line}
     extra = given.get("fields")
     return LogLine(
@@ -78,7 +78,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _line_time(text: Any) -> datetime | None:
-    """Told by the worker's clock; without an offset it cannot be placed."""
+    """A time by the worker's clock; without an offset it cannot be used."""
     try:
         at = datetime.fromisoformat(str(text))
     except ValueError:
