@@ -89,7 +89,7 @@ BUGS = (
         breaks="the floor rises over positions whose transactions are still under way",
         promise=Promise.ORDER,
         edits=(
-            Edit(CURSORS, "self._marks.append((self.seen, signals.xid))", "self._marks.append((signals.position, signals.xid))"),
+            Edit(CURSORS, "self._marks.append((self.seen, reply.xid))", "self._marks.append((reply.position, reply.xid))"),
         ),
         caught_by=(
             "tests/worker/test_cursors.py::test_the_floor_does_not_trust_a_position_that_was_read_after_the_claim_had_its_number",
@@ -162,7 +162,7 @@ BUGS = (
         edits=(
             Edit(
                 CURSORS,
-                "        if signals.position < self._floor.seen or signals.xid < self._floor.xid:\n"
+                "        if reply.position < self._floor.seen or reply.xid < self._floor.xid:\n"
                 "            self._forget_positions()\n",
                 "",
             ),

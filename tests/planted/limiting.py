@@ -93,7 +93,7 @@ BUGS = (
         name="turns_forgotten",
         breaks="every claim begins at the first gate, and those behind it are never served",
         promise=Promise.LIMITS,
-        edits=(Edit("worker/claim/limited_claimer.py", "        self._after |= told.cursors or {}\n", ""),),
+        edits=(Edit("worker/claim/limited_claimer.py", "        self._after |= reply.cursors or {}\n", ""),),
         caught_by=(f"{WORKERS}::test_one_tenant_does_not_keep_others_waiting",),
     ),
     Bug(
@@ -152,8 +152,8 @@ BUGS = (
         edits=(
             Edit(
                 "worker/claim/known_limits.py",
-                "self._misgated |= unlimited or (changed and standing)",
-                "self._misgated |= changed and standing",
+                "self._misgated |= found.unlimited or (changed and found.standing)",
+                "self._misgated |= changed and found.standing",
             ),
         ),
         caught_by=(f"{WORKERS}::test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due",),
