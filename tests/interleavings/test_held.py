@@ -28,7 +28,7 @@ class Statements:
         async def watched(link, query, **options):
             rows = await fetch(link, query, **options)
             self.counts[query.name] = self.counts.get(query.name, 0) + 1
-            if query.name == CLAIM and any(row[1] is not None for row in rows) and not self.kept.is_set():
+            if query.name == CLAIM and any(row.job.id is not None for row in rows) and not self.kept.is_set():
                 self.kept.set()
                 await self.release.wait()
             return rows

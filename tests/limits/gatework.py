@@ -118,7 +118,7 @@ class GateDesk(Desk):
         claim_id = str(uuid4())
         query = gated_claim_query(worker, claim_id, locked, limit=limit, **given)
         rows = self.run(query)
-        found = [dict(zip((*COLUMNS, "gate"), row[1:], strict=True)) for row in rows if row[1] is not None]
+        found = [dict(zip(COLUMNS, row[1:], strict=True)) for row in rows if row[1] is not None]
         return Taken(found, json.loads(rows[0][0]), claim_id)
 
     def known_limits(self) -> Counter[str | None]:

@@ -88,9 +88,7 @@ BUGS = (
         name="floor_too_high",
         breaks="the floor rises over positions whose transactions are still under way",
         promise=Promise.ORDER,
-        edits=(
-            Edit(CURSORS, "self._marks.append((self.seen, reply.xid))", "self._marks.append((reply.position, reply.xid))"),
-        ),
+        edits=(Edit(CURSORS, "self._marks.append((self.seen, reply.xid))", "self._marks.append((reply.position, reply.xid))"),),
         caught_by=(
             "tests/worker/test_cursors.py::test_the_floor_does_not_trust_a_position_that_was_read_after_the_claim_had_its_number",
         ),

@@ -11,6 +11,7 @@ from uuid import uuid4
 import psycopg
 from psycopg.rows import dict_row
 
+from tenure.model.claimed_job import ClaimedJob
 from tenure.store import jobs, leases, workers
 from tenure.store.columns import column_names, has_rows
 from tenure.store.jobs import ClaimRow
@@ -20,7 +21,7 @@ from tenure.store.statements import statement
 from tenure.store.workers import Registration
 from tenure.worker.claim.cursors import ClaimReply
 
-COLUMNS = ClaimRow._fields[1:]
+COLUMNS = ClaimedJob._fields
 
 
 @dataclass(frozen=True)

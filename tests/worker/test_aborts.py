@@ -103,7 +103,7 @@ async def test_the_outcome_of_a_stale_run_is_refused(app, desk, caplog):
         await started.wait()
         desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
         go_on.set()
-        await until(lambda: "its outcome was refused" in caplog.text)
+        await until(lambda: "its outcome was rejected" in caplog.text)
         status = await handle.status()
     assert (status.state, status.fence, status.output) == ("running", 2, None)
 
