@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tenure.cli import codes
+from tenure.cli import exit_codes
 from tenure.store.migrator import newest_version
 from tests.cli.started import FOREIGN
 
@@ -36,11 +36,11 @@ def unread(*words: str, stream: str = "stdout", **env: str) -> tuple[int, str]:
 
 
 def test_migrate_runs_everything_without_a_reader_of_what_it_prints(line, bare_dsn):
-    assert unread("migrate", "--dry-run", TENURE_DSN=bare_dsn) == (codes.FINE, "")
-    assert unread("migrate", TENURE_DSN=bare_dsn) == (codes.FINE, "")
+    assert unread("migrate", "--dry-run", TENURE_DSN=bare_dsn) == (exit_codes.SUCCESS, "")
+    assert unread("migrate", TENURE_DSN=bare_dsn) == (exit_codes.SUCCESS, "")
     found = line.json("migrate", "--status", "--dsn", bare_dsn)
     assert (found["version"], found["pending"]) == (newest_version(), {"pre": [], "post": []})
-    assert unread("migrate", TENURE_DSN=bare_dsn) == (codes.FINE, "")
+    assert unread("migrate", TENURE_DSN=bare_dsn) == (exit_codes.SUCCESS, "")
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_migrate_runs_everything_without_a_reader_of_what_it_prints(line, bare_d
 )
 def test_an_answer_without_a_reader_ends_the_command_quietly(words, dsn, hand_in):
     hand_in()
-    assert unread(*words.split(), TENURE_DSN=dsn) == (codes.UNREAD, "")
+    assert unread(*words.split(), TENURE_DSN=dsn) == (exit_codes.CLOSED_PIPE, "")
 
 
 def test_an_error_without_a_reader_keeps_its_exit_code(dsn):
-    assert unread("jobs", "show", "0" * 32, stream="stderr", TENURE_DSN=dsn) == (codes.NOT_FOUND, "")
-    assert unread("jobs", "list", "--nonsense", "--json", stream="stderr", TENURE_DSN=dsn) == (codes.USAGE, "")
+    assert unread("jobs", "show", "0" * 32, stream="stderr", TENURE_DSN=dsn) == (exit_codes.NOT_FOUND, "")
+    assert unread("jobs", "list", "--nonsense", "--json", stream="stderr", TENURE_DSN=dsn) == (exit_codes.USAGE, "")

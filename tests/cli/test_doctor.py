@@ -62,7 +62,7 @@ def test_what_only_the_leader_hears_is_told(line, desk):
 
 
 def test_rates_and_latencies_of_the_last_while(line, desk):
-    assert "nothing came in" in line("stats", "--last", "15m").stderr
+    assert "no job was enqueued" in line("stats", "--last", "15m").stderr
     worker = desk.worker()
     desk.enqueue({}, {}, {"kind": "other"})
     desk.run(jobs.finish(desk.claim(worker).outcomes()))

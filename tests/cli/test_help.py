@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tenure.cli import codes
+from tenure.cli import exit_codes
 from tenure.cli.main import COMMANDS, cli
 from tests.processes import run_process
 
@@ -62,14 +62,20 @@ print(json.dumps(sorted(name for name in sys.modules if name.startswith("tenure.
 """
     run = run_process([sys.executable, "-c", script], check=True, timeout=60)
     loaded = json.loads(run.stdout.splitlines()[-1])
-    assert loaded == ["tenure.cli.codes", "tenure.cli.jobs", "tenure.cli.lazy", "tenure.cli.main", "tenure.cli.pipes"]
+    assert loaded == [
+        "tenure.cli.command_groups",
+        "tenure.cli.exit_codes",
+        "tenure.cli.jobs",
+        "tenure.cli.main",
+        "tenure.cli.pipes",
+    ]
 
 
 def test_help_names_every_command_and_every_exit_code(line):
     shown = " ".join(line("--help").stdout.split())
     for name, (_, help_) in COMMANDS.items():
         assert f"{name} {help_}" in shown
-    for code, meaning in codes.MEANINGS.items():
+    for code, meaning in exit_codes.MEANINGS.items():
         assert f"{code} {meaning}" in shown
 
 
@@ -113,7 +119,7 @@ def test_the_reference_names_every_command_and_exit_code():
     for path in OURS:
         assert f"tenure {' '.join(path)}" in text
     rows = dict(re.findall(r"^\| (\d+) \| (.+?) \|$", text, re.MULTILINE))
-    assert {int(code) for code in rows} == {*codes.MEANINGS, codes.STOPPED, codes.UNREAD}
+    assert {int(code) for code in rows} == {*exit_codes.MEANINGS, exit_codes.INTERRUPTED, exit_codes.CLOSED_PIPE}
 
 
 def shown_commands() -> list[str]:

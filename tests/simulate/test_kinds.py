@@ -13,7 +13,7 @@ import pytest
 
 from tenure.simulate.catalogue import JOBS
 from tenure.simulate.expectations import check
-from tenure.simulate.kinds_handing_on import TABLE
+from tenure.simulate.kinds_enqueuing import TABLE
 from tests.simulate.inputs import ALL_KINDS, ONLY_UNDER_A_SUPERVISOR, input_of
 from tests.simulate.practice import found, run_all
 

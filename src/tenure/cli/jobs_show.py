@@ -9,8 +9,8 @@ from typing import Unpack
 
 import click
 
-from tenure.cli import output, types
-from tenure.cli.asking import Asker, asks
+from tenure.cli import output, param_types
+from tenure.cli.command_context import CommandContext, with_context
 from tenure.cli.filters import filters
 from tenure.cli.output import Column
 from tenure.client.filters import FilterWords
@@ -20,44 +20,44 @@ from tenure.client.status import JobStatus, Progress
 from tenure.model.priorities import priority_name
 from tenure.model.states import HELD, State
 
-MOST_LOOKS = 50
-"""A look passes over some thousand jobs; after so many, whoever asks may decide to go on."""
+MAX_PAGES = 50
+"""A page passes over some thousand jobs. After this many pages the user decides whether to continue."""
 
 LIST = (
     Column("ID"),
     Column("STATE"),
     Column("KIND", flexible=True),
-    Column("QUEUE", flexible=True, spare=True),
-    Column("PRIORITY", right=True, spare=True),
-    Column("ATTEMPT", right=True, spare=True),
+    Column("QUEUE", flexible=True, optional=True),
+    Column("PRIORITY", right=True, optional=True),
+    Column("ATTEMPT", right=True, optional=True),
     Column("WHEN", right=True),
 )
 
 
 @click.command("list")
-@asks
+@with_context
 @filters()
-@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many.")
-@click.option("--after", type=types.CURSOR, help="Where the page before ended.")
-async def list_(ask: Asker, limit: int, after: str | None, **given: Unpack[FilterWords]) -> None:
-    """The newest jobs that fit, live and finished."""
-    page = await _page(ask, limit, after, given)
-    if ask.as_json:
-        output.emit({"jobs": [job.to_json() for job in page.jobs], "next": page.next})
+@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many to list.")
+@click.option("--after", type=param_types.CURSOR, help="Continue after the previous page.")
+async def list_(context: CommandContext, limit: int, after: str | None, **given: Unpack[FilterWords]) -> None:
+    """List the newest jobs that match, live and finished."""
+    page = await _page(context, limit, after, given)
+    if context.as_json:
+        output.print_json({"jobs": [job.to_json() for job in page.jobs], "next": page.next})
         return
     if page.jobs:
         output.show_table(LIST, [_row(job) for job in page.jobs])
     if page.next:
-        output.say(f"there is more: --after {page.next}" if page.jobs else f"none so far; go on with --after {page.next}")
+        output.note(f"there are more: --after {page.next}" if page.jobs else f"no matches yet; continue with --after {page.next}")
     elif not page.jobs:
-        output.say("no job fits" if any(word is not None for word in given.values()) else "there are no jobs")
+        output.note("no matching jobs" if any(word is not None for word in given.values()) else "no jobs")
 
 
-async def _page(ask: Asker, limit: int, after: str | None, given: FilterWords) -> Page:
-    """A look may find little and yet have more to look at."""
+async def _page(context: CommandContext, limit: int, after: str | None, given: FilterWords) -> Page:
+    """A page may hold few matches although there are more."""
     found: list[JobStatus] = []
-    for _ in range(MOST_LOOKS):
-        page = await ask.client.list(limit=min(limit - len(found), LARGEST_PAGE), after=after, **given)
+    for _ in range(MAX_PAGES):
+        page = await context.client.list(limit=min(limit - len(found), LARGEST_PAGE), after=after, **given)
         found += page.jobs
         after = page.next
         if after is None or len(found) >= limit:
@@ -71,7 +71,7 @@ def _row(job: JobStatus) -> tuple[object, ...]:
 
 
 def _since(job: JobStatus) -> datetime:
-    """Since when it is in its state, or when it is due."""
+    """Since when it has been in its state, or when it is due."""
     if job.state in (State.SCHEDULED, State.RETRY) and job.run_at is not None:
         return job.run_at
     if job.state in HELD and job.started_at is not None:
@@ -80,14 +80,14 @@ def _since(job: JobStatus) -> datetime:
 
 
 @click.command()
-@asks
+@with_context
 @click.argument("job_id", metavar="ID")
-async def show(ask: Asker, job_id: str) -> None:
-    """A job as it stands. `tenure jobs report` tells its whole life."""
-    job = await ask.find(job_id)
-    progress = await ask.handle(job).progress()
-    if ask.as_json:
-        output.emit({**job.to_json(), "progress": progress})
+async def show(context: CommandContext, job_id: str) -> None:
+    """Show the current state of a job. `tenure jobs report` shows its complete history."""
+    job = await context.find(job_id)
+    progress = await context.handle(job).progress()
+    if context.as_json:
+        output.print_json({**job.to_json(), "progress": progress})
     else:
         output.show_pairs([*_facts(job, progress)])
 
@@ -98,8 +98,8 @@ def _facts(job: JobStatus, progress: Progress | None) -> Iterator[tuple[str, obj
     yield "state", job.state.value
     yield "queue", job.queue
     yield "priority", priority_name(job.priority)
-    yield "needs", job.capability
-    yield "gate", job.gate
+    yield "capability", job.capability
+    yield "limit group", job.gate
     yield "attempt", f"{job.attempt} of {job.max_attempts}" + (f", {job.crashes} crashes" if job.crashes else "")
     if progress is not None:
         yield "progress", f"{progress.percent:g} %  {progress.message or ''}".rstrip() + f"  ({output.ago(progress.updated_at)})"
@@ -120,23 +120,23 @@ def _facts(job: JobStatus, progress: Progress | None) -> Iterator[tuple[str, obj
 
 
 @click.command()
-@asks
+@with_context
 @click.argument("job_id", metavar="ID")
-@click.option("--html", metavar="FILE", help="Write a page of its own; `-` prints it.")
-@click.option("--full", is_flag=True, help="Leave nothing out of errors and long lines.")
-async def report(ask: Asker, job_id: str, html: str | None, full: bool) -> None:
-    """A job's whole life: its attempts, what went wrong, its log and its children."""
-    told = await ask.handle(await ask.find(job_id)).report()
+@click.option("--html", metavar="FILE", help="Write a self-contained page to FILE; `-` prints it.")
+@click.option("--full", is_flag=True, help="Abbreviate nothing.")
+async def report(context: CommandContext, job_id: str, html: str | None, full: bool) -> None:
+    """Show a job's complete history: attempts, errors, log and children."""
+    report = await context.handle(await context.find(job_id)).report()
     if html is not None and html != "-":
-        _write(Path(html), told.to_html())
-    if ask.as_json:
-        output.emit(told.to_json())
+        _write(Path(html), report.to_html())
+    if context.as_json:
+        output.print_json(report.to_json())
     elif html == "-":
-        click.echo(told.to_html(), nl=False)
+        click.echo(report.to_html(), nl=False)
     elif html is None:
-        click.echo(told.to_text(full=full), nl=False)
+        click.echo(report.to_text(full=full), nl=False)
     else:
-        output.say(f"the report of {plain(told.job.kind)} {told.job.id} is in {html}")
+        output.note(f"wrote the report of {plain(report.job.kind)} {report.job.id} to {html}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The exit codes, and which error ends with which."""
+"""The exit codes, and which error leads to which."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenure.model.errors import (
 )
 from tenure.model.states import State
 
-FINE: Final = 0
+SUCCESS: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 SETTINGS: Final = 3
@@ -26,21 +26,21 @@ JOB_FAILED: Final = 5
 TIMED_OUT: Final = 6
 CANCELED: Final = 7
 NOT_FOUND: Final = 8
-CRASHING: Final = 9
-STOPPED: Final = 130  # by Ctrl-C, as shells have it
-UNREAD: Final = 141  # the reader of the output went away (SIGPIPE), as shells have it
+CRASH_LOOP: Final = 9
+INTERRUPTED: Final = 130  # by Ctrl-C: the shells' convention
+CLOSED_PIPE: Final = 141  # the reader of the output closed it (SIGPIPE): the shells' convention
 
 MEANINGS = {
-    FINE: "all well",
+    SUCCESS: "success",
     FAILED: "failed",
     USAGE: "wrong usage",
     SETTINGS: "wrong or missing settings",
-    SCHEMA: "the schema does not fit",
+    SCHEMA: "the schema does not match this version",
     JOB_FAILED: "the job failed",
     TIMED_OUT: "timed out",
     CANCELED: "the job was canceled",
-    NOT_FOUND: "no such job or schedule",
-    CRASHING: "worker processes die again and again",
+    NOT_FOUND: "the job or schedule does not exist",
+    CRASH_LOOP: "worker processes keep dying",
 }
 
 _BY_ERROR: dict[type[TenureError], int] = {
@@ -60,7 +60,7 @@ def of_error(error: TenureError) -> int:
 
 
 def of_state(state: State) -> int:
-    """Of a job that is over."""
+    """For a job that has finished or was dead-lettered."""
     if state == State.COMPLETED:
-        return FINE
+        return SUCCESS
     return CANCELED if state == State.CANCELED else JOB_FAILED

@@ -1,4 +1,4 @@
-"""The workers of a demo or a simulation: `tenure worker` as anyone would start it, its log in a file."""
+"""Starts `tenure worker` for a demo or a simulation. Its log goes to a file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import click
 from tenure.settings import Settings
 
 LAST_LINES = 12
-PATIENCE = 10.0  # seconds after each signal
+STOP_TIMEOUT = 10.0  # seconds after each signal
 
 
-class Crew:
+class WorkerProcess:
     def __init__(self, settings: Settings, app: str, log: Path, *, processes: int, concurrency: int) -> None:
         self.log = log
-        command = [sys.executable, "-m", "tenure.cli.attended", str(os.getpid()), "worker", "--app", app]
+        command = [sys.executable, "-m", "tenure.cli.run_with_parent", str(os.getpid()), "worker", "--app", app]
         command += ["--processes", str(processes), "--concurrency", str(concurrency)]
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -29,40 +29,38 @@ class Crew:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # Not in the arguments, which everyone on this machine can read.
+                # Not as arguments, which every user of this machine can read.
                 env={**os.environ, "TENURE_DSN": settings.dsn or "", "TENURE_SCHEMA": settings.schema},
-                # Ctrl-C is for us, who stop it when it is time.
+                # Ctrl-C must reach only this process, which then stops the workers.
                 process_group=0,
             )
 
     def check(self) -> None:
-        """Raises when it has ended by itself."""
+        """Raises if it has exited."""
         if self._process.poll() is not None:
-            raise click.ClickException(
-                f"the workers ended by themselves (exit code {self._process.returncode})\n{self.last_words}"
-            )
+            raise click.ClickException(f"the workers exited (exit code {self._process.returncode})\n{self.log_tail}")
 
     @property
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         lines = self.log.read_text("utf-8", "replace").splitlines()[-LAST_LINES:]
         return "\n".join(["the last lines of their log:", *(f"  {line}" for line in lines)])
 
     def stop(self) -> None:
-        """First the usual way, then at once, then by force."""
+        """Asks it to shut down, then to stop at once, then kills it."""
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is not None:
                 return
             self._process.send_signal(number)
             try:
-                self._process.wait(PATIENCE)
+                self._process.wait(STOP_TIMEOUT)
             except subprocess.TimeoutExpired:
                 continue
 
 
 @contextmanager
-def crew(settings: Settings, app: str, log: Path, *, processes: int, concurrency: int) -> Iterator[Crew]:
-    hired = Crew(settings, app, log, processes=processes, concurrency=concurrency)
+def worker_process(settings: Settings, app: str, log: Path, *, processes: int, concurrency: int) -> Iterator[WorkerProcess]:
+    workers = WorkerProcess(settings, app, log, processes=processes, concurrency=concurrency)
     try:
-        yield hired
+        yield workers
     finally:
-        hired.stop()
+        workers.stop()

@@ -1,22 +1,24 @@
-"""What `tenure top` shows: the fleet and its work at one moment, and how fast that moves."""
+"""Queues, workers and leaders at one moment, with the rate at which jobs finish. `tenure top` shows this."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tenure.cli.pace import Pace
-from tenure.client.client import Client
-from tenure.client.overview import LeaderStatus, QueueStatus, WorkerStatus
+from tenure.client.rate_meter import RateMeter
 from tenure.model.states import FINISHED, HELD, State
+
+if TYPE_CHECKING:
+    from tenure.client.client import Client
+    from tenure.client.overview import LeaderStatus, QueueStatus, WorkerStatus
 
 ENDED = (*FINISHED, State.DEAD_LETTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueLine:
+class QueueSnapshot:
     name: str
     paused: bool
     pending: int
@@ -25,15 +27,15 @@ class QueueLine:
     retry: int
     dead: int
     oldest_seconds: float | None
-    """For how long the oldest pending job has been there."""
+    """The age of the oldest pending job."""
     rate: float
-    """Jobs that ended, a second."""
+    """Jobs that finished or were dead-lettered, per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class FleetSnapshot:
     at: datetime
-    queues: list[QueueLine]
+    queues: list[QueueSnapshot]
     workers: list[WorkerStatus]
     leaders: list[LeaderStatus]
     totals: Mapping[str, float] = field(default_factory=dict)
@@ -48,31 +50,30 @@ class Snapshot:
         }
 
 
-class Observer:
-    """Takes one snapshot after another: rates need two of them."""
+class FleetSampler:
+    """Takes snapshots. Rates are computed from consecutive ones, so the first has none."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._paces: dict[str, Pace] = {}
+        self._rates: dict[str, RateMeter] = {}
 
-    async def look(self) -> Snapshot:
+    async def sample(self) -> FleetSnapshot:
         queues = await self._client.queues()
         workers, leaders = await self._client.workers(), await self._client.leaders()
         now = datetime.now(UTC)
-        lines = [self._line(queue, now) for queue in queues]
-        alive = [worker for worker in workers if worker.alive]
+        snapshots = [self._queue(queue, now) for queue in queues]
         totals = {
-            "pending": sum(line.pending for line in lines),
-            "running": sum(line.running for line in lines),
-            "slots": sum(worker.concurrency for worker in alive),
-            "rate": sum(line.rate for line in lines),
+            "pending": sum(queue.pending for queue in snapshots),
+            "running": sum(queue.running for queue in snapshots),
+            "slots": sum(worker.concurrency for worker in workers if worker.alive),
+            "rate": sum(queue.rate for queue in snapshots),
         }
-        return Snapshot(at=now, queues=lines, workers=workers, leaders=leaders, totals=totals)
+        return FleetSnapshot(at=now, queues=snapshots, workers=workers, leaders=leaders, totals=totals)
 
-    def _line(self, queue: QueueStatus, now: datetime) -> QueueLine:
+    def _queue(self, queue: QueueStatus, now: datetime) -> QueueSnapshot:
         live, oldest = queue.live, queue.oldest_pending_at
         ended = sum(queue.finished.get(state, 0) for state in ENDED)
-        return QueueLine(
+        return QueueSnapshot(
             name=queue.name,
             paused=queue.paused,
             pending=live.get(State.PENDING, 0),
@@ -81,5 +82,5 @@ class Observer:
             retry=live.get(State.RETRY, 0),
             dead=live.get(State.DEAD_LETTER, 0),
             oldest_seconds=None if oldest is None else max(0.0, (now - oldest).total_seconds()),
-            rate=max(0.0, self._paces.setdefault(queue.name, Pace()).mark(ended)),
+            rate=max(0.0, self._rates.setdefault(queue.name, RateMeter()).update(ended)),
         )

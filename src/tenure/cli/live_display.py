@@ -1,6 +1,6 @@
-"""What people see while something runs: a story, line by line, and beneath it, on a terminal, bars that move.
+"""Shows a running demo, simulation or campaign: events line by line and, on a terminal, live bars below them.
 
-Without a terminal there are plain lines only, and no control characters.
+Without a terminal it prints plain lines only, without control characters.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-WIDEST = 110
+MAX_WIDTH = 110
 TIME_WIDTH = 7
-FRAMES = 10  # a second
-LINE_EVERY = 2.5  # seconds between two lines that stand for the bars
+FRAMES = 10  # per second
+LINE_EVERY = 2.5  # seconds between two lines of counts, which replace the bars without a terminal
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A queue, or whatever else jobs are counted by."""
+class CountRow:
+    """Counts of a queue, or of another group of jobs."""
 
     name: str
     done: int
@@ -39,8 +39,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
-    """A single job that tells how far it is."""
+class ProgressRow:
+    """The progress of a single job."""
 
     label: str
     percent: float
@@ -48,118 +48,116 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class DisplayState:
     heading: str
-    rows: Sequence[Row]
-    tracks: Sequence[Track] = ()
-    room: int = 0
-    """Lines kept free for tracks, so that nothing jumps when one ends."""
+    counts: Sequence[CountRow]
+    progress: Sequence[ProgressRow] = ()
+    progress_rows: int = 0
+    """Lines reserved for progress, so that the height does not change when a job ends."""
     facts: Sequence[Sequence[tuple[str, str]]] = ()
-    """Lines of names and values."""
+    """Lines of names and values below the rows."""
     notes: Sequence[str] = ()
-    """Lines beneath it all."""
+    """Lines at the bottom."""
 
 
-class Stage(Protocol):
-    """Where the story is told."""
+class Display(Protocol):
+    """Where events and the current state are shown."""
 
-    def say(self, words: str) -> None:
-        """A line of the story, with the time it happened at. May hold rich's markup."""
+    def event(self, words: str) -> None:
+        """Prints a line with the time since the start. May contain rich's markup."""
 
-    def quote(self, lines: Iterable[str]) -> None:
-        """Lines as they are, without a time. May hold rich's markup."""
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Prints lines without a time. May contain rich's markup."""
 
-    def show(self, scene: Scene) -> None:
-        """How things stand."""
+    def update(self, state: DisplayState) -> None:
+        """Shows the current state."""
 
-    def freeze(self) -> None:
-        """What was shown last stays, and nothing moves any more."""
+    def stop(self) -> None:
+        """Stops updating; the last state stays on the screen."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
-def open_stage(*, silent: bool = False) -> Stage:
+def open_display(*, silent: bool = False) -> Display:
     console = Console(highlight=False)
     if silent:
-        return SilentStage()
+        return SilentDisplay()
     if sys.stdout.isatty() and console.is_terminal and not console.is_dumb_terminal:
-        return LiveStage(console)
-    return PlainStage()
+        return LiveDisplay(console)
+    return PlainDisplay()
 
 
-class SilentStage:
-    """For programs that read the end only."""
+class SilentDisplay:
+    """Shows nothing: with --json only the result is printed."""
 
-    def say(self, words: str) -> None: ...
-    def quote(self, lines: Iterable[str]) -> None: ...
-    def show(self, scene: Scene) -> None: ...
-    def freeze(self) -> None: ...
+    def event(self, words: str) -> None: ...
+    def print_lines(self, lines: Iterable[str]) -> None: ...
+    def update(self, state: DisplayState) -> None: ...
+    def stop(self) -> None: ...
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None: ...
 
 
-class PlainStage(SilentStage):
+class PlainDisplay(SilentDisplay):
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._shown = self._began
 
-    def say(self, words: str) -> None:
+    def event(self, words: str) -> None:
         click.echo(f"{_elapsed(self._began)}  {_plain(words)}")
 
-    def quote(self, lines: Iterable[str]) -> None:
+    def print_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
             click.echo(_plain(line).rstrip())
 
-    def show(self, scene: Scene) -> None:
+    def update(self, state: DisplayState) -> None:
         if time.monotonic() - self._shown < LINE_EVERY:
             return
-        counts = ", ".join(f"{row.name} {row.done} of {row.total}" for row in scene.rows if row.total)
-        facts = ", ".join(f"{name} {value}" for line in scene.facts for name, value in line)
-        if counts or (facts and not scene.rows):
+        counts = ", ".join(f"{row.name} {row.done} of {row.total}" for row in state.counts if row.total)
+        facts = ", ".join(f"{name} {value}" for line in state.facts for name, value in line)
+        if counts or (facts and not state.counts):
             self._shown = time.monotonic()
-            self.say(f"done so far: {counts}" if scene.rows else facts)
+            self.event(f"done: {counts}" if state.counts else facts)
 
 
-class LiveStage(SilentStage):
+class LiveDisplay(SilentDisplay):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._began = time.monotonic()
         self._live = Live(console=console, refresh_per_second=FRAMES, transient=False)
-        self._scene: Scene | None = None
         self._showing = False
 
     @property
     def _width(self) -> int:
-        return min(self._console.width, WIDEST)
+        return min(self._console.width, MAX_WIDTH)
 
-    def say(self, words: str) -> None:
+    def event(self, words: str) -> None:
         line = Table.grid(padding=(0, 2, 0, 0))
         line.add_column(width=TIME_WIDTH, justify="right", style="dim")
         line.add_column(width=self._width - TIME_WIDTH - 2)
         line.add_row(_elapsed(self._began).strip(), Text.from_markup(words))
         self._console.print(line)
 
-    def quote(self, lines: Iterable[str]) -> None:
+    def print_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self._console.print(Text.from_markup(line), soft_wrap=True)
 
-    def show(self, scene: Scene) -> None:
+    def update(self, state: DisplayState) -> None:
         if not self._showing:
             self._showing = True
             self._live.start()
-        self._scene = scene
-        self._live.update(draw(scene, self._width, plain=not self._console.encoding.startswith("utf")))
+        self._live.update(draw(state, self._width, plain=not self._console.encoding.startswith("utf")))
 
-    def freeze(self) -> None:
+    def stop(self) -> None:
         if self._showing:
             self._showing = False
             self._live.stop()
 
     def __exit__(self, *_: object) -> None:
-        self.freeze()
+        self.stop()
 
 
 def _elapsed(began: float) -> str:
@@ -177,33 +175,33 @@ PLAIN_GLYPHS = {"done": "#", "running": ">", "waiting": "-"}
 STYLES = {"done": "green", "running": "yellow", "waiting": "dim"}
 
 
-def draw(scene: Scene, width: int, *, plain: bool = False) -> RenderableType:
-    parts: list[RenderableType] = [Text(), _rows(scene, width, plain=plain)]
-    if scene.room:
-        parts += [Text(), _tracks(scene, width, plain=plain)]
-    if scene.facts:
-        parts += [Text(), *(_facts(line) for line in scene.facts)]
-    parts += [Text(note, style="dim", overflow="ellipsis", no_wrap=True) for note in scene.notes]
+def draw(state: DisplayState, width: int, *, plain: bool = False) -> RenderableType:
+    parts: list[RenderableType] = [Text(), _counts(state, width, plain=plain)]
+    if state.progress_rows:
+        parts += [Text(), _progress(state, width, plain=plain)]
+    if state.facts:
+        parts += [Text(), *(_facts(line) for line in state.facts)]
+    parts += [Text(note, style="dim", overflow="ellipsis", no_wrap=True) for note in state.notes]
     return Group(*parts)
 
 
-def _rows(scene: Scene, width: int, *, plain: bool) -> Table:
-    names = max(len(scene.heading), *(len(row.name) for row in scene.rows))
+def _counts(state: DisplayState, width: int, *, plain: bool) -> Table:
+    names = max(len(state.heading), *(len(row.name) for row in state.counts))
     bars = max(10, width - names - 35)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(width=names + 2)
     grid.add_column(width=bars)
     for _ in range(3):
         grid.add_column(width=7, justify="right")
-    grid.add_row(*(Text(word, style="dim") for word in (f"  {scene.heading}", "", "done", "running", "waiting")))
-    for row in scene.rows:
+    grid.add_row(*(Text(word, style="dim") for word in (f"  {state.heading}", "", "done", "running", "waiting")))
+    for row in state.counts:
         parts = {"done": row.done, "running": row.running, "waiting": row.waiting}
         grid.add_row(f"  {row.name}", bar(parts, bars, plain=plain), *(_count(count) for count in parts.values()))
     return grid
 
 
 def bar(parts: dict[str, int], width: int, *, plain: bool = False) -> Text:
-    """Parts of a whole, none of them lost to rounding at its end."""
+    """Each part ends where the rounded sum ends, so the bar always has its full width."""
     total = sum(parts.values())
     text = Text()
     seen = drawn = 0
@@ -219,18 +217,18 @@ def _count(count: int) -> Text:
     return Text(f"{count:,}" if count else "-", style="" if count else "dim")
 
 
-def _tracks(scene: Scene, width: int, *, plain: bool) -> Table:
+def _progress(state: DisplayState, width: int, *, plain: bool) -> Table:
     bars = max(10, (width - 30) // 3)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(width=22, no_wrap=True)
     grid.add_column(width=bars)
     grid.add_column(width=5, justify="right")
     grid.add_column(style="dim", no_wrap=True, overflow="ellipsis")
-    for track in scene.tracks[: scene.room]:
-        done = round(track.percent)
+    for row in state.progress[: state.progress_rows]:
+        done = round(row.percent)
         line = bar({"done": done, "waiting": 100 - done}, bars, plain=plain)
-        grid.add_row(f"  {track.label}", line, f"{done} %", track.message)
-    for _ in range(scene.room - len(scene.tracks)):
+        grid.add_row(f"  {row.label}", line, f"{done} %", row.message)
+    for _ in range(state.progress_rows - len(state.progress)):
         grid.add_row("", "", "", "")
     return grid
 

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from tenure import Tenure
-from tenure.cli.enqueue import _settled
+from tenure.cli.enqueue import _join_wait
 from tenure.manager.loading import load_app
 
 
@@ -57,12 +57,12 @@ def test_the_input_from_stdin(line, shop, sql):
         (["send_welcom", "{}"], "did you mean 'send_welcome'?"),
         (["send_welcome", '{"user_id": "x"}'], "user_id"),
         (["send_welcome"], "missing a required argument: 'user_id'"),
-        (["send_welcome", "{user_id: 1}"], "is no JSON"),
+        (["send_welcome", "{user_id: 1}"], "is not valid JSON"),
         (["send_welcome", "-a", "user_id"], "NAME=VALUE"),
-        (["send_welcome", "[1]", "-a", "user_id=1"], "--arg adds to an object"),
+        (["send_welcome", "[1]", "-a", "user_id=1"], "--arg adds to a JSON object"),
         (["send_welcome", '{"user_id": 1}', "--priority", "urgent"], "priority"),
         (["send_welcome", '{"user_id": 1}', "--delay", "soon"], "which is no duration"),
-        (["send_welcome", '{"user_id": 1}', "--meta", "[]"], "is no JSON object"),
+        (["send_welcome", '{"user_id": 1}', "--meta", "[]"], "is not a JSON object"),
         (["send_welcome", '{"user_id": NaN}', "--wait"], "NaN"),
         (["drop", "--queue", ""], "queue is '', but must be a name"),
         (["drop", "--key", ""], "key"),
@@ -86,7 +86,7 @@ def test_a_key_that_is_taken_gives_the_job_that_stands_for_it(line, shop):
     assert first["id"] == second["id"] == other["id"]
     told = line("enqueue", "drop", "--key", "k", "--app", shop)
     assert told.stdout == f"{first['id']}\n"
-    assert "stands for the key already" in told.stderr
+    assert "has the key already" in told.stderr
 
 
 def test_without_a_check_it_goes_in_as_given(line, desk, monkeypatch, tmp_path):
@@ -170,15 +170,15 @@ def test_waiting_ends_when_the_time_is_up_and_the_job_goes_on(line, shop, states
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("a --wait", "a --wait=for ever"),
+        ("a --wait", "a --wait=no limit"),
         ("a --wait 5", "a --wait=5"),
         ("a --wait 1h30m {}", "a --wait=1h30m {}"),
-        ("--wait a {}", "--wait=for ever a {}"),
-        ("a --wait --json", "a --wait=for ever --json"),
+        ("--wait a {}", "--wait=no limit a {}"),
+        ("a --wait --json", "a --wait=no limit --json"),
         ("a --wait=5 6", "a --wait=5 6"),
         ("a -- --wait", "a -- --wait"),
         ("a", "a"),
     ],
 )
 def test_wait_takes_what_follows_only_if_it_is_a_duration(typed, meant):
-    assert " ".join(_settled(typed.split())) == meant
+    assert " ".join(_join_wait(typed.split())) == meant

@@ -1,4 +1,4 @@
-"""Did every job of a simulation end as foretold? From what was sent and what was found; asks nobody."""
+"""Checks whether every job of a simulation ended as expected, from what was enqueued and what was found."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tenure.client.handle import OVER
 from tenure.client.status import JobStatus
 from tenure.simulate.expectations import Surprise, check
 
-MOST_SURPRISES = 20
+MAX_SURPRISES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SimulationVerdict:
     sent: int
-    """Calls; several of the same key are one job."""
+    """Calls; several with the same key are one job."""
     jobs: int
-    """With those that jobs themselves handed in."""
+    """Including those that jobs enqueued."""
     states: Mapping[str, int]
     unfinished: int
-    """Not over when they were looked at."""
+    """Jobs that had not ended when they were checked."""
     crashes: int
-    """Runs that ended with their process."""
+    """Runs that ended because their process died."""
     surprises: list[Surprise]
 
     @property
@@ -43,21 +43,23 @@ class Verdict:
             "surprises": len(self.surprises),
             "first_surprises": [
                 {"job_id": str(surprise.job_id), "kind": surprise.kind, "told": surprise.told}
-                for surprise in self.surprises[:MOST_SURPRISES]
+                for surprise in self.surprises[:MAX_SURPRISES]
             ],
         }
 
 
-def judge(sent: Mapping[UUID, str], calls: int, found: Iterable[JobStatus], *, interrupted: bool = False) -> Verdict:
-    """`sent` has the kind of each job; `found` may have strangers among it. Interrupted: only what is over counts."""
-    ours = families(sent, found)
+def check_jobs(
+    sent: Mapping[UUID, str], calls: int, found: Iterable[JobStatus], *, interrupted: bool = False
+) -> SimulationVerdict:
+    """`sent` has the kind of each job; `found` may contain other jobs. Interrupted: only jobs that have ended count."""
+    ours = with_descendants(sent, found)
     known = {job.id for job in ours}
     pending = {job.id for job in ours if job.state not in OVER}
-    lost = [Surprise(job_id, kind, "is nowhere to be found") for job_id, kind in sent.items() if job_id not in known]
+    lost = [Surprise(job_id, kind, "is lost") for job_id, kind in sent.items() if job_id not in known]
     surprises = [*lost, *check(ours)]
     if interrupted:
         surprises = [surprise for surprise in surprises if surprise.job_id not in pending]
-    return Verdict(
+    return SimulationVerdict(
         sent=calls,
         jobs=len(ours),
         states=dict(sorted(Counter(str(job.state) for job in ours).items())),
@@ -67,8 +69,8 @@ def judge(sent: Mapping[UUID, str], calls: int, found: Iterable[JobStatus], *, i
     )
 
 
-def families(roots: Collection[UUID], found: Iterable[JobStatus]) -> list[JobStatus]:
-    """The jobs that were sent, those that they handed in, and so on."""
+def with_descendants(roots: Collection[UUID], found: Iterable[JobStatus]) -> list[JobStatus]:
+    """The jobs that were enqueued, the jobs that these enqueued, and so on."""
     by_id = {job.id: job for job in found}
     known: dict[UUID, bool] = {}
 
@@ -78,32 +80,32 @@ def families(roots: Collection[UUID], found: Iterable[JobStatus]) -> list[JobSta
         while at is not None and at.id not in roots and at.id not in known:
             line.append(at.id)
             at = by_id.get(at.parent_id) if at.parent_id is not None else None
-        answer = at is not None and (at.id in roots or known[at.id])
-        known.update(dict.fromkeys(line, answer))
-        return answer
+        ours = at is not None and (at.id in roots or known[at.id])
+        known.update(dict.fromkeys(line, ours))
+        return ours
 
     return [job for job in by_id.values() if is_ours(job)]
 
 
-def told(verdict: Verdict, replay: str) -> Iterator[str]:
+def report_lines(verdict: SimulationVerdict, replay: str) -> Iterator[str]:
     figures = [(count, state.replace("_", " ")) for state, count in verdict.states.items()]
     if verdict.crashes:
-        figures.append((verdict.crashes, "runs ended with their process"))
+        figures.append((verdict.crashes, "runs ended because their process died"))
     width = max((len(f"{count:,}") for count, _ in figures), default=0)
     yield from (f"  {count:>{width},}  {words}" for count, words in figures)
     yield ""
-    yield from _surprises(verdict)
-    yield f"The same again: {replay}"
+    yield from _surprise_lines(verdict)
+    yield f"Repeat it with: {replay}"
 
 
-def _surprises(verdict: Verdict) -> Iterator[str]:
-    who = f"{verdict.jobs:,} jobs, {verdict.sent:,} of them sent and the rest handed in by these"
+def _surprise_lines(verdict: SimulationVerdict) -> Iterator[str]:
+    jobs = f"{verdict.jobs:,} jobs from {verdict.sent:,} calls and the jobs that these enqueued"
     if verdict.good and verdict.unfinished:
-        yield f"All that were over ended as foretold; {verdict.unfinished:,} were not. ({who}.)"
+        yield f"All jobs that ended did so as expected; {verdict.unfinished:,} had not ended ({jobs})."
     elif verdict.good:
-        yield f"All ended as foretold: {who}."
+        yield f"All jobs ended as expected: {jobs}."
     else:
-        yield f"{len(verdict.surprises):,} surprises among {who}:"
-    yield from (f"  {surprise}" for surprise in verdict.surprises[:MOST_SURPRISES])
-    if len(verdict.surprises) > MOST_SURPRISES:
-        yield f"  and {len(verdict.surprises) - MOST_SURPRISES:,} more"
+        yield f"{len(verdict.surprises):,} differences from what was expected ({jobs}):"
+    yield from (f"  {surprise}" for surprise in verdict.surprises[:MAX_SURPRISES])
+    if len(verdict.surprises) > MAX_SURPRISES:
+        yield f"  and {len(verdict.surprises) - MAX_SURPRISES:,} more"

@@ -1,4 +1,4 @@
-"""What words on the command line stand for. What cannot be meant is wrong usage, told with the way out."""
+"""Types of command-line values. A value that cannot be parsed is wrong usage; the message contains the remedy."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tenure.model.priorities import Priority, to_priority
 from tenure.model.states import State
 
 
-class Word(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5 only
-    """A word that a function reads; it raises `ConfigError` or `ValueError`."""
+class ParsedParam(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5 only
+    """A value that a function parses; the function raises `ConfigError` or `ValueError`."""
 
-    def __init__(self, name: str, read: Callable[[str], Any], known: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, parse: Callable[[str], Any], known: tuple[str, ...] = ()) -> None:
         self.name = name
-        self._read = read
+        self._parse = parse
         self._known = known
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
             return value
         try:
-            return self._read(value)
+            return self._parse(value)
         except (ConfigError, ValueError) as error:
             self.fail(str(error), param, ctx)
 
@@ -53,7 +53,7 @@ def is_number(text: str) -> bool:
 
 
 def _moment(text: str) -> datetime:
-    """A time, in this machine's zone where it names none; or how long ago."""
+    """A time, in the local zone unless it names one; or an age."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except ValueError:
@@ -62,34 +62,34 @@ def _moment(text: str) -> datetime:
         return datetime.now(UTC) - timedelta(seconds=_seconds(text))
     except ConfigError:
         raise ValueError(
-            f"{text!r} is no time: give one such as 2026-01-31 or 2026-01-31T18:30, or how long ago, such as 30m, 2h, 1d"
+            f"{text!r} is not a time: give one such as 2026-01-31 or 2026-01-31T18:30, or an age such as 30m, 2h, 1d"
         ) from None
 
 
 def _json(text: str) -> Any:
-    """`-` is what comes in by stdin."""
+    """`-` reads stdin."""
     if text == "-":
         text = sys.stdin.read()
     try:
         return read_json(text)
     except json.JSONDecodeError as error:
-        hint = """; JSON looks like '{"user_id": 42, "name": "Ann"}', in quotes for the shell"""
-        raise ValueError(f"{_cut(text)!r} is no JSON: {error.msg} at character {error.pos + 1}{hint}") from None
+        hint = """; valid JSON looks like '{"user_id": 42, "name": "Ann"}', quoted for the shell"""
+        raise ValueError(f"{_shortened(text)!r} is not valid JSON: {error.msg} at character {error.pos + 1}{hint}") from None
 
 
 def read_json(text: str) -> Any:
-    """What every reader of JSON takes: Python's would take NaN too."""
+    """Strict JSON: Python's parser would also accept NaN."""
     return json.loads(text, parse_constant=_refuse)
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON: give null or a finite number")
+    raise ValueError(f"{constant} is not valid JSON: give null or a finite number")
 
 
 def _json_object(text: str) -> dict[str, Any]:
     value = _json(text)
     if not isinstance(value, dict):
-        raise ValueError(f"""{_cut(text)!r} is no JSON object; one looks like '{{"user_id": 42}}'""")  # noqa: TRY004 - click's way
+        raise ValueError(f"""{_shortened(text)!r} is not a JSON object; one looks like '{{"user_id": 42}}'""")  # noqa: TRY004 - click's way
     return value
 
 
@@ -97,17 +97,17 @@ def _cursor(text: str) -> str:
     try:
         return str(UUID(text))
     except ValueError:
-        raise ValueError(f"{text!r} is no cursor: give the one that the page before ended with") from None
+        raise ValueError(f"{text!r} is not a cursor: give the one that the previous page ended with") from None
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-STATES = Word("states", _states, tuple(State))
-DURATION = Word("duration", _seconds)
-MOMENT = Word("time", _moment)
-JSON = Word("json", _json)
-JSON_OBJECT = Word("json", _json_object)
-CURSOR = Word("cursor", _cursor)
-PRIORITY = Word("priority", to_priority, tuple(priority.name.lower() for priority in Priority))
+STATES = ParsedParam("states", _states, tuple(State))
+DURATION = ParsedParam("duration", _seconds)
+MOMENT = ParsedParam("time", _moment)
+JSON = ParsedParam("json", _json)
+JSON_OBJECT = ParsedParam("json", _json_object)
+CURSOR = ParsedParam("cursor", _cursor)
+PRIORITY = ParsedParam("priority", to_priority, tuple(priority.name.lower() for priority in Priority))

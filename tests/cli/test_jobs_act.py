@@ -21,7 +21,7 @@ def test_cancel_ends_jobs_and_keeps_who_and_why(line, sql, hand_in):
     assert line("jobs", "cancel", first, second[:30], "--reason", "typed by mistake").stdout == "canceled 2 jobs\n"
     [(error,)] = sql("select error from tenure.history where id = %s", first)
     assert error.endswith(f"@{socket.gethostname()}: typed by mistake")
-    assert line("jobs", "cancel", first).stdout == "canceled 0 jobs; 1 was over already\n"
+    assert line("jobs", "cancel", first).stdout == "canceled 0 jobs; 1 was finished already\n"
     assert line.json("jobs", "cancel", second) == {"canceled": 0}
 
 
@@ -38,10 +38,10 @@ def test_cancel_all_asks_and_tells_how_many(line, states, hand_in):
     asked = line("jobs", "cancel", "--all", "--kind", "work", typed="n\n")
     assert asked.exit_code == 1
     assert "cancel 3 jobs?" in asked.stderr
-    assert "nothing was done" in asked.stderr
+    assert "nothing was changed" in asked.stderr
     unanswered = line("jobs", "cancel", "--all", "--kind", "work")
     assert unanswered.exit_code == 2
-    assert "--yes" in unanswered.stderr
+    assert "no terminal to confirm; pass --yes" in unanswered.stderr
     assert states() == {"pending": 3}
     assert line("jobs", "cancel", "--all", "--input", '{"n": 1}', typed="y\n").stdout == "canceled 1 job\n"
     assert line.json("jobs", "cancel", "--all", "--kind", "work", "--yes") == {"canceled": 2}
@@ -51,10 +51,10 @@ def test_cancel_all_asks_and_tells_how_many(line, states, hand_in):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "say which"),
+        ([], "give ids, or --all"),
         (["--all"], "needs a filter: --state, --kind"),
         (["--all", "--yes"], "needs a filter"),
-        (["--kind", "work"], "say which"),
+        (["--kind", "work"], "give ids, or --all"),
         ([UNKNOWN, "--all", "--kind", "work"], "not both"),
         ([UNKNOWN, "--since", "1h"], "--since goes with --all"),
         (["--all", "--state", "completed"], "cannot be canceled"),

@@ -1,22 +1,22 @@
-"""From the client's counts to rows that can be drawn."""
+"""Turns the client's counts into rows for the live display."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from tenure.cli.stage import Row
+from tenure.cli.live_display import CountRow
 from tenure.client.overview import Stats
 from tenure.model.states import FINISHED, HELD, State
 
 Tally = Counter[tuple[str, str]]
-"""How many jobs of which group are done, running or waiting."""
+"""The number of jobs by group and by part: done, running or waiting."""
 
 PARTS = ("done", "running", "waiting")
 
 
 def tally(stats: Stats, group: Callable[[str, str], str | None]) -> Tally:
-    """`group` names the row for a queue and a kind, or None for what does not count."""
+    """`group` returns the row for a queue and a kind, or None to ignore it."""
     found: Tally = Counter()
     for live in stats.live:
         if name := group(live.queue, live.kind):
@@ -33,12 +33,12 @@ def _part(state: State) -> str:
     return "running" if state in HELD else "waiting"
 
 
-def rows(found: Tally, names: Iterable[str]) -> list[Row]:
-    return [Row(name, *(max(0, found[name, part]) for part in PARTS)) for name in names]
+def rows(found: Tally, names: Iterable[str]) -> list[CountRow]:
+    return [CountRow(name, *(max(0, found[name, part]) for part in PARTS)) for name in names]
 
 
 def outcomes(stats: Stats, group: Callable[[str, str], str | None]) -> Counter[str]:
-    """How many attempts and jobs ended how; dead letters as they stand."""
+    """Attempts and jobs by outcome. Dead letters are those that exist now: a replayed one no longer counts."""
     found: Counter[str] = Counter()
     for finished in stats.finished:
         if finished.what != State.DEAD_LETTER and group(finished.queue, finished.kind):

@@ -1,4 +1,4 @@
-"""What is drawn: whole at 80 columns and at 120, and nothing that acts on a terminal where there is none."""
+"""The live display: complete at 80 and at 120 columns, and without control characters when there is no terminal."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from tenure.cli import stage
-from tenure.cli.counts import outcomes, rows, tally
-from tenure.cli.pace import Pace
-from tenure.cli.stage import LiveStage, PlainStage, Row, Scene, Track, bar, draw
+from tenure.cli import live_display
+from tenure.cli.display_counts import outcomes, rows, tally
+from tenure.cli.live_display import CountRow, DisplayState, LiveDisplay, PlainDisplay, ProgressRow, bar, draw
 from tenure.client.overview import FinishedCount, LiveCount, Stats
+from tenure.client.rate_meter import RateMeter
 from tenure.model.states import State
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
-SCENE = Scene(
+STATE = DisplayState(
     heading="queue",
-    rows=[Row("mail", 1234, 12, 340), Row("payments", 0, 0, 0)],
-    tracks=[Track("encode_video 7", 63.0, "630 of 1000 frames")],
-    room=2,
+    counts=[CountRow("mail", 1234, 12, 340), CountRow("payments", 0, 0, 0)],
+    progress=[ProgressRow("encode_video 7", 63.0, "630 of 1000 frames")],
+    progress_rows=2,
     facts=[[("jobs/s", "41"), ("retries", "3")]],
     notes=["  dead letter: " + "far too long " * 30],
 )
 
 
-def drawn(scene: Scene, columns: int, **more: bool) -> list[str]:
+def drawn(state: DisplayState, columns: int, **more: bool) -> list[str]:
     console = Console(width=columns, force_terminal=False, color_system=None)
     with console.capture() as said:
-        console.print(draw(scene, columns, **more))
+        console.print(draw(state, columns, **more))
     return said.get().splitlines()
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_everything_fits_its_width_and_is_aligned(columns):
-    lines = drawn(SCENE, columns)
+    lines = drawn(STATE, columns)
     assert max(len(line) for line in lines) <= columns
     mail, payments = (next(line for line in lines if name in line) for name in ("mail", "payments"))
     assert mail.split()[-3:] == ["1,234", "12", "340"]
@@ -44,9 +44,9 @@ def test_everything_fits_its_width_and_is_aligned(columns):
     assert any("jobs/s 41" in line and "retries 3" in line for line in lines)
 
 
-def test_its_height_does_not_depend_on_how_many_jobs_talk():
-    without = Scene(heading=SCENE.heading, rows=SCENE.rows, room=2, facts=SCENE.facts, notes=SCENE.notes)
-    assert len(drawn(SCENE, 80)) == len(drawn(without, 80))
+def test_its_height_does_not_depend_on_how_many_jobs_report_progress():
+    without = DisplayState(heading=STATE.heading, counts=STATE.counts, progress_rows=2, facts=STATE.facts, notes=STATE.notes)
+    assert len(drawn(STATE, 80)) == len(drawn(without, 80))
 
 
 @pytest.mark.parametrize("parts", [(1, 1, 1), (997, 2, 1), (0, 0, 5), (5, 0, 0), (1, 0, 0)])
@@ -61,25 +61,25 @@ def test_a_bar_of_nothing_is_empty_and_one_without_unicode_is_plain():
 
 
 def test_without_a_terminal_there_are_plain_lines_now_and_then(capsys, monkeypatch):
-    monkeypatch.setattr(stage, "LINE_EVERY", 0.0)
-    with PlainStage() as plain:
-        plain.say("[red]kill -9[/] of it")
-        plain.show(SCENE)
-        plain.show(Scene(heading="queue", rows=[Row("mail", 0, 0, 0)]))
-        plain.quote(["", "  [bold]7[/]  jobs  "])
-        plain.freeze()
+    monkeypatch.setattr(live_display, "LINE_EVERY", 0.0)
+    with PlainDisplay() as plain:
+        plain.event("[red]kill -9[/] of it")
+        plain.update(STATE)
+        plain.update(DisplayState(heading="queue", counts=[CountRow("mail", 0, 0, 0)]))
+        plain.print_lines(["", "  [bold]7[/]  jobs  "])
+        plain.stop()
     said = capsys.readouterr().out
-    assert said == "  0.0 s  kill -9 of it\n  0.0 s  done so far: mail 1234 of 1586\n\n  7  jobs\n"
+    assert said == "  0.0 s  kill -9 of it\n  0.0 s  done: mail 1234 of 1586\n\n  7  jobs\n"
 
 
-def test_on_a_terminal_the_story_stands_above_the_bars(capsys):
-    with LiveStage(Console(width=80, force_terminal=True, highlight=False)) as live:
-        live.show(SCENE)
-        live.say("[red]kill -9[/] of it")
-        live.show(SCENE)
+def test_on_a_terminal_events_are_above_the_bars(capsys):
+    with LiveDisplay(Console(width=80, force_terminal=True, highlight=False)) as live:
+        live.update(STATE)
+        live.event("[red]kill -9[/] of it")
+        live.update(STATE)
     said = capsys.readouterr().out
     assert said.index("kill -9") < said.rindex("mail")
-    assert said.rstrip().endswith("\x1b[?25h")  # the cursor is back
+    assert said.rstrip().endswith("\x1b[?25h")  # the cursor is visible again
 
 
 def test_counts_become_rows():
@@ -100,12 +100,12 @@ def test_counts_become_rows():
     def ours(queue: str, _kind: str) -> str | None:
         return queue if queue == "mail" else None
 
-    assert rows(tally(stats, ours), ["mail", "none"]) == [Row("mail", 6, 2, 4), Row("none", 0, 0, 0)]
+    assert rows(tally(stats, ours), ["mail", "none"]) == [CountRow("mail", 6, 2, 4), CountRow("none", 0, 0, 0)]
     assert dict(outcomes(stats, ours)) == {"completed": 5, "retry": 4, "dead_letter": 1}
 
 
-def test_a_pace_is_what_was_added_of_late(monkeypatch):
+def test_a_rate_is_measured_over_the_last_two_seconds(monkeypatch):
     clock = iter([0.0, 1.0, 2.0, 4.0])
-    monkeypatch.setattr("tenure.cli.pace.time.monotonic", lambda: next(clock))
-    pace = Pace()
-    assert [pace.mark(count) for count in (0, 10, 40, 100)] == [0.0, 10.0, 20.0, 30.0]
+    monkeypatch.setattr("tenure.client.rate_meter.time.monotonic", lambda: next(clock))
+    meter = RateMeter()
+    assert [meter.update(count) for count in (0, 10, 40, 100)] == [0.0, 10.0, 20.0, 30.0]

@@ -11,8 +11,8 @@ UNKNOWN = "01890000-0000-7000-8000-000000000000"
 
 
 def test_an_empty_list_says_so_and_is_an_empty_document(line):
-    assert line("jobs", "list").stderr == "there are no jobs\n"
-    assert line("jobs", "list", "--kind", "nothing").stderr == "no job fits\n"
+    assert line("jobs", "list").stderr == "no jobs\n"
+    assert line("jobs", "list", "--kind", "nothing").stderr == "no matching jobs\n"
     assert line.json("jobs", "list") == {"jobs": [], "next": None}
 
 
@@ -77,11 +77,11 @@ def test_since_and_until_take_spans_and_times(line, hand_in):
 def test_what_cannot_be_meant_is_wrong_usage_told_in_one_line(line):
     for words, told in [
         (["--state", "faild"], "did you mean 'failed'?"),
-        (["--since", "yesterday"], "how long ago"),
-        (["--input", "{n: 1}"], "is no JSON"),
-        (["--input", "[1]"], "is no JSON object"),
+        (["--since", "yesterday"], "or an age such as"),
+        (["--input", "{n: 1}"], "is not valid JSON"),
+        (["--input", "[1]"], "is not a JSON object"),
         (["--priority", "hihg"], "did you mean 'high'?"),
-        (["--after", "here"], "is no cursor"),
+        (["--after", "here"], "is not a cursor"),
         (["--limit", "0"], "x>=1"),
         (["--sate", "failed"], "--state"),
     ]:
@@ -133,7 +133,7 @@ def test_an_id_that_fits_several_none_or_nothing(line, desk):
     lay_out(desk, 200)
     several = line("jobs", "show", str(id_of(desk, 100))[:8])
     assert several.exit_code == 2
-    assert "several jobs begin with" in several.stderr
+    assert "several job ids start with" in several.stderr
     for nobody in (UNKNOWN, UNKNOWN[:12], "ffffffff"):
         missing = line("jobs", "show", nobody)
         assert (missing.exit_code, missing.stdout) == (8, "")

@@ -1,4 +1,4 @@
-"""Which database a command works on: the one that is set, or an embedded one where that is wanted."""
+"""Which database a command uses: the one that is set, or an embedded one where that is allowed."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from tenure.store.dsn import sockets_of
 log = logging.getLogger("tenure")
 
 VARIABLE = "TENURE_DSN"
-ONLY_AT_A_TERMINAL = (
-    "{}\n`tenure up` and `tenure worker` use an embedded PostgreSQL that is running, but start one only at a terminal, where it "
-    "is seen; anywhere else give --embedded (for development, not for production)."
+ONLY_ON_TERMINAL = (
+    "{}\n`tenure up` and `tenure worker` use an embedded PostgreSQL that is running. They start one only at a terminal, where "
+    "you see it; elsewhere pass --embedded (for development, not for production)."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedDatabase:
     settings: Settings
     home: Path | None = None
-    """Of the embedded server that is used."""
+    """The directory of the embedded server that is used."""
     facts: AppFacts | None = None
-    """What the app's code says, if it was asked."""
+    """The app's jobs and database, if the app was loaded."""
 
 
-def at_a_terminal() -> bool:
+def on_terminal() -> bool:
     return any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def export(settings: Settings, *, over: bool = False) -> None:
-    """Lets code that is imported from here on, in this process and its children, find the same database."""
+    """Sets TENURE_DSN, so that code imported later, in this process and its children, finds the same database."""
     if settings.dsn and (over or not os.environ.get(VARIABLE)):
         os.environ[VARIABLE] = settings.dsn
 
 
 def project_home() -> Path:
-    """The folder of this project's embedded server: where there is one, beside the settings, or here."""
+    """The directory of this project's embedded server: an existing one, else beside the settings file, else here."""
     working = Path.cwd()
     files = config_files(working, os.environ)
     beside = files[-1].folder if files and working.is_relative_to(files[-1].folder) else working
@@ -59,18 +59,18 @@ def project_home() -> Path:
 
 
 @contextmanager
-def embedded_database(schema: str | None) -> Iterator[Opened]:
-    """A server of this project for as long as it is needed, shared with those that hold it already."""
+def embedded_database(schema: str | None) -> Iterator[OpenedDatabase]:
+    """The embedded server of this project while it is needed, shared with other processes that use it."""
     home = project_home()
     if not EmbeddedServer(home).running and not output.wants_json():
-        output.say(f"starting an embedded PostgreSQL in {home} (the first time this takes some seconds)")
+        output.note(f"starting an embedded PostgreSQL in {home} (the first start takes some seconds)")
     with EmbeddedServer(home) as server:
-        yield Opened(Settings.load(dsn=server.dsn, schema=schema), home)
+        yield OpenedDatabase(Settings.load(dsn=server.dsn, schema=schema), home)
 
 
 @contextmanager
-def set_or_embedded(dsn: str | None, schema: str | None) -> Iterator[Settings]:
-    """For commands that need no app."""
+def configured_or_embedded(dsn: str | None, schema: str | None) -> Iterator[Settings]:
+    """For commands that do not load an app."""
     settings = Settings.load(dsn=dsn, schema=schema)
     if settings.dsn is not None:
         yield settings
@@ -81,13 +81,13 @@ def set_or_embedded(dsn: str | None, schema: str | None) -> Iterator[Settings]:
 
 
 @contextmanager
-def database_of(
-    app: str, folder: str, *, dsn: str | None, schema: str | None, embedded: bool, ask: bool = True
-) -> Iterator[Opened]:
-    """The database of workers of this app, exported as TENURE_DSN before the app is loaded in any process.
+def worker_database(
+    app: str, folder: str, *, dsn: str | None, schema: str | None, embedded: bool, load_app: bool = True
+) -> Iterator[OpenedDatabase]:
+    """The database for workers of this app, exported as TENURE_DSN before the app is loaded in any process.
 
-    What counts: `dsn`, the app's code, the settings, and an embedded server of this project. One that does not run is started
-    only where `embedded` allows that. `ask` also asks the app where the settings alone would do.
+    The first of these that is set: `dsn`, the app's code, the settings, an embedded server of this project. If that server is
+    not running, it is started only if `embedded` allows it. `load_app`: load the app even if the settings name a database.
     """
     settings = Settings.load(dsn=dsn, schema=schema, embedded=False)
     export(settings, over=dsn is not None)
@@ -96,15 +96,15 @@ def database_of(
             yield opened
         return
     with _restarted(settings) if embedded else nullcontext(None) as home:
-        facts = ask_app(app, folder) if ask else None
+        facts = ask_app(app, folder) if load_app else None
         if facts is not None and facts.dsn is not None and dsn is None:
             settings = Settings.load(dsn=facts.dsn, schema=schema)
-        yield Opened(settings, home, facts)
+        yield OpenedDatabase(settings, home, facts)
 
 
 @contextmanager
 def _restarted(settings: Settings) -> Iterator[Path | None]:
-    """A DSN that was copied from an earlier run may name this project's own server, which does not run yet."""
+    """A DSN copied from an earlier run may name this project's embedded server, which is not running yet."""
     sockets = sockets_of(settings.dsn or "")
     home = home_of_sockets(sockets, Path.cwd()) if sockets else None
     if home is None:
@@ -115,8 +115,8 @@ def _restarted(settings: Settings) -> Iterator[Path | None]:
 
 
 @contextmanager
-def _found_or_embedded(app: str, folder: str, schema: str | None, *, embedded: bool) -> Iterator[Opened]:
-    """The code may name a database; or need TENURE_DSN to be imported at all, and then it is asked again with one."""
+def _found_or_embedded(app: str, folder: str, schema: str | None, *, embedded: bool) -> Iterator[OpenedDatabase]:
+    """The code may name a database. It may also need TENURE_DSN to be imported; then it is loaded again with one."""
     try:
         facts, problem = ask_app(app, folder), None
     except ConfigError as error:
@@ -124,32 +124,32 @@ def _found_or_embedded(app: str, folder: str, schema: str | None, *, embedded: b
     if facts is not None and facts.dsn is not None:
         settings = Settings.load(dsn=facts.dsn, schema=schema)
         export(settings)
-        yield Opened(settings, facts=facts)
+        yield OpenedDatabase(settings, facts=facts)
         return
     running = running_server(Path.cwd())
     if running is not None and not (embedded and running.home.name == HOME_NAME):
-        server = _as_it_is(running, schema)
+        server = _use_running(running, schema)
     elif embedded:
         server = embedded_database(schema)
     else:
-        raise ConfigError(ONLY_AT_A_TERMINAL.format(NO_DSN if problem is None else f"no database is set, and {problem}"))
+        raise ConfigError(ONLY_ON_TERMINAL.format(NO_DSN if problem is None else f"no database is set, and {problem}"))
     with server as opened:
         export(opened.settings)
-        yield Opened(opened.settings, opened.home, facts or ask_app(app, folder))
+        yield OpenedDatabase(opened.settings, opened.home, facts or ask_app(app, folder))
 
 
 @contextmanager
-def _as_it_is(running: RunningServer, schema: str | None) -> Iterator[Opened]:
-    """A server that another process keeps, such as `tenure dev` or a demo. It is not held: it ends when that process does, and
-    never stays behind for a service that nobody watches."""
+def _use_running(running: RunningServer, schema: str | None) -> Iterator[OpenedDatabase]:
+    """A server that another process runs, such as `tenure dev` or a demo. It is not kept alive: it stops with that process, so
+    that an unattended service does not keep it running."""
     log.info("no database is set: using the embedded PostgreSQL of this project", extra={"home": str(running.home)})
-    yield Opened(Settings.load(dsn=running.dsn, schema=schema), running.home)
+    yield OpenedDatabase(Settings.load(dsn=running.dsn, schema=schema), running.home)
 
 
-def provide(dsn: str | None) -> Callable[[], None]:
-    """For a command that asks: sets TENURE_DSN for code that it may import. Returns what prints the embedded server."""
+def prepare_environment(dsn: str | None) -> Callable[[], None]:
+    """Sets TENURE_DSN for code that the command may import. Returns a function that prints which embedded server is used."""
     settings, sources = Settings.explained([("--dsn", {"dsn": dsn})])
     export(settings, over=dsn is not None)
     if not sources["dsn"].startswith("the embedded server") or output.wants_json():
         return lambda: None
-    return lambda: output.say(f"no database is set: using {sources['dsn']}")
+    return lambda: output.note(f"no database is set: using {sources['dsn']}")

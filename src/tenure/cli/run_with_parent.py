@@ -1,6 +1,6 @@
-"""`tenure`, for no longer than the process that started it: `python -m tenure.cli.attended PID worker ...`.
+"""Runs `tenure` until the process that started it ends: `python -m tenure.cli.run_with_parent PID worker ...`.
 
-What a demo or a simulation starts must not outlive it, not even when that is killed.
+The workers of a demo or a simulation must not outlive it, not even when it is killed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groups of commands that are loaded when they are called, and an end for every error that people can read."""
+"""Command groups that import a command when it runs, and the conversion of errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tenure.cli import codes, pipes
+from tenure.cli import exit_codes, pipes
 from tenure.model.errors import TenureError
 
 Table = Mapping[str, tuple[str, str]]
-"""By name: where the command is (`module:attribute`), and what it does."""
-
+"""By name: where the command is (`module:attribute`), and its help."""
 
 NO_PRIVILEGE = "42501"  # SQLSTATE
 
 
 class LazyGroup(click.Group):
-    """Shows its table without loading any of it."""
+    """Shows its help without importing the commands."""
 
     def __init__(self, *args: Any, table: Table, sections: Mapping[str, Sequence[str]] | None = None, **more: Any) -> None:
-        """`sections`: the names of the commands below each heading of the help."""
+        """`sections`: the names of the commands under each heading of the help."""
         super().__init__(*args, **more)
         self.table = table
         self.sections = sections or {"Commands": list(table)}
@@ -45,8 +44,8 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.table and not args[0].startswith("-"):
             near = get_close_matches(args[0], self.table, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.table)}"
-            raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
+            hint = f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(self.table)}"
+            raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -61,65 +60,65 @@ class LazyGroup(click.Group):
 
 
 class RootGroup(LazyGroup):
-    """Where every command ends: with a code, and one line if something was wrong."""
+    """Turns the result of every command into an exit code, and errors into one line."""
 
     def main(self, args: Sequence[str] | None = None, *more_args: Any, standalone_mode: bool = True, **more: Any) -> Any:
         run: Any = partial(super().main, args, *more_args, standalone_mode=False, **more)
         if not standalone_mode:
             return run()
         given = list(sys.argv[1:] if args is None else args)
-        sys.exit(_ended(run, _Errors(as_json="--json" in given)))
+        sys.exit(_exit_code(run, _ErrorPrinter(as_json="--json" in given)))
 
-    # click ends with 1 after a closed pipe, which here means that the command failed.
+    # After a closed pipe click exits with 1, which here means that the command failed.
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
-        with pipes.unread_ends():
+        with pipes.exit_on_closed_pipe():
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with pipes.unread_ends():
+        with pipes.exit_on_closed_pipe():
             return super().invoke(ctx)
 
 
-class _Errors:
-    """How an error is printed: one line for people, one JSON document for programs, both to stderr."""
+class _ErrorPrinter:
+    """Prints an error to stderr: as one line, or as a JSON document with --json."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
 
-    def told(self, error: BaseException, words: str, code: int) -> int:
+    def show(self, error: BaseException, message: str, code: int) -> int:
         if self.as_json:
-            document = {"error": {"type": type(error).__name__, "message": words, "exit_code": code}}
-            pipes.note(json.dumps(document), err=True)
+            document = {"error": {"type": type(error).__name__, "message": message, "exit_code": code}}
+            pipes.echo_if_open(json.dumps(document), err=True)
         else:
-            pipes.note(f"tenure: {words}", err=True)
+            pipes.echo_if_open(f"tenure: {message}", err=True)
         return code
 
 
-def _ended(run: Callable[[], Any], errors: _Errors) -> int:
+def _exit_code(run: Callable[[], Any], errors: _ErrorPrinter) -> int:
     try:
         code = run()
     except click.UsageError as error:
-        return _misused(error, errors)
+        return _usage_error(error, errors)
     except click.ClickException as error:
-        return errors.told(error, error.format_message(), error.exit_code)
+        return errors.show(error, error.format_message(), error.exit_code)
     except click.Abort as error:
-        return errors.told(error, "stopped", codes.STOPPED)
+        return errors.show(error, "stopped", exit_codes.INTERRUPTED)
     except TenureError as error:
-        return errors.told(error, str(error), codes.of_error(error))
+        return errors.show(error, str(error), exit_codes.of_error(error))
     except Exception as error:
         state = getattr(error, "sqlstate", None)
         if state is None and not errors.as_json:
-            raise  # an error of ours, with its traceback
-        way_out = "; `tenure sql --roles` prints the grants" if state == NO_PRIVILEGE else ""
+            raise  # a bug: show its traceback
+        remedy = "; `tenure sql --roles` prints the grants" if state == NO_PRIVILEGE else ""
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        return errors.told(error, f"PostgreSQL refuses: {first}{way_out}" if state else first, codes.FAILED)
-    return code if isinstance(code, int) else codes.FINE
+        return errors.show(error, f"PostgreSQL refused: {first}{remedy}" if state else first, exit_codes.FAILED)
+    return code if isinstance(code, int) else exit_codes.SUCCESS
 
 
-def _misused(error: click.UsageError, errors: _Errors) -> int:
+def _usage_error(error: click.UsageError, errors: _ErrorPrinter) -> int:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
-        return codes.USAGE
-    way_out = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-    return errors.told(error, f"{error.format_message()}{way_out}", codes.USAGE)
+        return exit_codes.USAGE
+    help_hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+    return errors.show(error, f"{error.format_message()}{help_hint}", exit_codes.USAGE)

@@ -11,9 +11,9 @@ from rich.markup import escape
 
 from tenure.chaos.drills import DRILLS, DrillResult
 from tenure.chaos.summary import publish, table
-from tenure.cli import codes, options
-from tenure.cli.output import emit
-from tenure.cli.stage import open_stage
+from tenure.cli import exit_codes, options
+from tenure.cli.live_display import open_display
+from tenure.cli.output import print_json
 from tenure.manager.loops import run_loop
 
 NAMES = [drill.name for drill in DRILLS]
@@ -24,24 +24,24 @@ NAMES = [drill.name for drill in DRILLS]
 @click.option("--publish", "page", type=click.Path(path_type=Path, exists=True), help="Write the figures into this page.")
 @options.as_json
 def drills(names: tuple[str, ...], page: Path | None, as_json: bool) -> int:
-    """Measure how fast work comes back, on an embedded PostgreSQL and with default settings.
+    """Measure recovery times, on an embedded PostgreSQL and with default settings.
 
-    Without a name: all of them, about twelve minutes. Exit code 1: a goal was missed.
+    Without a name, all drills run, which takes about twelve minutes. Exit code 1: a goal was missed.
     """
     logging.getLogger("tenure").setLevel(logging.ERROR)
-    stage = open_stage(silent=as_json)
+    display = open_display(silent=as_json)
     figures: list[DrillResult] = []
-    with stage:
+    with display:
         for drill in DRILLS:
             if not names or drill.name in names:
-                stage.say(f"{drill.name}: {drill.about}")
-                figure = run_loop(drill.run(lambda words: stage.say(f"  {escape(words)}")))
-                stage.say(f"  [bold]{escape(figure.measured)}[/]")
-                stage.say(f"  {'goal met' if figure.met else '[bold red]goal missed[/]'}: {escape(figure.goal)}")
+                display.event(f"{drill.name}: {drill.about}")
+                figure = run_loop(drill.run(lambda words: display.event(f"  {escape(words)}")))
+                display.event(f"  [bold]{escape(figure.measured)}[/]")
+                display.event(f"  {'goal met' if figure.met else '[bold red]goal missed[/]'}: {escape(figure.goal)}")
                 figures.append(figure)
     if as_json:
-        emit({"figures": [asdict(figure) for figure in figures]})
+        print_json({"figures": [asdict(figure) for figure in figures]})
     if page is not None:
         rows = [(figure.name, figure.goal, figure.measured, "yes" if figure.met else "no") for figure in figures]
         publish(page, "drills", "\n".join(table(("Drill", "goal", "measured", "met"), rows)))
-    return codes.FINE if all(figure.met for figure in figures) else codes.FAILED
+    return exit_codes.SUCCESS if all(figure.met for figure in figures) else exit_codes.FAILED

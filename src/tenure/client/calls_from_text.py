@@ -1,0 +1,63 @@
+"""Makes calls from input that a person typed: validated by the job's definition, or unchecked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tenure.client.job import Call, Job
+from tenure.model.codec import InputCodec
+from tenure.model.errors import InvalidInput
+from tenure.model.ids import uuid7
+from tenure.model.payloads import plain_json
+
+NO_INPUT: Final[Any] = type("NoInput", (), {"__repr__": lambda _: "NO_INPUT"})()
+"""Sentinel: no input was given. None would be the input null."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedInput:
+    """Input as it was typed."""
+
+    value: Any
+    texts: dict[str, str] = field(default_factory=dict)
+    """Arguments that were read as JSON but may have been meant as text, as they were typed."""
+
+
+def checked_call(job: Job[Any, Any, Any, Any], given: TypedInput, options: dict[str, Any], *, by: str) -> Call[Any]:
+    """Raises `InvalidInput`."""
+    values = {} if given.value is NO_INPUT else decode_typed(job.kind.input, given)
+    return _signed(job.using(**options).call(**values), by)
+
+
+def decode_typed(codec: InputCodec, given: TypedInput) -> dict[str, Any]:
+    """The arguments, with their types. `zip=01234` and `zip=94107` are text if the job expects text."""
+    value = given.value
+    try:
+        return codec.decode(plain_json(value, what="the input"))
+    except InvalidInput as error:
+        fewest, best = len(error.problems), error
+    for name, text in given.texts.items():
+        try:
+            return codec.decode(plain_json({**value, name: text}, what="the input"))
+        except InvalidInput as error:
+            if len(error.problems) < fewest:
+                value, fewest, best = {**value, name: text}, len(error.problems), error
+    raise best
+
+
+def unchecked_call(kind: str, given: TypedInput, options: dict[str, Any], *, by: str) -> Call[Any]:
+    """A call of a job that this app need not define."""
+    job_id = uuid7()
+    fields = {"id": str(job_id), "kind": kind, **{name: value for name, value in options.items() if value is not None}}
+    if given.value is not NO_INPUT:
+        fields["input"] = given.value
+    word = "due" if options.get("delay") else f"jobs {options.get('queue') or 'default'}"
+    return _signed(Call(job_id, kind, plain_json(fields, what="the job"), frozenset({word})), by)
+
+
+def _signed(call: Call[Any], by: str) -> Call[Any]:
+    """PostgreSQL uses the last of two members with the same name."""
+    call.text = f'{call.text[:-1]},"by":{json.dumps(by)}}}'
+    return call
