@@ -28,13 +28,13 @@ SENTENCES = [
     "burst: 2,000 newsletters enqueued in",
     "dead letter: LookupError: ada@exmaple.org: no such domain",
     "replayed with the correct address: invoice 1042 sent to ada@example.org",
-    "went down with its worker",
+    "crashed with its worker",
     "No job was lost. Every job ended as expected.",
     r"\d,\d\d\d  jobs enqueued: \d,\d\d\d completed, 1 dead-lettered",  # the stream lasts as long as the steps do
     r"\d+  failed once and completed on the second attempt",
     "4  worker processes killed or crashed, with",
     "from enqueue to start \\(median of",
-    "jobs completed in the busiest second",
+    "jobs finished in the busiest second",
     "simulate --mix hostile",
     "init shop",
 ]

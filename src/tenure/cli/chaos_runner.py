@@ -30,7 +30,7 @@ LATEST_FAULTS = 6
 PHASES = {
     "faults": "injecting faults",
     "drain": "no more faults; waiting until all jobs have finished",
-    "export": "exporting the record",
+    "export": "exporting the ledger",
 }
 
 RunCampaign = Callable[[Path, ShowProgress], Coroutine[Any, Any, CampaignOutcome]]

@@ -24,7 +24,6 @@ from tenure.model.errors import ConfigError, TenureError
 
 if TYPE_CHECKING:
     from tenure.client.client import Client
-    from tenure.client.runtime import ClientRuntime
 
 P = ParamSpec("P")
 
@@ -49,15 +48,11 @@ class CommandContext:
         return [await self.find(text) for text in texts]
 
     def handle(self, job: JobStatus) -> Handle[Any]:
-        return Handle(job.id, job.kind, self._runtime)
+        return self.client.handle(job.id, job.kind)
 
     def job(self, kind: str) -> Job[Any, Any, Any, Any]:
         """Raises `UnknownKind`."""
-        return Job(self.app.kinds[kind], self._runtime)
-
-    @property
-    def _runtime(self) -> ClientRuntime:
-        return self.app.client()._runtime  # noqa: SLF001 - for jobs that are known by their id or name only
+        return self.app.jobs[kind]
 
 
 def with_context(command: Callable[Concatenate[CommandContext, P], Coroutine[Any, Any, int | None]]) -> Callable[..., int | None]:

@@ -61,7 +61,7 @@ class DemoRun:
         self.handles += handles
         for call, handle in zip(calls, handles, strict=True):
             if handle.kind in shop.LONG:
-                self.with_progress[handle] = shop.label(handle.kind, json.loads(call.text)["input"])
+                self.with_progress[handle] = shop.label(handle.kind, json.loads(call.input))
         return handles
 
     async def keep_display_current(self) -> None:

@@ -98,9 +98,9 @@ def summary_lines(found: Numbers, processes: int) -> Iterator[str]:
     lines = [
         (f"{found.enqueued:,}", f"jobs enqueued: {found.completed:,} completed, {found.dead_lettered} dead-lettered"),
         (f"{found.retried}", "failed once and completed on the second attempt"),
-        (f"{processes + 1}", f"worker processes killed or crashed, with {found.crashed} running jobs"),
+        (f"{processes + 1}", f"worker processes killed or crashed, with {found.crashed} runs in progress"),
         (span(found.wait), f"from enqueue to start (median of {found.waits} jobs)"),
-        (f"{found.peak:,}", "jobs completed in the busiest second"),
+        (f"{found.peak:,}", "jobs finished in the busiest second"),
     ]
     width = max(len(figure) for figure, _ in lines)
     yield from (f"  [bold]{figure:>{width}}[/]  {words}" for figure, words in lines)

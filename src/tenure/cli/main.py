@@ -42,7 +42,7 @@ GROUPS = {
     "Database and settings": {
         "migrate": ("tenure.cli.schema:migrate", "Migrate the database's schema to this version."),
         "sql": ("tenure.cli.schema:sql", "Print the schema, or roles and grants, as SQL."),
-        "config": ("tenure.cli.config:config", "DemoRun every setting, its value, and where that came from."),
+        "config": ("tenure.cli.config:config", "Show every setting, its value, and where that came from."),
         "completion": ("tenure.cli.completion:completion", "Print the completion script for your shell."),
     },
     "Test Tenure itself": {

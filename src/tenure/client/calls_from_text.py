@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.client.job import Call, Job
+from tenure.client.named import call_unchecked
 from tenure.model.codec import InputCodec
 from tenure.model.errors import InvalidInput
-from tenure.model.ids import uuid7
 from tenure.model.payloads import plain_json
 
 NO_INPUT: Final[Any] = type("NoInput", (), {"__repr__": lambda _: "NO_INPUT"})()
@@ -28,7 +27,7 @@ class TypedInput:
 def checked_call(job: Job[Any, Any, Any, Any], given: TypedInput, options: dict[str, Any], *, by: str) -> Call[Any]:
     """Raises `InvalidInput`."""
     values = {} if given.value is NO_INPUT else decode_typed(job.kind.input, given)
-    return _signed(job.using(**options).call(**values), by)
+    return job.using(**options).call(**values).sent_by(by)
 
 
 def decode_typed(codec: InputCodec, given: TypedInput) -> dict[str, Any]:
@@ -49,15 +48,5 @@ def decode_typed(codec: InputCodec, given: TypedInput) -> dict[str, Any]:
 
 def unchecked_call(kind: str, given: TypedInput, options: dict[str, Any], *, by: str) -> Call[Any]:
     """A call of a job that this app need not define."""
-    job_id = uuid7()
-    fields = {"id": str(job_id), "kind": kind, **{name: value for name, value in options.items() if value is not None}}
-    if given.value is not NO_INPUT:
-        fields["input"] = given.value
-    word = "due" if options.get("delay") else f"jobs {options.get('queue') or 'default'}"
-    return _signed(Call(job_id, kind, plain_json(fields, what="the job"), frozenset({word})), by)
-
-
-def _signed(call: Call[Any], by: str) -> Call[Any]:
-    """PostgreSQL uses the last of two members with the same name."""
-    call.text = f'{call.text[:-1]},"by":{json.dumps(by)}}}'
-    return call
+    value = {} if given.value is NO_INPUT else given.value
+    return call_unchecked(kind, value, **options).sent_by(by)

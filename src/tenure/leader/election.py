@@ -89,8 +89,7 @@ class Election:
         """Whether we hold the lock by which it is settled, where there is one. A session that broke has lost it."""
         if not self.by_lock:
             return True
-        [(locked,)] = await link.fetch(leases.lock(self._key))
-        self._locked = bool(locked)
+        [self._locked] = await link.fetch(leases.lock(self._key))
         return self._locked
 
     async def leave(self, link: Link) -> None:
@@ -103,5 +102,5 @@ class Election:
         self, link: Link, holder: str, duties: list[Duty], ttl: float, *, forced: bool = False
     ) -> tuple[list[Term], float | None]:
         query = leases.acquire(holder, [(duty.name, ttl) for duty in duties], self._whereabouts, forced=forced)
-        [(won, free_in)] = await link.fetch(query)
-        return [Term(name, holder, term, ttl) for name, term in json.loads(won).items()], free_in
+        [row] = await link.fetch(query)
+        return [Term(name, holder, term, ttl) for name, term in json.loads(row.won).items()], row.free_in

@@ -269,8 +269,7 @@ class Leader:
         if not await self._election.may_lead(self._link):
             renewed: set[str] = set()
         else:
-            rows = await self._link.fetch(leases.beat(self.holder, [held.news() for held in beating]))
-            renewed = {name for (name,) in rows}
+            renewed = set(await self._link.fetch(leases.beat(self.holder, [held.news() for held in beating])))
         self.contact.touch()
         for held in beating:
             if held.term.duty in renewed:
@@ -308,7 +307,7 @@ class Leader:
         released = await self._link.fetch(query)
         if released:
             self._tell(FREE)
-        for (name,) in released:
+        for name in released:
             self._abstains[name] = boottime() + ABSTINENCE
             # A round that began meanwhile may have met the end of its term, and said so.
             if self._held.get(name) is old[name]:

@@ -95,7 +95,7 @@ class Child:
             name=self._name,
         )
         wakeups = engine.wakeups(engine.hear)
-        app._share(wakeups)  # noqa: SLF001 - no part of what users see
+        app._connections.share(wakeups)  # noqa: SLF001 - no part of what users see
         self._events = app.events
         self._engine.start()
         wakeups.start()

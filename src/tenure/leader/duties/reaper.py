@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tenure.leader.duties.duty import Outlets, Report, TermOver
 from tenure.leader.duties.parts import Parts
 from tenure.leader.duties.requeue import Requeuing, announce
 from tenure.periodic import boottime
-from tenure.store import leases, workers
+from tenure.store import jobs, workers
 from tenure.store.isolation import RefusedRows
+from tenure.store.jobs import ExpiredRow
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
+from tenure.store.workers import CondemnedRow, UnknownWorkersRow
 
 log = logging.getLogger("tenure")
 
@@ -107,38 +109,43 @@ class Reaper:
     async def _condemn_expired(self, link: Link, term: Term) -> Condemned:
         reap = self._contact.age >= self.patience
 
-        async def send(pick: Pick) -> tuple[Any, ...]:
-            [answer] = await link.fetch(leases.condemn_expired(term, reap=reap, pick=pick))
-            if not answer[0]:
+        async def send(pick: Pick) -> CondemnedRow:
+            [answer] = await link.fetch(workers.condemn_expired(term, reap=reap, pick=pick))
+            if not answer.holds:
                 raise TermOver
             return answer
 
         answers = await self._uncondemned.run(send)
-        looks = [Condemned(*found) for _holds, *found, _ids in answers]
-        return looks[-1]._replace(workers=sum(look.workers for look in looks), waiting=any(look.waiting for look in looks))
+        last = answers[-1]
+        return Condemned(
+            workers=sum(answer.workers for answer in answers),
+            waiting=any(answer.waiting for answer in answers),
+            next_end=last.next_end,
+            overdue=last.overdue,
+        )
 
     async def _condemn_unknown(self, link: Link, term: Term) -> list[str]:
         if time.monotonic() < self._next_unknown:
             return []
 
-        async def send(pick: Pick) -> tuple[Any, ...]:
-            [answer] = await link.fetch(leases.condemn_unknown(term, pick=pick))
-            if not answer[0]:
+        async def send(pick: Pick) -> UnknownWorkersRow:
+            [answer] = await link.fetch(workers.condemn_unknown(term, pick=pick))
+            if not answer.holds:
                 raise TermOver
             return answer
 
-        answers = await self._unlisted.run(send, read=lambda answer: list(answer[1]))
-        unknown = [worker_id for answer in answers for worker_id in answer[1]]
+        answers = await self._unlisted.run(send, read=lambda answer: answer.ids)
+        unknown = [worker_id for answer in answers for worker_id in answer.ids]
         self._next_unknown = time.monotonic() + self.unknown_every
         if unknown:
             log.error("jobs were held by workers that do not exist: %s; they are requeued", ", ".join(unknown))
         return unknown
 
     async def _expire(self, link: Link, term: Term) -> int:
-        async def send(pick: Pick) -> tuple[Any, ...]:
-            [answer] = await link.fetch(leases.expire_jobs(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, pick=pick))
+        async def send(pick: Pick) -> ExpiredRow:
+            [answer] = await link.fetch(jobs.expire(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, pick=pick))
             if not pick.peek:
-                announce(self._outlets, answer[2], json.loads(answer[3] or "[]"))
+                announce(self._outlets, answer.queues, json.loads(answer.jobs or "[]"))
             return answer
 
-        return sum(answer[0] + answer[1] for answer in await self._refused.run(send))
+        return sum(answer.requeued + answer.quarantined for answer in await self._refused.run(send))
