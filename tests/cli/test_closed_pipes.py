@@ -1,4 +1,4 @@
-"""Commands whose reader goes away, as that of `tenure ... | head -1` does."""
+"""Commands whose output is closed by its reader, as in `tenure ... | head -1`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 
 
 def unread(*words: str, stream: str = "stdout", **env: str) -> tuple[int, str]:
-    """The exit code, and what went to the other stream, where this one has no reader."""
+    """The exit code and the output of the other stream, while this one is closed."""
     ours, theirs = os.pipe()
     os.close(ours)
     other = "stderr" if stream == "stdout" else "stdout"
@@ -57,8 +57,8 @@ def test_migrate_runs_everything_without_a_reader_of_what_it_prints(line, bare_d
         "--help",
     ],
 )
-def test_an_answer_without_a_reader_ends_the_command_quietly(words, dsn, hand_in):
-    hand_in()
+def test_an_answer_without_a_reader_ends_the_command_quietly(words, dsn, enqueue_job):
+    enqueue_job()
     assert unread(*words.split(), TENURE_DSN=dsn) == (exit_codes.CLOSED_PIPE, "")
 
 

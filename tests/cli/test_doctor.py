@@ -53,7 +53,7 @@ def test_lost_workers_and_duties_that_nobody_does_or_only_seems_to_do(line, desk
 
 
 def test_what_only_the_leader_hears_is_told(line, desk):
-    """That it hears nothing."""
+    """That it receives no notifications."""
     desk.worker()
     desk.term("doctor")
     findings = [f"{finding.code}: {finding}" for finding in Probe(deaf=True).findings]

@@ -14,10 +14,10 @@ from tenure.manager.loading import load_app
 
 
 def test_the_id_and_nothing_else_goes_to_stdout(line, shop, sql):
-    handed = line("enqueue", "send_welcome", '{"user_id": 42}', "--app", shop)
-    assert handed.exit_code == 0
+    enqueued = line("enqueue", "send_welcome", '{"user_id": 42}', "--app", shop)
+    assert enqueued.exit_code == 0
     [(job_id, queue, given, by)] = sql("select id::text, queue, input, enqueued_by from tenure.jobs")
-    assert handed.stdout == f"{job_id}\n"
+    assert enqueued.stdout == f"{job_id}\n"
     assert (queue, given) == ("mail", {"user_id": 42})
     assert by.endswith(f"@{socket.gethostname()}")
 

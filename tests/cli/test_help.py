@@ -1,4 +1,4 @@
-"""What is shown without a database: help, completion, the reference. And how little has to be loaded for it."""
+"""Help, completion and the reference: they need no database and import little."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def every_command(group: click.Group = cli, *path: str) -> Iterator[tuple[str, .
 
 
 OURS = [path for path in every_command() if path[0] not in ("demo", "up", "dev", "worker", "migrate", "sql", "simulate")]
-# What strikes workers needs them, and all that they need.
+# The other chaos commands import the workers.
 QUICK = [path for path in OURS if path[0] != "chaos" or path == ("chaos",)]
 
 
@@ -129,7 +129,7 @@ def shown_commands() -> list[str]:
 
 @pytest.mark.parametrize("row", shown_commands())
 def test_every_example_of_the_reference_is_understood(row):
-    """Down to the last option, which the check of all docs does not see inside of groups."""
+    """With its options, which the check of all docs does not see inside groups."""
     command, words = cli, shlex.split(row)[1:]
     context = click.Context(cli, info_name="tenure")
     while isinstance(command, click.Group):

@@ -16,8 +16,8 @@ def ids_in(sql):
     return lambda state: [str(job_id) for (job_id,) in sql("select id from tenure.all_jobs where state = %s order by id", state)]
 
 
-def test_cancel_ends_jobs_and_keeps_who_and_why(line, sql, hand_in):
-    first, second = hand_in(), hand_in()
+def test_cancel_ends_jobs_and_keeps_who_and_why(line, sql, enqueue_job):
+    first, second = enqueue_job(), enqueue_job()
     assert line("jobs", "cancel", first, second[:30], "--reason", "typed by mistake").stdout == "canceled 2 jobs\n"
     [(error,)] = sql("select error from tenure.history where id = %s", first)
     assert error.endswith(f"@{socket.gethostname()}: typed by mistake")
@@ -25,16 +25,16 @@ def test_cancel_ends_jobs_and_keeps_who_and_why(line, sql, hand_in):
     assert line.json("jobs", "cancel", second) == {"canceled": 0}
 
 
-def test_an_unknown_id_among_others_does_nothing_at_all(line, states, hand_in):
-    job_id = hand_in()
+def test_an_unknown_id_among_others_does_nothing_at_all(line, states, enqueue_job):
+    job_id = enqueue_job()
     for verb in ("cancel", "retry", "replay", "delete"):
         assert line("jobs", verb, job_id, UNKNOWN).exit_code == 8
     assert states() == {"pending": 1}
 
 
-def test_cancel_all_asks_and_tells_how_many(line, states, hand_in):
+def test_cancel_all_asks_and_tells_how_many(line, states, enqueue_job):
     for n in range(3):
-        hand_in(n)
+        enqueue_job(n)
     asked = line("jobs", "cancel", "--all", "--kind", "work", typed="n\n")
     assert asked.exit_code == 1
     assert "cancel 3 jobs?" in asked.stderr
@@ -60,16 +60,16 @@ def test_cancel_all_asks_and_tells_how_many(line, states, hand_in):
         (["--all", "--state", "completed"], "cannot be canceled"),
     ],
 )
-def test_everything_is_never_canceled_by_mistake(line, states, hand_in, words, told):
-    hand_in()
+def test_everything_is_never_canceled_by_mistake(line, states, enqueue_job, words, told):
+    enqueue_job()
     refused = line("jobs", "cancel", *words)
     assert refused.exit_code == 2
     assert told in refused.stderr
     assert states() == {"pending": 1}
 
 
-def test_retry_brings_a_job_forward_or_makes_a_new_one(line, states, hand_in):
-    later, over = hand_in(delay="1h"), hand_in()
+def test_retry_brings_a_job_forward_or_makes_a_new_one(line, states, enqueue_job):
+    later, over = enqueue_job(delay="1h"), enqueue_job()
     line("jobs", "cancel", over)
     assert line("jobs", "retry", later).stdout == f"{later} will run now\n"
     [again] = line.json("jobs", "retry", over)["jobs"]
@@ -131,6 +131,6 @@ def test_delete_leaves_running_jobs_unless_forced(line, desk, ids_in):
     assert line.json("jobs", "delete", running, "--force") == {"deleted": 1}
 
 
-def test_by_is_whoever_is_named(line, sql, hand_in):
-    line("jobs", "cancel", hand_in(), "--by", "the night shift")
+def test_by_is_whoever_is_named(line, sql, enqueue_job):
+    line("jobs", "cancel", enqueue_job(), "--by", "the night shift")
     assert sql("select error from tenure.history") == [("canceled by the night shift",)]

@@ -16,8 +16,8 @@ def test_an_empty_list_says_so_and_is_an_empty_document(line):
     assert line.json("jobs", "list") == {"jobs": [], "next": None}
 
 
-def test_a_list_shows_whole_ids_and_what_state_they_are_in_since_when(line, hand_in):
-    now, later = hand_in(), hand_in(delay="2h")
+def test_a_list_shows_whole_ids_and_what_state_they_are_in_since_when(line, enqueue_job):
+    now, later = enqueue_job(), enqueue_job(delay="2h")
     shown = line("jobs", "list").stdout.splitlines()
     assert shown[0].split() == ["ID", "STATE", "KIND", "QUEUE", "PRIORITY", "ATTEMPT", "WHEN"]
     assert shown[1].startswith(f"{later}  scheduled  work")
@@ -61,8 +61,8 @@ def test_the_filters_are_those_of_the_client(line, desk):
         assert [job["id"] for job in line.json("jobs", "list", "--limit", 200, *words)["jobs"]] == expected
 
 
-def test_since_and_until_take_spans_and_times(line, hand_in):
-    job_id = hand_in()
+def test_since_and_until_take_spans_and_times(line, enqueue_job):
+    job_id = enqueue_job()
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
     for words, found in [
         (["--since", "5m"], 1),
@@ -98,8 +98,8 @@ def test_a_command_that_does_not_exist_names_the_nearest(line):
     assert line("workres").exit_code == 2
 
 
-def test_show_tells_what_is_set_and_nothing_else(line, hand_in):
-    job_id = hand_in(7, key="k7", meta={"from": "here"})
+def test_show_tells_what_is_set_and_nothing_else(line, enqueue_job):
+    job_id = enqueue_job(7, key="k7", meta={"from": "here"})
     shown = line("jobs", "show", job_id).stdout
     told = dict(row.split(maxsplit=1) for row in shown.splitlines())
     assert told["id"] == job_id
@@ -112,8 +112,8 @@ def test_show_tells_what_is_set_and_nothing_else(line, hand_in):
     assert line.json("jobs", "show", job_id)["progress"] is None
 
 
-def test_nothing_in_a_job_acts_on_the_terminal(line, sql, hand_in):
-    job_id = hand_in()
+def test_nothing_in_a_job_acts_on_the_terminal(line, sql, enqueue_job):
+    job_id = enqueue_job()
     sql("update tenure.jobs set kind = %s, error = %s", "[red]\x1b[2Jwork", "\x1b]0;title\x07")
     for words in (["jobs", "list"], ["jobs", "show", job_id], ["jobs", "report", job_id], ["explain", job_id], ["stats"]):
         shown = line(*words).stdout
@@ -142,8 +142,8 @@ def test_an_id_that_fits_several_none_or_nothing(line, desk):
         assert line("jobs", "show", "--", wrong).exit_code == 2
 
 
-def test_a_report_for_people_programs_and_browsers(line, hand_in, tmp_path):
-    job_id = hand_in(3)
+def test_a_report_for_people_programs_and_browsers(line, enqueue_job, tmp_path):
+    job_id = enqueue_job(3)
     assert job_id in line("jobs", "report", job_id).stdout
     assert line.json("jobs", "report", job_id)["job"]["id"] == job_id
     page = tmp_path / "report.html"
@@ -157,15 +157,15 @@ def test_a_report_for_people_programs_and_browsers(line, hand_in, tmp_path):
     assert "cannot be written" in unwritable.stderr
 
 
-def test_a_report_in_full_leaves_nothing_out(line, sql, hand_in):
-    job_id = hand_in()
+def test_a_report_in_full_leaves_nothing_out(line, sql, enqueue_job):
+    job_id = enqueue_job()
     sql("update tenure.jobs set error = %s", "\n".join(f"line {n}" for n in range(50)))
     assert "line 3\n" not in line("jobs", "report", job_id).stdout
     assert "line 3\n" in line("jobs", "report", job_id, "--full").stdout
 
 
-def test_explain_names_commands_and_no_methods(line, hand_in, sql):
-    later, paused, dead, done = hand_in(delay="1h"), hand_in(queue="mail"), hand_in(), hand_in()
+def test_explain_names_commands_and_no_methods(line, enqueue_job, sql):
+    later, paused, dead, done = enqueue_job(delay="1h"), enqueue_job(queue="mail"), enqueue_job(), enqueue_job()
     line("queues", "pause", "mail")
     sql("update tenure.jobs set state = 'dead_letter' where id = %s", dead)
     line("jobs", "cancel", done, "--yes")
@@ -181,8 +181,8 @@ def test_explain_names_commands_and_no_methods(line, hand_in, sql):
         assert "client." not in told
 
 
-def test_explain_tells_why_and_what_to_type(line, hand_in):
-    job_id = hand_in()
+def test_explain_tells_why_and_what_to_type(line, enqueue_job):
+    job_id = enqueue_job()
     line("queues", "pause", "default", "--reason", "the printer is out of paper")
     told = line("explain", job_id)
     assert told.exit_code == 0
@@ -193,8 +193,8 @@ def test_explain_tells_why_and_what_to_type(line, hand_in):
     assert line("explain", UNKNOWN).exit_code == 8
 
 
-def test_json_is_one_document_on_one_line(line, hand_in):
-    hand_in()
+def test_json_is_one_document_on_one_line(line, enqueue_job):
+    enqueue_job()
     shown = line("jobs", "list", "--json").stdout
     assert shown.count("\n") == 1
     assert set(json.loads(shown)) == {"jobs", "next"}

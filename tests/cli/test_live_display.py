@@ -1,4 +1,4 @@
-"""The live display: complete at 80 and at 120 columns, and without control characters when there is no terminal."""
+"""The live display: complete at 80 and at 120 columns, and without control characters in a pipe."""
 
 from __future__ import annotations
 

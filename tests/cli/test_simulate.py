@@ -190,7 +190,7 @@ def test_workers_that_do_not_start_are_told_with_the_end_of_their_log(dsn, tmp_p
 
 @pytest.mark.slow
 def test_surprises_end_with_exit_code_1(line, monkeypatch, tmp_path):
-    """The workers do what they should; what is expected of them is wrong."""
+    """The workers are right; the expectation is wrong."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(app, "given", {**app.given})  # the command sets its database, for this test only
     monkeypatch.setitem(expectations._RULES, "quick", lambda seed: expectations.Expectation(state=State.FAILED))

@@ -87,9 +87,9 @@ def test_what_went_wrong_stands_beneath_the_last_that_was_seen():
     assert "PostgreSQL cannot be reached" in drawn(snapshot(), trouble="PostgreSQL cannot be reached")
 
 
-def test_one_snapshot_for_programs(line, hand_in, desk):
-    hand_in(queue="mail")
-    hand_in(queue="mail", delay="1h")
+def test_one_snapshot_for_programs(line, enqueue_job, desk):
+    enqueue_job(queue="mail")
+    enqueue_job(queue="mail", delay="1h")
     desk.worker()
     desk.term("stager")
     told = line.json("top")
@@ -115,8 +115,8 @@ def test_the_rate_is_what_ended_between_two_looks(line, desk, monkeypatch):
     assert mail["rate"] > 500  # they took less than a second
 
 
-def test_without_a_terminal_it_is_one_frame(line, hand_in):
-    hand_in(queue="mail")
+def test_without_a_terminal_it_is_one_frame(line, enqueue_job):
+    enqueue_job(queue="mail")
     shown = line("top")
     assert shown.exit_code == 0
     assert "mail" in shown.stdout

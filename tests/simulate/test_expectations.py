@@ -1,4 +1,4 @@
-"""Foretelling and comparing, without a database."""
+"""Expectations and their comparison with jobs, without a database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.simulate.inputs import ALL_KINDS, input_of, job_as_expected
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_every_kind_is_foretold_and_always_alike(kind):
+def test_every_kind_is_expected_and_always_alike(kind):
     once, again = expected(kind, input_of(kind)), expected(kind, input_of(kind))
     assert once == again
     assert once.state in (State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETTER)

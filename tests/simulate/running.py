@@ -1,4 +1,4 @@
-"""The catalogue on a real worker: hand in, wait until nothing is left to do, look."""
+"""The catalogue on a real worker: enqueue, wait until every job has ended, read the jobs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FINAL = ["completed", "failed", "canceled", "dead_letter"]
 
 
 @contextmanager
-def practising_on(dsn: str) -> Iterator[None]:
-    """The catalogue's app is one for all: for a while it finds this database, as do the processes that its worker starts."""
+def catalogue_on(dsn: str) -> Iterator[None]:
+    """The catalogue has one app: inside this block it uses this database, as do the processes that its worker starts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TENURE_DSN", dsn)
-        app.configure()  # forgets what it found before
+        app.configure()  # clears the database it used before
         try:
             yield
         finally:
@@ -33,7 +33,7 @@ def practising_on(dsn: str) -> Iterator[None]:
 
 
 async def run_all(dsn: str, calls: Iterable[Call[Any]], *, within: float, concurrency: int = 20) -> list[SimpleNamespace]:
-    """Runs these calls to their ends on a worker in this process, and gives every job there is then."""
+    """Runs these calls on a worker in this process until they end, and returns every job in the database."""
     async with serving(app, concurrency=concurrency):
         await app.enqueue_many(calls)
         try:
@@ -44,7 +44,7 @@ async def run_all(dsn: str, calls: Iterable[Call[Any]], *, within: float, concur
 
 
 def unfinished(dsn: str) -> dict[str, int]:
-    """How many jobs of which kind are not at their end."""
+    """The number of jobs that have not ended, by kind."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         rows = connection.execute("select kind, count(*) from tenure.all_jobs where state <> all(%s) group by 1", [FINAL])
         return dict(rows.fetchall())
