@@ -21,7 +21,7 @@ from tests.cli.started import started
 SENTENCES = [
     "started a PostgreSQL in a temporary directory",
     "started a supervisor with 2 worker processes",
-    "retry: the bank did not answer, order 1000 charged on attempt 2",
+    "retry: the bank did not answer; order 1000 charged on attempt 2",
     r"kill -9 of worker process \d+, which is running \d+ jobs?",
     r"requeued after [\d.]+ m?s, and all ran again after [\d.]+ m?s",
     "dead-lettered after 3 crashes",

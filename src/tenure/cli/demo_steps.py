@@ -161,7 +161,7 @@ async def show_retry(run: DemoRun) -> None:
 
     await run.until(one_enqueued, "no charge_card job was enqueued")
     result = await charges()[0].result(timeout=PATIENCE)
-    run.display.event(f"retry: the bank did not answer, {escape(result)}")
+    run.display.event(f"retry: the bank did not answer; {escape(result)}")
 
 
 async def kill_process(run: DemoRun) -> None:

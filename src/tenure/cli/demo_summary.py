@@ -99,7 +99,7 @@ def summary_lines(found: Numbers, processes: int) -> Iterator[str]:
         (f"{found.enqueued:,}", f"jobs enqueued: {found.completed:,} completed, {found.dead_lettered} dead-lettered"),
         (f"{found.retried}", "failed once and completed on the second attempt"),
         (f"{processes + 1}", f"worker processes killed or crashed, with {found.crashed} runs in progress"),
-        (span(found.wait), f"from enqueue to start (median of {found.waits} jobs)"),
+        (span(found.wait), f"from enqueue to start (median of {found.waits:,} jobs)"),
         (f"{found.peak:,}", "jobs finished in the busiest second"),
     ]
     width = max(len(figure) for figure, _ in lines)
