@@ -22,7 +22,7 @@ from rich.text import Text
 PICTURE = Path(__file__).with_name("demo.svg")
 COLUMNS = 88
 LINES = 80  # more than the demo prints: nothing scrolls
-HINTS = "Where to go next:"
+HINTS = "Next steps:"
 
 FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 COLOURS = TerminalTheme(

@@ -1,4 +1,4 @@
-"""Commands in this process, on one emptied database; those that need a process of their own start one."""
+"""Commands in this process, on one emptied database. `started.py` runs them in a separate process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from tenure import Cancel, Context, Tenure
 
 app = Tenure()
-print("whatever a module prints is no part of the answer")
+print("output of a module goes to stderr")
 
 @dataclass
 class Parcel:
@@ -54,7 +54,7 @@ async def ship(parcel: Parcel) -> dict[str, int]:
 
 
 class Line:
-    """The command line, as a person types it."""
+    """Runs commands as a person types them."""
 
     def __init__(self, dsn: str) -> None:
         clean = {name: None for name in os.environ if name.startswith(FOREIGN)}
@@ -67,7 +67,7 @@ class Line:
         return answer
 
     def json(self, *words: object, **more: Any) -> Any:
-        """What a command that goes well prints for programs."""
+        """The document that a successful command prints with --json."""
         answer = self(*words, "--json", **more)
         assert answer.exit_code == 0, answer.output
         return json.loads(answer.stdout)
@@ -85,7 +85,7 @@ def sql(desk) -> Callable[..., list[tuple[Any, ...]]]:
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An app in a module of its own, in the folder we are in: `module:app`."""
+    """An app in its own module in the current directory: `module:app`."""
     name = f"shop_{uuid4().hex[:8]}"
     (tmp_path / f"{name}.py").write_text(SHOP)
     monkeypatch.chdir(tmp_path)
@@ -95,8 +95,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def hand_in(app: Tenure) -> Iterator[Callable[..., str]]:
-    """Hands in a job that no worker knows, and gives its id."""
+def enqueue_job(app: Tenure) -> Iterator[Callable[..., str]]:
+    """Enqueues a job that no worker runs, and returns its id."""
 
     @app.job
     async def work(n: int = 0) -> int:

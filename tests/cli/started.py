@@ -1,4 +1,4 @@
-"""`tenure` as a process of its own, with a terminal or without."""
+"""`tenure` as a separate process, with or without a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 class Started:
     def __init__(self, cwd: Path, *words: str, columns: int | None = None, **env: str) -> None:
-        """`columns`: a terminal so wide; else its output is a pipe."""
+        """`columns`: the width of its terminal; without it the output is a pipe."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         ours, theirs = pty.openpty() if columns else os.pipe()
         if columns:
@@ -44,21 +44,21 @@ class Started:
         self.raw = ""
 
     def read(self) -> bool:
-        """Takes what it has said since. False: it will say no more."""
+        """Reads new output. False: there will be no more."""
         with suppress(BlockingIOError):
             try:
                 said = os.read(self._ours, 65536)
             except OSError as error:
                 if isinstance(error, BlockingIOError):
                     raise
-                said = b""  # a terminal that nobody holds any more
+                said = b""  # the other end of the terminal is closed
             self.raw += said.decode("utf-8", "replace")
             return bool(said)
         return True
 
     @property
     def said(self) -> str:
-        """Without what acts on a terminal."""
+        """The output without control characters."""
         return CONTROL.sub("", self.raw)
 
     def says(self, words: str, within: float = 60) -> bool:
@@ -84,7 +84,7 @@ class Started:
         os.close(self._ours)
 
     def _read_rest(self) -> None:
-        """What it wrote last. Processes that it started may hold the other end open, so this does not wait for the end."""
+        """The last output. Processes that it started may hold the pipe open, so this does not wait for its end."""
         before = None
         while before != len(self.raw) and self.read():
             before = len(self.raw)

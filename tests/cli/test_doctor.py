@@ -53,7 +53,7 @@ def test_lost_workers_and_duties_that_nobody_does_or_only_seems_to_do(line, desk
 
 
 def test_what_only_the_leader_hears_is_told(line, desk):
-    """That it hears nothing."""
+    """That it receives no notifications."""
     desk.worker()
     desk.term("doctor")
     findings = [f"{finding.code}: {finding}" for finding in Probe(deaf=True).findings]
@@ -62,7 +62,7 @@ def test_what_only_the_leader_hears_is_told(line, desk):
 
 
 def test_rates_and_latencies_of_the_last_while(line, desk):
-    assert "nothing came in" in line("stats", "--last", "15m").stderr
+    assert "no job was enqueued" in line("stats", "--last", "15m").stderr
     worker = desk.worker()
     desk.enqueue({}, {}, {"kind": "other"})
     desk.run(jobs.finish(desk.claim(worker).outcomes()))

@@ -21,8 +21,8 @@ def test_nothing_there_is_told_in_words(line):
         assert line.json(*words) == document
 
 
-def test_a_queue_is_paused_and_goes_on(line, hand_in):
-    hand_in(queue="mail")
+def test_a_queue_is_paused_and_goes_on(line, enqueue_job):
+    enqueue_job(queue="mail")
     assert line("queues", "pause", "mail", "--reason", "the gateway is down", "--by", "ann").exit_code == 0
     shown = line("queues", "list").stdout
     assert "mail (paused)" in shown
@@ -34,13 +34,13 @@ def test_a_queue_is_paused_and_goes_on(line, hand_in):
     assert "paused" not in line("queues", "list").stdout
 
 
-def test_pausing_what_nobody_knows_is_remarked(line, hand_in):
-    hand_in(queue="mail")
+def test_pausing_what_nobody_knows_is_remarked(line, enqueue_job):
+    enqueue_job(queue="mail")
     assert "did you mean 'mail'?" in line("queues", "pause", "mial").stderr
     assert line("queues", "pause", "mail").stderr == ""
 
 
-def test_who_paused_it_is_whoever_typed_it(line, hand_in):
+def test_who_paused_it_is_whoever_typed_it(line, enqueue_job):
     assert "@" in line.json("queues", "pause", "mail")["by"]
 
 

@@ -1,4 +1,4 @@
-"""What is shown without a database: help, completion, the reference. And how little has to be loaded for it."""
+"""Help, completion and the reference: they need no database and import little."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tenure.cli import codes
+from tenure.cli import exit_codes
 from tenure.cli.main import COMMANDS, cli
 from tests.processes import run_process
 
@@ -30,7 +30,7 @@ def every_command(group: click.Group = cli, *path: str) -> Iterator[tuple[str, .
 
 
 OURS = [path for path in every_command() if path[0] not in ("demo", "up", "dev", "worker", "migrate", "sql", "simulate")]
-# What strikes workers needs them, and all that they need.
+# The other chaos commands import the workers.
 QUICK = [path for path in OURS if path[0] != "chaos" or path == ("chaos",)]
 
 
@@ -62,14 +62,20 @@ print(json.dumps(sorted(name for name in sys.modules if name.startswith("tenure.
 """
     run = run_process([sys.executable, "-c", script], check=True, timeout=60)
     loaded = json.loads(run.stdout.splitlines()[-1])
-    assert loaded == ["tenure.cli.codes", "tenure.cli.jobs", "tenure.cli.lazy", "tenure.cli.main", "tenure.cli.pipes"]
+    assert loaded == [
+        "tenure.cli.command_groups",
+        "tenure.cli.exit_codes",
+        "tenure.cli.jobs",
+        "tenure.cli.main",
+        "tenure.cli.pipes",
+    ]
 
 
 def test_help_names_every_command_and_every_exit_code(line):
     shown = " ".join(line("--help").stdout.split())
     for name, (_, help_) in COMMANDS.items():
         assert f"{name} {help_}" in shown
-    for code, meaning in codes.MEANINGS.items():
+    for code, meaning in exit_codes.MEANINGS.items():
         assert f"{code} {meaning}" in shown
 
 
@@ -113,7 +119,7 @@ def test_the_reference_names_every_command_and_exit_code():
     for path in OURS:
         assert f"tenure {' '.join(path)}" in text
     rows = dict(re.findall(r"^\| (\d+) \| (.+?) \|$", text, re.MULTILINE))
-    assert {int(code) for code in rows} == {*codes.MEANINGS, codes.STOPPED, codes.UNREAD}
+    assert {int(code) for code in rows} == {*exit_codes.MEANINGS, exit_codes.INTERRUPTED, exit_codes.CLOSED_PIPE}
 
 
 def shown_commands() -> list[str]:
@@ -123,7 +129,7 @@ def shown_commands() -> list[str]:
 
 @pytest.mark.parametrize("row", shown_commands())
 def test_every_example_of_the_reference_is_understood(row):
-    """Down to the last option, which the check of all docs does not see inside of groups."""
+    """With its options, which the check of all docs does not see inside groups."""
     command, words = cli, shlex.split(row)[1:]
     context = click.Context(cli, info_name="tenure")
     while isinstance(command, click.Group):

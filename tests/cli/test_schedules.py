@@ -31,13 +31,13 @@ def test_made_shown_and_listed(line):
     made = line("schedules", "create", "daily", "send", *times, *job)
     assert made.exit_code == 0
     first, then = made.stdout.splitlines()
-    assert first == "schedule 'daily' is made: send at 09:00 on Monday through Friday, Europe/Berlin"
+    assert first == "schedule 'daily' created: send at 09:00 on Monday through Friday, Europe/Berlin"
     assert re.fullmatch(r"next  \w{3} \d{4}-\d\d-\d\d 09:00:00 CES?T  \(in .+\)", then)
     assert "daily     send  at 09:00 on Monday through Friday, Europe/Berlin  in " in line("schedules", "list").stdout
     [listed] = line.json("schedules", "list")["schedules"]
     assert (listed["name"], listed["queue"], listed["priority"], listed["jitter"]) == ("daily", "mail", 75, 300)
     shown = line("schedules", "show", "daily").stdout
-    for told in ("made by hand", "all, at most 7", '{"to": "ann"}', "ada", "queue"):
+    for told in ("none (not declared in code)", "all, at most 7", '{"to": "ann"}', "ada", "queue"):
         assert told in shown
     assert shown.count("next  ") == 5
     assert len(line.json("schedules", "show", "daily")["upcoming"]) == 5
@@ -68,7 +68,7 @@ def test_changed_paused_resumed_run_and_deleted(line, sql):
     ran = line.json("schedules", "run", "s", "--by", "ada")
     assert [(str(i), k, by) for i, k, by in sql("select id, kind, enqueued_by from tenure.jobs")] == [(ran["id"], "send", "ada")]
     assert "enqueued by ada" in line("schedules", "show", "s").stdout
-    assert line("schedules", "delete", "s").stdout == "schedule 's' is deleted\n"
+    assert line("schedules", "delete", "s").stdout == "schedule 's' deleted\n"
     assert line.json("schedules", "list", "--all") == {"schedules": []}
 
 
@@ -95,7 +95,7 @@ def test_wrong_usage_is_told_with_the_way_out(line):
         (["create", "s", "send", "--cron", "9 o'clock"], "has 2 fields"),
         (["create", "s", "send", "--cron", "@daily", "--timezone", "Europe/Berln"], "did you mean 'Europe/Berlin'?"),
         (["create", "s", "send"], "either a cron expression"),
-        (["change", "s"], "nothing is to be changed"),
+        (["change", "s"], "nothing to change"),
         (["create", "s", "send", "--every", "1h", "--overlap", "never"], "skip"),
     ]:
         refused = line("schedules", *words)

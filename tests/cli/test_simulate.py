@@ -1,4 +1,4 @@
-"""`tenure simulate`: the same seed gives the same jobs, and whatever does not end as foretold is told."""
+"""`tenure simulate`: the same seed gives the same jobs, and every difference from what was expected is reported."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from tenure import JobStatus, State
-from tenure.cli.simulation import FAMILIES, Simulation
-from tenure.cli.verdict import MOST_SURPRISES, families, judge, told
+from tenure.cli.simulate_run import GROUPS, Simulation
+from tenure.cli.simulate_verdict import MAX_SURPRISES, check_jobs, report_lines, with_descendants
 from tenure.embedded.home import MARKER, Home
 from tenure.simulate import expectations
 from tenure.simulate.catalogue import JOBS, app
@@ -21,7 +21,7 @@ from tests.cli.started import started
 
 
 def quick(seed=7, **changes):
-    """A job of the simplest kind that went as it should, but for the changes."""
+    """A job of the simplest kind that ended as expected, except for the changes."""
     nothing = dict.fromkeys(field.name for field in fields(JobStatus))
     right = {"id": uuid4(), "kind": "quick", "input": {"seed": seed}, "state": State.COMPLETED, "attempt": 1, "crashes": 0}
     return JobStatus(**nothing | right | {"output": seed} | changes)
@@ -34,41 +34,41 @@ def sent(*jobs):
 # The verdict
 
 
-def test_jobs_that_ended_as_foretold_are_no_surprise():
+def test_jobs_that_ended_as_expected_are_no_surprise():
     jobs = [quick(seed, crashes=seed % 2) for seed in range(10)]
-    verdict = judge(sent(*jobs), 12, jobs)
+    verdict = check_jobs(sent(*jobs), 12, jobs)
     assert verdict.good
     assert (verdict.sent, verdict.jobs, verdict.unfinished, verdict.crashes) == (12, 10, 0, 5)
-    assert "All ended as foretold: 10 jobs, 12 of them sent" in "\n".join(told(verdict, "again"))
+    assert "All jobs ended as expected: 10 jobs from 12 calls" in "\n".join(report_lines(verdict, "again"))
 
 
 def test_a_job_that_is_lost_is_a_surprise():
     here, gone = quick(), quick()
-    verdict = judge(sent(here, gone), 2, [here])
-    assert [str(surprise) for surprise in verdict.surprises] == [f"quick {gone.id} is nowhere to be found"]
+    verdict = check_jobs(sent(here, gone), 2, [here])
+    assert [str(surprise) for surprise in verdict.surprises] == [f"quick {gone.id} is lost"]
 
 
 def test_a_falsified_expectation_is_told_at_most_twenty_times(monkeypatch):
     monkeypatch.setitem(expectations._RULES, "quick", lambda seed: expectations.Expectation(state=State.FAILED))
     jobs = [quick(seed) for seed in range(30)]
-    verdict = judge(sent(*jobs), 30, jobs)
+    verdict = check_jobs(sent(*jobs), 30, jobs)
     assert not verdict.good
-    lines = list(told(verdict, "tenure simulate --seed 3"))
-    assert sum("is completed, but should be failed" in line for line in lines) == MOST_SURPRISES
+    lines = list(report_lines(verdict, "tenure simulate --seed 3"))
+    assert sum("is completed, expected failed" in line for line in lines) == MAX_SURPRISES
     assert "  and 10 more" in lines
-    assert lines[-1] == "The same again: tenure simulate --seed 3"
+    assert lines[-1] == "Repeat it with: tenure simulate --seed 3"
     document = verdict.to_json()
-    assert (document["ok"], document["surprises"], len(document["first_surprises"])) == (False, 30, MOST_SURPRISES)
+    assert (document["ok"], document["surprises"], len(document["first_surprises"])) == (False, 30, MAX_SURPRISES)
     assert document["first_surprises"][0].keys() == {"job_id", "kind", "told"}
 
 
 def test_what_is_not_over_counts_against_it_unless_it_was_interrupted():
     jobs = [quick(), quick(state=State.RUNNING, output=None)]
-    assert not judge(sent(*jobs), 2, jobs).good
-    interrupted = judge(sent(*jobs), 2, jobs, interrupted=True)
+    assert not check_jobs(sent(*jobs), 2, jobs).good
+    interrupted = check_jobs(sent(*jobs), 2, jobs, interrupted=True)
     assert interrupted.good
     assert interrupted.unfinished == 1
-    assert "All that were over ended as foretold; 1 were not." in "\n".join(told(interrupted, "again"))
+    assert "All jobs that ended did so as expected; 1 had not ended" in "\n".join(report_lines(interrupted, "again"))
 
 
 def test_the_jobs_of_others_are_not_ours_but_those_our_jobs_handed_in_are():
@@ -78,15 +78,15 @@ def test_the_jobs_of_others_are_not_ours_but_those_our_jobs_handed_in_are():
     stranger = quick(state=State.FAILED)
     strange_child = quick(parent_id=stranger.id, state=State.FAILED)
     found = [strange_child, third, first, stranger, second]
-    assert {job.id for job in families({first.id}, found)} == {first.id, second.id, third.id}
-    assert judge(sent(first), 1, found).good
+    assert {job.id for job in with_descendants({first.id}, found)} == {first.id, second.id, third.id}
+    assert check_jobs(sent(first), 1, found).good
 
 
 # Sending
 
 
 @pytest.mark.parametrize(
-    ("order", "handed_in", "elapsed", "due"),
+    ("order", "enqueued", "elapsed", "due"),
     [
         ((50, 500, None), 0, 0.0, 1),
         ((50, 500, None), 1, 0.5, 25),
@@ -100,16 +100,16 @@ def test_the_jobs_of_others_are_not_ours_but_those_our_jobs_handed_in_are():
         ((5000, None, 10), 0, 1.0, 200),
     ],
 )
-def test_jobs_are_sent_at_their_rate(order, handed_in, elapsed, due):
+def test_jobs_are_sent_at_their_rate(order, enqueued, elapsed, due):
     rate, count, seconds = order
-    given = dict.fromkeys(("stage", "client", "calls", "check"))
-    simulation = Simulation(**given, rate=rate, count=count, seconds=seconds, handed_in=handed_in)
+    given = dict.fromkeys(("display", "client", "calls", "check"))
+    simulation = Simulation(**given, rate=rate, count=count, seconds=seconds, enqueued=enqueued)
     assert simulation._due(elapsed) == due
 
 
 def test_every_kind_has_a_row():
-    assert FAMILIES.keys() == JOBS.keys()
-    assert set(FAMILIES.values()) == {"working", "talking", "handing on", "failing", "stubborn"}
+    assert GROUPS.keys() == JOBS.keys()
+    assert set(GROUPS.values()) == {"working", "reporting", "enqueuing", "failing", "unresponsive"}
 
 
 # As a process
@@ -151,19 +151,19 @@ def test_the_same_seed_gives_the_same_jobs_and_a_document_for_programs(dsn, sql,
     }
     rows = sql("select kind, input from tenure.all_jobs order by id")
     assert rows == [(planned.kind, dict(planned.input)) for planned in islice(MIXES["calm"].plan(3), 40)]
-    # The folder of its log is marked as ours: a server may live there later.
+    # The directory of its log is marked as ours: a server may use it later.
     assert (tmp_path / ".tenure" / "simulate-worker.log").stat().st_size
     assert (tmp_path / ".tenure" / MARKER).exists()
     Home(tmp_path / ".tenure").make()
 
 
 @pytest.mark.slow
-def test_a_mixed_simulation_on_a_terminal_ends_as_foretold(bare_dsn, tmp_path):
-    """It brings the schema as well."""
+def test_a_mixed_simulation_on_a_terminal_ends_as_expected(bare_dsn, tmp_path):
+    """It creates the schema as well."""
     words = ("simulate", "--dsn", bare_dsn, "--seed", "11", "--jobs", "60", "--rate", "60", "-p", "1")
     with started(tmp_path, *words, columns=100) as ran:
         assert ran.ends() == 0, ran.said
-    for words in ("seed 11", "handing on", "sent 60 of 60", "All ended as foretold: ", "--mix mixed --seed 11 --jobs 60"):
+    for words in ("seed 11", "enqueuing", "sent 60 of 60", "All jobs ended as expected: ", "--mix mixed --seed 11 --jobs 60"):
         assert words in ran.said
 
 
@@ -171,28 +171,28 @@ def test_a_mixed_simulation_on_a_terminal_ends_as_foretold(bare_dsn, tmp_path):
 def test_ctrl_c_ends_the_sending_and_what_is_over_is_checked(dsn, sql, tmp_path):
     words = ("simulate", "--dsn", dsn, "--mix", "calm", "--seconds", "300", "--rate", "30", "-p", "1")
     with started(tmp_path, *words) as ran:
-        assert ran.says("done so far: "), ran.said
+        assert ran.says("done: "), ran.said
         ran.signal(signal.SIGINT)
         assert ran.ends(within=30) == 0, ran.said
-    assert "nothing more is sent" in ran.said
-    assert "ended as foretold" in ran.said
+    assert "no more jobs are enqueued" in ran.said
+    assert "as expected" in ran.said
     assert sql("select count(*) from tenure.workers") == [(0,)]
 
 
 @pytest.mark.slow
-def test_workers_that_do_not_start_are_told_with_their_last_words(dsn, tmp_path):
+def test_workers_that_do_not_start_are_told_with_the_end_of_their_log(dsn, tmp_path):
     (tmp_path / "tenure.toml").write_text("[workers]\nlease_timeout_seconds = 3\n")
     with started(tmp_path, "simulate", "--jobs", "1", TENURE_DSN=dsn, TENURE_LOG="nonsense") as ran:
         assert ran.ends() == 1, ran.said
-    assert "the workers ended by themselves (exit code 3)" in ran.said
+    assert "the workers exited (exit code 3)" in ran.said
     assert "TENURE_LOG" in ran.said
 
 
 @pytest.mark.slow
 def test_surprises_end_with_exit_code_1(line, monkeypatch, tmp_path):
-    """The workers do what they should; what is expected of them is wrong."""
+    """The workers are right; the expectation is wrong."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(app, "given", {**app.given})  # it is told which database to use, for this test only
+    monkeypatch.setattr(app, "given", {**app.given})  # the command sets its database, for this test only
     monkeypatch.setitem(expectations._RULES, "quick", lambda seed: expectations.Expectation(state=State.FAILED))
     answer = line("simulate", "--mix", "calm", "--jobs", "10", "--rate", "0", "--seed", "1", "-p", "1", "--json")
     app.configure()

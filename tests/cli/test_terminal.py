@@ -27,7 +27,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 class Terminal:
-    """A pseudo-terminal, and a command that thinks somebody sits there."""
+    """A command that runs on a pseudo-terminal."""
 
     def __init__(self, *words: str, columns: int = 80, **env: str) -> None:
         self._ours, theirs = pty.openpty()
@@ -47,7 +47,7 @@ class Terminal:
         self._deadline = time.monotonic() + PATIENCE
 
     def read(self) -> bool:
-        """What comes next; False at the end. A command that hangs shows where, and the test fails."""
+        """Reads more output; False at the end. If the command hangs, it dumps its stack and the test fails."""
         ready, _, _ = select.select([self._ours], [], [], max(0.0, self._deadline - time.monotonic()))
         if not ready or time.monotonic() > self._deadline:
             self.process.send_signal(signal.SIGABRT)
@@ -71,7 +71,7 @@ class Terminal:
 
 
 def on_terminal(*words: str, columns: int = 80, **env: str) -> tuple[list[str], str, int]:
-    """The rows without colours, all that was written, and the exit code."""
+    """The rows without colours, the raw output, and the exit code."""
     terminal = Terminal(*words, columns=columns, **env)
     code = terminal.end()
     return COLOURS.sub("", terminal.text).replace("\r", "").splitlines(), terminal.text, code

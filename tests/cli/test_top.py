@@ -10,8 +10,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from rich.console import Console
 
-from tenure.cli.snapshot import QueueLine, Snapshot
 from tenure.cli.top_frame import frame
+from tenure.client.fleet_snapshot import FleetSnapshot, QueueSnapshot
 from tenure.client.overview import LeaderStatus, WorkerStatus
 from tests.cli.started import started
 
@@ -19,9 +19,9 @@ NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 TOTALS = {"pending": 1234, "running": 7, "slots": 20, "rate": 45.6}
 
 
-def queue_line(name="default", **more) -> QueueLine:
+def queue_line(name="default", **more) -> QueueSnapshot:
     counts = dict.fromkeys(("pending", "running", "scheduled", "retry", "dead"), 0)
-    return QueueLine(**{"name": name, "paused": False, "oldest_seconds": None, "rate": 0.0, **counts, **more})
+    return QueueSnapshot(**{"name": name, "paused": False, "oldest_seconds": None, "rate": 0.0, **counts, **more})
 
 
 def worker(**more) -> WorkerStatus:
@@ -37,15 +37,15 @@ def leader(**more) -> LeaderStatus:
     return LeaderStatus(**{**times, **told, **more})
 
 
-def drawn(snapshot: Snapshot, width: int = 100, **more) -> str:
+def drawn(snapshot: FleetSnapshot, width: int = 100, **more) -> str:
     console = Console(width=width, highlight=False, color_system=None)
     with console.capture() as told:
         console.print(frame(snapshot, **more))
     return told.get()
 
 
-def snapshot(**more) -> Snapshot:
-    return Snapshot(**{"at": NOW, "queues": [], "workers": [], "leaders": [], "totals": TOTALS, **more})
+def snapshot(**more) -> FleetSnapshot:
+    return FleetSnapshot(**{"at": NOW, "queues": [], "workers": [], "leaders": [], "totals": TOTALS, **more})
 
 
 def test_a_frame_tells_of_queues_workers_and_leaders():
@@ -65,13 +65,13 @@ def test_a_frame_tells_of_queues_workers_and_leaders():
     assert ["box:42", "7/10", "3", "s", "ago", "default"] in lines
     assert ["box:43", "0/10", "crashed", "default"] in lines
     assert ["stager", "box:7", "3", "2", "m", "ago"] in lines
-    assert "nobody: the lease of box:7 ran out" in shown
+    assert "none: the lease of box:7 expired" in shown
     assert "7 of 20 running" in shown
 
 
 def test_nothing_is_there():
     shown = drawn(snapshot())
-    for words in ("there are no queues", "there are no workers", "nobody leads"):
+    for words in ("no queues", "no workers", "no leaders"):
         assert words in shown
 
 
@@ -87,9 +87,9 @@ def test_what_went_wrong_stands_beneath_the_last_that_was_seen():
     assert "PostgreSQL cannot be reached" in drawn(snapshot(), trouble="PostgreSQL cannot be reached")
 
 
-def test_one_snapshot_for_programs(line, hand_in, desk):
-    hand_in(queue="mail")
-    hand_in(queue="mail", delay="1h")
+def test_one_snapshot_for_programs(line, enqueue_job, desk):
+    enqueue_job(queue="mail")
+    enqueue_job(queue="mail", delay="1h")
     desk.worker()
     desk.term("stager")
     told = line.json("top")
@@ -115,8 +115,8 @@ def test_the_rate_is_what_ended_between_two_looks(line, desk, monkeypatch):
     assert mail["rate"] > 500  # they took less than a second
 
 
-def test_without_a_terminal_it_is_one_frame(line, hand_in):
-    hand_in(queue="mail")
+def test_without_a_terminal_it_is_one_frame(line, enqueue_job):
+    enqueue_job(queue="mail")
     shown = line("top")
     assert shown.exit_code == 0
     assert "mail" in shown.stdout
@@ -129,11 +129,11 @@ def test_on_a_terminal_it_is_live_survives_an_outage_and_ends_with_ctrl_c(tmp_pa
 
     name = conninfo_to_dict(fresh_dsn)["dbname"]
     with started(tmp_path, "top", "--every", "200ms", columns=100, TENURE_DSN=fresh_dsn) as top:
-        assert top.says("there are no queues")
+        assert top.says("no queues")
         with psycopg.connect(server_dsn, autocommit=True) as admin:
             admin.execute(f"alter database {name} allow_connections false")
             admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
-            assert top.says("trying again")
+            assert top.says("retrying")
             admin.execute(f"alter database {name} allow_connections true")
         with psycopg.connect(fresh_dsn, autocommit=True) as connection:
             connection.execute("""select tenure.enqueue('[{"kind": "work", "queue": "newcomer"}]')""")

@@ -23,7 +23,7 @@ def jobs(app: Tenure, gate: asyncio.Event):
         ctx.progress(40, "in the \x1b[31moven")
         await gate.wait()
         if ends == "canceled":
-            raise Cancel("nobody is hungry")
+            raise Cancel("not needed")
         if ends == "failed":
             raise ValueError("burnt")
         return ends
@@ -33,7 +33,7 @@ def jobs(app: Tenure, gate: asyncio.Event):
 
 @pytest.fixture
 def watched(line, app, jobs, gate, sql):
-    """What is told of a job that goes on once it is known to be watched."""
+    """Runs `tenure watch` on a job that continues once it is being watched."""
 
     async def watched(ends: str, *words: str, meanwhile: str = "select 1"):
         async with app.running():
@@ -73,16 +73,16 @@ async def test_a_database_that_goes_away_and_comes_back_is_waited_for(watched):
     assert shown.exit_code == 0
 
 
-def test_a_job_that_is_over_is_told_at_once(line, hand_in):
-    job_id = hand_in()
+def test_a_job_that_is_over_is_told_at_once(line, enqueue_job):
+    job_id = enqueue_job()
     line("jobs", "cancel", job_id, "--reason", "enough")
     shown = line("watch", job_id)
     assert shown.exit_code == 7
     assert "enough" in shown.stdout
 
 
-def test_watching_may_have_an_end(line, hand_in):
-    shown = line("watch", hand_in(), "--timeout", "200ms")
+def test_watching_may_have_an_end(line, enqueue_job):
+    shown = line("watch", enqueue_job(), "--timeout", "200ms")
     assert shown.exit_code == 6
     assert "is not done after 0.2 s" in shown.stderr
 

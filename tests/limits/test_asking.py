@@ -109,7 +109,7 @@ def test_limits_on_the_command_line(line):
     assert line.json("limits", "list") == {"limits": []}
     answer = line("limits", "set", "kind:work", "--concurrency", "20,1/tenant_id", "--rate", "100:1m", "--by", "ann")
     assert answer.exit_code == 0, answer.output
-    assert "20 at a time, 1 at a time of each tenant_id, 100:1m starts" in answer.stdout
+    assert "20 at a time, 1 at a time per tenant_id, 100:1m starts" in answer.stdout
     [limit] = line.json("limits", "list")["limits"]
     assert (limit["name"], limit["override_by"]) == ("kind:work", "ann")
     assert limit["rules"] == {"concurrency": 20, "concurrency_per_key": 1, "rate": [100, 60.0], "key": "tenant_id"}

@@ -1,4 +1,4 @@
-"""An input for every kind of the catalogue, and jobs as they are found in the database."""
+"""An input for every kind of the catalogue, and jobs as read from the database."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tenure.simulate.catalogue import JOBS
 from tenure.simulate.draws import noise
 from tenure.simulate.expectations import expected
 
-# Kinds whose arguments are not all optional but for the seed.
+# Kinds with required arguments besides the seed.
 NEEDED: dict[str, dict[str, Any]] = {"big_payload": {"text": noise(1, 500)}, "keyed": {"order": "order 1"}}
 
-# Takes the process down in which the tests run as well.
+# It would crash the process that runs the tests.
 ONLY_UNDER_A_SUPERVISOR = "kills_its_worker"
 
 
@@ -22,7 +22,7 @@ def input_of(kind: str, seed: int = 7) -> dict[str, Any]:
 
 
 def job_as_expected(kind: str, **changes: Any) -> SimpleNamespace:
-    """A job that went as it should, but for the changes."""
+    """A job that ended as expected, except for the changes."""
     wanted = expected(kind, input_of(kind))
     right = {
         "id": uuid4(),

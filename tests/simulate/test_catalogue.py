@@ -1,4 +1,4 @@
-"""The catalogue as a list: whole, described, and built from public names."""
+"""The catalogue as a list: complete, described, and built from public names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = Path(tenure.simulate.__file__).parent
 FINAL = ("completed", "failed", "canceled", "dead letter")
 
 
-def test_there_is_much_to_practise_on_and_all_of_it_is_in_the_app():
+def test_the_catalogue_is_large_and_all_of_it_is_in_the_app():
     assert len(JOBS) >= 24
     assert set(JOBS) == set(app.kinds)
 
@@ -38,7 +38,7 @@ def test_every_kind_takes_a_seed(kind):
 
 
 def test_the_catalogue_uses_public_names_only():
-    """As any app would: what it needs from Tenure comes from `tenure` itself."""
+    """As any app would: it imports from `tenure` itself."""
     used = set()
     for file in FOLDER.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):

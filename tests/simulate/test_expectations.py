@@ -1,4 +1,4 @@
-"""Foretelling and comparing, without a database."""
+"""Expectations and their comparison with jobs, without a database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.simulate.inputs import ALL_KINDS, input_of, job_as_expected
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_every_kind_is_foretold_and_always_alike(kind):
+def test_every_kind_is_expected_and_always_alike(kind):
     once, again = expected(kind, input_of(kind)), expected(kind, input_of(kind))
     assert once == again
     assert once.state in (State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETTER)
@@ -52,18 +52,18 @@ def test_a_job_that_went_as_expected_is_no_surprise(kind):
 @pytest.mark.parametrize(
     ("kind", "changes", "told"),
     [
-        ("quick", {"state": "running"}, "is running, but should be completed"),
+        ("quick", {"state": "running"}, "is running, expected completed"),
         (
             "quick",
             {"state": "dead_letter", "error": "Traceback\n  line\nKeyError: 'x'"},
-            "is dead_letter (KeyError: 'x'), but should be completed",
+            "is dead_letter (KeyError: 'x'), expected completed",
         ),
-        ("always_failing", {"attempt": 2}, "took 2 attempts, but should take 3"),
-        ("crashes_once", {"crashes": 0}, "has 0 crashes, but should have 1"),
-        ("quick", {"output": 8}, "resulted in 8, but should result in 7"),
-        ("fails_for_good", {"error": "so it is"}, "says 'so it is', but should speak of 'seed 7 is beyond repair'"),
-        ("exits", {"error": None}, "says 'nothing', but should speak of 'seed 7 has had enough'"),
-        ("chained", {}, "has 0 children, but should have 1"),
+        ("always_failing", {"attempt": 2}, "took 2 attempts, expected 3"),
+        ("crashes_once", {"crashes": 0}, "has 0 crashes, expected at least 1"),
+        ("quick", {"output": 8}, "returned 8, expected 7"),
+        ("fails_for_good", {"error": "so it is"}, "has the error 'so it is', expected one with 'seed 7 is beyond repair'"),
+        ("exits", {"error": None}, "has the error 'none', expected one with 'seed 7 has had enough'"),
+        ("chained", {}, "has 0 children, expected 1"),
     ],
 )
 def test_a_difference_is_told_in_one_sentence(kind, changes, told):
@@ -87,7 +87,7 @@ def test_children_are_counted_by_their_parent():
     children = [job_as_expected("quick", parent_id=parent.id) for _ in range(5)]
     assert check([parent, *children]) == []
     [surprise] = check([parent, *children[1:]])
-    assert surprise.told == "has 4 children, but should have 5"
+    assert surprise.told == "has 4 children, expected 5"
 
 
 def test_a_job_of_no_known_kind_is_a_surprise():

@@ -1,4 +1,4 @@
-"""Every kind on a real worker, twice with the same input: it ends as foretold, and both times alike."""
+"""Every kind on a real worker, twice with the same input: it ends as expected, both times in the same way."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from tenure.simulate.catalogue import JOBS
 from tenure.simulate.expectations import check
-from tenure.simulate.kinds_handing_on import TABLE
+from tenure.simulate.kinds_enqueuing import TABLE
 from tests.simulate.inputs import ALL_KINDS, ONLY_UNDER_A_SUPERVISOR, input_of
-from tests.simulate.practice import found, run_all
+from tests.simulate.running import found, run_all
 
 IN_THIS_PROCESS = [kind for kind in ALL_KINDS if kind != ONLY_UNDER_A_SUPERVISOR]
 PATIENCE = 60.0
@@ -23,13 +23,13 @@ Ask = Callable[..., list[tuple[Any, ...]]]
 
 
 @pytest.fixture(scope="module")
-def jobs(practice_dsn: str) -> dict[str, list[SimpleNamespace]]:
-    """All kinds at once, on one worker. What has not ended in time is found as it is: its own test tells."""
+def jobs(catalogue_dsn: str) -> dict[str, list[SimpleNamespace]]:
+    """All kinds at once, on one worker. A job that has not ended in time is returned as it is; the test of its kind fails."""
     calls = [JOBS[kind].call(**input_of(kind)) for kind in IN_THIS_PROCESS for _ in range(2)]
     try:
-        everything = asyncio.run(run_all(practice_dsn, calls, within=PATIENCE))
+        everything = asyncio.run(run_all(catalogue_dsn, calls, within=PATIENCE))
     except AssertionError:
-        everything = found(practice_dsn)
+        everything = found(catalogue_dsn)
     by_kind = defaultdict(list)
     for job in everything:
         by_kind[job.kind].append(job)
@@ -37,16 +37,16 @@ def jobs(practice_dsn: str) -> dict[str, list[SimpleNamespace]]:
 
 
 @pytest.fixture(scope="module")
-def ask(practice_dsn: str, jobs: object) -> Ask:
+def ask(catalogue_dsn: str, jobs: object) -> Ask:
     def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        with psycopg.connect(practice_dsn, autocommit=True) as connection:
+        with psycopg.connect(catalogue_dsn, autocommit=True) as connection:
             return connection.execute(statement, values or None).fetchall()
 
     return run
 
 
 @pytest.mark.parametrize("kind", IN_THIS_PROCESS)
-def test_a_kind_ends_as_foretold(kind, jobs):
+def test_a_kind_ends_as_expected(kind, jobs):
     everything = [job for of_kind in jobs.values() for job in of_kind]
     assert [str(surprise) for surprise in check(everything) if surprise.kind == kind] == []
 
@@ -61,7 +61,7 @@ def test_the_same_input_ends_the_same_way(kind, jobs):
     assert end(alike[0]) == end(alike[-1])
 
 
-def test_a_key_stands_for_one_job(jobs):
+def test_a_key_is_one_job(jobs):
     assert [job.key for job in jobs["keyed"]] == ["order 1"]
 
 

@@ -28,7 +28,7 @@ def test_the_same_seed_gives_the_same_jobs_and_another_seed_others(mix):
 
 
 @EVERY_MIX
-def test_every_drawn_job_is_foretold_and_fits_its_kind(mix):
+def test_every_drawn_job_is_expected_and_fits_its_kind(mix):
     for job in planned(mix, 3):
         assert expected(job.kind, job.input).state is not None
         assert job.call().kind == job.kind

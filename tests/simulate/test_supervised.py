@@ -1,4 +1,4 @@
-"""The catalogue under `tenure worker`: what kills its worker, and what hands on from inside one."""
+"""The catalogue under `tenure worker`: jobs that crash their worker, and jobs that enqueue others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenure.simulate.expectations import check
 from tenure.simulate.mix import MIXES
 from tests.processes import worker_process
 from tests.simulate.inputs import ONLY_UNDER_A_SUPERVISOR, input_of
-from tests.simulate.practice import found, practising_on, unfinished
+from tests.simulate.running import catalogue_on, found, unfinished
 from tests.waiting import until
 
 PATIENCE = 40.0
@@ -26,16 +26,16 @@ async def surprises(kinds, dsn, sql, folder):
 
 
 @pytest.mark.slow
-async def test_a_job_that_kills_its_worker_ends_as_foretold_and_so_do_its_neighbours(dsn, sql, tmp_path):
-    """Only under a supervisor: anywhere else it would end these tests."""
+async def test_a_job_that_kills_its_worker_ends_as_expected_and_so_do_its_neighbours(dsn, sql, tmp_path):
+    """Only under a supervisor: it would crash the process that runs the tests."""
     kinds = [ONLY_UNDER_A_SUPERVISOR, "quick", "slow", "thread_nap", "snoozes", "cpu", "flaky_until"]
     assert await surprises(kinds, dsn, sql, tmp_path) == []
 
 
 @pytest.mark.slow
-async def test_a_deadly_mix_ends_as_foretold(dsn, tmp_path):
-    """Workers die under their jobs again and again: nothing is lost, nothing is done twice, nobody else pays for it."""
-    with practising_on(dsn):
+async def test_a_deadly_mix_ends_as_expected(dsn, tmp_path):
+    """Workers crash again and again: no job is lost or completed twice, and no other job is affected."""
+    with catalogue_on(dsn):
         await app.enqueue_many(islice(MIXES["deadly"].draw(5), 80))
         await app.close()
         with worker_process(tmp_path, dsn, "--processes", "2", "--concurrency", "10", app="tenure.simulate.catalogue:app"):
@@ -46,7 +46,7 @@ async def test_a_deadly_mix_ends_as_foretold(dsn, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["fan_out", "fan_out_in_thread", "fan_out_in_process", "chained", "atomic_child"])
-async def test_what_a_handler_hands_in_goes_to_the_database_its_worker_was_given(kind, dsn, sql, tmp_path, monkeypatch):
-    """`--dsn` is all that tells the worker where it works; the app itself knows of no database."""
+async def test_what_a_handler_enqueues_goes_to_the_database_its_worker_was_given(kind, dsn, sql, tmp_path, monkeypatch):
+    """The worker gets its database from `--dsn` only; none is set for the app."""
     monkeypatch.delenv("TENURE_DSN", raising=False)
     assert await surprises([kind], dsn, sql, tmp_path) == []

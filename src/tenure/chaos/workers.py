@@ -81,7 +81,8 @@ class CampaignWorker:
     starts: int = 0
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tenure.cli.attended", str(os.getpid()), "worker", "--app", self.app, *self.options]
+        command = [sys.executable, "-m", "tenure.cli.run_with_parent", str(os.getpid())]
+        command += ["worker", "--app", self.app, *self.options]
         with (self.folder / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command,

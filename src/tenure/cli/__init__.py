@@ -1,4 +1,4 @@
-"""The command line. Commands are loaded when they are called, so that `tenure --help` answers at once."""
+"""The command line. A command's module is imported when the command runs, so that `tenure --help` is fast."""
 
 from tenure.cli.main import main
 

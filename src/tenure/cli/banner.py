@@ -1,19 +1,19 @@
-"""The first lines of `tenure dev` and `tenure up`: what runs, and what to do next."""
+"""The first lines that `tenure dev` and `tenure up` print: what runs, and what to do next."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
 
-from tenure.cli.databases import Opened
+from tenure.cli.database_choice import OpenedDatabase
 from tenure.manager.ask import JobFacts
 from tenure.store.dsn import without_password
 
-MOST_NAMES = 8
+MAX_NAMES = 8
 
 
-def lines(opened: Opened, app: str, processes: int, *, reload: bool, named: bool) -> Iterator[str]:
-    """`named`: the app was given on the command line, and must be again."""
+def lines(opened: OpenedDatabase, app: str, processes: int, *, reload: bool, named: bool) -> Iterator[str]:
+    """`named`: the app was given on the command line, so `tenure enqueue` needs it too."""
     jobs = opened.facts.jobs if opened.facts else []
     queues = sorted({job.queue for job in jobs} | {"default"})
     restarts = ", restarted when a Python file changes" if reload else ""
@@ -25,7 +25,7 @@ def lines(opened: Opened, app: str, processes: int, *, reload: bool, named: bool
 
 
 def enqueue_command(jobs: Sequence[JobFacts], app: str | None) -> str:
-    """What to type to see a job run; the simplest one that there is."""
+    """A command that runs a job; the simplest job of the app."""
     more = [*(["--app", app] if app else []), "--wait"]
     for job in sorted(jobs, key=lambda job: job.example is None):
         if job.example is None:
@@ -35,12 +35,12 @@ def enqueue_command(jobs: Sequence[JobFacts], app: str | None) -> str:
     return "define a job first: @app.job above a function"
 
 
-def _database(opened: Opened) -> str:
+def _database(opened: OpenedDatabase) -> str:
     if opened.home is not None:
-        return f"an embedded PostgreSQL in {opened.home}; programs in this folder find it by themselves"
-    return without_password(opened.settings.dsn or "") or "as the PG* variables say"
+        return f"an embedded PostgreSQL in {opened.home}; programs in this directory find it automatically"
+    return without_password(opened.settings.dsn or "") or "as set by the PG* variables"
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:MOST_NAMES])
-    return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown
+    shown = ", ".join(names[:MAX_NAMES])
+    return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown

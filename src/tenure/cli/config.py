@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from tenure.cli import options, output
-from tenure.cli.asking import load
-from tenure.cli.databases import provide
+from tenure.cli.command_context import load_user_app
+from tenure.cli.database_choice import prepare_environment
 from tenure.cli.output import Column
 from tenure.model.errors import ConfigError
 from tenure.settings import Settings
@@ -31,24 +31,24 @@ class Setting:
 @options.app
 @options.as_json
 def config(dsn: str | None, schema: str | None, app: str | None, as_json: bool) -> None:
-    """Every setting, its value, and where that came from.
+    """Show every setting, its value, and where that came from.
 
-    The first that sets it counts: flags, the code of --app, TENURE_..., tenure.toml, [tool.tenure] in pyproject.toml, the
-    default. The file is --config, TENURE_CONFIG, or found here or in a folder above.
+    The first source that sets it wins: flags, the code of --app, TENURE_..., tenure.toml, [tool.tenure] in pyproject.toml, the
+    default. The file is --config, TENURE_CONFIG, or found in this directory or one above.
     """
     found = [*_settings(app, {"dsn": dsn, "schema": schema})]
     if as_json:
-        output.emit({"settings": found})
+        output.print_json({"settings": found})
     else:
         output.show_table(LIST, [(one.name, "not set" if one.value is None else one.value, one.source) for one in found])
 
 
 def _settings(app: str | None, flags: dict[str, Any]) -> list[Setting]:
-    environ = dict(os.environ)  # as it was: what is exported for the app's code would hide where it came from
-    provide(flags["dsn"])
-    said = [] if app is None else [(f"the code of {app}", load(app).given)]
+    environ = dict(os.environ)  # a copy: exporting TENURE_DSN for the app's code would hide where the value came from
+    prepare_environment(flags["dsn"])
+    in_code = [] if app is None else [(f"the code of {app}", load_user_app(app).given)]
     named = ((f"--{name}", {name: value}) for name, value in flags.items())
-    used, sources = Settings.explained([*said, *named], environ=environ)
+    used, sources = Settings.explained([*in_code, *named], environ=environ)
     return [_setting(name, used, source) for name, source in sources.items()]
 
 
@@ -67,7 +67,7 @@ def _shown(dsn: str) -> str:
     try:
         read_dsn(dsn)
     except ConfigError:
-        return "*** (cannot be read)"  # which part is the password cannot be known either
+        return "*** (cannot be read)"  # so its password cannot be found and hidden
     return without_password(dsn)
 
 

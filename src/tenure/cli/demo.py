@@ -1,4 +1,4 @@
-"""`tenure demo`: the promises, acted out on a real PostgreSQL with real processes and a real kill -9."""
+"""`tenure demo`: shows the promises on a real PostgreSQL with real processes and a real kill -9."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from tenure.cli import codes
-from tenure.cli import demo_closing as closing
-from tenure.cli.crew import crew
-from tenure.cli.demo_show import Show, play
-from tenure.cli.stage import Stage, open_stage
+from tenure.cli import demo_summary, exit_codes
+from tenure.cli.demo_steps import DemoRun, run_steps
+from tenure.cli.live_display import Display, open_display
+from tenure.cli.worker_process import worker_process
 from tenure.embedded import EmbeddedServer
 from tenure.embedded.finding import note_home
 from tenure.settings import Settings
@@ -28,45 +27,45 @@ from tenure.store.migrator import migrate
 
 PROCESSES = 2
 CONCURRENCY = 10
-FOREIGN = ("TENURE_", "PG", "DATABASE_URL")
+SETTINGS_PREFIXES = ("TENURE_", "PG", "DATABASE_URL")
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Stay up at the end, for you to look around, until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Keep everything running at the end, until Ctrl-C.")
 def demo(keep: bool) -> int:
-    """See it at work: starts a PostgreSQL, workers and jobs, and kills one of them.
+    """Watch Tenure at work: starts a PostgreSQL, workers and jobs, and kills a worker process.
 
-    Takes half a minute. All of it lives in a folder of its own, which is removed at the end; whatever database you have
-    set is left alone.
+    Takes half a minute. Everything is in a temporary directory, which is removed at the end. A database that you have set is
+    not used.
     """
-    signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGHUP, _leave)
+    signal.signal(signal.SIGTERM, _exit_on_signal)
+    signal.signal(signal.SIGHUP, _exit_on_signal)
     with (
-        open_stage() as stage,
+        open_display() as display,
         _folder() as folder,
-        _server(stage, folder) as settings,
-        _found_from_here(folder / "server") if keep else nullcontext(False) as found,
+        _server(display, folder) as settings,
+        _registered_here(folder / "server") if keep else nullcontext(False) as found,
     ):
         app.configure(dsn=settings.dsn)
-        with crew(
+        with worker_process(
             settings, "tenure.simulate.demo:app", folder / "worker.log", processes=PROCESSES, concurrency=CONCURRENCY
-        ) as hired:
-            show = Show(stage, hired, app.client())
-            good = asyncio.run(_play(show, keep=keep))
+        ) as workers:
+            run = DemoRun(display, workers, app.client())
+            good = asyncio.run(_run(run, keep=keep))
             if keep:
-                _stay(show, settings, found=found)
-    return codes.FINE if good else codes.FAILED
+                _keep_running(run, settings, found=found)
+    return exit_codes.SUCCESS if good else exit_codes.FAILED
 
 
-def _leave(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)  # through all that is to be cleaned up
+def _exit_on_signal(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)  # an exception, so that everything is cleaned up
 
 
 @contextmanager
 def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="tenure-demo-")).resolve()
     if os.geteuid() == 0:
-        folder.chmod(0o711)  # as root, the server runs under another account, which must be able to pass
+        folder.chmod(0o711)  # as root, the server runs under another account, which must be able to enter
     try:
         yield folder
     finally:
@@ -74,7 +73,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _remove(folder: Path) -> None:
-    """The guardian of the server may need a moment to let go of it."""
+    """Repeated, because the process that guards the server may need a moment to exit."""
     data = (folder / "server" / "pg").resolve()
     if not data.is_relative_to(folder):
         shutil.rmtree(data.parent, ignore_errors=True)
@@ -86,59 +85,59 @@ def _remove(folder: Path) -> None:
 
 
 @contextmanager
-def _server(stage: Stage, folder: Path) -> Iterator[Settings]:
-    _forget_foreign_settings()
-    stage.say("a small shop's background work, in half a minute")
+def _server(display: Display, folder: Path) -> Iterator[Settings]:
+    _clear_settings()
+    display.event("the background jobs of a small shop, for half a minute")
     with EmbeddedServer(folder / "server") as server:
         os.environ["TENURE_DSN"] = os.environ["TENURE_LISTEN_DSN"] = server.dsn
         os.environ["TENURE_SCHEMA"] = "tenure"
         settings = Settings.load()
         asyncio.run(migrate(settings.database))
-        stage.say("a PostgreSQL of our own is up, in a folder that goes away at the end")
+        display.event("started a PostgreSQL in a temporary directory")
         yield settings
 
 
-def _forget_foreign_settings() -> None:
-    """The demo has a database of its own, whatever is set here."""
+def _clear_settings() -> None:
+    """The demo uses its own database, not one that is set in the environment."""
     for name in list(os.environ):
-        if name.startswith(FOREIGN) and name != "TENURE_PG_BIN":
+        if name.startswith(SETTINGS_PREFIXES) and name != "TENURE_PG_BIN":
             del os.environ[name]
 
 
-async def _play(show: Show, *, keep: bool) -> bool:
-    stage = show.stage
-    await show.until(lambda: _all_here(show), "the workers did not start")
-    pids = " and ".join(str(worker.pid) for worker in await show.client.workers())
-    stage.say(f"a supervisor with {PROCESSES} worker processes is up: {pids}")
-    await play(show)
-    found = await closing.faults(show)
+async def _run(run: DemoRun, *, keep: bool) -> bool:
+    display = run.display
+    await run.until(lambda: _all_started(run), "the workers did not start")
+    pids = " and ".join(str(worker.pid) for worker in await run.client.workers())
+    display.event(f"started a supervisor with {PROCESSES} worker processes: {pids}")
+    await run_steps(run)
+    found = await demo_summary.faults(run)
     if found:
-        stage.quote(["", f"[red]That is not what should have come of it[/]: {len(found)} faults", *closing.first_faults(found)])
-        stage.quote(escape(show.crew.last_words).splitlines())
+        display.print_lines(["", f"[red]Not as expected[/]: {len(found)} faults", *demo_summary.first_faults(found)])
+        display.print_lines(escape(run.workers.log_tail).splitlines())
         return False
-    await _close(show, keep=keep)
+    await _summarize(run, keep=keep)
     await app.close()
     return True
 
 
-async def _all_here(show: Show) -> bool:
-    show.crew.check()
-    return len(await show.client.workers()) >= PROCESSES
+async def _all_started(run: DemoRun) -> bool:
+    run.workers.check()
+    return len(await run.client.workers()) >= PROCESSES
 
 
-async def _close(show: Show, *, keep: bool) -> None:
-    quote = show.stage.quote
-    report = await closing.interesting(show)
+async def _summarize(run: DemoRun, *, keep: bool) -> None:
+    print_lines = run.display.print_lines
+    report = await demo_summary.crashed_job_report(run)
     if report is not None:
-        quote(["", "The life of one of the jobs that were running when their process was killed:", "", *closing.told(report)])
-    quote(["", "[green]Nothing was lost.[/] Every job ended exactly as it should.", ""])
-    quote(closing.summary(await closing.numbers(show), show.processes))
-    quote(["", "Where to go next:", "", *closing.next_steps(kept=keep), ""])
+        print_lines(["", "Report of a job that was running when its process was killed:", "", *demo_summary.report_lines(report)])
+    print_lines(["", "[green]No job was lost.[/] Every job ended as expected.", ""])
+    print_lines(demo_summary.summary_lines(await demo_summary.numbers(run), run.processes))
+    print_lines(["", "Next steps:", "", *demo_summary.next_steps(kept=keep), ""])
 
 
 @contextmanager
-def _found_from_here(home: Path) -> Iterator[bool]:
-    """Whether commands in this folder, and below it, find the server by themselves."""
+def _registered_here(home: Path) -> Iterator[bool]:
+    """Yields whether commands in this directory and below find the server automatically."""
     try:
         note = note_home(Path.cwd(), home)
     except OSError:
@@ -150,13 +149,13 @@ def _found_from_here(home: Path) -> Iterator[bool]:
         note.unlink(missing_ok=True)
 
 
-def _stay(show: Show, settings: Settings, *, found: bool) -> None:
-    me = closing.program()
-    pill = next(handle.id for handle in show.handles if handle.kind == "open_upload")
+def _keep_running(run: DemoRun, settings: Settings, *, found: bool) -> None:
+    me = demo_summary.program()
+    pill = next(handle.id for handle in run.handles if handle.kind == "open_upload")
     export = [] if found else [f"  export TENURE_DSN='{escape(settings.dsn or '')}'"]
-    show.stage.quote(
+    run.display.print_lines(
         [
-            "All of it stays up until Ctrl-C. In another terminal" + (", in this folder:" if found else ":"),
+            "Everything keeps running until Ctrl-C. In another terminal" + (", in this directory:" if found else ":"),
             "",
             *export,
             f"  {me} jobs list",

@@ -7,11 +7,11 @@ import shlex
 import click
 
 from tenure.cli import output
-from tenure.cli.asking import Asker, asks
+from tenure.cli.command_context import CommandContext, with_context
 from tenure.client.explain import Explanation
 from tenure.client.status import JobStatus
 
-WAYS_OUT = {
+REMEDIES = {
     "finished": "tenure jobs retry {job.id}  # runs it again as a new job",
     "dead_letter": "tenure jobs replay {job.id}",
     "not_due": "tenure jobs retry {job.id}  # runs it now",
@@ -20,30 +20,30 @@ WAYS_OUT = {
     "no_worker": "tenure worker",
     "no_worker_for_queue": "tenure worker --queues {queue}",
 }
-"""What to type, by the code of the reason."""
+"""The command that helps, by the code of the reason."""
 
 
 @click.command()
-@asks
+@with_context
 @click.argument("job_id", metavar="ID")
-async def explain(ask: Asker, job_id: str) -> None:
-    """Why is this job not running? All that stands in its way, and what to do about it."""
-    told = await ask.client.explain((await ask.find(job_id)).id)
-    if ask.as_json:
-        output.emit(told.to_json())
+async def explain(context: CommandContext, job_id: str) -> None:
+    """Show why a job is not running, and which command helps."""
+    explanation = await context.client.explain((await context.find(job_id)).id)
+    if context.as_json:
+        output.print_json(explanation.to_json())
     else:
-        _show(told)
+        _show(explanation)
 
 
-def _show(told: Explanation) -> None:
-    job = told.job
+def _show(explanation: Explanation) -> None:
+    job = explanation.job
     click.echo(output.safe(f"{job.kind}  {job.id}  {job.state}"))
-    for reason in told.reasons:
+    for reason in explanation.reasons:
         click.echo(f"- {output.safe(reason.fact)}")
-        if way_out := _way_out(reason.code, job):
-            click.echo(f"    {way_out}")
+        if remedy := _remedy(reason.code, job):
+            click.echo(f"    {remedy}")
 
 
-def _way_out(code: str, job: JobStatus) -> str | None:
-    known = WAYS_OUT.get(code)
+def _remedy(code: str, job: JobStatus) -> str | None:
+    known = REMEDIES.get(code)
     return known and output.safe(known.format(job=job, queue=shlex.quote(job.queue)))

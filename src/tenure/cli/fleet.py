@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from tenure.cli import output
-from tenure.cli.asking import Asker, asks
+from tenure.cli.command_context import CommandContext, with_context
 from tenure.cli.output import Column
 from tenure.client.overview import LeaderStatus, WorkerStatus
 
@@ -17,10 +17,10 @@ WORKERS = (
     Column("JOBS", right=True),
     Column("SEEN", right=True),
     Column("NAME", flexible=True),
-    Column("PROCESS", flexible=True, spare=True),
-    Column("QUEUES", flexible=True, spare=True),
-    Column("CAPABILITIES", flexible=True, spare=True),
-    Column("VERSION", spare=True),
+    Column("PROCESS", flexible=True, optional=True),
+    Column("QUEUES", flexible=True, optional=True),
+    Column("CAPABILITIES", flexible=True, optional=True),
+    Column("VERSION", optional=True),
 )
 
 LEADERS = (
@@ -29,26 +29,26 @@ LEADERS = (
     Column("STATE"),
     Column("TERM", right=True),
     Column("SINCE", right=True),
-    Column("SEEN", right=True, spare=True),
+    Column("SEEN", right=True, optional=True),
     Column("RAN", right=True),
-    Column("ROUNDS", right=True, spare=True),
-    Column("ITEMS", right=True, spare=True),
-    Column("ERRORS", right=True, spare=True),
+    Column("ROUNDS", right=True, optional=True),
+    Column("ITEMS", right=True, optional=True),
+    Column("ERRORS", right=True, optional=True),
     Column("PROCESS", flexible=True),
 )
 
 
 @click.command()
-@asks
-async def workers(ask: Asker) -> None:
-    """Who runs jobs: how many of how many at a time, and when each was last seen."""
-    found = await ask.client.workers()
-    if ask.as_json:
-        output.emit({"workers": found})
+@with_context
+async def workers(context: CommandContext) -> None:
+    """List workers: how many jobs each runs of how many at most, and when it was last seen."""
+    found = await context.client.workers()
+    if context.as_json:
+        output.print_json({"workers": found})
     elif found:
         output.show_table(WORKERS, [_worker(worker) for worker in found])
     else:
-        output.say("there are no workers: start one with `tenure worker`")
+        output.note("no workers; start one with `tenure worker`")
 
 
 def _worker(worker: WorkerStatus) -> tuple[object, ...]:
@@ -66,19 +66,19 @@ def _worker(worker: WorkerStatus) -> tuple[object, ...]:
 
 
 @click.command()
-@asks
-async def leaders(ask: Asker) -> None:
-    """Who does the duties that the fleet does once: its stager, its reaper and so on.
+@with_context
+async def leaders(context: CommandContext) -> None:
+    """List the duties that one process at a time performs for the whole fleet, such as stager and reaper, and their holders.
 
-    A holder is stuck when its heart beats, but the round it announced is half a minute overdue.
+    A holder is stuck if it sends heartbeats but the next round of its duty is half a minute overdue.
     """
-    found = await ask.client.leaders()
-    if ask.as_json:
-        output.emit({"leaders": found})
+    found = await context.client.leaders()
+    if context.as_json:
+        output.print_json({"leaders": found})
     elif found:
         output.show_table(LEADERS, [_leader(leader) for leader in found])
     else:
-        output.say("nobody leads: start a worker with `tenure worker`, and one of them will")
+        output.note("no leaders; start a worker with `tenure worker`")
 
 
 def _leader(leader: LeaderStatus) -> tuple[object, ...]:

@@ -1,19 +1,19 @@
-"""`tenure jobs`: a table of its own."""
+"""`tenure jobs`: the group and its commands."""
 
 from __future__ import annotations
 
 import click
 
-from tenure.cli.lazy import LazyGroup
+from tenure.cli.command_groups import LazyGroup
 
 COMMANDS = {
-    "list": ("tenure.cli.look:list_", "The newest jobs that fit."),
-    "show": ("tenure.cli.look:show", "A job as it stands."),
-    "report": ("tenure.cli.look:report", "A job's whole life: attempts, errors, log, children."),
-    "cancel": ("tenure.cli.decide:cancel", "End jobs; runs under way are aborted."),
-    "retry": ("tenure.cli.decide:retry", "Run jobs as soon as they can be."),
-    "replay": ("tenure.cli.decide:replay", "Run dead letters again, with other input if need be."),
-    "delete": ("tenure.cli.decide:delete", "Remove jobs and all that is kept of them."),
+    "list": ("tenure.cli.jobs_show:list_", "List the newest jobs that match."),
+    "show": ("tenure.cli.jobs_show:show", "Show the current state of a job."),
+    "report": ("tenure.cli.jobs_show:report", "Show a job's complete history: attempts, errors, log, children."),
+    "cancel": ("tenure.cli.jobs_act:cancel", "Cancel jobs; running ones are aborted."),
+    "retry": ("tenure.cli.jobs_act:retry", "Run jobs as soon as possible."),
+    "replay": ("tenure.cli.jobs_act:replay", "Run dead letters again, with new input if needed."),
+    "delete": ("tenure.cli.jobs_act:delete", "Delete jobs and everything stored with them."),
 }
 
 
@@ -21,5 +21,5 @@ COMMANDS = {
 def jobs() -> None:
     """List, show, report, cancel, retry, replay and delete jobs.
 
-    A job is named by its id, or by the first characters of it: eight or more, as many as it takes.
+    A job is identified by its id or by a unique prefix of at least eight characters.
     """

@@ -1,4 +1,4 @@
-"""The `tenure` command: a table of sub-commands, each in its own module."""
+"""The `tenure` command and the table of its sub-commands."""
 
 from __future__ import annotations
 
@@ -6,47 +6,47 @@ import sys
 
 import click
 
-from tenure.cli import codes
-from tenure.cli.lazy import RootGroup
+from tenure.cli import exit_codes
+from tenure.cli.command_groups import RootGroup
 from tenure.version import __version__
 
 GROUPS = {
     "Start": {
-        "init": ("tenure.cli.init:init", "Begin a project: write a small jobs.py and tenure.toml."),
+        "init": ("tenure.cli.init:init", "Start a project: write a small jobs.py and tenure.toml."),
         "dev": ("tenure.cli.up:dev", "Run workers for development; restarts on changes, starts a database if none is set."),
-        "demo": ("tenure.cli.demo:demo", "Watch Tenure at work: a PostgreSQL, workers and jobs, and a worker that is killed."),
+        "demo": ("tenure.cli.demo:demo", "Watch Tenure at work: starts a PostgreSQL, workers and jobs, and kills a worker."),
     },
     "Run workers": {
-        "up": ("tenure.cli.up:up", "Run workers, as many as the work needs."),
+        "up": ("tenure.cli.up:up", "Run workers, as many as the load requires."),
         "worker": ("tenure.cli.worker:worker", "Run workers, a fixed number of processes."),
-        "health": ("tenure.cli.health:health", "Is the supervisor on this machine alive, or ready? For probes."),
+        "health": ("tenure.cli.health:health", "Check the supervisor on this machine. For probes."),
     },
     "Jobs": {
-        "enqueue": ("tenure.cli.enqueue:enqueue", "Enqueue a job, and wait for its result if you like."),
+        "enqueue": ("tenure.cli.enqueue:enqueue", "Enqueue a job, and optionally wait for its result."),
         "jobs": ("tenure.cli.jobs:jobs", "List, show, report, cancel, retry, replay and delete jobs."),
         "watch": ("tenure.cli.watch:watch", "Follow a job until it is finished."),
-        "explain": ("tenure.cli.explain:explain", "Why is this job not running?"),
+        "explain": ("tenure.cli.explain:explain", "Show why a job is not running."),
     },
     "Queues, schedules, limits": {
         "queues": ("tenure.cli.queues:queues", "List, pause and resume queues."),
-        "schedules": ("tenure.cli.schedules:schedules", "List, make, change, pause, resume, run and delete schedules."),
+        "schedules": ("tenure.cli.schedules:schedules", "List, create, change, pause, resume, run and delete schedules."),
         "limits": ("tenure.cli.limits:limits", "List, set and reset limits on concurrency and rate."),
     },
-    "Look at the fleet": {
+    "Monitor": {
         "top": ("tenure.cli.top:top", "Watch queues, workers and leaders, live."),
         "workers": ("tenure.cli.fleet:workers", "List the processes that run jobs."),
-        "leaders": ("tenure.cli.fleet:leaders", "List the duties that one process does for all, and who does them."),
+        "leaders": ("tenure.cli.fleet:leaders", "List the leader's duties and their holders."),
         "stats": ("tenure.cli.stats:stats", "Count jobs by state and outcome; rates and latencies."),
-        "doctor": ("tenure.cli.doctor:doctor", "Find what slows or stops the work, or soon will."),
+        "doctor": ("tenure.cli.doctor:doctor", "Find what slows or stops jobs, or soon will."),
     },
     "Database and settings": {
-        "migrate": ("tenure.cli.schema:migrate", "Bring the database's schema to this version."),
+        "migrate": ("tenure.cli.schema:migrate", "Migrate the database's schema to this version."),
         "sql": ("tenure.cli.schema:sql", "Print the schema, or roles and grants, as SQL."),
         "config": ("tenure.cli.config:config", "Show every setting, its value, and where that came from."),
-        "completion": ("tenure.cli.completion:completion", "Print the completion script of your shell."),
+        "completion": ("tenure.cli.completion:completion", "Print the completion script for your shell."),
     },
     "Test Tenure itself": {
-        "simulate": ("tenure.cli.simulate:simulate", "Send jobs of many kinds, and check that each ends as expected."),
+        "simulate": ("tenure.cli.simulate:simulate", "Enqueue jobs of many kinds, and check that each ends as expected."),
         "chaos": ("tenure.cli.chaos:chaos", "Inject faults everywhere, and check that no promise is broken."),
     },
 }
@@ -55,7 +55,7 @@ COMMANDS = {name: command for group in GROUPS.values() for name, command in grou
 
 HELP = f"""Durable background jobs on PostgreSQL.
 
-Exit codes: {", ".join(f"{code} {meaning}" for code, meaning in codes.MEANINGS.items())}.
+Exit codes: {", ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items())}.
 """
 
 
@@ -74,5 +74,5 @@ def cli() -> None:
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # any text of a job can be shown
+            stream.reconfigure(errors="backslashreplace")  # so that any text of a job can be printed
     cli(prog_name="tenure")

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-APP_DEFAULT = "Else `app` of tenure.toml, or app:app."
+APP_DEFAULT = "Default: `app` of tenure.toml, or app:app."
 
 
 def _named_file(ctx: click.Context, _: click.Parameter, given: str | None) -> None:
-    """By the variable: then every process that is started reads the same file."""
+    """Sets the variable, so that every process that is started reads the same file."""
     if given is None:
         return
-    config_files(Path.cwd(), {}, named=given)  # an error in it names --config, not the variable
+    config_files(Path.cwd(), {}, named=given)  # so that an error in it names --config, not the variable
     before = os.environ.get(FILE_VARIABLE)
     os.environ[FILE_VARIABLE] = os.path.abspath(Path(given).expanduser())  # noqa: PTH100 - a link stays a link
 
@@ -39,28 +39,28 @@ def _named_file(ctx: click.Context, _: click.Parameter, given: str | None) -> No
 
 
 def config_file(command: Command) -> Command:
-    told = "Settings file to read; else TENURE_CONFIG, or tenure.toml here or in a folder above."
+    help_ = "Settings file; default: TENURE_CONFIG, or tenure.toml in this directory or one above."
     read_first: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _named_file}
-    return click.option("--config", metavar="FILE", help=told, **read_first)(command)
+    return click.option("--config", metavar="FILE", help=help_, **read_first)(command)
 
 
 def database(command: Command) -> Command:
     command = click.option("--schema", help="Schema that holds Tenure's tables (tenure).")(config_file(command))
-    return click.option("--dsn", help="PostgreSQL to use; else TENURE_DSN, DATABASE_URL, tenure.toml.")(command)
+    return click.option("--dsn", help="The database; default: TENURE_DSN, DATABASE_URL, tenure.toml.")(command)
 
 
 def app(command: Command) -> Command:
-    """For commands that can do without one."""
-    return click.option("--app", help="Your Tenure object, as module:attribute: its code may name the database.")(command)
+    """For commands that do not need an app."""
+    return click.option("--app", help="Your Tenure object as module:attribute, whose code may name the database.")(command)
 
 
 def as_json(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
 
 
 def by(command: Command) -> Command:
-    told = "Who decides it, for the record; else you: user@host."
-    return click.option("--by", default=whoami, show_default=False, metavar="NAME", help=told)(command)
+    help_ = "Recorded as the author; default: user@host."
+    return click.option("--by", default=whoami, show_default=False, metavar="NAME", help=help_)(command)
 
 
 def whoami() -> str:
@@ -72,23 +72,25 @@ def whoami() -> str:
 
 
 def serving(command: Command) -> Command:
-    """What a worker serves and how; `child_spec` takes all of it but the number of processes and the health file."""
+    """The options of workers; `child_spec` takes all of them except the number of processes and the health file."""
     for option in (
-        click.option("--embedded", is_flag=True, help="Without a database, start an embedded one (not for production)."),
-        click.option("--name", metavar="NAME", help="Of this worker, in `tenure workers`, events and logs (host:pid)."),
+        click.option("--embedded", is_flag=True, help="If no database is set, start an embedded one (not for production)."),
+        click.option("--name", metavar="NAME", help="Name of this worker in `tenure workers`, events and logs (host:pid)."),
         click.option("--concurrency", "-c", type=click.IntRange(1), help="Jobs at a time in each process (10)."),
-        click.option("--health-file", help="A file that is touched while the supervisor lives, for `tenure health`."),
+        click.option("--health-file", help="A file that the supervisor touches while it is alive, for `tenure health`."),
         click.option("--processes", "-p", type=click.IntRange(1), help="Worker processes (2)."),
-        click.option("--capabilities", help="What this machine can do, by commas; jobs that need more are left to others."),
-        click.option("--queues", "-q", help="Queues to serve, by commas; else those of the app's jobs."),
-        click.option("--app", help=f"Your Tenure object, as module:attribute. {APP_DEFAULT}"),
+        click.option(
+            "--capabilities", help="Capabilities of this machine, separated by commas; it runs no jobs that need others."
+        ),
+        click.option("--queues", "-q", help="Queues to serve, separated by commas; default: those of the app's jobs."),
+        click.option("--app", help=f"Your Tenure object as module:attribute. {APP_DEFAULT}"),
     ):
         command = option(command)
     return command
 
 
 def which_app(given: str | None) -> tuple[str, Path]:
-    """The app, and the folder that its module is in: that of the settings file, where this names the app."""
+    """The app, and the directory of its module: that of the settings file if the file names the app."""
     if given is not None:
         return given, Path.cwd()
     from tenure.settings import Settings  # noqa: PLC0415
@@ -107,7 +109,7 @@ def child_spec(
     concurrency: int | None = None,
     name: str | None = None,
 ) -> ChildSpec:
-    from tenure.manager.spec import ChildSpec  # noqa: PLC0415 - brings the driver
+    from tenure.manager.spec import ChildSpec  # noqa: PLC0415 - imports the driver
     from tenure.store.workers import check_name  # noqa: PLC0415
 
     path, folder = which_app(app)

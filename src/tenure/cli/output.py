@@ -1,6 +1,6 @@
-"""What commands print: JSON for programs, tables and lists for people.
+"""What commands print: JSON, tables and lists.
 
-rich is slow to import and needed only once there is something to show.
+rich is slow to import, so it is imported only when there is something to show.
 """
 
 from __future__ import annotations
@@ -8,23 +8,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
+from tenure.client.json_values import to_json_value
 from tenure.client.report.words import inline
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-ROOMY = 110
-"""From so many columns on, a table shows all of its own."""
+WIDE = 110
+"""Terminal columns from which a table shows all of its columns."""
 
-UNBOUNDED = 10_000  # columns of what is no terminal: whoever reads a pipe wants it whole
+UNBOUNDED = 10_000  # columns without a terminal: output to a pipe is not truncated
 
 STATE_STYLES = {
     "running": "cyan",
@@ -42,46 +42,34 @@ class Column:
     name: str
     right: bool = False
     flexible: bool = False
-    """Cut short where there is no room."""
-    spare: bool = False
-    """Left out where there is no room."""
+    """Truncated on a narrow terminal."""
+    optional: bool = False
+    """Omitted on a narrow terminal."""
     style: str = ""
 
 
-def emit(document: object) -> None:
-    """One JSON document: on a line of its own, or indented for people."""
+def print_json(document: object) -> None:
+    """One JSON document: on a single line, or indented on a terminal."""
     indent = 2 if sys.stdout.isatty() else None
-    click.echo(json.dumps(document, default=plain, indent=indent))
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, UUID):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no plain form")
+    click.echo(json.dumps(document, default=to_json_value, indent=indent))
 
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     console = _console()
-    shown = [not column.spare or console.width >= ROOMY for column in columns]
+    shown = [not column.optional or console.width >= WIDE for column in columns]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for column in (column for column, wanted in zip(columns, shown, strict=True) if wanted):
         table.add_column(column.name, justify="right" if column.right else "left", no_wrap=not column.flexible)
     for row in rows:
-        process_pool = zip(columns, row, shown, strict=True)
-        table.add_row(*[_cell(column, value) for column, value, wanted in process_pool if wanted])
+        cells = zip(columns, row, shown, strict=True)
+        table.add_row(*[_cell(column, value) for column, value, wanted in cells if wanted])
     _show(console, table)
 
 
 def show_pairs(pairs: Iterable[tuple[str, object]]) -> None:
-    """Name and value, line by line; what is not set is left out."""
+    """A name and a value on each line. Values that are None are omitted."""
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
@@ -94,7 +82,7 @@ def show_pairs(pairs: Iterable[tuple[str, object]]) -> None:
 
 
 def show(what: object) -> None:
-    """Something that rich can draw."""
+    """Prints something that rich can render."""
     _show(_console(), what)
 
 
@@ -103,18 +91,18 @@ def is_terminal() -> bool:
 
 
 def safe(text: str) -> str:
-    """On one line, and nothing in it that acts on a terminal."""
+    """The text on one line, without characters that act on a terminal."""
     return inline(text)
 
 
 def wants_json() -> bool:
-    """Whether the command that runs was asked for JSON: then a program reads what it prints."""
+    """Whether the current command was called with --json."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.params.get("as_json"))
 
 
-def say(words: str) -> None:
-    """A remark for people, beside the answer: it does not get into a pipe."""
+def note(words: str) -> None:
+    """Prints to stderr, so that it does not get into a pipe."""
     click.echo(words, err=True)
 
 
@@ -136,7 +124,7 @@ def rough(seconds: float) -> str:
 
 
 def moment(at: datetime | None) -> str | None:
-    """In the time zone of whoever asks."""
+    """In the local time zone."""
     return None if at is None else f"{at.astimezone().strftime('%Y-%m-%d %H:%M:%S %z')} ({ago(at)})"
 
 
@@ -157,9 +145,9 @@ def _show(console: Console, what: object) -> None:
     if console.is_terminal:
         console.print(what)
         return
-    with console.capture() as told:
+    with console.capture() as captured:
         console.print(what)
-    click.echo("\n".join(_trimmed(told.get())))
+    click.echo("\n".join(_trimmed(captured.get())))
 
 
 def _trimmed(text: str) -> Iterator[str]:
@@ -174,7 +162,7 @@ def _cell(column: Column, value: object) -> Text:
 
 
 def _text(value: object, style: str) -> Text:
-    """Other people's text acts on no terminal."""
+    """Untrusted text, so control characters are escaped."""
     from rich.text import Text  # noqa: PLC0415
 
     return Text("\n".join(inline(line) for line in str(value).splitlines()), style)

@@ -1,4 +1,4 @@
-"""Output whose reader goes away."""
+"""Output to a pipe whose reader has closed it."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import TextIO
 
 import click
 
-from tenure.cli import codes
+from tenure.cli import exit_codes
 
 
-def note(words: str, *, err: bool = False) -> None:
-    """A line that does not matter to the work of the command: that continues when the reader of its output goes away."""
+def echo_if_open(words: str, *, err: bool = False) -> None:
+    """Prints a line that the command can do without: it continues if the pipe is closed."""
     try:
         click.echo(words, err=err)
     except BrokenPipeError:
-        discard(sys.stderr if err else sys.stdout)
+        discard_output(sys.stderr if err else sys.stdout)
 
 
 @contextmanager
-def unread_ends() -> Iterator[None]:
-    """A reader that goes away ends the command without a word, as it ends `cat` and `ls`."""
+def exit_on_closed_pipe() -> Iterator[None]:
+    """A closed pipe ends the command without a message, as it ends `cat` and `ls`."""
     try:
         yield
     except BrokenPipeError:
-        discard(sys.stdout)
-        discard(sys.stderr)
-        raise click.exceptions.Exit(codes.UNREAD) from None
+        discard_output(sys.stdout)
+        discard_output(sys.stderr)
+        raise click.exceptions.Exit(exit_codes.CLOSED_PIPE) from None
 
 
-def discard(stream: TextIO) -> None:
-    """From now on nothing is written: the last flush, when the interpreter ends, must not fail as well."""
+def discard_output(stream: TextIO) -> None:
+    """Sends further output to /dev/null, so that the interpreter's last flush does not fail as well."""
     with suppress(OSError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import click
 
 from tenure.cli import options, output
-from tenure.cli.asking import Asker, asks
+from tenure.cli.command_context import CommandContext, with_context
 from tenure.cli.output import Column
 from tenure.client.overview import QueueStatus
 from tenure.model.states import HELD, State
@@ -32,15 +32,15 @@ def queues() -> None:
 
 
 @queues.command("list")
-@asks
-async def list_(ask: Asker) -> None:
-    """Every queue of which anything is known: its jobs, what it finished in 90 days, and since when its oldest job is pending."""
-    found = await ask.client.queues()
-    if ask.as_json:
-        output.emit({"queues": found})
+@with_context
+async def list_(context: CommandContext) -> None:
+    """List every queue: its jobs, how many finished in the last 90 days, and the age of its oldest pending job."""
+    found = await context.client.queues()
+    if context.as_json:
+        output.print_json({"queues": found})
         return
     if not found:
-        output.say("there are no queues: a queue is there once a job is handed in")
+        output.note("no queues; a queue exists once a job is enqueued in it")
         return
     output.show_table(LIST, [_row(queue) for queue in found])
     for queue in found:
@@ -69,30 +69,30 @@ def _paused(queue: QueueStatus) -> str:
 
 
 @queues.command()
-@asks
+@with_context
 @click.argument("name")
-@click.option("--reason", help="Why, for the record.")
+@click.option("--reason", help="The reason, which is recorded.")
 @options.by
-async def pause(ask: Asker, name: str, reason: str | None, by: str) -> None:
-    """From now on nothing of this queue is started; what runs goes on."""
-    known = [queue.name for queue in await ask.client.queues()]
-    await ask.client.pause(name, reason=reason, by=by)
-    if ask.as_json:
-        output.emit({"queue": name, "paused": True, "by": by, "reason": reason})
+async def pause(context: CommandContext, name: str, reason: str | None, by: str) -> None:
+    """Stop claims from a queue; running jobs continue."""
+    known = [queue.name for queue in await context.client.queues()]
+    await context.client.pause(name, reason=reason, by=by)
+    if context.as_json:
+        output.print_json({"queue": name, "paused": True, "by": by, "reason": reason})
     else:
-        click.echo(f"queue {name!r} is paused; `tenure queues resume {name}` lets it go on")
+        click.echo(f"queue {name!r} is paused; `tenure queues resume {name}` resumes it")
     if known and name not in known:
         near = get_close_matches(name, known, n=1)
-        output.say(f"nothing was known of queue {name!r} before" + (f"; did you mean {near[0]!r}?" if near else ""))
+        output.note(f"queue {name!r} was unknown until now" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 @queues.command()
-@asks
+@with_context
 @click.argument("name")
-async def resume(ask: Asker, name: str) -> None:
-    """The queue goes on."""
-    resumed = await ask.client.resume(name)
-    if ask.as_json:
-        output.emit({"queue": name, "paused": False, "resumed": resumed})
+async def resume(context: CommandContext, name: str) -> None:
+    """Allow claims from a queue again."""
+    resumed = await context.client.resume(name)
+    if context.as_json:
+        output.print_json({"queue": name, "paused": False, "resumed": resumed})
     else:
-        click.echo(f"queue {name!r} goes on" if resumed else f"queue {name!r} was not paused")
+        click.echo(f"queue {name!r} is resumed" if resumed else f"queue {name!r} was not paused")

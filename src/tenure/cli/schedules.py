@@ -1,24 +1,24 @@
-"""`tenure schedules`: a table of its own."""
+"""`tenure schedules`: the group and its commands."""
 
 from __future__ import annotations
 
 import click
 
-from tenure.cli.lazy import LazyGroup
+from tenure.cli.command_groups import LazyGroup
 
 COMMANDS = {
-    "list": ("tenure.cli.schedule_looks:list_", "All schedules, and when each runs next."),
-    "show": ("tenure.cli.schedule_looks:show", "A schedule, its next runs, and what became of the last ones."),
-    "next": ("tenure.cli.schedule_looks:next_", "When a schedule runs next."),
-    "create": ("tenure.cli.schedule_moves:create", "Make a schedule."),
-    "change": ("tenure.cli.schedule_moves:change", "Change a schedule that was made by hand."),
-    "pause": ("tenure.cli.schedule_moves:pause", "Plan nothing more of a schedule."),
-    "resume": ("tenure.cli.schedule_moves:resume", "Let a schedule go on."),
-    "run": ("tenure.cli.schedule_moves:run", "Hand in a job of a schedule now."),
-    "delete": ("tenure.cli.schedule_moves:delete", "Remove a schedule that no code declares."),
+    "list": ("tenure.cli.schedules_show:list_", "List schedules, and when each runs next."),
+    "show": ("tenure.cli.schedules_show:show", "Show a schedule, its next times, and the outcomes of the last ones."),
+    "next": ("tenure.cli.schedules_show:next_", "Print the next times of a schedule."),
+    "create": ("tenure.cli.schedules_act:create", "Create a schedule."),
+    "change": ("tenure.cli.schedules_act:change", "Change a schedule that no code declares."),
+    "pause": ("tenure.cli.schedules_act:pause", "Stop planning new times."),
+    "resume": ("tenure.cli.schedules_act:resume", "Plan new times again."),
+    "run": ("tenure.cli.schedules_act:run", "Enqueue a job of a schedule now."),
+    "delete": ("tenure.cli.schedules_act:delete", "Delete a schedule that no code declares."),
 }
 
 
 @click.group(cls=LazyGroup, table=COMMANDS)
 def schedules() -> None:
-    """List, make, change, pause, resume, run and delete schedules."""
+    """List, create, change, pause, resume, run and delete schedules."""

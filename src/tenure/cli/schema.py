@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from tenure.cli import options, output, pipes
-from tenure.cli.asking import open_app
+from tenure.cli.command_context import open_app
 from tenure.cli.output import Column
 from tenure.store import migrator
 from tenure.store.migrator import MigrationState
@@ -23,11 +23,11 @@ PHASE = click.Choice(["pre", "post"])
 @click.command()
 @options.database
 @options.app
-@click.option("--phase", type=PHASE, help="Only what must run before, or after, the new workers start.")
-@click.option("--dry-run", is_flag=True, help="Print what would be run, and change nothing.")
-@click.option("--status", is_flag=True, help="Print what has been applied and what is pending, and change nothing.")
-@click.option("--roles", is_flag=True, help="Also run what `tenure sql --roles` prints.")
-@click.option("--force", is_flag=True, help="Remove what old workers need even while they run.")
+@click.option("--phase", type=PHASE, help="Only the steps that must run before (pre) or after (post) the new workers start.")
+@click.option("--dry-run", is_flag=True, help="Print what would run, without changing anything.")
+@click.option("--status", is_flag=True, help="Print which steps are applied and pending, without changing anything.")
+@click.option("--roles", is_flag=True, help="Also create the roles and grants that `tenure sql --roles` prints.")
+@click.option("--force", is_flag=True, help="Run post steps even while old workers are running.")
 @options.as_json
 def migrate(
     *,
@@ -41,32 +41,32 @@ def migrate(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Bring the database's schema to this version. Safe to repeat, and to run from several places at once.
+    """Migrate the database's schema to this version. Safe to repeat, and to run from several machines at once.
 
-    In a rolling deploy run `--phase pre` first, then replace the workers, then run `--phase post`. While workers of an older
-    version are alive, `--phase post` refuses, and without a phase only the pre steps are run.
+    In a rolling deployment run `--phase pre`, then replace the workers, then run `--phase post`. While workers of an older
+    version are alive, `--phase post` fails, and without --phase only the pre steps run.
     """
     database = open_app(app, dsn, schema).settings.database
     if status:
         _show_status(asyncio.run(migrator.find_state(database)), database, as_json=as_json)
         return
     warnings: list[str] = []
-    asked = migrator.migrate(
+    migration = migrator.migrate(
         database,
         phase=phase,
         force=force,
         dry_run=dry_run,
-        tell=lambda label: None if as_json else pipes.note(f"would run {label}" if dry_run else label),
-        warn=warnings.append if as_json else lambda words: pipes.note(f"tenure: {words}", err=True),
+        tell=lambda label: None if as_json else pipes.echo_if_open(f"would run {label}" if dry_run else label),
+        warn=warnings.append if as_json else lambda words: pipes.echo_if_open(f"tenure: {words}", err=True),
     )
-    ran = asyncio.run(asked)
+    ran = asyncio.run(migration)
     if roles and not dry_run:
         asyncio.run(migrator.apply_roles(database))
     if as_json:
         what = "would_run" if dry_run else "ran"
-        output.emit({"version": migrator.newest_version(), what: ran, "warnings": warnings})
+        output.print_json({"version": migrator.newest_version(), what: ran, "warnings": warnings})
     elif not ran and not warnings:
-        pipes.note(f"schema {database.schema!r} is at version {migrator.newest_version()}: nothing to do")
+        pipes.echo_if_open(f"schema {database.schema!r} is at version {migrator.newest_version()}: nothing to do")
 
 
 def _show_status(found: list[MigrationState], database: DatabaseTarget, *, as_json: bool) -> None:
@@ -74,11 +74,13 @@ def _show_status(found: list[MigrationState], database: DatabaseTarget, *, as_js
     reached = max((one.version for one in found if one.applied_at is not None and one.phase == "pre"), default=None)
     if as_json:
         document = {"schema": database.schema, "version": reached, "needed": migrator.newest_version(), "pending": pending}
-        output.emit({**document, "migrations": found})
+        output.print_json({**document, "migrations": found})
         return
     output.show_table(STATUS, [(one.label, one.phase, _applied(one)) for one in found])
     waiting = f"{len(pending['pre'])} pre and {len(pending['post'])} post steps are pending"
-    output.say(f"schema {database.schema!r} is at version {reached or 0}, this code needs {migrator.newest_version()}; {waiting}")
+    output.note(
+        f"schema {database.schema!r} is at version {reached or 0}, this code needs {migrator.newest_version()}; {waiting}"
+    )
 
 
 def _applied(one: MigrationState) -> str:
@@ -89,14 +91,14 @@ def _applied(one: MigrationState) -> str:
 
 @click.command()
 @click.option("--schema", default="tenure", show_default=True, help="Schema that holds Tenure's tables.")
-@click.option("--after", default=0, show_default=True, help="Only what came after this version.")
-@click.option("--phase", type=PHASE, help="Only what must run before, or after, the new workers start.")
-@click.option("--no-transaction", is_flag=True, help="Without begin and commit: for Alembic, Django's RunSQL and the like.")
+@click.option("--after", default=0, show_default=True, help="Only the steps after this version.")
+@click.option("--phase", type=PHASE, help="Only the steps that must run before (pre) or after (post) the new workers start.")
+@click.option("--no-transaction", is_flag=True, help="Omit begin and commit: for Alembic, Django's RunSQL and similar tools.")
 @click.option("--roles", is_flag=True, help="Print roles and grants instead.")
 @click.option(
     "--part",
     type=click.Choice(["create", "grants"]),
-    help="Of --roles: what an administrator runs to create them, or what the owner of the schema runs.",
+    help="With --roles: only what an administrator runs (create), or only what the owner of the schema runs (grants).",
 )
 def sql(
     *,
@@ -107,12 +109,12 @@ def sql(
     roles: bool,
     part: Literal["create", "grants"] | None,
 ) -> None:
-    """Print the schema as SQL, for those who run their own migrations.
+    """Print the schema as SQL, for use with your own migration tool.
 
-    `--roles` prints roles and grants. Run it after `tenure migrate`, and again after every upgrade: it can be repeated.
+    `--roles` prints roles and grants. Run them after `tenure migrate`, and again after every upgrade: they can be repeated.
     """
     if part is not None and not roles:
-        raise click.UsageError("--part is a part of --roles: give both")
+        raise click.UsageError("--part requires --roles")
     if roles:
         click.echo(roles_sql(schema, part), nl=False)
     else:

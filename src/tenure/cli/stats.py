@@ -8,8 +8,9 @@ from datetime import timedelta
 import click
 
 from tenure.cli import output
-from tenure.cli.asking import Asker, asks
+from tenure.cli.command_context import CommandContext, with_context
 from tenure.cli.output import Column
+from tenure.client.json_values import to_json_value
 from tenure.client.overview import FinishedCount, LiveCount, Stats
 from tenure.client.rates import Latency, MinuteCount
 from tenure.client.report.words import span
@@ -48,37 +49,37 @@ LATENCIES = (
 
 
 @click.command()
-@click.option("--last", metavar="DURATION", help="Rates and latencies of so long instead, such as 15m or 1h.")
-@asks
-async def stats(ask: Asker, last: str | None) -> None:
-    """How many live jobs there are, and how jobs and attempts ended in the last 90 days, with their average times.
+@click.option("--last", metavar="DURATION", help="Rates and latencies of this period instead, such as 15m or 1h.")
+@with_context
+async def stats(context: CommandContext, last: str | None) -> None:
+    """Count live jobs, and the outcomes of jobs and attempts in the last 90 days, with average times.
 
-    With --last: what came in, started and ended in that time (by the minute with --json, for a day), and how long it took.
+    With --last: jobs enqueued, started and finished in that period (by minute with --json; kept for a day), and latencies.
     """
     if last is not None:
-        await _recent(ask, last)
+        await _recent(context, last)
         return
-    found = await ask.client.stats()
-    if ask.as_json:
-        output.emit(_document(found))
+    found = await context.client.stats()
+    if context.as_json:
+        output.print_json(_document(found))
     elif found.live or found.finished:
         _show(found)
     else:
-        output.say("there are no jobs, and none were finished in the last 90 days")
+        output.note("no jobs, and none finished in the last 90 days")
 
 
-async def _recent(ask: Asker, last: str) -> None:
-    minutes = await ask.client.minutes(last)
-    latencies = await ask.client.latencies(last)
-    if ask.as_json:
-        output.emit({"minutes": minutes, "latencies": latencies})
+async def _recent(context: CommandContext, last: str) -> None:
+    minutes = await context.client.minutes(last)
+    latencies = await context.client.latencies(last)
+    if context.as_json:
+        output.print_json({"minutes": minutes, "latencies": latencies})
     elif minutes or latencies:
         output.show_table(RATES, _rates(minutes))
         if latencies:
             click.echo()
             output.show_table(LATENCIES, [_latency(latency) for latency in latencies])
     else:
-        output.say(f"nothing came in, started or ended in the last {last}")
+        output.note(f"no job was enqueued, started or finished in the last {last}")
 
 
 def _rates(minutes: Sequence[MinuteCount]) -> list[tuple[object, ...]]:
@@ -96,7 +97,7 @@ def _latency(latency: Latency) -> tuple[object, ...]:
 
 def _document(found: Stats) -> dict[str, object]:
     ended = [
-        {**output.plain(count), "average_wait": count.average_wait, "average_run": count.average_run} for count in found.finished
+        {**to_json_value(count), "average_wait": count.average_wait, "average_run": count.average_run} for count in found.finished
     ]
     return {"live": found.live, "finished": ended, "by_state": found.by_state, "by_outcome": found.by_outcome}
 

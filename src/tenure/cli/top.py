@@ -8,67 +8,68 @@ from contextlib import suppress
 
 import click
 
-from tenure.cli import output, types
-from tenure.cli.asking import Asker, asks
-from tenure.cli.snapshot import Observer, Snapshot
+from tenure.cli import output, param_types
+from tenure.cli.command_context import CommandContext, with_context
+from tenure.client.fleet_snapshot import FleetSampler, FleetSnapshot
 from tenure.model.errors import StoreUnavailable
 
-BETWEEN = 0.5  # seconds between the two looks that a rate needs
+BETWEEN_SAMPLES = 0.5  # seconds; a rate needs two samples
 LARGEST_SHARE = 0.1
-"""Of the time is spent on asking: counting a million jobs takes a while, and then there is a longer rest."""
+"""The largest share of the time that is spent on queries: counting a million jobs is slow, so the pause is then longer."""
 
 MARGIN = 14  # lines of a screen that are not for queues and workers
 
 
 @click.command()
-@asks
-@click.option("--once", is_flag=True, help="One frame, and the end; so it is without a terminal.")
-@click.option("--every", type=types.DURATION, default=1.0, show_default="1s", help="How often to look anew.")
-async def top(ask: Asker, once: bool, every: float) -> None:
-    """Watch queues, workers and leaders, live, until Ctrl-C. With --json, one snapshot.
+@with_context
+@click.option("--once", is_flag=True, help="Print one frame and exit; the default without a terminal.")
+@click.option("--every", type=param_types.DURATION, default=1.0, show_default="1s", help="How often to refresh.")
+async def top(context: CommandContext, once: bool, every: float) -> None:
+    """Watch queues, workers and leaders, live, until Ctrl-C. With --json, print one snapshot.
 
-    Rates are jobs that ended, over the last seconds. Asks few and cheap questions, and goes on when PostgreSQL comes back.
+    Rates count jobs that finished in the last seconds. Queries take at most a tenth of the time. Continues after an outage of
+    PostgreSQL.
     """
-    observer = Observer(ask.client)
-    if ask.as_json or once or not output.is_terminal():
-        snapshot = await _measured(observer)
-        if ask.as_json:
-            output.emit(snapshot.to_json())
+    sampler = FleetSampler(context.client)
+    if context.as_json or once or not output.is_terminal():
+        snapshot = await _sample_with_rates(sampler)
+        if context.as_json:
+            output.print_json(snapshot.to_json())
         else:
             _print(snapshot)
         return
-    with suppress(asyncio.CancelledError):  # Ctrl-C is how it ends
-        await _live(observer, every)
+    with suppress(asyncio.CancelledError):  # Ctrl-C
+        await _live(sampler, every)
 
 
-async def _measured(observer: Observer) -> Snapshot:
-    await observer.look()
-    await asyncio.sleep(BETWEEN)
-    return await observer.look()
+async def _sample_with_rates(sampler: FleetSampler) -> FleetSnapshot:
+    await sampler.sample()
+    await asyncio.sleep(BETWEEN_SAMPLES)
+    return await sampler.sample()
 
 
-def _print(snapshot: Snapshot) -> None:
+def _print(snapshot: FleetSnapshot) -> None:
     from tenure.cli.top_frame import frame  # noqa: PLC0415 - rich is slow to import
 
     output.show(frame(snapshot))
 
 
-async def _live(observer: Observer, every: float) -> None:
+async def _live(sampler: FleetSampler, every: float) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
     from tenure.cli.top_frame import frame  # noqa: PLC0415
 
-    snapshot = await observer.look()
+    snapshot = await sampler.sample()
     console = Console(highlight=False)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             began, trouble = time.monotonic(), None
             try:
-                snapshot = await observer.look()
+                snapshot = await sampler.sample()
             except StoreUnavailable as error:
-                trouble = f"{error}; trying again. This is how it was at {snapshot.at.astimezone():%H:%M:%S}."
+                trouble = f"{error}; retrying. Last update at {snapshot.at.astimezone():%H:%M:%S}."
             live.update(frame(snapshot, rows=max(3, (console.height - MARGIN) // 2), trouble=trouble), refresh=True)
-            # What looking costs the server is bounded; a look that failed says nothing of that.
+            # Bounds the load on the server. The time of a failed sample does not measure that load.
             cost = 0.0 if trouble else time.monotonic() - began
             await asyncio.sleep(max(every, cost * (1 / LARGEST_SHARE - 1)))

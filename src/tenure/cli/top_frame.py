@@ -1,4 +1,4 @@
-"""Draws a snapshot. Draws only: asks nobody."""
+"""Renders a snapshot for `tenure top`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tenure.cli.output import ago, rough, safe
-from tenure.cli.snapshot import QueueLine, Snapshot
+from tenure.client.fleet_snapshot import FleetSnapshot, QueueSnapshot
 from tenure.client.overview import LeaderStatus, WorkerStatus
 
 QUEUES = ("queue", "pending", "running", "scheduled", "retry", "dead", "oldest", "per second")
@@ -18,19 +18,19 @@ WORKERS = ("worker", "running", "seen", "queues")
 LEADERS = ("duty", "held by", "term", "since")
 
 
-def frame(snapshot: Snapshot, *, rows: int | None = None, trouble: str | None = None) -> RenderableType:
-    """At most so many rows of queues and of workers; `trouble` is why there is nothing newer."""
+def frame(snapshot: FleetSnapshot, *, rows: int | None = None, trouble: str | None = None) -> RenderableType:
+    """At most `rows` rows of queues and of workers. `trouble`: why the snapshot is old."""
     parts: list[RenderableType] = [_heading(snapshot), Text()]
-    parts += [_grid(QUEUES, [_queue(line) for line in snapshot.queues], rows, "there are no queues"), Text()]
+    parts += [_grid(QUEUES, [_queue(line) for line in snapshot.queues], rows, "no queues"), Text()]
     workers = sorted(snapshot.workers, key=lambda worker: (not worker.alive, -worker.held, worker.host, worker.pid))
-    parts += [_grid(WORKERS, [_worker(worker, snapshot.at) for worker in workers], rows, "there are no workers"), Text()]
-    parts.append(_grid(LEADERS, [_leader(leader, snapshot.at) for leader in snapshot.leaders], None, "nobody leads"))
+    parts += [_grid(WORKERS, [_worker(worker, snapshot.at) for worker in workers], rows, "no workers"), Text()]
+    parts.append(_grid(LEADERS, [_leader(leader, snapshot.at) for leader in snapshot.leaders], None, "no leaders"))
     if trouble is not None:
         parts += [Text(), Text(safe(trouble), style="bold red")]
     return Group(*parts)
 
 
-def _heading(snapshot: Snapshot) -> Text:
+def _heading(snapshot: FleetSnapshot) -> Text:
     totals = snapshot.totals
     alive = sum(worker.alive for worker in snapshot.workers)
     text = Text(snapshot.at.astimezone().strftime("%H:%M:%S"), style="bold")
@@ -48,8 +48,8 @@ def _grid(names: Sequence[str], lines: list[list[Text]], rows: int | None, empty
     if not lines:
         return Text(empty, style="dim")
     grid = Table.grid(padding=(0, 2, 0, 0))
-    for place, _ in enumerate(names):
-        numbers = place > 0 and names is QUEUES
+    for index, _ in enumerate(names):
+        numbers = index > 0 and names is QUEUES
         grid.add_column(justify="right" if numbers else "left", no_wrap=True, overflow="ellipsis")
     grid.add_row(*(Text(name, style="dim") for name in names))
     for line in lines[:rows]:
@@ -59,7 +59,7 @@ def _grid(names: Sequence[str], lines: list[list[Text]], rows: int | None, empty
     return grid
 
 
-def _queue(line: QueueLine) -> list[Text]:
+def _queue(line: QueueSnapshot) -> list[Text]:
     name = Text(safe(line.name) + (" (paused)" if line.paused else ""), style="yellow" if line.paused else "")
     oldest = "-" if line.oldest_seconds is None else rough(line.oldest_seconds)
     counts = [_count(line.pending), _count(line.running, "cyan"), _count(line.scheduled), _count(line.retry, "yellow")]
@@ -81,5 +81,5 @@ def _leader(leader: LeaderStatus, now: datetime) -> list[Text]:
     where = leader.metadata
     holder = f"{where['host']}:{where['pid']}" if where else str(leader.holder)
     style = "" if leader.holds else "red"
-    held = safe(holder) if leader.holds else f"nobody: the lease of {safe(holder)} ran out"
+    held = safe(holder) if leader.holds else f"none: the lease of {safe(holder)} expired"
     return [Text(leader.duty), Text(held, style=style), Text(str(leader.term)), Text(ago(leader.acquired_at, now))]

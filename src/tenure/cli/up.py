@@ -1,4 +1,4 @@
-"""`tenure up` and `tenure dev`: workers, as many as the work needs."""
+"""`tenure up` and `tenure dev`: workers, as many as the load requires."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import click
 
 from tenure import stop_requests
 from tenure.cli import banner, options
-from tenure.cli.databases import Opened, at_a_terminal, database_of
-from tenure.cli.worker import set_up_logs, tell_ready
+from tenure.cli.database_choice import OpenedDatabase, on_terminal, worker_database
+from tenure.cli.worker import configure_logging, log_ready
 from tenure.manager.loops import run_loop, run_until_stopped
 from tenure.manager.plan import one_pool, pools_of
 from tenure.manager.reload import watch_files
@@ -33,31 +33,31 @@ from tenure.store.target import DatabaseTarget
 log = logging.getLogger("tenure")
 
 
-def manages(command: options.Command) -> options.Command:
-    """Options of both."""
+def manager_options(command: options.Command) -> options.Command:
+    """The options that both share."""
     for option in (
-        click.option("--max-processes", type=click.IntRange(1), help="As many as there may be when jobs wait (8)."),
-        click.option("--pool", "pools", multiple=True, help="Only this pool of tenure.toml; may be given several times."),
+        click.option("--max-processes", type=click.IntRange(1), help="The most worker processes while jobs wait (8)."),
+        click.option("--pool", "pools", multiple=True, help="Run only this pool of tenure.toml; repeatable."),
     ):
         command = option(command)
     return options.database(options.serving(command))
 
 
 @click.command()
-@manages
+@manager_options
 def up(**given: Any) -> None:
-    """Run workers, as many as the work needs.
+    """Run workers, as many as the load requires.
 
-    Pools and their sizes are those of [workers] and [workers.NAME] in tenure.toml. --queues, --capabilities, --concurrency,
-    --processes and --max-processes make one pool instead. The schema is brought up to date, if this account may do that.
-    Without a database, an embedded PostgreSQL of this project that is running is used; one is started in .tenure at a terminal
-    or with --embedded only.
+    Pools and their sizes are set in [workers] and [workers.NAME] of tenure.toml. --queues, --capabilities, --concurrency,
+    --processes and --max-processes define a single pool instead. The schema is migrated if this account may do that. If no
+    database is set, a running embedded PostgreSQL of this project is used; one is started in .tenure only at a terminal or
+    with --embedded.
     """
     sys.exit(_run(reload=False, **given))
 
 
 @click.command()
-@manages
+@manager_options
 def dev(**given: Any) -> None:
     """Run workers for development: restart them when a Python file changes, and start a database if none is set."""
     sys.exit(_run(reload=True, **given))
@@ -77,18 +77,18 @@ def _run(
 ) -> int:
     flagged = processes or max_processes or any(serving[name] for name in ("queues", "capabilities", "concurrency"))
     if flagged and pools:
-        raise click.UsageError("--pool takes a pool as tenure.toml has it: leave out the options that describe one")
+        raise click.UsageError("--pool runs a pool of tenure.toml: omit the options that define a pool")
     stop_requests.clean_up_first()
-    set_up_logs()
+    configure_logging()
     if reload:
         _share_duties()
     spec = options.child_spec({"schema": schema}, **serving)
-    with database_of(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=embedded or reload or at_a_terminal()) as opened:
+    with worker_database(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=embedded or reload or on_terminal()) as opened:
         settings = opened.settings
-        run_until_stopped(_bring_up_to_date(settings.database))
+        run_until_stopped(_migrate_when_reachable(settings.database))
         spec = replace(spec, flags={**spec.flags, "dsn": settings.dsn}, name=spec.name or settings.workers.name)
         plans = one_pool(spec, settings, processes, max_processes) if flagged else pools_of(settings, spec, pools)
-        _say(opened, spec, sum(plan.default_count for plan in plans), reload=reload, named=serving["app"] is not None)
+        _print_banner(opened, spec, sum(plan.default_count for plan in plans), reload=reload, named=serving["app"] is not None)
         block = settings.workers
         stop_requests.remember()
         code = run_loop(
@@ -97,7 +97,7 @@ def _run(
                     plans,
                     scale_interval=block.scale_interval_ms / 1000,
                     health_file=health_file or block.health_file,
-                    ready=tell_ready,
+                    ready=log_ready,
                 ),
                 Path(spec.folder) if reload else None,
             )
@@ -107,27 +107,28 @@ def _run(
 
 
 def _share_duties() -> None:
-    """In development every process does what is due, unless settings differ: there is only one, so no leader is chosen."""
+    """In development every process performs all duties, unless a strategy is set: there is one supervisor, so no leader is
+    needed."""
     if Settings.explained([], embedded=False)[1]["leader_strategy"] == "default":
         os.environ["TENURE_LEADER_STRATEGY"] = "shared"
 
 
-def _say(opened: Opened, spec: ChildSpec, processes: int, *, reload: bool, named: bool) -> None:
-    """The first lines: for people who watch. A service's log has the same facts in the lines of its processes."""
-    if reload or at_a_terminal():
+def _print_banner(opened: OpenedDatabase, spec: ChildSpec, processes: int, *, reload: bool, named: bool) -> None:
+    """For a person at a terminal. The log of a service has the same facts in the lines of its processes."""
+    if reload or on_terminal():
         for line in banner.lines(opened, spec.app, processes, reload=reload, named=named):
             click.echo(line, err=True)
 
 
-async def _bring_up_to_date(database: DatabaseTarget) -> None:
-    """Waits for a PostgreSQL that is down. What a person must fix is reported at once, as `tenure worker` does."""
+async def _migrate_when_reachable(database: DatabaseTarget) -> None:
+    """Waits while PostgreSQL is down. Errors that a person must fix are raised at once, as in `tenure worker`."""
     attempts = 0
     while True:
         try:
             await _migrate_if_allowed(database)
             return
         except MigrationBlocked:
-            raise  # it has been tried several times
+            raise  # it has been retried already
         except ConnectionRejected as error:
             raise ConfigError(str(error)) from error
         except StoreUnavailable as error:
@@ -137,7 +138,7 @@ async def _bring_up_to_date(database: DatabaseTarget) -> None:
 
 
 async def _migrate_if_allowed(database: DatabaseTarget) -> None:
-    """An account that may not migrate can run workers all the same, if what is there will do."""
+    """An account that may not migrate can still run workers if the schema is recent enough."""
     try:
         await migrate(database)
     except MigrationRefused as refused:

@@ -8,34 +8,34 @@ from contextlib import contextmanager
 
 import click
 
-from tenure.cli import codes, output, types
-from tenure.cli.asking import Asker, asks
+from tenure.cli import exit_codes, output, param_types
+from tenure.cli.command_context import CommandContext, with_context
 from tenure.client.handle import Handle
 from tenure.client.report.words import gist, span
 from tenure.client.status import JobStatus, JobUpdate
 from tenure.model.errors import ResultTimeout, StoreUnavailable
 
-PAUSE = 1.0  # seconds before a database that went away is asked again
+RETRY_AFTER = 1.0  # seconds, when the database is unavailable
 
 Show = Callable[[JobUpdate], None]
 
 
 @click.command()
-@asks
+@with_context
 @click.argument("job_id", metavar="ID")
-@click.option("--timeout", type=types.DURATION, help="Stop watching after that long: 30s, 5m; exit code 6.")
-async def watch(ask: Asker, job_id: str, timeout: float | None) -> int:
-    """Follow a job until it is over.
+@click.option("--timeout", type=param_types.DURATION, help="Stop watching after this time: 30s, 5m; exit code 6.")
+async def watch(context: CommandContext, job_id: str, timeout: float | None) -> int:
+    """Follow a job until it has finished.
 
-    On a terminal a bar, else a line for each step; with --json each line is a document. The exit code tells how it ended:
-    0 completed, 5 failed or dead letter, 7 canceled.
+    Shows a progress bar on a terminal and a line for each step otherwise; with --json each line is a document. The exit code
+    shows the outcome: 0 completed, 5 failed or dead letter, 7 canceled.
     """
-    job = await ask.find(job_id)
-    with _json_lines() if ask.as_json else _bar() if output.is_terminal() else _lines() as show:
-        job = await _follow(ask.handle(job), job, show, timeout)
-    if not ask.as_json:
-        click.echo(output.safe(_ending(job)))
-    return codes.of_state(job.state)
+    job = await context.find(job_id)
+    with _json_lines() if context.as_json else _bar() if output.is_terminal() else _lines() as show:
+        job = await _follow(context.handle(job), job, show, timeout)
+    if not context.as_json:
+        click.echo(output.safe(_outcome(job)))
+    return exit_codes.of_state(job.state)
 
 
 async def _follow(handle: Handle[object], job: JobStatus, show: Show, timeout: float | None) -> JobStatus:
@@ -48,15 +48,15 @@ async def _follow(handle: Handle[object], job: JobStatus, show: Show, timeout: f
                         show(update)
                     return job
                 except StoreUnavailable as error:
-                    output.say(f"tenure: {error}; trying again")
-                    await asyncio.sleep(PAUSE)
+                    output.note(f"tenure: {error}; retrying")
+                    await asyncio.sleep(RETRY_AFTER)
     except TimeoutError:
         raise ResultTimeout(job.id, job.kind, job.state, timeout or 0.0) from None
 
 
 @contextmanager
 def _json_lines() -> Iterator[Show]:
-    yield lambda update: output.emit({"job": update.status.to_json(), "progress": update.progress})
+    yield lambda update: output.print_json({"job": update.status.to_json(), "progress": update.progress})
 
 
 @contextmanager
@@ -80,8 +80,8 @@ def _bar() -> Iterator[Show]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
     from rich.table import Column  # noqa: PLC0415
 
-    told = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1))
-    with Progress(BarColumn(24), TimeElapsedColumn(), told, transient=True, expand=True) as progress:
+    text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1))
+    with Progress(BarColumn(24), TimeElapsedColumn(), text, transient=True, expand=True) as progress:
         task = progress.add_task("", total=None)
 
         def show(update: JobUpdate) -> None:
@@ -92,10 +92,10 @@ def _bar() -> Iterator[Show]:
         yield show
 
 
-def _ending(job: JobStatus) -> str:
-    told = f"{job.id} ({job.kind}) is {job.state.value.replace('_', ' ')}"
+def _outcome(job: JobStatus) -> str:
+    text = f"{job.id} ({job.kind}) is {job.state.value.replace('_', ' ')}"
     if job.attempt:
-        told += f" after {output.counted(job.attempt, 'attempt')}"
+        text += f" after {output.counted(job.attempt, 'attempt')}"
     if job.finished_at is not None:
-        told += f", {span(job.finished_at - job.enqueued_at)} after it was handed in"
-    return f"{told}: {gist(job.error)}" if job.error else told
+        text += f", {span(job.finished_at - job.enqueued_at)} after it was enqueued"
+    return f"{text}: {gist(job.error)}" if job.error else text

@@ -1,1 +1,1 @@
-"""Work to practise on. Uses public names only, as any app would."""
+"""Jobs to test Tenure with. Uses public names only, as any app would."""

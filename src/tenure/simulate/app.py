@@ -1,4 +1,4 @@
-"""The app of the catalogue. Its kinds stand in `kinds_*.py`; `catalogue.py` has them all."""
+"""The app of the catalogue. Its jobs are defined in `kinds_*.py`; `catalogue.py` collects them."""
 
 from __future__ import annotations
 

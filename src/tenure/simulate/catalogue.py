@@ -1,7 +1,7 @@
-"""The catalogue: every kind there is to practise on, deterministic for the same input and attempt.
+"""The catalogue: every kind of test job. Each behaves the same for the same input and attempt.
 
-Serve it with `tenure worker --app tenure.simulate.catalogue:app`. What becomes of each job is foretold by
-`tenure.simulate.expectations`; who wants many jobs at once draws them from `tenure.simulate.mix`.
+Run its workers with `tenure worker --app tenure.simulate.catalogue:app`. `tenure.simulate.expectations` computes how each job
+must end; `tenure.simulate.mix` draws many jobs at once.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure import Job
-from tenure.simulate import kinds_failing, kinds_handing_on, kinds_stubborn, kinds_talking, kinds_working
+from tenure.simulate import kinds_enqueuing, kinds_failing, kinds_reporting, kinds_unresponsive, kinds_working
 from tenure.simulate.app import app
 
 __all__ = ["JOBS", "Entry", "app", "describe"]
 
-_SHELVES = (kinds_working, kinds_talking, kinds_handing_on, kinds_failing, kinds_stubborn)
+_MODULES = (kinds_working, kinds_reporting, kinds_enqueuing, kinds_failing, kinds_unresponsive)
 
 JOBS: dict[str, Job[..., ..., Any, Any]] = {
-    job.name: job for shelf in _SHELVES for job in vars(shelf).values() if isinstance(job, Job)
+    job.name: job for module in _MODULES for job in vars(module).values() if isinstance(job, Job)
 }
-"""Every kind by its name."""
+"""Every job by its name."""
 
 
 class Entry(NamedTuple):
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 def describe() -> list[Entry]:
-    """What each kind does and how it ends, in its own words."""
+    """What each kind does and how it ends, from its docstring."""
     return [_entry(name, job.__doc__ or "") for name, job in JOBS.items()]
 
 

@@ -1,4 +1,4 @@
-"""The jobs of `tenure demo`: a small shop's background work, with its usual troubles, and how each of them must end."""
+"""The jobs of `tenure demo`: the background work of a small shop, its usual failures, and how each job must end."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from tenure import Call, Context, JobStatus, Retry, State, Tenure
 app = Tenure()
 
 TICK = 0.1
-"""Seconds between two handfuls of the stream."""
+"""Seconds between two batches of the stream."""
 
-NOWHERE = "exmaple.org"
+WRONG_DOMAIN = "exmaple.org"
 
 
 @app.job(queue="mail", priority="high")
 async def send_receipt(order: int) -> str:
-    """Quick and plentiful."""
+    """Short and frequent."""
     await asyncio.sleep(0.12)
-    return f"receipt of order {order} sent"
+    return f"receipt for order {order} sent"
 
 
 @app.job(queue="mail", priority="low")
 async def send_newsletter(reader: int) -> int:
-    """Many at once."""
+    """Enqueued in a burst."""
     return reader
 
 
 @app.job(queue="mail", retry=Retry(max_attempts=2, initial="200ms"))
 async def send_invoice(order: int, address: str) -> str:
-    """Fails for as long as its address is wrong."""
-    if address.endswith(f"@{NOWHERE}"):
-        raise LookupError(f"{address}: there is no such domain")
+    """Fails while the address is wrong."""
+    if address.endswith(f"@{WRONG_DOMAIN}"):
+        raise LookupError(f"{address}: no such domain")
     return f"invoice {order} sent to {address}"
 
 
 @app.job(queue="payments", priority="high", retry=Retry(max_attempts=4, initial="300ms"))
 async def charge_card(ctx: Context, order: int) -> str:
-    """The bank's line is bad: the first attempt fails."""
+    """The first attempt fails."""
     await asyncio.sleep(0.1)
     if ctx.attempt == 1:
         raise ConnectionError("the bank did not answer")
-    return f"order {order} charged at attempt {ctx.attempt}"
+    return f"order {order} charged on attempt {ctx.attempt}"
 
 
 @app.job(queue="media")
@@ -56,7 +56,7 @@ async def make_thumbnail(photo: int) -> str:
 
 @app.job(queue="media")
 def encode_video(ctx: Context, film: int) -> str:
-    """A plain function: runs in a thread, and tells how far it is."""
+    """A plain function: runs in a thread, and reports progress."""
     for step in range(1, 26):
         time.sleep(0.1)
         ctx.progress(step * 4, f"{step * 40} of 1000 frames")
@@ -65,7 +65,7 @@ def encode_video(ctx: Context, film: int) -> str:
 
 @app.job(queue="media", priority="critical")
 async def open_upload(name: str) -> None:
-    """A poison pill: takes its whole process down, whoever else works in it."""
+    """A poison pill: crashes its process, and with it every job that runs there."""
     os._exit(len(name))
 
 
@@ -74,33 +74,33 @@ async def monthly_report(ctx: Context, month: int) -> str:
     for step in range(1, 21):
         await asyncio.sleep(0.1)
         ctx.progress(step * 5, f"{step * 500} of 10000 rows")
-    return f"report of month {month}"
+    return f"report for month {month}"
 
 
 QUEUES = ("mail", "payments", "media", "reports")
 
 
 LONG = ("encode_video", "monthly_report")
-"""They take seconds, and tell how far they are."""
+"""Jobs that take seconds and report progress."""
 
 
 def stream(tick: int) -> list[Call[Any]]:
-    """What the shop hands in at this tick."""
+    """The jobs to enqueue at this tick."""
     order = 1000 + 3 * tick
-    handful: list[Call[Any]] = [send_receipt.call(order + more) for more in range(3)]
+    batch: list[Call[Any]] = [send_receipt.call(order + more) for more in range(3)]
     if tick % 4 == 0:
-        handful.append(charge_card.call(order))
+        batch.append(charge_card.call(order))
     if tick % 3 == 0:
-        handful.append(make_thumbnail.call(order))
+        batch.append(make_thumbnail.call(order))
     if tick % 6 == 0:
-        handful.append(encode_video.call(tick // 6 + 1))
+        batch.append(encode_video.call(tick // 6 + 1))
     if tick % 10 == 5:
-        handful.append(monthly_report.call(tick // 10 + 1))
-    return handful
+        batch.append(monthly_report.call(tick // 10 + 1))
+    return batch
 
 
 def label(kind: str, given: Mapping[str, Any]) -> str:
-    """A job in a few words."""
+    """A short label for a job."""
     return f"{kind} {next(iter(given.values()))}"
 
 
@@ -111,17 +111,17 @@ class Ending(NamedTuple):
 
 ENDINGS = {
     "charge_card": Ending(attempts=2),
-    "open_upload": Ending(State.DEAD_LETTER, attempts=0),  # a crash spends none
+    "open_upload": Ending(State.DEAD_LETTER, attempts=0),  # a crash does not use an attempt
 }
-"""Of the others: completed at the first attempt, whatever died beneath them."""
+"""All others complete on the first attempt, even if their process crashed."""
 
 
 def differences(jobs: list[JobStatus]) -> Iterator[str]:
-    """How these jobs differ from what was to be expected."""
+    """How these jobs differ from the expected outcome."""
     for job in jobs:
         wanted = ENDINGS.get(job.kind, Ending())
         if (job.state, job.attempt) != wanted:
             yield (
-                f"{label(job.kind, job.input)} ({job.id}) is {job.state} after {job.attempt} attempts,"
-                f" but should be {wanted.state} after {wanted.attempts}"
+                f"{label(job.kind, job.input)} ({job.id}) is {job.state} after {job.attempt} attempts;"
+                f" expected {wanted.state} after {wanted.attempts}"
             )

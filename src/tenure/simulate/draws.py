@@ -1,4 +1,4 @@
-"""Chance that is none: what is drawn from a seed is the same on every machine, in handlers and in expectations."""
+"""Values drawn from a seed: the same on every machine, in handlers and in expectations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WRAP = 2**32
 
 
 def fraction(seed: int, what: str) -> float:
-    """From [0, 1), another one for each purpose."""
+    """In [0, 1), different for each purpose."""
     return zlib.crc32(f"{what} {seed}".encode()) / _WRAP
 
 
@@ -18,7 +18,7 @@ def milliseconds(seed: int, what: str, *, least: int, most: int) -> int:
 
 
 def checksum(seed: int, rounds: int) -> int:
-    """Arithmetic that no one can shorten."""
+    """Arithmetic without a shortcut."""
     value = seed % _WRAP
     for turn in range(rounds):
         value = (value * 1_664_525 + 1_013_904_223 + turn) % _WRAP
@@ -26,5 +26,5 @@ def checksum(seed: int, rounds: int) -> int:
 
 
 def noise(seed: int, kib: int) -> str:
-    """So much of it, and too wild for the database to compress."""
-    return Random(seed).randbytes(kib * 512).hex()  # noqa: S311 - chance that is none
+    """Text of this size that the database cannot compress."""
+    return Random(seed).randbytes(kib * 512).hex()  # noqa: S311 - not for security

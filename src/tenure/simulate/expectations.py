@@ -1,4 +1,4 @@
-"""What becomes of each job of the catalogue, foretold from its kind and input alone, and compared with what did."""
+"""How each job of the catalogue must end, computed from its kind and input alone, and compared with how it ended."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from uuid import UUID
 from tenure import Priority, State, UnknownKind
 from tenure.simulate.catalogue import JOBS
 from tenure.simulate.draws import checksum, milliseconds, noise
-from tenure.simulate.kinds_failing import MOST_ATTEMPTS
+from tenure.simulate.kinds_failing import MAX_ATTEMPTS
 
 CRASHES_ALLOWED = 3
-LONGEST_SHOWN = 80  # characters of a value in a sentence
+LONGEST_SHOWN = 80  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
     state: State
     attempts: int | None = 1
-    """None where it depends on who noticed first."""
+    """None where it depends on which process notices first."""
     output: Any = None
     children: int = 0
     error_contains: str | None = None
     crashes: int = 0
-    """At least so many: a worker may die for reasons of its own."""
+    """At least: a worker may crash for another reason."""
 
 
 class Observed(Protocol):
-    """A job as it was found: `JobStatus`, or a row of `tenure.all_jobs`."""
+    """A job as found in the database: `JobStatus`, or a row of `tenure.all_jobs`."""
 
     @property
     def id(self) -> UUID: ...
@@ -64,15 +64,15 @@ class Surprise:
         return f"{self.kind} {self.job_id} {self.told}"
 
 
-def expected(kind: str, input: Mapping[str, Any]) -> Expectation:  # noqa: A002 - the word of jobs everywhere
-    """`input` is the job's JSON object, in which arguments left to their defaults may be missing."""
+def expected(kind: str, input: Mapping[str, Any]) -> Expectation:  # noqa: A002 - the usual name
+    """`input` is the job's JSON object. Arguments with defaults may be missing."""
     if kind not in _RULES:
         raise UnknownKind(kind, _RULES)
     return _RULES[kind](**{**_defaults(kind), **input})
 
 
 def check(jobs: Iterable[Observed]) -> list[Surprise]:
-    """How these jobs differ from what was to be expected. Give it all jobs, so that children can be counted."""
+    """How these jobs differ from what was expected. Pass all jobs, so that children can be counted."""
     seen = list(jobs)
     children = Counter(job.parent_id for job in seen if job.parent_id is not None)
     return [Surprise(job.id, job.kind, told) for job in seen for told in _differences(job, children[job.id])]
@@ -82,27 +82,27 @@ def _differences(job: Observed, children: int) -> Iterator[str]:
     try:
         wanted = expected(job.kind, job.input)
     except UnknownKind as error:
-        yield f"was not to be expected at all: {error}"
+        yield f"is not of the catalogue: {error}"
         return
     if job.state != wanted.state:
         because = f" ({_last_line(job.error)})" if job.error else ""
-        yield f"is {job.state}{because}, but should be {wanted.state}"
+        yield f"is {job.state}{because}, expected {wanted.state}"
         return
     if wanted.attempts is not None and job.attempt != wanted.attempts:
-        yield f"took {job.attempt} attempts, but should take {wanted.attempts}"
+        yield f"took {job.attempt} attempts, expected {wanted.attempts}"
     if job.crashes < wanted.crashes:
-        yield f"has {job.crashes} crashes, but should have {wanted.crashes}"
+        yield f"has {job.crashes} crashes, expected at least {wanted.crashes}"
     if wanted.output != job.output:
-        yield f"resulted in {_shortened(repr(job.output))}, but should result in {_shortened(repr(wanted.output))}"
+        yield f"returned {_shortened(repr(job.output))}, expected {_shortened(repr(wanted.output))}"
     if wanted.error_contains is not None and wanted.error_contains not in (job.error or ""):
-        yield f"says {_last_line(job.error)!r}, but should speak of {wanted.error_contains!r}"
+        yield f"has the error {_last_line(job.error)!r}, expected one with {wanted.error_contains!r}"
     if children != wanted.children:
-        yield f"has {children} children, but should have {wanted.children}"
+        yield f"has {children} children, expected {wanted.children}"
 
 
 def _last_line(error: str | None) -> str:
-    """Of a traceback: the one that says what it was."""
-    return _shortened((error or "").strip().rpartition("\n")[2] or "nothing")
+    """In a traceback, the line with the exception."""
+    return _shortened((error or "").strip().rpartition("\n")[2] or "none")
 
 
 def _shortened(text: str) -> str:
@@ -114,14 +114,14 @@ def _defaults(kind: str) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
 
-# The rules: one for each kind, with the kind's own arguments.
+# One rule for each kind, with the arguments of that kind.
 
 
 def _completed(output: Any, *, attempts: int = 1, children: int = 0, crashes: int = 0) -> Expectation:
     return Expectation(state=State.COMPLETED, output=output, attempts=attempts, children=children, crashes=crashes)
 
 
-def _seed_back(seed: int, **_: Any) -> Expectation:
+def _returns_seed(seed: int, **_: Any) -> Expectation:
     return _completed(seed)
 
 
@@ -138,8 +138,8 @@ def _quarantined(**_: Any) -> Expectation:
 
 
 def _flaky_until(seed: int, succeeds_at: int) -> Expectation:
-    if succeeds_at > MOST_ATTEMPTS:
-        return _dead(f"seed {seed}: not before attempt {succeeds_at}", attempts=MOST_ATTEMPTS)
+    if succeeds_at > MAX_ATTEMPTS:
+        return _dead(f"seed {seed}: not before attempt {succeeds_at}", attempts=MAX_ATTEMPTS)
     return _completed(seed, attempts=max(1, succeeds_at))
 
 
@@ -147,25 +147,25 @@ def _fan_out(children: int, **_: Any) -> Expectation:
     return _completed(children, children=children)
 
 
-def _ladder(seed: int) -> Expectation:  # noqa: ARG001 - the kind's own arguments
+def _ladder(seed: int) -> Expectation:  # noqa: ARG001 - the arguments of the kind
     names = [priority.name.lower() for priority in sorted(Priority)]
     return _completed(names, children=len(names))
 
 
 _RULES: dict[str, Callable[..., Expectation]] = {
-    "quick": _seed_back,
+    "quick": _returns_seed,
     "slow": lambda seed, most_ms: _completed(milliseconds(seed, "slow", least=50, most=most_ms)),
     "thread_nap": lambda seed, most_ms: _completed(milliseconds(seed, "thread_nap", least=20, most=most_ms)),
     "cpu": lambda seed, rounds: _completed(checksum(seed, rounds)),
-    "blocks_loop": _seed_back,
+    "blocks_loop": _returns_seed,
     "leaks_memory": lambda seed, megabytes: _completed(seed + megabytes * 256),
     "big_payload": lambda seed, text: _completed(f"{seed} {sha256(text.encode()).hexdigest()}"),
     "big_output": lambda seed, kib: _completed(noise(seed, kib)),
-    "asks_database": _seed_back,
-    "progress_steps": _seed_back,
-    "progress_in_thread": _seed_back,
-    "progress_in_process": _seed_back,
-    "logs_lines": _seed_back,
+    "asks_database": _returns_seed,
+    "progress_steps": _returns_seed,
+    "progress_in_thread": _returns_seed,
+    "progress_in_process": _returns_seed,
+    "logs_lines": _returns_seed,
     "chained": lambda links, **_: _completed(links, children=int(links > 1)),
     "fan_out": _fan_out,
     "fan_out_in_thread": _fan_out,
@@ -183,7 +183,7 @@ _RULES: dict[str, Callable[..., Expectation]] = {
     "last_chance": lambda seed: _completed(f"seed {seed} the other way", attempts=3),
     "fails_for_good": lambda seed: Expectation(state=State.FAILED, error_contains=f"seed {seed} is beyond repair"),
     "cancels_itself": lambda seed: Expectation(state=State.CANCELED, error_contains=f"seed {seed} is not needed any more"),
-    "snoozes": _seed_back,
+    "snoozes": _returns_seed,
     "over_timeout": _timed_out,
     "over_timeout_in_thread": _timed_out,
     "raises_unprintable": lambda **_: _dead("Unprintable"),
@@ -200,5 +200,5 @@ _RULES: dict[str, Callable[..., Expectation]] = {
     "crashes_once": lambda seed: _completed(seed, crashes=1),
     "kills_its_worker": _quarantined,
     "forgets_heartbeat": _quarantined,
-    "needs_heartbeat": _seed_back,
+    "needs_heartbeat": _returns_seed,
 }

@@ -1,4 +1,4 @@
-"""Kinds that do their work and complete, in all the places where work can be done."""
+"""Kinds that complete, in the event loop, in threads and in processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenure.simulate.app import app
 from tenure.simulate.draws import checksum, milliseconds, noise
 
 PAGE = 4096
-LEAKS_KEPT = 8  # blocks a process: it grows, but not for ever
+LEAKS_KEPT = 8  # blocks per process: it grows, but not without limit
 
 _leaked: list[bytearray] = []
 
@@ -40,20 +40,20 @@ def thread_nap(seed: int, most_ms: int = 500) -> int:
 
 @app.job(run_in="process")
 def cpu(seed: int, rounds: int = 200_000) -> int:
-    """Computes a checksum in a process of its own. Ends: completed."""
+    """Computes a checksum in a separate process. Ends: completed."""
     return checksum(seed, rounds)
 
 
 @app.job
 async def blocks_loop(seed: int, ms: int = 300) -> int:
-    """A coroutine that holds up the whole event loop, as careless code does. Ends: completed, at its neighbours' cost."""
-    time.sleep(ms / 1000)  # noqa: ASYNC251 - that is the point
+    """A coroutine that blocks the event loop, as careless code does. Ends: completed, while other jobs are delayed."""
+    time.sleep(ms / 1000)  # noqa: ASYNC251 - on purpose
     return seed
 
 
 @app.job(run_in="process")
 def leaks_memory(seed: int, megabytes: int = 8) -> int:
-    """Its process keeps so much memory for ever, every page of it touched. Ends: completed, and the process has grown."""
+    """Its process allocates this much memory, touches every page and keeps it. Ends: completed, and the process has grown."""
     block = bytearray(megabytes << 20)
     block[::PAGE] = b"\1" * (len(block) // PAGE)
     _leaked.append(block)
@@ -75,7 +75,7 @@ async def big_output(seed: int, kib: int = 500) -> str:
 
 @app.job
 async def asks_database(ctx: Context, seed: int) -> int:
-    """Borrows a connection and asks PostgreSQL for its seed. Ends: completed."""
+    """Borrows a connection and queries PostgreSQL. Ends: completed."""
     async with ctx.db() as connection:
         cursor = await connection.execute("select %s::bigint", [seed])
         row = await cursor.fetchone()

@@ -1,6 +1,6 @@
 """Mixes: many jobs of many kinds, drawn from a seed. The same seed gives the same jobs.
 
-Two hundred jobs end within 30 s on 20 slots. A deadly mix takes longer: a job that has killed two workers is run alone.
+Two hundred jobs end within 30 s on 20 slots. A deadly mix takes longer: a job that has crashed two workers runs alone.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SEEDS = 1_000_000
 PRIORITIES = {"critical": 1, "high": 3, "normal": 10, "low": 3, "background": 1}
 ONE_DELAYED_IN = 20
 LONGEST_DELAY_MS = 2000
-ORDERS = 10  # few, so that a key meets itself
+ORDERS = 10  # few, so that keys repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A job as drawn, before it is made into a call."""
+    """A drawn job, before it becomes a call."""
 
     kind: str
     input: Mapping[str, Any]
@@ -40,35 +40,37 @@ class Mix:
     name: str
     about: str
     weights: Mapping[str, int] = field(repr=False)
-    """How often each kind is drawn, beside the others."""
+    """How often each kind is drawn, relative to the others."""
 
     def __post_init__(self) -> None:
         unknown = sorted(self.weights.keys() - JOBS.keys())
         if unknown or not any(self.weights.values()) or min(self.weights.values()) < 0:
-            raise ConfigError(f"mix {self.name!r}: weights are whole numbers for kinds of the catalogue; not known: {unknown}")
+            raise ConfigError(
+                f"mix {self.name!r}: weights must be whole numbers, not all zero, for kinds of the catalogue; unknown: {unknown}"
+            )
 
     def plan(self, seed: int) -> Iterator[Planned]:
-        """Without end; take as many as you like."""
-        random = Random(f"{self.name} {seed}")  # noqa: S311 - chance that is none
+        """Endless: take as many as you need."""
+        random = Random(f"{self.name} {seed}")  # noqa: S311 - not for security
         kinds, weights = list(self.weights), list(self.weights.values())
         while True:
             [kind] = random.choices(kinds, weights)
-            input_ = {"seed": random.randrange(SEEDS), **_KNOBS.get(kind, _no_knobs)(random, seed)}
+            input_ = {"seed": random.randrange(SEEDS), **_ARGUMENTS.get(kind, _no_arguments)(random, seed)}
             [priority] = random.choices(list(PRIORITIES), list(PRIORITIES.values()))
             delay = random.randrange(1, LONGEST_DELAY_MS) if random.randrange(ONE_DELAYED_IN) == 0 else 0
             yield Planned(kind, input_, priority, delay)
 
     def draw(self, seed: int) -> Iterator[Call[Any]]:
-        """Calls for `app.enqueue_many(islice(mix.draw(7), 200))`. Calls of the same key come out as one job."""
+        """Calls for `app.enqueue_many(islice(mix.draw(7), 200))`. Calls with the same key become one job."""
         return (planned.call() for planned in self.plan(seed))
 
 
-def _no_knobs(random: Random, seed: int) -> dict[str, Any]:  # noqa: ARG001
+def _no_arguments(random: Random, seed: int) -> dict[str, Any]:  # noqa: ARG001
     return {}
 
 
 def _order(random: Random, seed: int) -> dict[str, Any]:
-    """The same order is the same input; another seed has other orders."""
+    """The same order has the same input. Another seed has other orders."""
     number = random.randrange(ORDERS)
     return {"seed": number, "order": f"order {seed}-{number}"}
 
@@ -77,7 +79,7 @@ def _children(random: Random, seed: int) -> dict[str, Any]:  # noqa: ARG001
     return {"children": random.randint(0, 10)}
 
 
-_KNOBS: dict[str, Callable[[Random, int], dict[str, Any]]] = {
+_ARGUMENTS: dict[str, Callable[[Random, int], dict[str, Any]]] = {
     "flaky_until": lambda random, _: {"succeeds_at": random.randint(1, 5)},
     "cpu": lambda random, _: {"rounds": random.randrange(50_000, 500_000)},
     "big_payload": lambda random, _: {"text": noise(random.randrange(SEEDS), 500)},
@@ -90,10 +92,10 @@ _KNOBS: dict[str, Callable[[Random, int], dict[str, Any]]] = {
 }
 
 _CALM = {"quick": 70, "slow": 12, "thread_nap": 12, "progress_steps": 4, "logs_lines": 2}
-_HANDING_ON = {"chained": 4, "fan_out": 4, "ladder": 2, "keyed": 6, "atomic_write": 3, "atomic_in_thread": 3, "atomic_child": 3}
+_ENQUEUING = {"chained": 4, "fan_out": 4, "ladder": 2, "keyed": 6, "atomic_write": 3, "atomic_in_thread": 3, "atomic_child": 3}
 _HEAVY = {"cpu": 10, "progress_in_thread": 4, "asks_database": 4, "big_payload": 2, "big_output": 2, "needs_heartbeat": 2}
-_COMING_BACK = {"flaky_until": 12, "last_chance": 4, "snoozes": 6}
-_ENDING_BADLY = {"fails_for_good": 4, "cancels_itself": 4, "always_failing": 4, "not_retryable": 4, "over_timeout": 2}
+_RETRYING = {"flaky_until": 12, "last_chance": 4, "snoozes": 6}
+_FAILING = {"fails_for_good": 4, "cancels_itself": 4, "always_failing": 4, "not_retryable": 4, "over_timeout": 2}
 _DEADLY = {"kills_its_worker": 2}
 _USUAL = {"quick": 30, "slow": 10, "thread_nap": 10, "flaky_until": 10}
 _HOSTILE = {kind: 2 for kind in JOBS if kind not in _DEADLY} | _USUAL | {"forgets_heartbeat": 1}
@@ -101,13 +103,13 @@ _HOSTILE = {kind: 2 for kind in JOBS if kind not in _DEADLY} | _USUAL | {"forget
 MIXES = {
     mix.name: mix
     for mix in (
-        Mix("calm", "mostly quick, nothing fails", _CALM),
+        Mix("calm", "mostly quick jobs, nothing fails", _CALM),
         Mix(
             "mixed",
-            "a working day: some fail, some come back, some hand on",
-            _CALM | _HANDING_ON | _HEAVY | _COMING_BACK | _ENDING_BADLY,
+            "a typical load: some jobs fail, some are retried, some enqueue others",
+            _CALM | _ENQUEUING | _HEAVY | _RETRYING | _FAILING,
         ),
-        Mix("hostile", "everything the catalogue has, but for what kills the worker itself", _HOSTILE),
-        Mix("deadly", "hostile, and some jobs kill their worker; for `tenure worker` only", _HOSTILE | _DEADLY),
+        Mix("hostile", "every kind except those that crash the worker itself", _HOSTILE),
+        Mix("deadly", "like hostile, and some jobs crash their worker; needs `tenure worker`", _HOSTILE | _DEADLY),
     )
 }
