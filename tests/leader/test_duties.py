@@ -8,10 +8,12 @@ import pytest
 
 from tenure.leader.duties import reaper
 from tenure.leader.duties.cleaner import Cleaner
-from tenure.leader.duties.duty import Outlets
 from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.registry import DUTIES, DutyContext, create_duties
 from tenure.leader.duties.stager import Stager
 from tenure.leader.leader import Leader
+from tenure.leader.outlets import Outlets
+from tenure.leader.settings import LeaderSettings
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
@@ -185,7 +187,7 @@ async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(
             reader.sql("select count(*) from tenure.history")
             leader.start()
             try:
-                await until(lambda: leader.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
+                await until(lambda: leader.duties_held, is_=sorted(DUTIES))
                 await until(lambda: leader.contact.age > 5.0, within=8)
             finally:
                 await leader.stop()
@@ -204,3 +206,9 @@ async def test_a_duty_done_by_a_stale_leader_says_so(link, desk):
         term = desk.term(duty.name)
         desk.end_term(duty.name)
         assert not (await duty.run_once(link, term)).holds
+
+
+def test_the_registry_lists_every_duty_by_its_own_name():
+    context = DutyContext(settings=LeaderSettings(), outlets=Outlets(), contact=Contact(), deaf=lambda: False)
+    assert sorted(DUTIES) == ["cleaner", "cron", "doctor", "reaper", "rollup", "stager"]
+    assert [duty.name for duty in create_duties(context)] == list(DUTIES)

@@ -15,7 +15,8 @@ import pytest
 
 from tenure.leader import leader as leading
 from tenure.leader import terms
-from tenure.leader.duties.duty import Report
+from tenure.leader.duties.duty import RoundResult
+from tenure.leader.duties.registry import DUTIES
 from tenure.leader.election import SHARED, Election
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
@@ -29,7 +30,7 @@ from tests.planted_secrets import assert_no_secret
 from tests.store.desk import Desk
 from tests.waiting import until
 
-ALL = ["cleaner", "cron", "doctor", "reaper", "rollup", "stager"]
+ALL = sorted(DUTIES)
 LEADERS_LOCKS = """from pg_locks where locktype = 'advisory' and objsubid = 1
     and database = (select oid from pg_database where datname = current_database())"""
 
@@ -38,18 +39,18 @@ class Counting:
     """A duty that does nothing but count its rounds."""
 
     name = "counting"
-    hears = ("count",)
+    wakes_on = ("count",)
     divisible = False
 
     def __init__(self, rest: float = 0.01) -> None:
         self.rounds: list[Term] = []
         self.rest = rest
 
-    async def run_once(self, link: Link, term: Term) -> Report:
+    async def run_once(self, link: Link, term: Term) -> RoundResult:
         holds = bool(await link.fetch(leases.check(term)))
         if holds:
             self.rounds.append(term)
-        return Report(holds, touched=2, rest=self.rest)
+        return RoundResult(holds, touched=2, rest=self.rest)
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ async def test_the_heart_beats_between_the_rounds_and_tells_what_was_done(leader
 
 async def test_what_went_wrong_is_told_and_counted(leaders, desk):
     class Failing(Counting):
-        async def run_once(self, link: Link, term: Term) -> Report:
+        async def run_once(self, link: Link, term: Term) -> RoundResult:
             raise RuntimeError("no luck")
 
     leaders(duties=[Failing()])
@@ -150,7 +151,7 @@ async def test_a_holder_that_cannot_renew_stops_acting_before_its_term_ends(lead
 
 async def test_a_round_is_cut_off_when_the_time_is_over(place, desk):
     term = desk.term("duty", ttl=3.0)
-    held = terms.Held(term, terms.boottime())
+    held = terms.HeldTerm(term, terms.boottime())
     with pytest.raises(TimeoutError):
         async with held.round():
             await until(lambda: False, within=20)
@@ -159,7 +160,7 @@ async def test_a_round_is_cut_off_when_the_time_is_over(place, desk):
 
 async def test_a_heartbeat_prolongs_the_round_under_way(desk):
     term = desk.term("duty", ttl=2.4)
-    held = terms.Held(term, terms.boottime())
+    held = terms.HeldTerm(term, terms.boottime())
     async with held.round():
         held.renewed(terms.boottime() + 60)
         await until(lambda: held.round_age > 0.5)
@@ -170,7 +171,7 @@ async def test_a_heartbeat_prolongs_the_round_under_way(desk):
 
 
 def losses(caplog) -> list[tuple[str, str]]:
-    return [(r.levelname, r.getMessage()) for r in caplog.records if "no longer leading" in r.getMessage()]
+    return [(record.levelname, record.duties) for record in caplog.records if record.getMessage() == "duties lost"]
 
 
 async def test_duties_that_are_lost_in_an_outage_are_one_debug_record(leaders, monkeypatch, caplog):
@@ -187,10 +188,10 @@ async def test_duties_that_are_lost_in_an_outage_are_one_debug_record(leaders, m
     leader.contact._last -= 30
     asleep[0] = 30.0
     # The clock that is ahead makes it lose what it wins after that, too.
-    [(_, text), *_] = await until(lambda: losses(caplog))
+    [(_, duties), *_] = await until(lambda: losses(caplog))
     assert {level for level, _ in losses(caplog)} == {"DEBUG"}
-    assert "counting (term 1)" in text
-    assert "second (term 1)" in text
+    assert "counting (term 1)" in duties
+    assert "second (term 1)" in duties
 
 
 @pytest.mark.parametrize("stopping", [False, True])
@@ -287,8 +288,8 @@ async def test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer(lea
     asked, heard = asyncio.Event(), asyncio.Event()
 
     class Slow(Election):
-        async def stand(self, link: Link, duties: Any, **more: Any) -> Any:
-            answer = await super().stand(link, duties, **more)
+        async def acquire(self, link: Link, duties: Any, **more: Any) -> Any:
+            answer = await super().acquire(link, duties, **more)
             asked.set()
             await heard.wait()
             return answer
@@ -387,7 +388,7 @@ async def test_by_lock_one_leads_and_the_next_as_soon_as_its_session_ends(leader
     locks = f"select count(*), count(*) filter (where granted) {LEADERS_LOCKS}"
     await until(lambda: desk.sql(locks), is_=[(1, 1)])
     await first.stop()
-    second._stand_in(0.0)
+    second._elect_in(0.0)
     await until(lambda: second.duties_held, is_=ALL, within=20)
     assert {(holder, term) for holder, term in desk.sql("select holder::text, term from tenure.leases")} == {(second.holder, 2)}
 
@@ -413,17 +414,17 @@ def test_a_lock_is_refused_behind_a_pooler(dsn):
 async def test_what_the_renewal_tells_of_a_free_duty_does_not_put_off_a_candidate(leaders, desk):
     desk.term("counting", ttl=600.0)
     candidate = leaders(duties=[Counting()])
-    await until(lambda: candidate._stand_at > leading.boottime() + 1)
+    await until(lambda: candidate._elect_at > leading.boottime() + 1)
     candidate.hear("free")
-    meant = candidate._stand_at
+    meant = candidate._elect_at
     candidate.hint(-5.0)
-    assert candidate._stand_at <= meant + 0.001
+    assert candidate._elect_at <= meant + 0.001
     candidate.hint(9.0)
-    assert candidate._stand_at > meant + 5
+    assert candidate._elect_at > meant + 5
 
 
 async def test_a_heartbeat_that_comes_when_the_round_is_being_cut_off_changes_nothing(desk):
-    held = terms.Held(desk.term("duty", ttl=60.0), terms.boottime())
+    held = terms.HeldTerm(desk.term("duty", ttl=60.0), terms.boottime())
     with pytest.raises(TimeoutError):
         async with held.round():
             held._limit.reschedule(asyncio.get_running_loop().time() - 1)
@@ -453,9 +454,9 @@ async def test_a_lease_whose_heartbeat_lies_in_the_future_can_be_taken_over(lead
 async def test_a_candidate_does_not_believe_that_a_lease_lasts_for_an_hour(leaders, desk):
     desk.term("counting", ttl=600.0)
     candidate = leaders(duties=[Counting()])
-    await until(lambda: candidate._stand_at > 0)
+    await until(lambda: candidate._elect_at > 0)
     candidate.hint(3600.0)
-    assert candidate._stand_at < leading.boottime() + 60
+    assert candidate._elect_at < leading.boottime() + 60
 
 
 # Failover by lock, with processes that are killed
@@ -464,10 +465,10 @@ LEADING_PROCESS = """
 import asyncio, sys
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
-from tenure.store.target import Place
+from tenure.store.target import DatabaseTarget
 
 async def main():
-    leader = Leader(Place.at(sys.argv[1]), LeaderSettings(strategy="advisory"))
+    leader = Leader(DatabaseTarget.at(sys.argv[1]), LeaderSettings(strategy="advisory"))
     leader.start()
     while True:
         leader.hint(9.0)  # as every renewal does
@@ -492,7 +493,7 @@ async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_ou
     holds = "select count(*) from tenure.leases where expires_at > clock_timestamp()"
     await until(lambda: desk.sql(holds), is_=[(6,)], within=20)
     second = leaders(settings={"strategy": "advisory"})
-    await until(lambda: second._stand_at > 0)
+    await until(lambda: second._elect_at > 0)
     leading_process.kill()
 
     def followed() -> bool:
@@ -506,7 +507,7 @@ async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_ou
 
 async def test_a_duty_whose_round_hangs_goes_to_another_and_is_not_taken_back_at_once(leaders, desk, monkeypatch):
     class Hanging(Counting):
-        async def run_once(self, link: Link, term: Term) -> Report:
+        async def run_once(self, link: Link, term: Term) -> RoundResult:
             self.rounds.append(term)
             await asyncio.sleep(600)
             raise AssertionError

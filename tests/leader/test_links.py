@@ -53,7 +53,7 @@ async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader,
         desk.sql("update tenure.jobs set run_at = now()")
         overdue_worker(desk)
         leader.hear("due")
-        leader._beats["reaper"].wake()
+        leader._duty_tasks["reaper"].wake()
         await until(lambda: desk.sql("select state, count(*) from tenure.jobs group by state"), is_=[("pending", 2)])
     await until(lambda: desk.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
 
@@ -172,6 +172,6 @@ async def test_a_candidate_without_duties_has_no_connection(leader, desk):
     for duty in leader._duties:
         desk.term(duty, ttl=600.0)
     leader.start()
-    await until(lambda: leader._stand_at > 0)  # it has asked, and knows when to ask again
+    await until(lambda: leader._elect_at > 0)  # it has asked, and knows when to ask again
     for name in ("tenure leader", "tenure duties"):
         await until(lambda name=name: desk.sql(CONNECTED, name), is_=[(0,)])

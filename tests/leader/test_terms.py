@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 import tenure.store
+from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
 from tenure.store import leases
 from tenure.store.leases import Term
@@ -159,20 +160,13 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
     leaders = [Leader(place) for _ in range(2)]
     for leader in leaders:
         leader.start()
-    await until(lambda: sum(len(leader.duties_held) for leader in leaders), is_=6)
-    assert sorted(duty for leader in leaders for duty in leader.duties_held) == [
-        "cleaner",
-        "cron",
-        "doctor",
-        "reaper",
-        "rollup",
-        "stager",
-    ]
+    await until(lambda: sum(len(leader.duties_held) for leader in leaders), is_=len(DUTIES))
+    assert sorted(duty for leader in leaders for duty in leader.duties_held) == sorted(DUTIES)
     first = next(leader for leader in leaders if leader.duties_held)
     second = next(leader for leader in leaders if leader is not first)
     await first.stop()
     second.hear("free")
-    await until(lambda: second.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
+    await until(lambda: second.duties_held, is_=sorted(DUTIES))
     assert dict(desk.sql("select name, holder::text from tenure.leases")) == dict.fromkeys(second.duties_held, second.holder)
     await second.stop()
 
@@ -180,7 +174,7 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
 async def test_a_leader_that_lost_its_term_notices_and_stands_again(place, desk):
     leader = Leader(place)
     leader.start()
-    await until(lambda: leader.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
+    await until(lambda: leader.duties_held, is_=sorted(DUTIES))
     desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1, expires_at = now() + interval '1 second'")
     leader.hear("")
     await until(lambda: desk.sql("select holder::text, term from tenure.leases where name = 'stager'"), is_=[(leader.holder, 3)])

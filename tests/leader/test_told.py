@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 
 from tenure import Context, JobDue, JobReaped, Tenure
-from tenure.leader.duties.duty import Outlets
 from tenure.leader.duties.reaper import Contact, Reaper
-from tenure.leader.duties.requeue import give_back
 from tenure.leader.duties.stager import Stager
+from tenure.leader.outlets import Outlets
+from tenure.leader.requeue import requeue_jobs
 from tenure.model.events import Event, Events
 from tenure.store import leases
 from tenure.store.link import Link
@@ -71,7 +71,7 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, ca
     desk.sql("update tenure.jobs set crashes = 2 where kind = 'poison'")
     desk.claim(worker, queues=["default", "mail"], kinds=["work", "poison"])
     desk.condemn(worker, how)
-    await give_back(link, worker, ears.outlets)
+    await requeue_jobs(link, worker, ears.outlets)
     blamed = how != "stopped"
     assert sorted(ears.seen, key=lambda event: event.kind) == [
         JobReaped(job_id=UUID(second), kind="poison", queue="mail", worker_id=UUID(worker), why=why, quarantined=blamed),
@@ -103,7 +103,7 @@ async def test_a_quarantined_job_is_one_error_that_tells_how_to_replay_it(link, 
         await Reaper(Contact()).run_once(link, desk.term("reaper"))
     else:
         desk.condemn(worker, how)
-        await give_back(link, worker)
+        await requeue_jobs(link, worker)
     [record] = caplog.records
     assert record.levelname == "ERROR"
     assert record.getMessage() == f"job {job} (poison) was {error}; to run it again: tenure jobs replay {job}"
@@ -117,7 +117,7 @@ async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, desk,
     desk.claim(worker)
     desk.condemn(worker, "crashed")
     level = Tenure("postgresql://", log_dead_letter="critical").settings.leader.dead_letter_level
-    await give_back(link, worker, Outlets(dead_letter_level=level))
+    await requeue_jobs(link, worker, Outlets(dead_letter_level=level))
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
 

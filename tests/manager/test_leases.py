@@ -123,7 +123,7 @@ async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come
 
     await ended(child, within=6)
     await until(lambda: ledger.runs(job), is_=[2])
-    assert "has not moved and is killed" in worker.said
+    assert "worker process is frozen; killing it" in worker.said
     ledger.open_gate()
     await queue.completed(job)
     assert queue.of(job, "attempt", "crashes") == (1, 1)
@@ -181,5 +181,5 @@ async def test_a_worker_whose_renewal_is_refused_costs_no_other_its_lease_and_go
     queue.sql("drop function refuse() cascade")
     await until(lambda: renewed(bad, last), within=6)
     assert queue.sql("select count(*) from tenure.workers where died_at is null and id in (%s, %s)", bad, good) == [(2,)]
-    assert worker.said.count("PostgreSQL refuses to renew the lease of a worker") == 1
+    assert worker.said.count("PostgreSQL rejects the renewal of a worker") == 1
     assert "lost its lease" not in worker.said

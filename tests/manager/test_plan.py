@@ -58,7 +58,7 @@ def test_every_pool_is_told_what_the_others_serve(tmp_path):
 def test_some_of_the_pools_by_name(tmp_path):
     settings = load(tmp_path, TWO_POOLS)
     assert [plan.name for plan in pools_of(settings, SPEC, ["rest"])] == ["rest"]
-    with pytest.raises(ConfigError, match="no pool 'medai'; there are default, media, rest"):
+    with pytest.raises(ConfigError, match="no pool 'medai': use one of default, media, rest"):
         pools_of(settings, SPEC, ["medai"])
 
 
@@ -72,7 +72,7 @@ def test_flags_make_one_pool(tmp_path, least, most, expected):
 
 
 def test_more_to_begin_with_than_there_may_be_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="--max-processes is 2, but there are 3"):
+    with pytest.raises(ConfigError, match=r"--max-processes is 2, which is less than --processes \(3\)"):
         one_pool(SPEC, load(tmp_path), 3, 2)
 
 
@@ -86,11 +86,11 @@ def test_a_default_count_above_the_usual_limit_raises_it(tmp_path):
         ("[workers]\ndefault_count = 4\nmax_count = 2\n", "workers.max_count is 2, but default_count is 4"),
         ("[workers]\ndefault_count = 4\n[workers.x]\nmax_count = 2\n", "workers.x.max_count is 2, but default_count is 4"),
         ("[workers.x]\ncuncurrency = 4\n", "unknown setting 'cuncurrency' in [workers.x]; did you mean 'concurrency'?"),
-        ("[workers.x]\nlease_timeout_seconds = 4\n", "the same for all pools: it belongs into [workers]"),
+        ("[workers.x]\nlease_timeout_seconds = 4\n", "the same for all pools: set it in [workers]"),
         ("[workers.default]\nconcurrency = 4\n", "give this pool another name"),
         ("[workers.concurrency]\nqueues = ['a']\n", "'concurrency' is a setting"),
-        ("[workers]\nqueues = 5\n", "5 is no list of names"),
-        ("[workers]\nqueues = [5]\n", "[5] is no list of names"),
+        ("[workers]\nqueues = 5\n", "5 is not a list of names"),
+        ("[workers]\nqueues = [5]\n", "[5] is not a list of names"),
         ("[workers.x]\nconcurrency = 0\n", "workers.x.concurrency must be at least 1"),
         ("[workers]\nrestart_limit = -1\n", "workers.restart_limit must be 0 (no limit) or more"),
         ("[workers]\nscale_interval_ms = 5\n", "must be at least 100"),

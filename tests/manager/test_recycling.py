@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tenure.manager.process import ChildProcess
-from tenure.manager.recycling import wear_of
+from tenure.manager.recycling import reason_to_recycle
 from tenure.manager.spec import ChildSpec, Hello
 from tests.manager.workshop import serving
 from tests.waiting import until
@@ -33,7 +33,7 @@ async def test_one_that_holds_too_much_goes_on_until_the_next_is_ready(start, le
     [long] = queue.add("gated")
     await queue.completed(*queue.add("hoards", megabytes=400))
 
-    await until(lambda: 'reason="it holds' in worker.said, within=20)
+    await until(lambda: 'reason="it uses' in worker.said, within=20)
     await until(lambda: worker.said.count("ready: "), is_=2, within=20)
     ledger.open_gate()
 
@@ -66,8 +66,8 @@ HELLO = dict.fromkeys(Hello.__dataclass_fields__, 0) | {"queues": [], "kinds": [
 )
 def test_what_wears_a_process_out(limits, seen, worn):
     child = ChildProcess(ChildSpec(app="", folder="", flags={}))
-    assert wear_of(child) is None
+    assert reason_to_recycle(child) is None
     child.hello = Hello(**{**HELLO, **limits})
     for name, value in seen.items():
         setattr(child, name, value)
-    assert (wear_of(child) is not None) == worn
+    assert (reason_to_recycle(child) is not None) == worn

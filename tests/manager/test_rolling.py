@@ -14,7 +14,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-DONE, ENDED = "rolling restart: done", "rolling restart: ended"
+DONE, ENDED = "rolling restart done", "rolling restart failed"
 
 
 async def test_under_load_no_job_is_lost_doubled_or_charged_an_attempt(start, ledger, queue):
@@ -150,7 +150,7 @@ async def test_one_that_does_not_end_when_its_drain_is_over_is_killed_and_its_jo
 
     os.kill(worker.pid, signal.SIGHUP)
     await until(lambda: DONE in worker.said, within=20)
-    await until(lambda: "did not end in time and is killed" in worker.said, within=20)
+    await until(lambda: "did not stop in time; killing it" in worker.said, within=20)
 
     await until(lambda: ledger.runs(job), is_=[2])
     ledger.open_gate()

@@ -143,7 +143,7 @@ async def test_a_single_pool_can_be_started_on_a_machine_of_its_own(start, queue
 async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue, project, ledger):
     (project / "tenure.toml").write_text('[workers]\ndefault_count = 1\n[workers.all]\nqueues = ["default", "other"]\n')
     up = start(command="up")
-    await until(lambda: "pool has nothing to do" in up.said, within=20)
+    await until(lambda: "pool stops its processes" in up.said, within=20)
     await until(lambda: len(up.children()), is_=1)
     await queue.completed(*queue.add("quick"), *queue.add("elsewhere", queue="other"))
 
@@ -152,7 +152,7 @@ async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue
 def pool(dsn) -> Pool:
     """Of which no process is ever started: only its number is looked at."""
     spec = ChildSpec(app="", folder="", flags={})
-    pool = Pool(Plan(spec=spec, default_count=2, max_count=8, patience=3), house=None)
+    pool = Pool(Plan(spec=spec, default_count=2, max_count=8, patience=3), services=None)
     pool.hello = Hello(
         **dict.fromkeys(Hello.__dataclass_fields__, 0)
         | {"dsn": dsn, "queues": ["default"], "kinds": ["quick"], "capabilities": [], "concurrency": 10}

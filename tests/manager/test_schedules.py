@@ -106,7 +106,7 @@ async def test_what_the_code_declares_is_there_when_a_worker_starts_and_retired_
     fifth = start()
     await serving(fifth)
     assert sql("select retired_at is not null from tenure.schedules") == [(True,)]
-    assert "is not in the code of jobs:app any more" in fifth.said
+    assert "schedule retired, because the code no longer declares it" in fifth.said
 
 
 async def test_a_child_that_is_replaced_declares_new_code_and_does_not_undo_what_others_declared(start, project, sql):

@@ -125,7 +125,7 @@ BUGS = (
             Edit(
                 LEADER,
                 "        stalled = [held for held in ours if held.round_age > STALLED]",
-                "        stalled: list[Held] = []",
+                "        stalled: list[HeldTerm] = []",
             ),
         ),
         caught_by=(f"{ELECTION}::test_a_duty_whose_round_hangs_goes_to_another_and_is_not_taken_back_at_once",),
@@ -141,7 +141,7 @@ BUGS = (
         name="word_overlooked_while_asking",
         breaks="a candidate that hears of a free duty while it asks goes by the older answer",
         promise=Promise.LEADERS,
-        edits=(Edit(LEADER, "        if self._stand_at == due:\n", "        if due is not None:\n"),),
+        edits=(Edit(LEADER, "        if self._elect_at == due:\n", "        if due is not None:\n"),),
         caught_by=(f"{ELECTION}::test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer",),
     ),
     Bug(
@@ -253,10 +253,8 @@ BUGS = (
         breaks="a job that PostgreSQL refuses to change keeps all jobs of dead workers with them",
         promise=Promise.BACK,
         edits=(
-            Edit("leader/duties/requeue.py", "answers = await self._jobs.run(send)", "answers = [await send(ALL)]"),
-            Edit(
-                "leader/duties/requeue.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
-            ),
+            Edit("leader/requeue.py", "answers = await self._jobs.run(send)", "answers = [await send(ALL)]"),
+            Edit("leader/requeue.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
         ),
         caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_requeued_holds_up_no_other",),
     ),

@@ -61,9 +61,10 @@ BUGS = (
             ),
             Edit(
                 "leader/duties/cron.py",
-                "            [(holds, _moved, enqueued, words, ticks)] = await link.fetch(query)\n            _insist(holds)\n",
+                "            [(holds, _moved, enqueued, words, ticks)] = await link.fetch(query)\n"
+                "            _require_term(holds)\n",
                 "            [(holds, _moved, enqueued, asked, words, ticks)] = await link.fetch(query)\n"
-                "            _insist(holds)\n"
+                "            _require_term(holds)\n"
                 "            if asked:\n                await link.fetch(jobs.enqueue(asked))\n",
             ),
             Edit(

@@ -1,4 +1,4 @@
-"""What supervisor and child tell each other when a child starts."""
+"""What supervisor and child send each other when a child starts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from tenure.worker.claim.claimer import Which
 
 @dataclass(frozen=True, kw_only=True)
 class ChildSpec:
-    """From the supervisor: what to load and what to serve."""
+    """Sent by the supervisor: what to load and what to serve."""
 
     app: str
     """`module:attribute`"""
     folder: str
-    """Goes first on the import path, as `python -m` does."""
+    """Put first on the import path, as `python -m` does."""
     flags: dict[str, Any]
     """Settings given on the command line."""
     queues: Sequence[str] | None = None
     capabilities: Sequence[str] = ()
     concurrency: int | None = None
     pool: str = DEFAULT_POOL
-    """Whose settings count: `[workers.NAME]`."""
+    """Its settings apply: `[workers.NAME]`."""
     without: Sequence[str] = ()
-    """Queues that other pools serve, for a process that is told none."""
+    """Queues that other pools serve. Applies if `queues` is not given."""
     jobs: Which = "healthy"
     name: str | None = None
-    """Of the supervisor's workers; None: each is called host:pid."""
+    """The name of the supervisor's workers; None: each is called host:pid."""
 
     def to_message(self) -> dict[str, Any]:
         return asdict(self)
@@ -46,7 +46,7 @@ class ChildSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Hello:
-    """From the child: what the app says, which the supervisor cannot know without running user code."""
+    """Sent by the child: facts about the app, which the supervisor cannot know without running user code."""
 
     dsn: str
     schema: str
@@ -70,7 +70,7 @@ class Hello:
     renew: float = 0.0
     """Seconds between two renewals of the lease; 0: a third of it."""
     wants: Sequence[str] = ()
-    """The events to which the app subscribes: the supervisor sends its own to the child."""
+    """The events to which the app subscribes: the supervisor relays its own to the child."""
 
     @property
     def database(self) -> DatabaseTarget:
@@ -78,7 +78,7 @@ class Hello:
 
     @staticmethod
     def of(kinds: Registry, settings: Settings, spec: ChildSpec, events: Events | None = None) -> Hello:
-        """`settings` as the pool sees them."""
+        """`settings` are those of the pool."""
         database, workers = settings.database, settings.workers
         scope = scope_of(kinds, spec.queues or workers.queues, spec.capabilities or workers.capabilities, spec.jobs, spec.without)
         return Hello(

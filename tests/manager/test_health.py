@@ -1,4 +1,4 @@
-"""How the supervisor tells others that it is well: a file, and systemd. And that it stops telling when it is not."""
+"""The health files and the systemd notifications of the supervisor, also when it is frozen or PostgreSQL is down."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tenure.manager.health import HealthChecks, liveness, readiness, ready_file
+from tenure.manager.host import Systemd
 from tenure.manager.supervisor import Supervisor
-from tenure.manager.systemd import Systemd
 from tests.manager.workshop import SHORT_LEASE
 from tests.planted_secrets import assert_no_secret
 from tests.processes import run_process
