@@ -1,6 +1,6 @@
-"""Who uses the server now. Several holders may live in one process; each counts.
+"""The holders that use the server. One process may contain several; each counts.
 
-Writes happen under the home's lock; reading needs none, because the file is replaced whole.
+Writes need the home's lock; reads do not, because the file is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Holders:
         self.file = file
 
     def alive(self) -> list[Holder]:
-        return [holder for holder in self.noted() if holder.alive]
+        return [holder for holder in self.recorded() if holder.alive]
 
     def add(self, holder_id: str) -> None:
-        """Notes this process as a holder. The dead are forgotten on the way."""
+        """Records this process as a holder, and removes dead ones."""
         me = Holder(holder_id, os.getpid(), start_time(os.getpid()) or "")
         self._write([*self._others(holder_id), me])
 
@@ -42,11 +42,11 @@ class Holders:
     def _others(self, holder_id: str) -> list[Holder]:
         return [holder for holder in self.alive() if holder.id != holder_id]
 
-    def noted(self) -> list[Holder]:
+    def recorded(self) -> list[Holder]:
         try:
-            return [Holder(**noted) for noted in json.loads(self.file.read_text())]
+            return [Holder(**fields) for fields in json.loads(self.file.read_text())]
         except (OSError, ValueError, TypeError):
-            # Missing, or torn by a power failure: those who wrote it are gone as well.
+            # Missing, or damaged by a power failure, which ended the holders as well.
             return []
 
     def _write(self, holders: list[Holder]) -> None:
