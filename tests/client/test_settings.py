@@ -43,7 +43,7 @@ def test_the_variables_of_libpq_are_enough(tmp_path):
 
 def test_without_a_database_every_way_out_is_named(tmp_path):
     with pytest.raises(ConfigError) as caught:
-        _ = load(tmp_path).place
+        _ = load(tmp_path).database
     for way in ("--dsn", "TENURE_DSN", "DATABASE_URL", "tenure.toml", "[tool.tenure]", 'Tenure("', "tenure dev"):
         assert way in str(caught.value)
 
@@ -138,15 +138,15 @@ def test_spans_may_be_written_in_words(tmp_path):
     ],
 )
 def test_a_pooler_is_found_by_its_port_or_its_word(tmp_path, dsn, pooled):
-    place = load(tmp_path, dsn=dsn).place
+    place = load(tmp_path, dsn=dsn).database
     assert place.pooled is pooled
     assert "pgbouncer" not in place.dsn
-    assert load(tmp_path, dsn=dsn, pooled=not pooled).place.pooled is not pooled
+    assert load(tmp_path, dsn=dsn, pooled=not pooled).database.pooled is not pooled
 
 
 def test_a_dsn_that_cannot_be_read_is_told_without_a_traceback_of_the_driver(tmp_path):
     with pytest.raises(ConfigError, match="DSN"):
-        _ = load(tmp_path, dsn="postgresql://h/x?nonsense=1").place
+        _ = load(tmp_path, dsn="postgresql://h/x?nonsense=1").database
 
 
 def test_the_nearest_file_above_the_working_folder_counts(tmp_path):

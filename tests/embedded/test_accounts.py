@@ -1,4 +1,4 @@
-"""Root runs the server as somebody else; a normal user runs it as itself."""
+"""Root runs the server as another account; a normal user runs it as itself."""
 
 import os
 import pwd

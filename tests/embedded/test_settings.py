@@ -50,7 +50,7 @@ def test_the_wheel_is_found_without_importing_it():
 
 
 @pytest.mark.parametrize(
-    ("version", "reason"), [(None, "has no program postgres"), ("13.9", "13.9, 14 or newer"), ("", "tell its version")]
+    ("version", "reason"), [(None, "has no program postgres"), ("13.9", "13.9, 14 or newer"), ("", "print its version")]
 )
 def test_a_wrong_setting_is_an_error_not_a_reason_to_look_elsewhere(workshop, monkeypatch, version, reason):
     for name in ("postgres", "initdb") if version is not None else ():
@@ -74,7 +74,7 @@ def test_without_any_postgresql_the_ways_out_are_told(monkeypatch):
 def test_the_guardian_needs_the_standard_library_only(workshop):
     command = [sys.executable, "-I", "-S", GUARDIAN, workshop / "missing"]
     ended = run_process(command, check=True)
-    assert ended.stderr.endswith("missing is gone\n")
+    assert ended.stderr.endswith("missing\n")
 
 
 def test_importing_the_room_imports_no_driver():

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from tenure.embedded import EmbeddedServer
+from tenure.embedded.processes import start_time
 
 from .conftest import guardians_of, processes_naming, status, until
 
@@ -14,6 +15,7 @@ from .conftest import guardians_of, processes_naming, status, until
 def kill_guardian(home):
     [guardian] = until(lambda: guardians_of(home))
     os.kill(guardian, signal.SIGKILL)
+    until(lambda: start_time(guardian) is None)  # until then it holds its lock
     return guardian
 
 

@@ -1,4 +1,4 @@
-"""What the leader makes of planned times: by the policies, and at most once whatever happens to the leader."""
+"""What the leader does with planned times: by the policies, and at most once even if leaders change or die."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
 
 
 class Round:
-    """A leader that looks when it is told to."""
+    """A leader that runs a round when the test asks for it."""
 
     def __init__(self, desk: Desk, link: Link) -> None:
         self.desk, self.link, self.cron = desk, link, Cron(RETENTION)
@@ -174,7 +174,7 @@ async def test_a_paused_schedule_keeps_its_line_and_a_deleted_one_loses_it(leade
     assert ticks(desk, "deleted")[-1] == (120, "skipped", 1)
 
 
-# Times that nobody was there for
+# Times for which there was no leader
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ async def test_two_who_lead_at_the_same_time_record_nothing_twice(place, desk):
 
 
 async def test_a_leader_that_was_asleep_while_another_was_elected_records_nothing(place, desk):
-    """Although nobody has touched the schedule since it looked."""
+    """Although the schedule has not changed since it was read."""
     plan(desk)
     link, looking = await asleep(place, desk, 60)
     desk.end_term("cron")
@@ -495,7 +495,7 @@ async def test_a_time_that_had_its_job_while_the_clock_was_ahead_has_no_second_o
 
 
 async def test_after_the_clock_was_set_back_leases_and_rates_count_from_now(leader, desk):
-    """The clock was an hour ahead when these were written. The worker is dead, so nobody writes them again."""
+    """The clock was an hour ahead when these were written. The worker is dead, so no process writes them again."""
     await leader.look(3600)
     worker = desk.worker(ttl=15)
     desk.enqueue({})
@@ -517,7 +517,7 @@ async def test_after_the_clock_was_set_back_leases_and_rates_count_from_now(lead
     assert desk.sql(left) == [(True, True, True)]
 
 
-# What is told of times that came to no job
+# What is logged for times without a job
 
 
 async def test_missed_and_skipped_times_are_logged_once_with_their_schedule(leader, desk, caplog):

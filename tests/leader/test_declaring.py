@@ -9,7 +9,7 @@ from tests.waiting import until
 
 
 def service(dsn: str, *names: str) -> Tenure:
-    """All of them are `jobs.py` with `app = Tenure()`, and nobody gave them names."""
+    """All of them are `jobs.py` with `app = Tenure()`, without a name."""
     app = Tenure(dsn, name="jobs:app")
     for name in names:
 

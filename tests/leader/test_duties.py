@@ -29,7 +29,7 @@ async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
 
 
 class OldContact(Contact):
-    """In touch with PostgreSQL for as long as is said."""
+    """In contact with PostgreSQL for the given time."""
 
     def __init__(self, age: float) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ async def test_jobs_whose_own_lease_ran_out_come_back_and_the_third_time_are_set
 
 
 async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(fresh_dsn):
-    """Dropping a partition needs a lock that a long report holds up: that is no outage."""
+    """Dropping a partition waits for a lock that a long report holds: that is not an outage."""
     with Desk(fresh_dsn) as desk, Desk(fresh_dsn) as reader:
         desk.sql(
             "create table tenure.history_20200101 partition of tenure.history for values from ('2020-01-01') to ('2020-01-02')"

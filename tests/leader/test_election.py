@@ -1,4 +1,4 @@
-"""Who does a duty: by lease, shared, or by a lock; handed over in order, and never done by two."""
+"""Which process does a duty: by lease, shared, or by a lock; handed over cleanly, and never done by two processes."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_a_heartbeat_prolongs_the_round_under_way(desk):
     assert held.left > 50
 
 
-# What is logged of it
+# What is logged
 
 
 def losses(caplog) -> list[tuple[str, str]]:
@@ -184,7 +184,7 @@ async def test_duties_that_are_lost_in_an_outage_are_one_debug_record(leaders, m
     leader = leaders(duties=[first, second], settings={"heartbeat": 3600.0})
     await until(lambda: first.rounds and second.rounds)
     leader.contact.longest_silence = 6.0
-    leader.contact._since -= 60  # it was well for a minute, and has had no answer since
+    leader.contact._since -= 60  # it had contact for a minute, and has had no answer since
     leader.contact._last -= 30
     asleep[0] = 30.0
     # The clock that is ahead makes it lose what it wins after that, too.
@@ -307,7 +307,7 @@ async def test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer(lea
 
 
 def test_two_hundred_overlaps_and_no_stale_write(dsn, desk):
-    """A new holder takes over while the old one, which does not know, goes on writing as fast as it can."""
+    """A new holder takes over while the old one, which does not know that, continues to write as fast as it can."""
     desk.sql("create table public.audit (said bigint, was bigint)")
     desk.sql(
         """create function public.audit() returns trigger language plpgsql as $$ begin
@@ -397,7 +397,7 @@ async def test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat(lea
     first = leaders(settings={"strategy": "advisory"})
     await until(lambda: first.duties_held, is_=ALL)
     desk.sql(f"select pg_terminate_backend(pid) {LEADERS_LOCKS}")
-    desk.sql(f"select pg_advisory_lock({first._election._key})")  # somebody else was quicker
+    desk.sql(f"select pg_advisory_lock({first._election._key})")  # another process was faster
     try:
         await until(lambda: first.duties_held, is_=[])
     finally:
@@ -497,7 +497,7 @@ async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_ou
     leading_process.kill()
 
     def followed() -> bool:
-        second.hint(9.0)  # a renewal tells when rows run out: it must not put off the question for the lock
+        second.hint(9.0)  # a renewal returns when leases expire: that must not delay the attempt to take the lock
         return bool(second.duties_held)
 
     desk.sql("update tenure.leases set expires_at = expires_at + interval '1 hour'")  # so that only the lock can be the reason

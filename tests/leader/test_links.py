@@ -1,4 +1,4 @@
-"""Duties do not hold each other up: each round has a connection, and the heartbeat has one of its own."""
+"""Duties do not block each other: each round has a connection, and the heartbeat has its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row that PostgreSQL refuses, for whatever reason, stops no other: it is reported once, left out, and tried again later."""
+"""A row that PostgreSQL rejects, for any reason, does not block others: it is reported once, skipped, and tried again later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A duty is done by one at a time, and a leader that was asleep can do no harm."""
+"""One process at a time does a duty, and a leader that was suspended cannot write with an old term."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def told(desk: Desk, name: str, term: Term) -> bool:
 
 
 def test_every_statement_that_takes_a_term_is_tested_here():
-    """Whoever writes a new one gives it something to do in `guarded`."""
+    """A new statement needs something to do in `guarded`."""
     guarded = {str(path.relative_to(SQL).with_suffix("")) for path in SQL.rglob("*.sql") if ":term" in path.read_text("utf-8")}
     assert guarded == set(ASKED)
 

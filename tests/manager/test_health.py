@@ -30,7 +30,7 @@ def health(*options: str, cwd=None) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def database_away(dsn: str, server_dsn: str):
-    """For everyone who does not hold a connection yet, and those who do lose theirs."""
+    """New connections are rejected, and existing ones are closed."""
     name = conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"alter database {name} allow_connections false")

@@ -130,15 +130,15 @@ async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come
 
 
 async def test_a_worker_whose_lease_ran_out_before_anyone_noticed_renews_it_and_claims_again(start, queue):
-    """As after an outage or a sleep of the machine: nobody condemned it, so it is the same worker still."""
+    """As after an outage or a sleep of the machine: no process condemned it, so it is still the same worker."""
     worker = start()
     await serving(worker)
     [(worker_id, heartbeat)] = queue.sql("select id, heartbeat_at from tenure.workers")
     queue.sql("update tenure.workers set expires_at = clock_timestamp() - interval '1 s'")
-    queue.sql("select pg_notify('tenure', 'jobs default')")  # it looks for work, and is told that its lease is over
+    queue.sql("select pg_notify('tenure', 'jobs default')")  # it polls, and learns that its lease is over
     await until(lambda: queue.sql("select 1 from tenure.workers where heartbeat_at > %s", heartbeat))
 
-    [(job,)] = queue.sql("""select id::text from tenure.enqueue('[{"kind": "quick"}]')""")  # announced to nobody
+    [(job,)] = queue.sql("""select id::text from tenure.enqueue('[{"kind": "quick"}]')""")  # without a notification
 
     await queue.completed(job, within=6)
     assert queue.of(job, "worker_id") == (worker_id,)

@@ -1,4 +1,4 @@
-"""Handlers that kill their process: set aside after three crashes, at nobody else's cost."""
+"""Handlers that kill their process: dead-lettered after three crashes, without affecting other jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that die again and again: started anew more and more slowly, up to a limit."""
+"""Processes that die repeatedly: restarted after growing pauses, up to a limit."""
 
 from __future__ import annotations
 

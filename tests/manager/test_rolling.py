@@ -1,4 +1,4 @@
-"""SIGHUP: every process is replaced by one with the code of now, one at a time, and no job is lost, doubled or tried again."""
+"""SIGHUP: every process is replaced by one with the current code, one at a time, and no job is lost, run twice or retried."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_the_new_processes_have_the_new_code(start, ledger, queue, project
     )
     [job] = queue.add("brand_new")
     await queue.completed(*queue.add("quick"))
-    assert queue.of(job, "state") == ("pending",)  # nobody knows it yet
+    assert queue.of(job, "state") == ("pending",)  # no process knows its kind yet
 
     os.kill(worker.pid, signal.SIGHUP)
 

@@ -1,4 +1,4 @@
-"""Schedules under real workers: declared by their code, recorded once whoever is killed."""
+"""Schedules under real workers: declared by their code, recorded once even if processes are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: what runs may finish, the rest is handed back, nobody pays an attempt, nothing is left behind."""
+"""SIGTERM and SIGINT: running jobs may finish, the rest is requeued, no attempt is spent, no process is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot work says so, names the way out, and leaves with an exit code of its own."""
+"""A worker that cannot work reports the reason and the remedy, and exits with its own exit code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_module_that_cannot_be_imported_is_shown_with_its_own_error(star
 
 
 async def test_a_module_whose_import_ends_the_process(start, project, ledger):
-    """There is nobody left to say why; so it is tried again, more and more slowly, and said each time."""
+    """No process can report why, so it is restarted after growing pauses, and logged each time."""
     (project / "jobs.py").write_text("import os\nos._exit(5)\n")
     worker = start()
     await until(lambda: "exit code 5" in worker.said, within=6)

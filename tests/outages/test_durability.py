@@ -1,4 +1,4 @@
-"""What somebody was told survives kill -9 of the server."""
+"""What was confirmed to a client survives kill -9 of the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 async def app(dsn, queue):
-    # Nothing gets to the disk by itself in time: what is there after the crash was written before it was told.
+    # Nothing gets to the disk by itself in time: what is there after the crash was written before it was confirmed.
     queue.sql("alter system set wal_writer_delay = '10s'")
     queue.sql("select pg_reload_conf()")
     await until(lambda: queue.sql("show wal_writer_delay"), is_=[("10s",)])

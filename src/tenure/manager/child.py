@@ -20,6 +20,22 @@ from tenure.manager.event_relay import relayed_event
 from tenure.manager.host import memory_mb
 from tenure.manager.loading import load_app
 from tenure.manager.loops import run_loop
+from tenure.manager.messages import (
+    AppLoaded,
+    AppUnusable,
+    AssignWorker,
+    ChildHeartbeat,
+    LoadApp,
+    LoseLease,
+    RelayEvent,
+    SetCrowd,
+    Stop,
+    StoppedCleanly,
+    ToSupervisor,
+    WorkerCondemned,
+    receive,
+    to_message,
+)
 from tenure.manager.spec import ChildSpec, Hello
 from tenure.model.errors import TenureError
 from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
@@ -57,8 +73,10 @@ class Child:
 
     async def run(self) -> int:
         self._stream = await MessageStream.over(self._end)
-        self._inbox = self._stream.messages()
-        spec = ChildSpec.from_message((await anext(self._inbox))["spec"])
+        self._inbox = receive(self._stream)
+        first = await anext(self._inbox)
+        assert isinstance(first, LoadApp)
+        spec = first.spec
         try:
             app = load_app(spec.app, spec.folder)
             app.configure(**spec.flags)
@@ -68,15 +86,15 @@ class Child:
             return self._unusable(str(error))
         except BaseException:  # noqa: BLE001 - user code may raise anything while it is imported
             return self._unusable(traceback.format_exc())
-        self._stream.send(hello=hello.to_message())
-        welcome = await anext(self._inbox, None)
-        if welcome is None or "worker_id" not in welcome:
+        self._send(AppLoaded(hello))
+        assigned = await anext(self._inbox, None)
+        if not isinstance(assigned, AssignWorker):
             return 0
-        self._name = welcome["name"]
+        self._name = assigned.name
         name_worker(self._name, given=spec.name is not None)
-        await self._work(app, settings, hello, spec, welcome["worker_id"])
+        await self._work(app, settings, hello, spec, assigned.worker_id)
         # Sent only here: if a handler calls os._exit(0), the exit code is that of a stop, but it is a crash.
-        self._stream.send(bye=True)
+        self._send(StoppedCleanly())
         await self._stream.drained()
         return 0
 
@@ -89,7 +107,7 @@ class Child:
             worker_id,
             engine_settings(settings, hello.concurrency),
             tell=lambda word: wakeups.tell(word),  # noqa: PLW0108 - created below, from the engine's connections
-            condemned=lambda: self._stream.send(condemned=True),
+            condemned=lambda: self._send(WorkerCondemned()),
             worn_out=lambda: self._request_stop(hello.grace),
             events=app.events,
             name=self._name,
@@ -118,19 +136,22 @@ class Child:
                 await wakeups.stop()
 
     def _unusable(self, why: str) -> int:
-        self._stream.send(unusable=clean_text(why))
+        self._send(AppUnusable(clean_text(why)))
         return UNUSABLE
+
+    def _send(self, message: ToSupervisor) -> None:
+        self._stream.send(**to_message(message))
 
     async def _handle_messages(self, engine: Engine) -> None:
         async for message in self._inbox:
             match message:
-                case {"stop": grace}:
+                case Stop(grace):
                     self._request_stop(grace)
-                case {"event": name, "fields": fields}:
+                case RelayEvent(name, fields):
                     self._events.emit(relayed_event(name, fields))
-                case {"crowd": crowd}:
+                case SetCrowd(crowd):
                     engine.crowd = crowd
-                case {"lose": reason}:
+                case LoseLease(reason):
                     self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id), worker=self._name))
                     engine.lose(reason)
                     self._request_stop(0.0)
@@ -148,5 +169,5 @@ class Child:
 
     async def _send_heartbeats(self, engine: Engine) -> None:
         while True:
-            self._stream.send(beat=engine.running, done=engine.finished, memory=memory_mb())
+            self._send(ChildHeartbeat(engine.running, engine.finished, memory_mb()))
             await asyncio.sleep(HEARTBEAT_INTERVAL)

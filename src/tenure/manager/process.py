@@ -11,13 +11,29 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
+from tenure.manager.messages import (
+    AppLoaded,
+    AppUnusable,
+    AssignWorker,
+    ChildHeartbeat,
+    LoadApp,
+    LoseLease,
+    RelayEvent,
+    SetCrowd,
+    Stop,
+    StoppedCleanly,
+    ToChild,
+    WorkerCondemned,
+    receive,
+    to_message,
+)
 from tenure.manager.spec import ChildSpec, Hello
 from tenure.model.errors import ConfigError
 from tenure.model.ids import uuid7
 from tenure.store.workers import default_name
 from tenure.worker.process.protocol import MessageStream
+from tenure.worker.run.abort import AbortReason
 
 FINAL_READ = 0.2  # seconds to read the last messages of a process that has ended
 AFTER_GRACE = 9.0
@@ -75,8 +91,8 @@ class ChildProcess:
                 stdin=asyncio.subprocess.DEVNULL,
             )
         self._stream = await MessageStream.over(ours)
-        self._inbox = self._stream.messages()
-        self._send(spec=self.spec.to_message())
+        self._inbox = receive(self._stream)
+        self._send(LoadApp(self.spec))
 
     async def receive_hello(self) -> Hello | None:
         """The child's description of its app; None if the child died first. Raises `ConfigError` if the app cannot be used."""
@@ -86,18 +102,18 @@ class ChildProcess:
         await asyncio.wait([first, ended], return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         match await first if first.done() else None:
-            case {"hello": told}:
-                self.hello = Hello(**told)
+            case AppLoaded(hello):
+                self.hello = hello
                 return self.hello
-            case {"unusable": why}:
-                raise ConfigError(why)
+            case AppUnusable(reason):
+                raise ConfigError(reason)
             case _:
                 return None
 
     def assign_worker(self) -> None:
         self.serving = True
         self.last_heartbeat = time.monotonic()
-        self._send(worker_id=self.worker_id, name=self.name)
+        self._send(AssignWorker(self.worker_id, self.name))
 
     @property
     def exit_code(self) -> int | None:
@@ -115,12 +131,12 @@ class ChildProcess:
     async def _read(self, condemned: Callable[[], None]) -> None:
         async for message in self._inbox:
             match message:
-                case {"beat": running, "done": done, "memory": memory}:
+                case ChildHeartbeat(running, done, memory):
                     self.last_heartbeat = time.monotonic()
                     self.running, self.done, self.memory = running, done, memory
-                case {"condemned": _}:
+                case WorkerCondemned():
                     condemned()
-                case {"bye": _}:
+                case StoppedCleanly():
                     self.stopped_cleanly = True
 
     def close(self) -> None:
@@ -131,21 +147,21 @@ class ChildProcess:
         """It claims no more jobs, has `grace` seconds for those it runs, and ends. A later call can only shorten that."""
         self.stopping = True
         self.stop_deadline = min(self.stop_deadline, time.monotonic() + grace + AFTER_GRACE)
-        self._send(stop=grace)
+        self._send(Stop(grace))
 
     def send_event(self, event: str, fields: dict[str, object]) -> None:
-        self._send(event=event, fields=fields)
+        self._send(RelayEvent(event, fields))
 
     def send_crowd(self, crowd: int) -> None:
         """`crowd`: the number of workers that serve the same queues as this one."""
-        self._send(crowd=crowd)
+        self._send(SetCrowd(crowd))
 
-    def lose_lease(self, reason: str) -> None:
-        self._send(lose=reason)
+    def lose_lease(self, reason: AbortReason) -> None:
+        self._send(LoseLease(reason))
 
-    def _send(self, **message: Any) -> None:
+    def _send(self, message: ToChild) -> None:
         if self._stream is not None:  # otherwise it is not started yet, and its start checks whether it is still wanted
-            self._stream.send(**message)
+            self._stream.send(**to_message(message))
 
     def kill(self) -> None:
         if self._process is not None:

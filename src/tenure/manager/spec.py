@@ -36,13 +36,6 @@ class ChildSpec:
     name: str | None = None
     """The name of the supervisor's workers; None: each is called host:pid."""
 
-    def to_message(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_message(message: dict[str, Any]) -> ChildSpec:
-        return ChildSpec(**message)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Hello:
@@ -102,6 +95,3 @@ class Hello:
             renew=workers.renew_every,
             wants=[] if events is None else events.wanted(),
         )
-
-    def to_message(self) -> dict[str, Any]:
-        return asdict(self)

@@ -1,4 +1,4 @@
-"""What duties tell: events for those who subscribe, words for those who wait, and a log line that names the jobs."""
+"""What duties report: events to subscribers, notifications to waiting processes, and a log line with the jobs."""
 
 from __future__ import annotations
 
