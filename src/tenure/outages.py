@@ -34,7 +34,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass
-class Failure:
+class OngoingFailure:
     who: str
     began: float
     reported: float
@@ -60,7 +60,7 @@ class Failures:
     """One instance for the process. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._open: dict[Key, Failure] = {}
+        self._open: dict[Key, OngoingFailure] = {}
         self._flapping: dict[Key, float] = {}
         """Failures that lasted less than `BRIEF`, and when they were last reported at their full level."""
         self._lock = threading.Lock()
@@ -103,11 +103,11 @@ class Failures:
         fields = _fields(key, failure, now)
         log.log(level, "%s; %s", text, state, exc_info=error if is_new else None, extra=fields)
 
-    def _begun(self, key: Key, who: str, now: float) -> Failure:
+    def _begun(self, key: Key, who: str, now: float) -> OngoingFailure:
         reported = self._flapping.pop(key, None)
         if reported is None or now - reported >= REPEAT_AFTER:
-            return Failure(who, began=now, reported=now)
-        return Failure(who, began=now, reported=reported, level=logging.DEBUG)
+            return OngoingFailure(who, began=now, reported=now)
+        return OngoingFailure(who, began=now, reported=reported, level=logging.DEBUG)
 
     def _close(self, server: str, succeeded: str) -> None:
         now = time.monotonic()
@@ -136,12 +136,12 @@ def _described(who: str, error: Exception) -> tuple[Key, str, str]:
     return (server if statement else "", cause, str(error)), statement or who, f"{who}: {error}"
 
 
-def _fields(key: Key, failure: Failure, now: float) -> dict[str, object]:
+def _fields(key: Key, failure: OngoingFailure, now: float) -> dict[str, object]:
     lasted = round(now - failure.began, 1)
     return {SPELLED_OUT: True, "cause": key[1], "who": failure.who, "attempts": failure.count, "seconds": lasted}
 
 
-def _end_of(key: Key, failure: Failure, now: float) -> str:
+def _end_of(key: Key, failure: OngoingFailure, now: float) -> str:
     lasted = f"{now - failure.began:.1f} s"
     match key:
         case (_, "connection", _):

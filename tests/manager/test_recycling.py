@@ -8,7 +8,7 @@ import pytest
 
 from tenure.manager.process import ChildProcess
 from tenure.manager.recycling import reason_to_recycle
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.spec import ChildHello, ChildSpec
 from tests.manager.workshop import serving
 from tests.waiting import until
 
@@ -49,7 +49,7 @@ async def test_one_that_is_old_is_replaced(start):
     await until(lambda: worker.children() and old not in worker.children(), within=20)
 
 
-HELLO = dict.fromkeys(Hello.__dataclass_fields__, 0) | {"queues": [], "kinds": [], "capabilities": []}
+HELLO = dict.fromkeys(ChildHello.__dataclass_fields__, 0) | {"queues": [], "kinds": [], "capabilities": []}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ HELLO = dict.fromkeys(Hello.__dataclass_fields__, 0) | {"queues": [], "kinds": [
 def test_what_wears_a_process_out(limits, seen, worn):
     child = ChildProcess(ChildSpec(app="", folder="", flags={}))
     assert reason_to_recycle(child) is None
-    child.hello = Hello(**{**HELLO, **limits})
+    child.hello = ChildHello(**{**HELLO, **limits})
     for name, value in seen.items():
         setattr(child, name, value)
     assert (reason_to_recycle(child) is not None) == worn

@@ -9,10 +9,10 @@ from collections import Counter
 import psycopg
 import pytest
 
-from tenure.manager.plan import Plan
+from tenure.manager.plan import PoolPlan
 from tenure.manager.pool import Pool
 from tenure.manager.scaling import Scaling
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.store import workers
 from tenure.store.link import Link
 from tests.manager.workshop import serving
@@ -152,9 +152,9 @@ async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue
 def pool(dsn) -> Pool:
     """Of which no process is ever started: only its number is looked at."""
     spec = ChildSpec(app="", folder="", flags={})
-    pool = Pool(Plan(spec=spec, default_count=2, max_count=8, patience=3), services=None)
-    pool.hello = Hello(
-        **dict.fromkeys(Hello.__dataclass_fields__, 0)
+    pool = Pool(PoolPlan(spec=spec, default_count=2, max_count=8, patience=3), services=None)
+    pool.hello = ChildHello(
+        **dict.fromkeys(ChildHello.__dataclass_fields__, 0)
         | {"dsn": dsn, "queues": ["default"], "kinds": ["quick"], "capabilities": [], "concurrency": 10}
     )
     return pool

@@ -16,7 +16,7 @@ from tenure.cli.databases import at_a_terminal, database_of
 from tenure.logs import set_up_logging
 from tenure.manager.loops import run_loop, run_until_stopped
 from tenure.manager.plan import one_pool
-from tenure.manager.spec import Hello
+from tenure.manager.spec import ChildHello
 from tenure.manager.supervisor import Supervisor
 from tenure.settings import Settings
 from tenure.store.migrator import migrate
@@ -67,7 +67,7 @@ def set_up_logs() -> None:
     set_up_logging(form=form)
 
 
-def tell_ready(hello: Hello) -> None:
+def tell_ready(hello: ChildHello) -> None:
     """`ready: ` is what scripts wait for."""
     kinds = sorted(hello.kinds)
     facts = {"concurrency": hello.concurrency, "queues": hello.queues, "kinds": kinds}

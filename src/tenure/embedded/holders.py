@@ -14,7 +14,7 @@ from tenure.embedded.processes import start_time
 
 
 @dataclass(frozen=True)
-class Holder:
+class ServerHolder:
     id: str
     pid: int
     started: str
@@ -28,28 +28,28 @@ class Holders:
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def alive(self) -> list[Holder]:
+    def alive(self) -> list[ServerHolder]:
         return [holder for holder in self.recorded() if holder.alive]
 
     def add(self, holder_id: str) -> None:
         """Records this process as a holder, and removes dead ones."""
-        me = Holder(holder_id, os.getpid(), start_time(os.getpid()) or "")
+        me = ServerHolder(holder_id, os.getpid(), start_time(os.getpid()) or "")
         self._write([*self._others(holder_id), me])
 
     def remove(self, holder_id: str) -> None:
         self._write(self._others(holder_id))
 
-    def _others(self, holder_id: str) -> list[Holder]:
+    def _others(self, holder_id: str) -> list[ServerHolder]:
         return [holder for holder in self.alive() if holder.id != holder_id]
 
-    def recorded(self) -> list[Holder]:
+    def recorded(self) -> list[ServerHolder]:
         try:
-            return [Holder(**fields) for fields in json.loads(self.file.read_text())]
+            return [ServerHolder(**fields) for fields in json.loads(self.file.read_text())]
         except (OSError, ValueError, TypeError):
             # Missing, or damaged by a power failure, which ended the holders as well.
             return []
 
-    def _write(self, holders: list[Holder]) -> None:
+    def _write(self, holders: list[ServerHolder]) -> None:
         draft = self.file.with_suffix(".new")
         draft.write_text(json.dumps([asdict(holder) for holder in holders], indent=1))
         draft.replace(self.file)

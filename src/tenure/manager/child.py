@@ -32,11 +32,11 @@ from tenure.manager.messages import (
     Stop,
     StoppedCleanly,
     ToSupervisor,
-    WorkerCondemned,
+    WorkerFoundCondemned,
     receive,
     to_message,
 )
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import TenureError
 from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.payloads import clean_text
@@ -57,14 +57,14 @@ def main() -> None:
     die_with(int(sys.argv[2]))
     own_forks()
     set_up_logging()
-    code = run_loop(Child(end).run())
+    code = run_loop(ChildWorker(end).run())
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads that ignore their abort cannot be joined. The fence rejects what they still try to write.
     os._exit(code)
 
 
-class Child:
+class ChildWorker:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._engine: Engine | None = None
@@ -81,7 +81,7 @@ class Child:
             app = load_app(spec.app, spec.folder)
             app.configure(**spec.flags)
             settings = app.settings.in_pool(spec.pool)
-            hello = Hello.of(app.kinds, settings, spec, app.events)
+            hello = ChildHello.of(app.kinds, settings, spec, app.events)
         except TenureError as error:
             return self._unusable(str(error))
         except BaseException:  # noqa: BLE001 - user code may raise anything while it is imported
@@ -98,7 +98,7 @@ class Child:
         await self._stream.drained()
         return 0
 
-    async def _work(self, app: Tenure, settings: Settings, hello: Hello, spec: ChildSpec, worker_id: str) -> None:
+    async def _work(self, app: Tenure, settings: Settings, hello: ChildHello, spec: ChildSpec, worker_id: str) -> None:
         scope = Scope(queues=hello.queues, capabilities=hello.capabilities, jobs=spec.jobs)
         engine = self._engine = Engine(
             settings.database,
@@ -107,7 +107,7 @@ class Child:
             worker_id,
             engine_settings(settings, hello.concurrency),
             tell=lambda word: wakeups.tell(word),  # noqa: PLW0108 - created below, from the engine's connections
-            condemned=lambda: self._send(WorkerCondemned()),
+            condemned=lambda: self._send(WorkerFoundCondemned()),
             worn_out=lambda: self._request_stop(hello.grace),
             events=app.events,
             name=self._name,

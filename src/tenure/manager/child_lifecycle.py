@@ -15,7 +15,7 @@ from tenure.leader.requeue import requeue_jobs
 from tenure.leader.settings import LeaderSettings
 from tenure.manager.process import ChildProcess
 from tenure.manager.services import SupervisorServices
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.events import WorkerDied
 from tenure.store import workers
 from tenure.store.link import Link
@@ -32,7 +32,7 @@ STOP_SIGNALS = (-signal.SIGTERM, -signal.SIGINT)
 
 class ChildLifecycle:
     def __init__(
-        self, spec: ChildSpec, services: SupervisorServices, *, spare: bool = False, ready: Callable[[Hello], None]
+        self, spec: ChildSpec, services: SupervisorServices, *, spare: bool = False, ready: Callable[[ChildHello], None]
     ) -> None:
         """A `spare` child replaces another one once it is ready."""
         self.child = ChildProcess(spec)
@@ -115,7 +115,7 @@ class ChildLifecycle:
         elif not self._is_unwanted:
             log.error("worker process died before it was ready", extra=facts_of(child))
 
-    async def _register(self, hello: Hello) -> None:
+    async def _register(self, hello: ChildHello) -> None:
         child, services = self.child, self._services
         registration = Registration(
             id=child.worker_id,
@@ -145,7 +145,7 @@ class ChildLifecycle:
             cause = describe_exit(child.exit_code)
             services.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause, worker=child.name))
 
-        leader = LeaderSettings(**child.hello.leader) if child.hello else LeaderSettings()
+        leader = child.hello.leader if child.hello else LeaderSettings()
         outlets = Outlets(services.tell, services.events, leader.dead_letter_level)
 
         async def requeue() -> None:

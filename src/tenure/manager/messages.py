@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.leader.declaring import Declarations
+from tenure.leader.settings import LeaderSettings
+from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.worker.process import protocol
 from tenure.worker.process.protocol import Message, MessageStream, UnknownMessage
 from tenure.worker.run.abort import AbortReason
@@ -51,7 +53,7 @@ class LoseLease(NamedTuple):
 
 
 class AppLoaded(NamedTuple):
-    hello: Hello
+    hello: ChildHello
 
 
 class AppUnusable(NamedTuple):
@@ -66,7 +68,7 @@ class ChildHeartbeat(NamedTuple):
     memory_mb: float
 
 
-class WorkerCondemned(NamedTuple):
+class WorkerFoundCondemned(NamedTuple):
     """A statement of the child found that its worker is condemned: the supervisor renews at once to learn the reason."""
 
 
@@ -75,7 +77,7 @@ class StoppedCleanly(NamedTuple):
 
 
 ToChild = LoadApp | AssignWorker | Stop | RelayEvent | SetCrowd | LoseLease
-ToSupervisor = AppLoaded | AppUnusable | ChildHeartbeat | WorkerCondemned | StoppedCleanly
+ToSupervisor = AppLoaded | AppUnusable | ChildHeartbeat | WorkerFoundCondemned | StoppedCleanly
 
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToChild.__args__, *ToSupervisor.__args__)}
 
@@ -91,7 +93,8 @@ def from_message(message: Message) -> Any:
         case LoadApp(spec=dict(fields)):
             return LoadApp(ChildSpec(**fields))
         case AppLoaded(hello=dict(fields)):
-            return AppLoaded(Hello(**fields))
+            typed = {"leader": LeaderSettings(**fields["leader"]), "declared": Declarations(**fields["declared"])}
+            return AppLoaded(ChildHello(**{**fields, **typed}))
         case _:
             return received
 

@@ -12,7 +12,7 @@ from tenure.settings import DEFAULT_POOL, Settings, WorkerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class PoolPlan:
     """One pool: what its processes serve, and how many of them there may be."""
 
     spec: ChildSpec
@@ -36,7 +36,7 @@ class Plan:
         )
 
 
-def one_pool(spec: ChildSpec, settings: Settings, least: int | None = None, most: int | None = None) -> list[Plan]:
+def one_pool(spec: ChildSpec, settings: Settings, least: int | None = None, most: int | None = None) -> list[PoolPlan]:
     """From the flags, else from `[workers]`. If only the number of processes is given, it is also the maximum."""
     block = settings.workers
     least, most = least or min(block.default_count, most or block.default_count), most or least or block.max_count
@@ -45,7 +45,7 @@ def one_pool(spec: ChildSpec, settings: Settings, least: int | None = None, most
     return [_plan(spec, block, least, most)]
 
 
-def pools_of(settings: Settings, spec: ChildSpec, only: Collection[str] = ()) -> list[Plan]:
+def pools_of(settings: Settings, spec: ChildSpec, only: Collection[str] = ()) -> list[PoolPlan]:
     """The pools of `[workers]` and of each `[workers.NAME]`, restricted to `only` if that is given."""
     blocks = {DEFAULT_POOL: settings.workers, **settings.pools}
     if unknown := [name for name in only if name not in blocks]:
@@ -59,8 +59,8 @@ def pools_of(settings: Settings, spec: ChildSpec, only: Collection[str] = ()) ->
     return plans
 
 
-def _plan(spec: ChildSpec, block: WorkerSettings, least: int, most: int) -> Plan:
-    return Plan(
+def _plan(spec: ChildSpec, block: WorkerSettings, least: int, most: int) -> PoolPlan:
+    return PoolPlan(
         spec=spec,
         default_count=least,
         max_count=most,

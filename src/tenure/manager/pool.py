@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tenure.manager.child_lifecycle import ChildLifecycle
-from tenure.manager.plan import Plan
+from tenure.manager.plan import PoolPlan
 from tenure.manager.restarts import Restarts
 from tenure.manager.services import SupervisorServices
-from tenure.manager.spec import Hello
+from tenure.manager.spec import ChildHello
 from tenure.model.errors import ConfigError, SchemaMismatch
 from tenure.store.faults import ConnectionRejected
 
@@ -25,9 +25,11 @@ READY_TIMEOUT = 300.0
 
 
 class Pool:
-    def __init__(self, plan: Plan, services: SupervisorServices, *, ready: Callable[[Hello], None] = lambda _: None) -> None:
+    def __init__(
+        self, plan: PoolPlan, services: SupervisorServices, *, ready: Callable[[ChildHello], None] = lambda _: None
+    ) -> None:
         self.plan = plan
-        self.hello: Hello | None = None
+        self.hello: ChildHello | None = None
         """The description of the app from the newest of its processes."""
         self.wanted = plan.default_count
         self._services = services
@@ -125,7 +127,7 @@ class Pool:
         task.add_done_callback(lambda _: self._on_ended(lifecycle))
         return lifecycle
 
-    def _on_ready(self, hello: Hello) -> None:
+    def _on_ready(self, hello: ChildHello) -> None:
         self.hello = hello
         self._on_child_ready(hello)
         if self._is_idle:

@@ -24,11 +24,11 @@ from tenure.manager.messages import (
     Stop,
     StoppedCleanly,
     ToChild,
-    WorkerCondemned,
+    WorkerFoundCondemned,
     receive,
     to_message,
 )
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import ConfigError
 from tenure.model.ids import uuid7
 from tenure.store.workers import default_name
@@ -59,7 +59,7 @@ class ChildProcess:
         self.serving = False
         """It has received its worker id and may hold jobs from now on."""
         self.stopped_cleanly = False
-        self.hello: Hello | None = None
+        self.hello: ChildHello | None = None
         self.number = 1
         """The lowest number that no other process of this supervisor has."""
         self._process: asyncio.subprocess.Process | None = None
@@ -94,7 +94,7 @@ class ChildProcess:
         self._inbox = receive(self._stream)
         self._send(LoadApp(self.spec))
 
-    async def receive_hello(self) -> Hello | None:
+    async def receive_hello(self) -> ChildHello | None:
         """The child's description of its app; None if the child died first. Raises `ConfigError` if the app cannot be used."""
         assert self._process is not None
         first = asyncio.ensure_future(anext(self._inbox, None))
@@ -134,7 +134,7 @@ class ChildProcess:
                 case ChildHeartbeat(running, done, memory):
                     self.last_heartbeat = time.monotonic()
                     self.running, self.done, self.memory = running, done, memory
-                case WorkerCondemned():
+                case WorkerFoundCondemned():
                     condemned()
                 case StoppedCleanly():
                     self.stopped_cleanly = True

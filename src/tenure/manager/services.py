@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tenure.manager.event_relay import EventRelay
 from tenure.manager.process import ChildProcess
-from tenure.manager.spec import Hello
+from tenure.manager.spec import ChildHello
 from tenure.store.link import Link
 
 
@@ -23,10 +23,10 @@ class SupervisorServices(Protocol):
     def link(self) -> Link:
         """Exists once a first child has sent the DSN."""
 
-    async def open(self, hello: Hello) -> None:
+    async def open(self, hello: ChildHello) -> None:
         """Opens what all children share, unless that is done."""
 
-    async def declare(self, hello: Hello) -> None:
+    async def declare(self, hello: ChildHello) -> None:
         """Stores what the code declares, unless it is stored already."""
 
     async def retry_while_unavailable(self, work: Callable[[], Awaitable[object]]) -> None:

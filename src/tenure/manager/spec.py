@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from tenure.inprocess import engine_settings, scope_of
 from tenure.leader.declaring import Declarations
+from tenure.leader.settings import LeaderSettings
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.settings import DEFAULT_POOL, Settings
@@ -38,7 +39,7 @@ class ChildSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hello:
+class ChildHello:
     """Sent by the child: facts about the app, which the supervisor cannot know without running user code."""
 
     dsn: str
@@ -56,10 +57,8 @@ class Hello:
     recycle_after_jobs: int
     recycle_after: float
     recycle_above_mb: int
-    leader: dict[str, Any]
-    """LeaderSettings."""
-    declared: dict[str, Any]
-    """Declarations."""
+    leader: LeaderSettings
+    declared: Declarations
     renew: float = 0.0
     """Seconds between two renewals of the lease; 0: a third of it."""
     wants: Sequence[str] = ()
@@ -70,11 +69,11 @@ class Hello:
         return DatabaseTarget(dsn=self.dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
 
     @staticmethod
-    def of(kinds: Registry, settings: Settings, spec: ChildSpec, events: Events | None = None) -> Hello:
+    def of(kinds: Registry, settings: Settings, spec: ChildSpec, events: Events | None = None) -> ChildHello:
         """`settings` are those of the pool."""
         database, workers = settings.database, settings.workers
         scope = scope_of(kinds, spec.queues or workers.queues, spec.capabilities or workers.capabilities, spec.jobs, spec.without)
-        return Hello(
+        return ChildHello(
             dsn=database.dsn,
             schema=database.schema,
             pooled=database.pooled,
@@ -90,8 +89,8 @@ class Hello:
             recycle_after_jobs=workers.recycle_after_jobs,
             recycle_after=workers.recycle_after_seconds,
             recycle_above_mb=workers.recycle_above_mb,
-            leader=asdict(settings.leader),
-            declared=asdict(Declarations.of(kinds, settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app"))),
+            leader=settings.leader,
+            declared=Declarations.of(kinds, settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app")),
             renew=workers.renew_every,
             wants=[] if events is None else events.wanted(),
         )

@@ -19,18 +19,17 @@ from tenure import stop_requests
 from tenure.inprocess import COUNT_EVERY
 from tenure.leader.declaring import Declarations, declare
 from tenure.leader.leader import Leader
-from tenure.leader.settings import LeaderSettings
 from tenure.manager.event_relay import EventRelay
 from tenure.manager.health import TOUCH_EVERY, HealthChecks
 from tenure.manager.host import Systemd, Terminal, reap_orphans
 from tenure.manager.isolation import IsolationProcess
-from tenure.manager.plan import Plan
+from tenure.manager.plan import PoolPlan
 from tenure.manager.pool import Pool
 from tenure.manager.process import AFTER_GRACE, ChildProcess
 from tenure.manager.recycling import Recycling
 from tenure.manager.rolling import Rolling
 from tenure.manager.scaling import Scaling
-from tenure.manager.spec import Hello
+from tenure.manager.spec import ChildHello
 from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.outages import failures
@@ -53,11 +52,11 @@ RETRY_AFTER_STOP = 5.0
 class Supervisor:
     def __init__(
         self,
-        plans: Sequence[Plan],
+        plans: Sequence[PoolPlan],
         *,
         scale_interval: float = 1.0,
         health_file: str | None = None,
-        ready: Callable[[Hello], None] = lambda _: None,
+        ready: Callable[[ChildHello], None] = lambda _: None,
     ) -> None:
         self.id = str(uuid7())
         self.children: set[ChildProcess] = set()
@@ -72,9 +71,9 @@ class Supervisor:
         self._health = HealthChecks(health_file)
         self._systemd = Systemd()
         self._terminal = Terminal()
-        self._hello: Hello | None = None
+        self._hello: ChildHello | None = None
         self._opening = asyncio.Lock()
-        self._declared: dict[str, object] | None = None
+        self._declared: Declarations | None = None
         """What was stored last: the declarations of unchanged code are not stored again when a child is replaced."""
         self._renewals = 0
         self._unrenewed: set[str] = set()
@@ -163,7 +162,7 @@ class Supervisor:
                 log.error("rolling restart failed, because a new process could not start; the old ones continue")
             self._systemd.ready()
 
-    def _on_ready(self, hello: Hello) -> None:
+    def _on_ready(self, hello: ChildHello) -> None:
         self._on_child_ready(hello)
         if not self._is_up and all(pool.hello for pool in self._pools):
             self._is_up = True
@@ -171,7 +170,7 @@ class Supervisor:
 
     # What all children share
 
-    async def open(self, hello: Hello) -> None:
+    async def open(self, hello: ChildHello) -> None:
         async with self._opening:
             if self._hello is not None:
                 return
@@ -183,7 +182,7 @@ class Supervisor:
             await self.retry_while_unavailable(lambda: check_schema(database))
             self._leader = Leader(
                 database,
-                LeaderSettings(**hello.leader),
+                hello.leader,
                 link=self.link,
                 holder=self.id,
                 events=self.events,
@@ -207,7 +206,7 @@ class Supervisor:
     def _is_deaf(self) -> bool:
         return self._wakeups.deaf
 
-    async def declare(self, hello: Hello) -> None:
+    async def declare(self, hello: ChildHello) -> None:
         """Stores what the code declares for all workers. Repeated when another version of the code is loaded."""
         async with self._opening:
             if hello.declared == self._declared:
@@ -215,7 +214,7 @@ class Supervisor:
 
             async def store() -> None:
                 async with Link(hello.database, "declare", hot=True) as link:  # the statements may wait for locks
-                    changed = await declare(link, Declarations(**hello.declared), self.id)
+                    changed = await declare(link, hello.declared, self.id)
                 if changed:
                     self._wakeups.tell(schedules.CHANGED)
                 self._declared = hello.declared
