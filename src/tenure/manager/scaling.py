@@ -36,7 +36,7 @@ class Scaling:
         self._pools = [pool for pool in pools if pool.plan.max_count > pool.plan.default_count]
         self._interval = interval
         self._scalers: dict[str, Scaler] = {}
-        self.looks = 0
+        self.measurements = 0
 
     @property
     def is_needed(self) -> bool:
@@ -51,7 +51,7 @@ class Scaling:
         scalers = {pool.name: self._scaler(pool) for pool in pools}
         look = OTHER_JOBS + max(scaler.bounds.most_jobs for scaler in scalers.values())
         rows = await self._measure(demand.measure(map(_wants, pools), look=look))
-        self.looks += 1
+        self.measurements += 1
         waiting = {name: (jobs, age) for name, jobs, age in rows}
         for pool in pools:
             jobs, age = waiting.get(pool.name, (0, 0.0))
@@ -81,7 +81,7 @@ class Scaling:
         after = self._scalers[pool.name] = scaler.decide(seen)
         facts = {
             "pool": pool.name,
-            "look": self.looks,
+            "measurement": self.measurements,
             "pending": seen.pending,
             "oldest_seconds": round(seen.oldest_age, 1),
             "running": seen.running,

@@ -92,18 +92,18 @@ class Reaper:
         # A part that is blocked or fails must not stop the others.
         parts = Parts()
         try:
-            look = await parts.do("condemn", lambda: self._condemn_expired(link, term)) or UNKNOWN
+            found = await parts.do("condemn", lambda: self._condemn_expired(link, term)) or UNKNOWN
             unknown = await parts.do("condemn unknown", lambda: self._condemn_unknown(link, term))
         except TermOver:
             return RoundResult(holds=False)
-        returned = await parts.do("requeue", lambda: self._requeuer.requeue(link)) if look.waiting or unknown else 0
-        expired = await parts.do("expire", lambda: self._expire(link, term)) if look.overdue else 0
+        returned = await parts.do("requeue", lambda: self._requeuer.requeue(link)) if found.waiting or unknown else 0
+        expired = await parts.do("expire", lambda: self._expire(link, term)) if found.overdue else 0
         parts.raise_first()
         # What could not be condemned or requeued (rejected, or locked by another session) is overdue in the next round as well.
-        stuck = (look.overdue and not expired) or self._uncondemned.leaves_out
+        stuck = (found.overdue and not expired) or self._uncondemned.leaves_out
         soonest = 1.0 if stuck else 0.2
-        rest = self.longest_rest if look.next_end is None else min(self.longest_rest, max(soonest, look.next_end))
-        return RoundResult(holds=True, touched=look.workers + (returned or 0) + (expired or 0), rest=rest)
+        rest = self.longest_rest if found.next_end is None else min(self.longest_rest, max(soonest, found.next_end))
+        return RoundResult(holds=True, touched=found.workers + (returned or 0) + (expired or 0), rest=rest)
 
     async def _condemn_expired(self, link: Link, term: Term) -> Condemned:
         reap = self._contact.age >= self.patience
@@ -115,8 +115,8 @@ class Reaper:
             return answer
 
         answers = await self._uncondemned.run(send)
-        looks = [Condemned(*found) for _holds, *found, _ids in answers]
-        return looks[-1]._replace(workers=sum(look.workers for look in looks), waiting=any(look.waiting for look in looks))
+        found = [Condemned(*fields) for _holds, *fields, _ids in answers]
+        return found[-1]._replace(workers=sum(one.workers for one in found), waiting=any(one.waiting for one in found))
 
     async def _condemn_unknown(self, link: Link, term: Term) -> list[str]:
         if time.monotonic() < self._next_unknown:
