@@ -59,7 +59,7 @@ def test_a_server_that_crashed_starts_again_at_once(home):
         psycopg.connect(server.dsn).close()
 
 
-def test_a_stale_pid_file_that_names_a_stranger_harms_nobody(home, hold):
+def test_a_stale_pid_file_with_the_pid_of_another_process_does_no_harm(home, hold):
     with EmbeddedServer(home, durable=False) as server:
         pid = server.status().pid
         pid_file = (home / "pg" / "postmaster.pid").read_text()

@@ -56,7 +56,7 @@ async def test_each_promoted_job_is_an_event(link, desk, ears):
     assert {type(event) for event in ears.seen} == {JobDue}
 
 
-async def test_promoted_jobs_are_not_even_listed_where_nobody_listens(desk):
+async def test_promoted_jobs_are_not_listed_without_a_subscriber(desk):
     desk.enqueue({"delay": 60})
     desk.sql("update tenure.jobs set run_at = now()")
     assert desk.run(leases.promote(desk.term("stager"), limit=10))[0][-1] is None
@@ -94,7 +94,7 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, ca
     ],
     ids=["crash", "lease of the worker", "lease of the job"],
 )
-async def test_a_quarantined_job_is_one_error_that_tells_how_to_replay_it(link, desk, caplog, how, error):
+async def test_a_quarantined_job_is_one_error_with_the_command_to_replay_it(link, desk, caplog, how, error):
     [job] = desk.enqueue({"kind": "poison"})
     desk.sql("update tenure.jobs set crashes = 2")
     worker = desk.worker()
@@ -121,7 +121,7 @@ async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, desk,
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
 
-async def test_the_run_that_lost_its_own_lease_is_told_by_its_job(link, desk, ears):
+async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, desk, ears):
     [job_id] = desk.enqueue({})
     worker = desk.worker()
     desk.claim(worker, leases={"work": 0})

@@ -81,7 +81,7 @@ async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, d
     assert report.rest == Cron.longest_rest
 
 
-async def test_queues_are_told(leader, desk):
+async def test_the_queues_of_enqueued_jobs_are_notified(leader, desk):
     told: list[str] = []
     leader.cron = Cron(RETENTION, Outlets(told.append))
     plan(desk, "a", queue="mail")
@@ -193,7 +193,7 @@ async def test_after_downtime_as_the_policy_has_it(leader, desk, catch_up, wante
     assert ticks(desk) == [*wanted, (6600, "enqueued", 1)]
 
 
-async def test_what_is_caught_up_is_told_that_it_is_late(leader, desk):
+async def test_a_caught_up_job_knows_that_it_is_late(leader, desk):
     plan(desk, every="600s", catch_up="all", overlap="allow")
     await leader.look(1250)
     assert jobs(desk) == [(600, True), (1200, False)]
@@ -235,7 +235,7 @@ async def test_jitter_starts_the_job_later_and_the_planned_time_stays(leader, de
 # Decided by people meanwhile
 
 
-async def test_a_paused_schedule_is_not_planned_and_goes_on_from_when_it_is_resumed(leader, desk):
+async def test_a_paused_schedule_is_not_planned_and_continues_when_it_is_resumed(leader, desk):
     plan(desk)
     await leader.look(1)
     desk.run(schedules.pause("s", reason="the printer", by="ann"))
@@ -300,7 +300,7 @@ async def test_a_line_is_not_moved_on_while_a_run_is_asked_for(dsn, desk, other,
     assert len(jobs(desk)) == 1
 
 
-async def test_a_schedule_that_cannot_be_worked_out_holds_up_no_other(leader, desk, caplog):
+async def test_a_schedule_that_cannot_be_worked_out_blocks_no_other(leader, desk, caplog):
     plan(desk, "good")
     plan(desk, "bad", cron="0 9 * * *")
     desk.sql("update tenure.schedules set timezone = 'Atlantis/Capital' where name = 'bad'")
@@ -310,7 +310,7 @@ async def test_a_schedule_that_cannot_be_worked_out_holds_up_no_other(leader, de
     assert [record.schedule for record in caplog.records if "schedule failed" in record.getMessage()] == ["bad"]
 
 
-async def test_what_postgresql_refuses_holds_up_no_other(leader, desk, caplog):
+async def test_what_postgresql_refuses_blocks_no_other(leader, desk, caplog):
     plan(desk, "good")
     plan(desk, "bad")
     desk.sql("create function tenure.refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$")

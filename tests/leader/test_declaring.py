@@ -29,7 +29,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[list[str]]:
     return [record.schedules for record in caplog.records if record.levelname == "WARNING" and "`name`" in record.getMessage()]
 
 
-async def test_two_services_of_one_name_keep_their_schedules_and_are_told_of_the_setting(dsn, desk, caplog):
+async def test_two_services_of_one_name_keep_their_schedules_and_log_the_setting(dsn, desk, caplog):
     async with service(dsn, "bill", "remind").running(), service(dsn, "resize", "purge").running():
         assert active(desk) == ["bill", "purge", "remind", "resize"]
     async with service(dsn, "resize", "purge").running():

@@ -66,7 +66,7 @@ async def test_a_job_is_promoted_when_it_is_due_and_not_before(link, desk):
     assert desk.job(job_id)["state"] == "pending"
 
 
-async def test_a_job_that_is_tried_again_stands_behind_those_that_came_meanwhile(link, desk):
+async def test_a_job_that_is_retried_is_behind_those_that_were_enqueued_meanwhile(link, desk):
     [failed] = desk.enqueue({})
     claim = desk.claim(desk.worker())
     [meanwhile] = desk.enqueue({})
@@ -81,7 +81,7 @@ async def test_the_stager_rests_until_the_next_job_is_due(link, desk):
     assert 0 < report.rest <= 0.8
 
 
-async def test_the_stager_goes_on_at_once_when_there_may_be_more(link, desk):
+async def test_the_stager_continues_at_once_when_there_may_be_more(link, desk):
     stager = Stager()
     stager.batch = 2
     desk.enqueue(*({"delay": 60} for _ in range(3)))
@@ -92,7 +92,7 @@ async def test_the_stager_goes_on_at_once_when_there_may_be_more(link, desk):
     assert (second.touched, second.rest) == (1, Stager.longest_rest)
 
 
-async def test_the_stager_tells_the_queues_of_promoted_jobs(link, desk):
+async def test_the_stager_notifies_the_queues_of_promoted_jobs(link, desk):
     told: list[str] = []
     desk.enqueue({"delay": 60}, {"delay": 60, "queue": "mail"}, {"delay": 60, "queue": "mail"})
     desk.sql("update tenure.jobs set run_at = now()")
@@ -165,7 +165,7 @@ def test_contact_is_broken_by_silence_and_by_failure(monkeypatch):
     assert contact.age == 0.0
 
 
-async def test_jobs_whose_own_lease_ran_out_come_back_and_the_third_time_are_set_aside(link, desk):
+async def test_jobs_whose_own_lease_expired_are_requeued_and_the_third_time_dead_lettered(link, desk):
     [job_id] = desk.enqueue({})
     term, reaper = desk.term("reaper"), Reaper(Contact())
     for crashes in (1, 2, 3):
@@ -201,7 +201,7 @@ async def test_the_cleaner_reports_what_it_did_and_rests(link, desk):
     assert not (await Cleaner(7 * 86400.0, 30 * 86400.0).run_once(link, term)).holds
 
 
-async def test_a_duty_done_by_a_stale_leader_says_so(link, desk):
+async def test_a_duty_of_a_stale_leader_returns_that_it_does_not_hold(link, desk):
     for duty in (Stager(), Reaper(Contact())):
         term = desk.term(duty.name)
         desk.end_term(duty.name)

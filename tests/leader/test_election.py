@@ -80,7 +80,7 @@ def lease(desk: Desk, duty: str) -> dict[str, Any]:
 # Heartbeats
 
 
-async def test_the_heart_beats_between_the_rounds_and_tells_what_was_done(leaders, desk):
+async def test_heartbeats_between_the_rounds_store_what_was_done(leaders, desk):
     duty = Counting(rest=600.0)
     leader = leaders(duties=[duty])
     await until(lambda: leader.duties_held, is_=["counting"])
@@ -92,7 +92,7 @@ async def test_the_heart_beats_between_the_rounds_and_tells_what_was_done(leader
     assert {"last_run", "last_seconds", "next_run", "host", "pid", "strategy"} <= told.keys()
 
 
-async def test_what_went_wrong_is_told_and_counted(leaders, desk):
+async def test_failed_rounds_are_stored_and_counted(leaders, desk):
     class Failing(Counting):
         async def run_once(self, link: Link, term: Term) -> RoundResult:
             raise RuntimeError("no luck")
@@ -103,7 +103,7 @@ async def test_what_went_wrong_is_told_and_counted(leaders, desk):
     assert lease(desk, "counting")["last_error"] == "RuntimeError: no luck"
 
 
-async def test_the_record_goes_on_over_the_terms(leaders, desk):
+async def test_the_record_continues_over_the_terms(leaders, desk):
     first = leaders(duties=[Counting(rest=600.0)])
     await until(lambda: desk.sql("select metadata ->> 'runs' from tenure.leases"), is_=[("1",)])
     await first.stop()
@@ -209,7 +209,7 @@ async def test_a_duty_that_is_lost_although_postgresql_answers_is_a_warning_unle
     assert [lost for lost, _ in losses(caplog)] == [level]
 
 
-async def test_a_shared_duty_that_was_not_renewed_in_time_is_no_warning(leaders, monkeypatch, caplog):
+async def test_a_shared_duty_that_was_not_renewed_in_time_is_not_a_warning(leaders, monkeypatch, caplog):
     caplog.set_level("DEBUG", "tenure")
     asleep = [0.0]
     monkeypatch.setattr(terms, "boottime", lambda: clock() + asleep[0])
@@ -270,7 +270,7 @@ async def test_who_is_alone_keeps_its_duties(leaders, desk):
     assert lease(desk, "counting")["term"] == 1
 
 
-async def test_a_candidate_that_was_told_when_a_duty_is_free_does_not_ask_before(leaders, desk):
+async def test_a_candidate_that_knows_when_a_duty_is_free_does_not_try_before(leaders, desk):
     """And needs no connection meanwhile."""
     term = desk.term("counting", ttl=600.0)
     candidate = leaders(duties=[Counting()])
@@ -411,7 +411,7 @@ def test_a_lock_is_refused_behind_a_pooler(dsn):
         Leader(DatabaseTarget.at(dsn), LeaderSettings(strategy="dice"))  # type: ignore[arg-type]
 
 
-async def test_what_the_renewal_tells_of_a_free_duty_does_not_put_off_a_candidate(leaders, desk):
+async def test_the_hint_of_a_renewal_does_not_delay_a_candidate(leaders, desk):
     desk.term("counting", ttl=600.0)
     candidate = leaders(duties=[Counting()])
     await until(lambda: candidate._elect_at > leading.boottime() + 1)

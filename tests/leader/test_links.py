@@ -58,7 +58,7 @@ async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader,
     await until(lambda: desk.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
 
 
-async def test_a_round_that_does_not_get_a_lock_gives_up_and_is_no_broken_contact(leader, desk, other, monkeypatch):
+async def test_a_round_that_does_not_get_a_lock_ends_and_does_not_break_the_contact(leader, desk, other, monkeypatch):
     monkeypatch.setattr(links, "DutyLink", partial(DutyLink, lock_timeout=0.2))
     leader._links = links.DutyLinks(leader._link.database)
     desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
@@ -126,7 +126,7 @@ async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_write
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-async def test_a_lock_that_is_not_had_in_time_is_told_apart_from_an_outage(dsn, desk, other, pooled):
+async def test_a_lock_timeout_is_distinguished_from_an_outage(dsn, desk, other, pooled):
     link = DutyLink(DatabaseTarget.at(dsn, pooled=pooled), lock_timeout=0.1)
     term = desk.term("duty")
     try:
@@ -153,7 +153,7 @@ async def test_a_link_that_was_given_is_shared_and_stays_open(place, desk):
         await link.close()
 
 
-async def test_a_lock_on_a_shared_link_is_given_back_with_the_duties(place, desk):
+async def test_a_lock_on_a_shared_link_is_released_with_the_duties(place, desk):
     link = Link(place, "lease", hot=True)
     leader = Leader(place, LeaderSettings(strategy="advisory"), link=link)
     here = "(select oid from pg_database where datname = current_database())"

@@ -47,7 +47,7 @@ def test_a_pool_inherits_what_it_does_not_say_but_for_the_queues(tmp_path):
     assert settings.in_pool("default") is settings
 
 
-def test_every_pool_is_told_what_the_others_serve(tmp_path):
+def test_every_pool_knows_the_queues_of_the_others(tmp_path):
     plans = {plan.name: plan for plan in pools_of(load(tmp_path, TWO_POOLS), SPEC)}
     assert list(plans) == ["default", "media", "rest"]
     assert plans["default"].spec.without == ["media", "video"]
@@ -97,12 +97,12 @@ def test_a_default_count_above_the_usual_limit_raises_it(tmp_path):
         ("[workers.x.y]\nqueues = ['a']\n", "unknown setting 'y'"),
     ],
 )
-def test_what_makes_no_sense_is_told(tmp_path, text, told):
+def test_invalid_settings_are_reported(tmp_path, text, told):
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, text)
     assert told in str(caught.value)
 
 
-def test_a_process_of_a_pool_that_is_gone_says_so(tmp_path):
+def test_a_process_of_an_unknown_pool_reports_that(tmp_path):
     with pytest.raises(ConfigError, match="no pool 'media'"):
         load(tmp_path).in_pool("media")

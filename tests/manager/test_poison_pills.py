@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(("kind", "input_"), [("exits", {"code": 1}), ("exits", {"code": 0}), ("kills_itself", {})])
-async def test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not(start, ledger, queue, kind, input_):
+async def test_a_job_that_kills_its_worker_is_dead_lettered_and_its_neighbours_are_not(start, ledger, queue, kind, input_):
     neighbours = queue.add("neighbour", 3)
     [pill] = queue.add(kind, **input_)
     neighbours += queue.add("neighbour", 3)

@@ -53,7 +53,7 @@ def test_the_first_is_replaced_at_once_and_then_the_pause_doubles_to_half_a_minu
     assert not watch.limit_reached
 
 
-def test_one_that_lived_for_a_while_starts_the_count_anew(clock):
+def test_a_process_that_lived_longer_resets_the_count(clock):
     watch = Restarts(3)
     for young in (True, True, False, True, True):
         watch.ended(Ended(young=young))

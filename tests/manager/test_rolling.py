@@ -58,7 +58,7 @@ async def test_the_new_processes_have_the_new_code(start, ledger, queue, project
     await queue.completed(job, within=20)
 
 
-async def test_code_that_cannot_be_loaded_is_told_and_the_old_processes_go_on(start, ledger, queue, project):
+async def test_code_that_cannot_be_loaded_is_reported_and_the_old_processes_continue(start, ledger, queue, project):
     worker = start("--processes", "2")
     old = await serving(worker, 2)
     good = (project / "jobs.py").read_text()
@@ -87,7 +87,7 @@ async def test_a_new_process_that_dies_at_its_start_ends_it_as_well(start, ledge
     assert worker.children() == old
 
 
-async def test_a_long_job_is_not_cut_short_and_holds_up_nobody(start, ledger, queue):
+async def test_a_long_job_is_not_cut_short_and_does_not_delay_the_restart(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
     [old] = await serving(worker)
     [long] = queue.add("gated")
@@ -120,7 +120,7 @@ async def test_a_shutdown_ends_a_drain_after_the_grace_period(start, ledger, que
     assert queue.of(long, "state", "attempt", "crashes") == ("pending", 0, 0)
 
 
-async def test_a_hang_up_to_the_whole_group_ends_nobody(start, ledger, queue):
+async def test_a_hang_up_to_the_whole_group_ends_no_process(start, ledger, queue):
     worker = start()
     old = await serving(worker)
     os.killpg(worker.pid, signal.SIGHUP)

@@ -75,7 +75,7 @@ async def test_a_signal_to_the_whole_process_group_gives_the_same_grace(start, l
     assert (queue.of(job, "state", "fence"), ledger.entries("aborted")) == (("completed", 1), [])
 
 
-async def test_jobs_beyond_the_grace_are_told_and_handed_back_for_free(start, ledger, queue):
+async def test_jobs_beyond_the_grace_are_aborted_and_requeued_without_spending_an_attempt(start, ledger, queue):
     worker, ids = await running(start, ledger, queue, "gated", "gated_thread", env=SHORT_GRACE)
 
     worker.terminate()

@@ -86,13 +86,13 @@ async def test_a_database_that_has_moved_on_asks_for_an_upgrade(start, sql):
     await gives_up(start(), EXIT_SCHEMA, "has schema version 99", "upgrade Tenure here")
 
 
-async def test_a_worker_of_the_version_before_goes_on_in_a_rolling_deploy(start, sql, queue):
+async def test_a_worker_of_the_previous_version_continues_in_a_rolling_deploy(start, sql, queue):
     sql("insert into tenure.migrations (version, phase, name) values (99, 'pre', 'later')")
     await serving(start())
     await queue.completed(*queue.add("quick"))
 
 
-async def test_a_role_without_rights_is_told_so(start, dsn, sql):
+async def test_a_role_without_privileges_is_reported(start, dsn, sql):
     """Not an outage, so there is nothing to wait for; silence would look like an idle worker."""
     role = f"stranger_{os.getpid()}"
     sql(f"create role {role} login")

@@ -46,7 +46,7 @@ async def test_jobs_that_were_accepted_are_there_after_a_crash_of_the_server(app
     assert queue.states(*(str(handle.id) for handle in many)) == {"pending": 20}
 
 
-async def test_a_job_whose_result_was_told_is_completed_after_a_crash_of_the_server(app, queue, power):
+async def test_a_job_whose_result_was_returned_is_completed_after_a_crash_of_the_server(app, queue, power):
     async with app.running():
         handle = await app.gated.enqueue()
         told = asyncio.create_task(handle.result())

@@ -199,7 +199,7 @@ BUGS = (
                 "set state = 'pending', position = coalesce(nullif(j.position, 0), p.position)",
             ),
         ),
-        caught_by=(f"{DUTIES}::test_a_job_that_is_tried_again_stands_behind_those_that_came_meanwhile",),
+        caught_by=(f"{DUTIES}::test_a_job_that_is_retried_is_behind_those_that_were_enqueued_meanwhile",),
     ),
     Bug(
         name="live_key_cleaned",
@@ -244,9 +244,7 @@ BUGS = (
                 "leader/duties/stager.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
             ),
         ),
-        caught_by=(
-            "tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_promoted_holds_up_no_other_and_is_reported_once",
-        ),
+        caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_promoted_blocks_no_other_and_is_reported_once",),
     ),
     Bug(
         name="one_bad_row_stops_requeuing",
@@ -256,7 +254,7 @@ BUGS = (
             Edit("leader/requeue.py", "answers = await self._jobs.run(send)", "answers = [await send(ALL)]"),
             Edit("leader/requeue.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
         ),
-        caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_requeued_holds_up_no_other",),
+        caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_requeued_blocks_no_other",),
     ),
     Bug(
         name="one_bad_row_stops_condemning",
@@ -268,7 +266,7 @@ BUGS = (
                 "leader/duties/reaper.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
             ),
         ),
-        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_holds_up_no_other_and_is_reported_once",),
+        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_blocks_no_other_and_is_reported_once",),
     ),
     Bug(
         name="condemning_around_a_bad_row_takes_all",
@@ -277,7 +275,7 @@ BUGS = (
         edits=(
             Edit("store/sql/workers/condemn_workers.sql", "where w.id = e.id and not :peek::boolean\n", "where w.id = e.id\n"),
         ),
-        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_holds_up_no_other_and_is_reported_once",),
+        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_blocks_no_other_and_is_reported_once",),
     ),
     Bug(
         name="one_bad_row_stops_rewinding",
@@ -289,7 +287,7 @@ BUGS = (
             ),
             Edit("leader/duties/cron.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
         ),
-        caught_by=(f"{REFUSED}::test_a_schedule_that_cannot_be_rewound_holds_up_no_other",),
+        caught_by=(f"{REFUSED}::test_a_schedule_that_cannot_be_rewound_blocks_no_other",),
     ),
     Bug(
         name="refused_rows_forgotten",

@@ -91,13 +91,13 @@ class Supervisor:
         if stop_requests.was_asked():
             return EXIT_OK  # nothing has been started
         keeping = [asyncio.create_task(pool.keep()) for pool in self._pools]
-        renewing = [
+        replacing = [
             asyncio.create_task(work)
             for work in (self._roll_when_requested(), PeriodicTask("recycling", self._recycling.turn).run())
         ]
         watchdog = asyncio.create_task(PeriodicTask("watchdog", self._feed_watchdog).run())
         await self.stopping.wait()
-        await _cancelled(renewing)
+        await _cancelled(replacing)
         await self._wind_down(keeping)
         await _cancelled([watchdog])
         self._health.remove()
