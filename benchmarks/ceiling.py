@@ -25,8 +25,8 @@ PRIORITY = 50
 class Turn:
     """One claim and the settling of what it gives, ready to be sent."""
 
-    claim: Query
-    finish: Query
+    claim: Query[jobs.ClaimRow]
+    finish: Query[jobs.SettledRow]
     size: int
 
 

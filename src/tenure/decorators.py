@@ -1,24 +1,25 @@
-"""What `@app.job(...)` and `@app.cron(...)` make of a function: its own types are kept."""
+"""The decorators of an app: what makes jobs, schedules, limits, middleware and subscribers of functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+import inspect
+from collections.abc import Callable, Coroutine
+from contextlib import asynccontextmanager, contextmanager
 from types import CodeType
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-from tenure.client.job import Job
-from tenure.model.codec import InputCodec, OutputCodec
-from tenure.model.durations import Duration, to_timedelta
+from tenure.client.job import DefinedJobs, Job
+from tenure.client.runtime import ClientRuntime
+from tenure.model.declared import schedule_of
+from tenure.model.definitions import JOB_OPTIONS, JobOptions, define
+from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError
-from tenure.model.keys import KeyGiven, key_maker, key_scope
-from tenure.model.kinds import Kind, Middleware, RunIn
-from tenure.model.limits import LimitGiven, RateGiven, of_kind, to_rules
+from tenure.model.events import Event, Events, check_event_types
+from tenure.model.kinds import Middleware, Registry
+from tenure.model.limits import LimitGiven, RateGiven, to_rules
 from tenure.model.names import check_name
-from tenure.model.options import checks_options, flag, one_of, option_names
-from tenure.model.outcomes import Cancel, Fail, Snooze
-from tenure.model.priorities import to_priority
-from tenure.model.retries import Retry
-from tenure.model.signatures import Signature
+from tenure.model.options import check_option_names, checks_options
+from tenure.model.schedules import DEFAULT_LIMIT, CatchUp, Overlap
 from tenure.worker.run.context import Context
 
 Q = ParamSpec("Q")
@@ -26,10 +27,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 R = TypeVar("R")
+M = TypeVar("M", bound=Middleware)
+S = TypeVar("S", bound=Callable[..., Any])
+H = TypeVar("H", bound=Callable[..., Any])
 
 
 class JobDecorator(Protocol):
-    """Keeps the function's own types: what a direct call takes and gives, what is enqueued, what it results in."""
+    """Keeps the function's types: of a direct call, of an enqueue, and of the result."""
 
     @overload
     def __call__(
@@ -44,7 +48,7 @@ class JobDecorator(Protocol):
 
 
 class Function(Protocol[P, T_co]):
-    """What `def` makes, told from other things that can be called, such as jobs."""
+    """A function made by `def`, as opposed to other callables, such as jobs."""
 
     __code__: CodeType
 
@@ -52,7 +56,7 @@ class Function(Protocol[P, T_co]):
 
 
 class CronDecorator(Protocol):
-    """The same, and a job stays the job it is."""
+    """The same, and returns a job unchanged."""
 
     @overload
     def __call__(self, fn: Job[Q, P, T, R], /) -> Job[Q, P, T, R]: ...
@@ -68,91 +72,165 @@ class CronDecorator(Protocol):
     def __call__(self, fn: Function[P, R], /) -> Job[P, P, R, R]: ...
 
 
-@checks_options("@app.job")
-def define(
-    fn: Callable[..., Any],
-    /,
-    *,
-    default_retry: Callable[[], Retry],
-    name: str | None = None,
-    queue: str = "default",
-    priority: int | str = "normal",
-    retry: Retry | int | None = None,
-    max_attempts: int | None = None,
-    timeout: Duration | None = "1h",
-    capability: str | None = None,
-    lease: Duration | None = None,
-    run_in: RunIn | None = None,
-    key: KeyGiven | None = None,
-    key_for: Duration = "forever",
-    atomic: bool = False,
-    retention: Duration | None = None,
-    middleware: Sequence[Middleware] = (),
-    concurrency: LimitGiven | None = None,
-    rate: RateGiven | None = None,
-    fair_by: str | None = None,
-) -> Kind:
-    """The kind that a function and the options of its decorator make."""
-    signature = Signature.of(fn, context_type=Context)
-    kind = check_name(fn.__name__ if name is None else name, what="the name of a job")
-    what = f"job {kind!r}"
-    if retry is not None and max_attempts is not None:
-        raise ConfigError(f"{what}: give max_attempts inside retry=Retry(...), or alone, not both")
-    rules = to_rules(concurrency, rate, fair_by, what=what)
-    if rules and "\n" in kind:
-        raise ConfigError(f"{what}: a limited job needs a name without line breaks")
-    codec = InputCodec(signature, kind=kind)
-    return Kind(
-        name=kind,
-        fn=fn,
-        signature=signature,
-        input=codec,
-        output=OutputCodec.for_annotation(signature.returns, kind=kind, outcomes=(Snooze, Fail, Cancel)),
-        queue=check_name(queue, what=f"{what}: queue"),
-        priority=to_priority(priority),
-        own_retry=_own_retry(max_attempts if retry is None else retry),
-        default_retry=default_retry,
-        timeout=None if timeout is None else to_timedelta(timeout, what="timeout"),
-        capability=None if capability is None else check_name(capability, what=f"{what}: capability"),
-        lease=None if lease is None else to_timedelta(lease, what="lease"),
-        run_in=_where_it_runs(run_in, fn, signature, what),
-        key=None if key is None else key_maker(key, kind=kind, signature=signature, encode=codec.encode_values),
-        key_for=key_scope(key_for),
-        atomic=flag(atomic, what=f"{what}: atomic"),
-        retention=None if retention is None else to_timedelta(retention, what="retention"),
-        middleware=_layers(middleware, what),
-        limits=of_kind(rules, kind=kind, signature=signature, codec=codec),
-    )
+class Decorators:
+    """The part of `Tenure` with which code defines what the app runs. Nothing here needs a database."""
 
+    kinds: Registry
+    events: Events
+    _jobs: DefinedJobs
+    _runtime: ClientRuntime
 
-JOB_OPTIONS = [option for option in option_names(define) if option != "default_retry"]
-"""The names that `@app.job` takes."""
+    @property
+    def jobs(self) -> DefinedJobs:
+        """The jobs that this app defines, by name: `app.jobs["send_email"]`."""
+        return self._jobs
 
+    @overload
+    def job(
+        self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> Job[Concatenate[Context, P], P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def job(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def job(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[Concatenate[Context, P], P, R, R]: ...
+    @overload
+    def job(self, fn: Callable[P, R], /) -> Job[P, P, R, R]: ...
+    @overload
+    def job(self, **options: Unpack[JobOptions]) -> JobDecorator: ...
 
-def _own_retry(given: Retry | int | None) -> Retry | int | None:
-    """A number says how many attempts; the rest is the app's default."""
-    if given is None or isinstance(given, Retry):
-        return given
-    checked = Retry.from_value(given)
-    return checked.max_attempts if isinstance(given, int) else checked
+    def job(self, *given: Callable[..., Any], **options: Any) -> Any:
+        """Makes a job of a function. Use it bare, `@app.job`, or with options, `@app.job(queue="mail")`."""
+        check_option_names(options, JOB_OPTIONS, what="@app.job")
 
+        def decorate(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
+            kind = define(function, context_type=Context, default_retry=self._runtime.default_retry, **options)
+            self.kinds.add(kind)
+            return self._jobs[kind.name]
 
-def _where_it_runs(given: RunIn | None, fn: Callable[..., Any], signature: Signature, what: str) -> RunIn:
-    if given is None:
-        return "loop" if signature.is_async else "thread"
-    one_of(given, RunIn, what=f"{what}: run_in")
-    if given == "loop" and not signature.is_async:
-        raise ConfigError(f"{what} is a plain function and would block the event loop: make it async or leave run_in out")
-    if given == "thread" and signature.is_async:
-        raise ConfigError(
-            f"{what} is a coroutine function and runs on the event loop: make it a plain function to run it in a thread"
-        )
-    if given == "process" and "<locals>" in fn.__qualname__:
-        raise ConfigError(f"{what} is defined inside a function, where no other process can find it: move it to its module")
-    return given
+        return decorate(*given) if given else decorate
 
+    @checks_options("@app.cron")
+    def cron(
+        self,
+        cron: str | None = None,
+        /,
+        *,
+        every: Duration | None = None,
+        timezone: str | None = None,
+        name: str | None = None,
+        input: Any = None,  # noqa: A002 - the term used everywhere
+        queue: str | None = None,
+        priority: int | str | None = None,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "one",
+        catch_up_limit: int = DEFAULT_LIMIT,
+        jitter: Duration = 0,
+    ) -> CronDecorator:
+        """Enqueues a job at the times of a cron expression, `@app.cron("0 9 * * *", timezone="Europe/Berlin")`, or at intervals,
+        `@app.cron(every="10s")`. A plain function becomes a job; a job from `@app.job(...)` stays as it is.
 
-def _layers(given: Any, what: str) -> tuple[Middleware, ...]:
-    if callable(given) or not isinstance(given, Sequence) or not all(map(callable, given)):
-        raise ConfigError(f"{what}: middleware is {given!r}: give a list of functions, middleware=[first, second]")
-    return tuple(given)
+        `input` is the job's input as JSON; `name` is the name of the schedule, by default that of the job. `overlap`: what
+        happens to a planned time while an earlier job of the schedule is live. `catch_up`: what happens to times that passed
+        while there was no leader.
+        """
+
+        def declare(given: Any) -> Any:
+            job = given if isinstance(given, Job) else self.job(given)
+            declared = schedule_of(
+                job.kind,
+                name=name,
+                input=input,
+                cron=cron,
+                every=every,
+                timezone=timezone,
+                queue=queue,
+                priority=priority,
+                overlap=overlap,
+                catch_up=catch_up,
+                catch_up_limit=catch_up_limit,
+                jitter=jitter,
+            )
+            self.kinds.declare(declared)
+            return job
+
+        decorator: CronDecorator = declare
+        return decorator
+
+    def duty(
+        self,
+        cron: str | None = None,
+        /,
+        *,
+        every: Duration | None = None,
+        timezone: str | None = None,
+        jitter: Duration = 0,
+        **options: Unpack[JobOptions],
+    ) -> JobDecorator:
+        """Runs a function periodically, once in the whole cluster: `@app.duty(every="1m")`. Never twice at a time, never retried;
+        missed times are not made up for. It runs as a job, because leaders run no user code. `options` are those of
+        `@app.job`."""
+
+        def declare(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
+            job: Job[Any, Any, Any, Any] = self.job(**options)(function)
+            declared = schedule_of(
+                job.kind, cron=cron, every=every, timezone=timezone, overlap="skip", catch_up="none", jitter=jitter
+            )
+            self.kinds.declare(declared)
+            return job
+
+        options.setdefault("max_attempts", 1)
+        check_option_names(options, [*JOB_OPTIONS, "every", "timezone", "jitter"], what="@app.duty")
+        decorator: JobDecorator = declare
+        return decorator
+
+    @checks_options("limit()")
+    def limit(
+        self,
+        *,
+        queue: str,
+        concurrency: LimitGiven | None = None,
+        rate: RateGiven | None = None,
+        fair_by: str | None = None,
+    ) -> None:
+        """Limits a queue over all workers: how many jobs run at a time, how many start in a time span, and which take turns."""
+        rules = to_rules(concurrency, rate, fair_by, what=f"the limit of queue {queue!r}")
+        if "\n" in check_name(queue, what="limit(): queue") or not rules:
+            raise ConfigError(f"limit(queue={queue!r}): give a name without line breaks, and concurrency=, rate= or fair_by=")
+        if self.kinds.queue_limits.get(queue, rules) != rules:
+            raise ConfigError(f"queue {queue!r} is limited twice: give all its limits in one limit()")
+        self.kinds.queue_limits[queue] = rules
+
+    def middleware(self, layer: M) -> M:
+        """Wraps every job of this app in `async def layer(ctx, call_next)`; the first layer is the outermost."""
+        self.kinds.middleware.append(layer)
+        return layer
+
+    def around_thread(self, hook: H) -> H:
+        """Enters `hook(ctx)`, a context manager, around each job in the thread that runs a plain handler, also with
+        `run_in="process"`. A generator function with one `yield` works as well. The first hook is the outermost. An exception
+        in a hook fails the job.
+
+        For resources of a thread, such as Django's connections. For coroutine handlers, use `around_coroutine`.
+        """
+        if inspect.isasyncgenfunction(hook) or inspect.iscoroutinefunction(hook):
+            raise ConfigError(f"around_thread: {hook.__qualname__} is asynchronous: write it with `def`, or use around_coroutine")
+        self.kinds.around_thread.append(contextmanager(hook) if inspect.isgeneratorfunction(hook) else hook)
+        return hook
+
+    def around_coroutine(self, hook: H) -> H:
+        """Enters `hook(ctx)`, an asynchronous context manager, around each job in the task that runs a coroutine handler, also
+        with `run_in="process"`. An asynchronous generator function with one `yield` works as well."""
+        if inspect.isgeneratorfunction(hook) or inspect.iscoroutinefunction(hook):
+            raise ConfigError(f"around_coroutine: {hook.__qualname__} must be `async def` with one `yield`, or use around_thread")
+        self.kinds.around_coroutine.append(asynccontextmanager(hook) if inspect.isasyncgenfunction(hook) else hook)
+        return hook
+
+    def on(self, *types: type[Event]) -> Callable[[S], S]:
+        """Subscribes a function, plain or async, to events of this process: `@app.on(JobSettled)`."""
+        check_event_types(types)
+
+        def subscribe(subscriber: S) -> S:
+            self.events.subscribe(types, subscriber)
+            return subscriber
+
+        return subscribe

@@ -28,7 +28,7 @@ SENTENCES = [
     "2,000 newsletters handed in within",
     "a dead letter: LookupError: ada@exmaple.org: there is no such domain",
     "mended and replayed: invoice 1042 sent to ada@example.org",
-    "went down with its worker",
+    "crashed with its worker",
     "Nothing was lost. Every job ended exactly as it should.",
     r"\d,\d\d\d  jobs handed in: \d,\d\d\d completed, 1 set aside",  # the stream lasts as long as the acts do
     r"\d+  failed once, and completed at the second attempt",

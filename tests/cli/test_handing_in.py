@@ -61,7 +61,7 @@ def test_the_input_from_stdin(line, shop, sql):
         (["send_welcome", "-a", "user_id"], "NAME=VALUE"),
         (["send_welcome", "[1]", "-a", "user_id=1"], "--arg adds to an object"),
         (["send_welcome", '{"user_id": 1}', "--priority", "urgent"], "priority"),
-        (["send_welcome", '{"user_id": 1}', "--delay", "soon"], "which is no duration"),
+        (["send_welcome", '{"user_id": 1}', "--delay", "soon"], "which is not a duration"),
         (["send_welcome", '{"user_id": 1}', "--meta", "[]"], "is no JSON object"),
         (["send_welcome", '{"user_id": NaN}', "--wait"], "NaN"),
         (["drop", "--queue", ""], "queue is '', but must be a name"),

@@ -87,7 +87,7 @@ def test_one_that_is_not_there(line, words):
     verb, *rest = words
     missing = line("schedules", verb, "nobody", *rest)
     assert missing.exit_code == 8
-    assert missing.stderr == "tenure: there is no schedule 'nobody': `tenure schedules list --all` shows those there are\n"
+    assert missing.stderr == "tenure: schedule 'nobody' does not exist: `tenure schedules list --all` shows all schedules\n"
 
 
 def test_wrong_usage_is_told_with_the_way_out(line):
@@ -106,7 +106,7 @@ def test_wrong_usage_is_told_with_the_way_out(line):
 def test_a_name_that_is_taken_or_belongs_to_code(line, sql):
     line("schedules", "create", "s", "send", "--every", "1h")
     taken = line("schedules", "create", "s", "send", "--every", "1h")
-    assert (taken.exit_code, "is there already" in taken.stderr) == (1, True)
+    assert (taken.exit_code, "exists already" in taken.stderr) == (1, True)
     sql("update tenure.schedules set owner = 'shop:app'")
     refused = line("schedules", "delete", "s")
     assert (refused.exit_code, "code of shop:app" in refused.stderr) == (1, True)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Self
 
 import psycopg
@@ -219,7 +220,7 @@ def test_an_enqueue_without_a_loop_survives_a_broken_connection(dsn, desk):
 def test_an_enqueue_without_a_loop_whose_answer_was_lost_makes_one_job(road, desk, moment):
     app = made(road.wire.dsn)
     app.work.enqueue_sync(1)
-    state = app._direct._state
+    state = app._connections.direct._state
     asyncio.run(until(lambda: not state.notifier._words))
     with state.turn:  # the notification of the first one is sent
         road.do(lambda wire: wire.lose_answer("enqueue", moment=moment))
@@ -248,7 +249,7 @@ def test_an_enqueue_without_a_loop_gives_up_when_its_time_is_over(road):
 @contextmanager
 def all_at_once(app: Tenure, count: int = 20) -> Iterator[None]:
     """The threads that are started here find a statement on its way, and are let go when all have come."""
-    state = app._direct._state
+    state = app._connections.direct._state
     with state.turn:
         yield
         asyncio.run(until(lambda: len(state.waiting) == count))
@@ -281,7 +282,7 @@ def test_threads_that_enqueue_at_once_share_statements_and_one_connection(dsn, d
 def test_one_refused_job_among_those_of_many_threads_fails_alone(dsn, desk, monkeypatch):
     app = made(dsn)
     poisoned = app.work.using(priority="high")
-    poisoned._maker._fixed = poisoned._maker._fixed.replace('"priority":75', '"priority":7000')
+    poisoned._maker._fields = replace(poisoned._maker._fields, priority=7000)
     results: list[object] = []
 
     def enqueue(job, n):
@@ -356,7 +357,7 @@ def test_code_that_runs_at_exit_still_enqueues(dsn, desk, tmp_path, used):
     )
     done = run_process([sys.executable, str(script)], timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "found pending" in done.stdout or "of Tenure's calls only enqueue_sync() still works" in done.stdout
+    assert "found pending" in done.stdout or "only enqueue_sync() still works" in done.stdout
     assert [n for (n,) in desk.sql("select (input ->> 'n')::int from tenure.jobs order by 1")] == [1, 2][used == "never" :]
 
 
@@ -365,7 +366,7 @@ def test_code_that_runs_at_exit_still_enqueues(dsn, desk, tmp_path, used):
 def test_a_fork_while_another_thread_enqueues_leaves_both_working(dsn, desk):
     app = made(dsn)
     app.work.enqueue_sync(0)
-    state = app._direct._state
+    state = app._connections.direct._state
     state.turn.acquire()  # as a thread does that is in the middle of a statement
     child = os.fork()
     if child == 0:

@@ -125,7 +125,8 @@ async def test_an_argument_without_annotation_that_json_does_not_have_is_told_on
     await charge.enqueue(Decimal("2.5"))
     [record] = caplog.records
     assert record.levelno == logging.WARNING
-    assert "parameter 'amount' has no annotation, so a Decimal arrives as JSON has it" in record.getMessage()
+    assert "parameter has no annotation, so its value arrives as plain JSON" in record.getMessage()
+    assert (record.kind, record.parameter, record.given) == ("charge", "amount", "Decimal")
 
 
 async def test_a_handle_of_a_known_kind_is_made_of_an_id(app):

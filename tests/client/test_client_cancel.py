@@ -14,7 +14,7 @@ from tenure import Tenure
 from tenure.client import lock_retry as patience
 from tenure.model.errors import ConfigError, InvalidJobId, JobsLocked
 from tenure.model.states import FINISHED, HELD, LIVE, State
-from tenure.store import control, jobs
+from tenure.store import jobs
 from tests.client.eavesdropping import asks, heard
 from tests.store.desk import Desk
 from tests.waiting import until
@@ -192,7 +192,7 @@ async def test_a_job_that_is_just_being_claimed_is_canceled_as_a_running_one(cli
 async def test_a_claim_passes_over_a_job_that_is_just_being_canceled(client, desk, other):
     first, second = desk.enqueue({}, {})
     with other.connection.transaction():
-        other.run(control.cancel([first], error="canceled"))
+        other.run(jobs.cancel([first], error="canceled"))
         assert desk.claim(desk.worker()).ids == [second]
     assert desk.job(first)["state"] == "canceled"
 

@@ -59,7 +59,7 @@ RUNNING = replace(of("running", worker_id=UUID(int=9), started_at=NOW), host="mo
 
 # Facts, the codes in their order, and what must be said.
 VERDICTS = {
-    "nothing stands in its way": (READY, ["ready"], "1 worker is ready"),
+    "nothing blocks it": (READY, ["ready"], "1 worker is ready"),
     "completed": (of("completed", finished_at=NOW), ["finished"], "completed since 2026-01-02 03:04:05.*retry"),
     "failed": (of("failed", finished_at=NOW, error=TRACE), ["finished"], "ValueError: no such user"),
     "canceled": (of("canceled", finished_at=NOW, error="canceled by anna"), ["finished"], "canceled by anna"),
@@ -68,7 +68,7 @@ VERDICTS = {
         ["dead_letter"],
         "3 attempts and 1 crashes: ValueError: no such user; .*replay",
     ),
-    "dead letter without an error": (of("dead_letter"), ["dead_letter"], "no error was kept"),
+    "dead letter without an error": (of("dead_letter"), ["dead_letter"], "no error was stored"),
     "scheduled": (of("scheduled", run_at=NOW + timedelta(minutes=90)), ["not_due"], "scheduled in 1h 30m, at .*retry"),
     "retry": (
         of("retry", run_at=NOW + timedelta(seconds=10), error=TRACE),
@@ -79,19 +79,19 @@ VERDICTS = {
     "due, but nobody promotes": (
         replace(of("scheduled", run_at=NOW), stager=False),
         ["due", "no_stager"],
-        "the stager has no holder; start a worker",
+        "the stager duty has no holder; start a worker",
     ),
     "scheduled and paused": (
         replace(of("scheduled", run_at=NOW + timedelta(hours=1)), paused_at=NOW),
         ["not_due", "paused"],
-        "is paused",
+        "has been paused",
     ),
     "blocked": (of("blocked"), ["blocked"], "blocked by other jobs"),
     "waiting": (of("waiting"), ["waiting"], "waits for"),
     "paused": (
         replace(READY, paused_at=NOW, paused_by="anna", pause_reason="upgrade"),
         ["paused"],
-        r"'mail' is paused since 2026-01-02 03:04:05.* by anna \(upgrade\); resume",
+        r"'mail' has been paused since 2026-01-02 03:04:05.* by anna \(upgrade\); resume",
     ),
     "paused, and nobody there": (
         replace(READY, paused_at=NOW, workers=0, for_queue=0, for_kind=0, for_capability=0),
@@ -118,10 +118,10 @@ VERDICTS = {
         ["no_worker_for_capability"],
         "none has capability 'gpu'; start",
     ),
-    "all slots busy": (replace(READY, slots=20, held=20), ["busy"], r"taken \(20 of 20\); wait, or start more"),
+    "all slots busy": (replace(READY, slots=20, held=20), ["busy"], r"in use \(20 of 20\); wait, or start more"),
     "one ahead": (replace(READY, ahead=1), ["ahead"], "^1 job is ahead of it in queue 'mail'"),
     "many ahead": (replace(READY, ahead=1000, slots=2, held=2), ["busy", "ahead"], "1000 or more jobs are ahead"),
-    "suspect": (of("pending", crashes=2), ["suspect"], "2 crashes, so it waits for a process of its own"),
+    "suspect": (of("pending", crashes=2), ["suspect"], "2 crashes, so it waits for a separate process"),
     "running": (
         replace(
             of("running", worker_id=UUID(int=9), started_at=NOW, attempt=2),
@@ -130,17 +130,17 @@ VERDICTS = {
             lease_expires_at=NOW + timedelta(seconds=12),
         ),
         ["running"],
-        r"by worker [0-]+9 \(process 42 on moon\), since 2026.*attempt 2 of 3; its lease holds for 12s",
+        r"by worker [0-]+9 \(process 42 on moon\), since 2026.*attempt 2 of 3; its lease expires in 12s",
     ),
     "running under a lease that ran out": (
         replace(RUNNING, lease_expires_at=NOW - timedelta(seconds=1)),
         ["running"],
-        "its lease has run out: a live worker requeues it within seconds",
+        "its lease has expired: a live worker requeues it within seconds",
     ),
     "running under a lease that ran out, and nobody there": (
         replace(RUNNING, lease_expires_at=NOW - timedelta(seconds=1), workers=0),
         ["running"],
-        "no worker is alive that would requeue it; start one",
+        "no live worker can requeue it; start one",
     ),
     "running on a worker with a name": (
         replace(RUNNING, worker_name="mail-1"),
@@ -150,12 +150,12 @@ VERDICTS = {
     "held by a worker that is not known": (
         replace(RUNNING, host=None, pid=None),
         ["held_by_unknown"],
-        r"marked as running since .*, but worker [0-]+9, which holds it, is not known: a live worker requeues it",
+        r"marked as running since .*, but worker [0-]+9, which holds it, is unknown: a live worker requeues it",
     ),
     "held by a worker that is not known, and nobody there": (
         replace(RUNNING, host=None, pid=None, workers=0),
         ["held_by_unknown"],
-        "no worker is alive that would requeue it",
+        "no live worker can requeue it",
     ),
     "claimed": (replace(RUNNING, job=replace(RUNNING.job, state=State.CLAIMED)), ["running"], "about to run"),
 }
@@ -270,7 +270,7 @@ async def test_a_running_job_tells_by_whom(client, desk):
     explanation = await client.explain(job_id)
     assert (explanation.running, explanation.job.id) == (True, UUID(job_id))
     assert f"worker {worker} (process 42 on moon)" in explanation.reasons[0].text
-    assert "its lease holds for" in explanation.reasons[0].text
+    assert "its lease expires in" in explanation.reasons[0].text
     assert explanation.to_json()["reasons"][0]["code"] == "running"
 
 

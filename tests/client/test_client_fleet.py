@@ -10,7 +10,7 @@ import pytest
 from tenure import Tenure
 from tenure.model.errors import ConfigError
 from tenure.model.states import State
-from tenure.store import control, jobs
+from tenure.store import cleaning, jobs
 from tests.client.eavesdropping import heard
 
 
@@ -105,9 +105,9 @@ async def test_counts_are_exact_before_and_after_they_are_merged(client, desk):
     for merged in (False, True):
         if merged:
             term = desk.term("rollup")
-            assert desk.run(control.merge_tallies(term, limit=3))[0][:2] == (True, 3)
+            assert desk.run(cleaning.merge_tallies(term, limit=3))[0][:2] == (True, 3)
             assert (await client.stats()).by_outcome == {"completed": 9, "failed": 2, "retry": 4, "canceled": 3}
-            desk.run(control.merge_tallies(term, limit=100))
+            desk.run(cleaning.merge_tallies(term, limit=100))
             assert desk.sql("select count(*) from tenure.tallies") == [(0,)]
         stats = await client.stats()
         assert {(count.queue, count.kind, count.state): count.jobs for count in stats.live} == {

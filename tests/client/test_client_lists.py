@@ -129,7 +129,7 @@ async def test_a_page_without_more_has_no_next(client, desk):
 
 @pytest.mark.parametrize("after", ["", "nonsense", "12", 5])
 async def test_a_cursor_that_is_none_is_refused(client, after):
-    with pytest.raises(ConfigError, match="no cursor"):
+    with pytest.raises(ConfigError, match="not a cursor"):
         await client.list(after=after)
 
 
@@ -173,7 +173,7 @@ async def test_a_job_that_moved_on_during_the_walk_is_not_shown_in_a_state_that_
 
     async def meddling(query):
         rows = await fetch(query)
-        if query.name == "control/list_live":
+        if query.name == "lists/list_live":
             desk.claim(worker, limit=5)
         return rows
 

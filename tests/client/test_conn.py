@@ -198,8 +198,8 @@ async def test_a_synchronous_connection_works_in_a_coroutine_too(app, dsn, shop)
 def test_a_job_that_postgresql_refuses_is_told_as_without_a_connection(app, opened, shop, kind):
     caller = opened(kind)
     refused = app.ship.using(conn=caller.connection)
-    refused._maker._fixed = refused._maker._fixed.replace('"queue":"mail"', '"queue":""')
-    with pytest.raises(InvalidPayload, match="PostgreSQL refuses it"), caller.transaction():
+    refused._maker._fields = replace(refused._maker._fields, queue="")
+    with pytest.raises(InvalidPayload, match="PostgreSQL refuses the job"), caller.transaction():
         insert(caller, "ada")
         if isinstance(caller, AsyncCaller):
             caller.wait(refused.enqueue("ada"))

@@ -212,7 +212,7 @@ def test_each_database_is_asked_once(app, dsn, desk, monkeypatch):
     for _ in range(3):
         with psycopg.connect(dsn) as connection:
             app.ship.using(conn=connection).enqueue_sync("ada")
-    assert asked.count("control/identify_database") == 1
+    assert asked.count("reports/identify_database") == 1
 
 
 def test_where_the_apps_own_database_cannot_be_asked_nothing_is_refused(dsn, desk, monkeypatch):

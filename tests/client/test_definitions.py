@@ -95,3 +95,24 @@ def test_an_unknown_option_is_told(app):
 
         @app.job(queu="mail")
         async def work() -> None: ...
+
+
+def test_a_job_is_found_by_its_name(app):
+    @app.job(name="mail.send")
+    async def send(to: str) -> None: ...
+
+    assert app.jobs["mail.send"] is send
+    assert list(app.jobs) == ["mail.send"]
+    assert app.jobs["mail.send"].call("ann").kind == "mail.send"
+    assert "mail" not in app.jobs
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_ones(app):
+    for name in ("send_email", "send_emails", "resize"):
+        app.job(name=name)(lambda: None)
+    with pytest.raises(UnknownKind) as caught:
+        app.jobs["send_emial"]
+    assert str(caught.value) == "no job named 'send_emial' in this app; did you mean 'send_email' or 'send_emails'?"
+    assert app.jobs.get("send_emial") is None
+    with pytest.raises(KeyError, match="this app defines no jobs"):
+        Tenure().jobs["a"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -92,7 +93,7 @@ async def test_calls_at_the_same_time_share_statements(greet, desk, monkeypatch)
 
 async def test_one_refused_call_among_many_fails_alone(app, greet, desk):
     poisoned = greet.using()
-    poisoned._maker._fixed = poisoned._maker._fixed.replace('"priority":75', '"priority":7000')
+    poisoned._maker._fields = replace(poisoned._maker._fields, priority=7000)
     calls = [greet.enqueue(f"{n}") for n in range(20)]
     results = await asyncio.gather(*calls[:7], poisoned.enqueue("bad"), *calls[7:], return_exceptions=True)
     assert [type(result) for result in results if isinstance(result, Exception)] == [InvalidPayload]

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tenure import Handle, KeyTaken, StoreUnavailable, Tenure
-from tenure.store import control, jobs
+from tenure.store import jobs
 from tenure.store.link import Link
 from tests.store.locks import meanwhile, waits_for_a_lock
 
@@ -273,7 +273,7 @@ async def test_an_enqueue_that_waits_for_a_replay_meets_the_replayed_job(app, de
     first = await app.keyed.enqueue("a")
     desk.sql("update tenure.jobs set state = 'dead_letter'")
     with other.connection.transaction():
-        other.run(control.replay([first.id]))
+        other.run(jobs.replay([first.id]))
         enqueuing = asyncio.create_task(app.keyed.enqueue("b"))
         await waits_for_a_lock(desk)
     second = await enqueuing

@@ -39,7 +39,7 @@ def test_loops_that_are_gone_are_forgotten_with_their_connections(dsn, desk):
     for _ in range(5):
         asyncio.run(work.enqueue())
     gc.collect()
-    assert len(app._sessions) <= 1
+    assert len(app._connections.sessions) <= 1
     names = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
     asyncio.run(until(lambda: desk.sql(names)[0][0] <= 3, within=3))
 

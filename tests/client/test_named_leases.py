@@ -111,8 +111,8 @@ async def test_who_waits_gets_it_as_soon_as_it_is_released(app, other, monkeypat
     assert await first.acquire()
     second = other.lease("import", duration="1h")
     waiting = asyncio.create_task(second.acquire())
-    await until(lambda: other._session().waiting._waiters)
-    [news] = other._session().waiting._waiters["lease import"]
+    await until(lambda: other._connections.session().waiting._waiters)
+    [news] = other._connections.session().waiting._waiters["lease import"]
     await until(lambda: news._patience > 1.0)  # it has looked some times, and looks more and more rarely
     await first.release()
     assert await waiting

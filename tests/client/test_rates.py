@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tenure.client.rates import latencies, percentile
-from tenure.store import control, jobs
+from tenure.store import cleaning, jobs
+from tenure.store.reports import LatencyRow
 
 
 async def test_counts_and_latencies_are_the_same_before_and_after_the_rollup(client, desk):
@@ -19,7 +20,7 @@ async def test_counts_and_latencies_are_the_same_before_and_after_the_rollup(cli
         ("default", "work", "completed", 2),
         ("mail", "work", "enqueued", 1),
     }
-    desk.run(control.merge_tallies(desk.term("rollup"), limit=100))
+    desk.run(cleaning.merge_tallies(desk.term("rollup"), limit=100))
     assert (await client.minutes(), await client.latencies()) == before
     assert [count.jobs for count in await client.minutes(queue="mail")] == [1]
     assert await client.latencies(kind="other") == []
@@ -41,7 +42,7 @@ def test_a_percentile_is_right_to_within_a_fifth(desk, seconds):
 
 
 def test_percentiles_go_by_the_number_of_jobs():
-    [latency] = latencies([("q", "k", "ran", 0, 90), ("q", "k", "ran", 20, 9), ("q", "k", "ran", 40, 1)])
+    [latency] = latencies([LatencyRow("q", "k", "ran", bucket, jobs) for bucket, jobs in ((0, 90), (20, 9), (40, 1))])
     assert latency.jobs == 100
     assert latency.p50 < 0.002 < latency.p95 < 1.1
     assert latency.p99 == latency.p95

@@ -12,7 +12,7 @@ import pytest
 import tenure
 from tenure.client.report.gather import MAX_CHILDREN, MAX_INCIDENTS, MAX_LINES, gather
 from tenure.client.report.life import Report
-from tenure.store import jobs, leases, reports
+from tenure.store import jobs, reports
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tests.store.desk import Claim, Desk
@@ -30,7 +30,7 @@ def told(desk: Desk) -> Callable[[str], object]:
 
         async def fetch(query):
             asked.append(query)
-            return desk.run(query)
+            return desk.fetch(query)
 
         found = await gather(fetch, UUID(job_id))
         assert len(asked) == 1
@@ -49,7 +49,7 @@ def run(desk: Desk, worker: str, **outcome) -> Claim:
 def make_due(desk: Desk) -> None:
     desk.sql("update tenure.jobs set run_at = clock_timestamp() where state in ('retry', 'scheduled')")
     term = desk.term("stager")
-    desk.run(leases.promote(term, limit=10))
+    desk.run(jobs.promote(term, limit=10))
     desk.end_term("stager")
 
 

@@ -148,7 +148,7 @@ def test_what_is_not_there_has_no_heading():
 def test_an_error_that_no_attempt_tells_any_more_is_shown():
     text = report(status("dead_letter", attempt=3, fence=3, started_at=at(5), error=TRACEBACK)).to_html()
     assert "<h2>Error</h2>" in text
-    assert "Nothing is kept of 2 runs." in text
+    assert "Nothing is stored about 2 runs." in text
 
 
 def test_markup_escapes_whatever_is_not_markup():

@@ -85,7 +85,7 @@ def test_progress_log_and_children():
     assert section(told, "log") == (
         "log (last 2 lines)\n  +1.00 s     info     began\n  +1 min 1 s  warning  odd  rows=3 name=ada"
     )
-    assert section(told, "children") == (f"children (1 shown, there are more)\n  {UUID(int=5)}  pending      thumbnail\n")
+    assert section(told, "children") == (f"children (1 shown, more exist)\n  {UUID(int=5)}  pending      thumbnail\n")
 
 
 @pytest.mark.parametrize(("percent", "marks"), [(-5, 0), (0, 0), (33.4, 10), (100, 30), (1e9, 30)])
@@ -96,7 +96,7 @@ def test_the_bar_stays_within_its_bounds(percent, marks):
 
 def test_what_is_not_kept_is_said():
     text = report(status("dead_letter", attempt=3, fence=3, started_at=at(5), error=TRACEBACK)).to_text()
-    assert "(nothing is kept of 2 runs)" in text
+    assert "(nothing is stored about 2 runs)" in text
     assert section(text, "error").endswith("ValueError: no such address\n")
 
 

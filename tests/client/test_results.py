@@ -253,6 +253,13 @@ async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_plain_values
     assert await Handle(UUID(job), "strange", app._runtime).result() == {"a": [1, 2]}
 
 
+async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_none_where_there_is_no_output(app, desk):
+    [job] = desk.enqueue({"kind": "strange"})
+    claim = desk.claim(desk.worker(), kinds=["strange"])
+    desk.run(jobs.finish(claim.outcomes()))
+    assert await Handle(UUID(job), "strange", app._runtime).result(timeout=10) is None
+
+
 async def test_a_job_that_was_set_aside_because_its_processes_died_has_no_type_of_error(app, desk):
     [job] = desk.enqueue({"kind": "strange"})
     claim = desk.claim(desk.worker(), kinds=["strange"])

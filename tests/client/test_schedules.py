@@ -63,7 +63,7 @@ async def test_a_kind_that_this_app_does_not_know_is_taken_as_given(schedules):
 
 async def test_a_name_is_taken_once(schedules, report):
     await schedules.create("s", report, every="1m", input={"to": "ann"})
-    with pytest.raises(ScheduleConflict, match="is there already"):
+    with pytest.raises(ScheduleConflict, match="exists already"):
         await schedules.create("s", report, every="1m", input={"to": "ann"})
 
 
@@ -123,7 +123,7 @@ async def test_paused_and_resumed(schedules, report):
     assert await schedules.resume("s") is False
     assert (await schedules.find("s")).next_at is not None
     for verb in (schedules.pause, schedules.resume, schedules.upcoming, schedules.delete, schedules.run_now):
-        with pytest.raises(ScheduleNotFound, match="no schedule 'nobody'"):
+        with pytest.raises(ScheduleNotFound, match="schedule 'nobody' does not exist"):
             await verb("nobody")
 
 

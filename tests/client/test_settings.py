@@ -138,9 +138,9 @@ def test_spans_may_be_written_in_words(tmp_path):
     ],
 )
 def test_a_pooler_is_found_by_its_port_or_its_word(tmp_path, dsn, pooled):
-    place = load(tmp_path, dsn=dsn).database
-    assert place.pooled is pooled
-    assert "pgbouncer" not in place.dsn
+    database = load(tmp_path, dsn=dsn).database
+    assert database.pooled is pooled
+    assert "pgbouncer" not in database.dsn
     assert load(tmp_path, dsn=dsn, pooled=not pooled).database.pooled is not pooled
 
 

@@ -171,7 +171,7 @@ async def test_all_who_wait_in_one_loop_share_one_line_and_leave_nothing_behind(
         given_up.cancel()
         go_on.set()
         assert await asyncio.gather(*results) == ["all done"] * 15
-    assert app._session().waiting._waiters == {}
+    assert app._connections.session().waiting._waiters == {}
     assert given_up.cancelled()
 
 

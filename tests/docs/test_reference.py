@@ -16,7 +16,8 @@ from tenure import Context, Handle, JobStatus, Tenure
 from tenure.client.client import Client
 from tenure.client.filters import FilterWords
 from tenure.client.job import Job
-from tenure.decorators import define
+from tenure.client.options import CallOptions
+from tenure.model.definitions import JobOptions
 from tenure.settings import Settings, WorkerSettings
 from tenure.worker.run.abort import AbortReason
 from tests.docs.pages import ROOT
@@ -62,13 +63,13 @@ def test_what_an_app_can_do():
 
 
 def test_the_options_of_a_job():
-    assert names("`@app.job`") == options(define, "fn", "default_retry")
+    assert names("`@app.job`") == set(JobOptions.__annotations__)
 
 
 def test_the_options_of_a_call():
     on_a_job, of_using = tables("A call")
     assert set(on_a_job) == public(Job)
-    assert set(of_using) == options(Job.using)
+    assert set(of_using) == set(CallOptions.__annotations__)
 
 
 def test_what_a_handler_can_do():

@@ -216,7 +216,7 @@ FAULTS = [
     ),
     Fault(
         "canceling says that the run ended the job",
-        "control/cancel_jobs",
+        "jobs/cancel_jobs",
         (
             ("history (id, worker_id", "history (id, claim_id, worker_id"),
             ("select c.id, c.worker_id, c.fence, c.enq", "select c.id, c.claim_id, c.worker_id, c.fence, c.enq"),
@@ -226,35 +226,35 @@ FAULTS = [
     ),
     Fault(
         "canceling waits for rows that others hold",
-        "control/cancel_jobs",
+        "jobs/cancel_jobs",
         (("for update skip locked", "for update"),),
         "held",
         ("C1 settles", "cancel"),
     ),
     Fault(
         "replaying does not look at the state",
-        "control/replay_jobs",
+        "jobs/replay_jobs",
         without("and coalesce(j.state, '') = 'dead_letter'", "f.state = 'dead_letter' and"),
         "dead",
         ("replay", "retry"),
     ),
     Fault(
         "a dead letter is replayed without its key",
-        "control/replay_jobs",
+        "jobs/replay_jobs",
         without("and (f.key is null or f.id in (select k.id from keyed k where k.stands is null))"),
         "keyed_dead",
         ("replay", "B with k"),
     ),
     Fault(
         "retrying looks at the state before it has the row",
-        "control/retry_job",
+        "jobs/retry_job",
         (("       for no key update skip locked", ""), ("where j.ctid = p.place and j.id = p.id", "where j.id = p.id")),
         "due",
         ("H1 promotes", "retry", "W2 claims"),
     ),
     Fault(
         "a running job is deleted without force",
-        "control/delete_jobs",
+        "jobs/delete_jobs",
         without(
             "where j.claim_id is not null",
             "and (:force::boolean or j.claim_id is null)",
@@ -266,7 +266,7 @@ FAULTS = [
     ),
     Fault(
         "cleaning waits for a key that is being taken over",
-        "control/clean_keys",
+        "cleaning/clean_keys",
         without("for update skip locked"),
         "keyed_done",
         ("H1 cleans keys", "B with k"),

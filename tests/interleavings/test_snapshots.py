@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tenure.store import control, jobs, leases, workers
+from tenure.store import jobs, workers
 from tenure.store.jobs import HeldJob
 from tests.store.clean import bare_dsn, fresh_dsn, shared_dsn
 from tests.store.desk import Desk
@@ -112,27 +112,27 @@ STATEMENTS = [
     Statement(
         "expire_jobs",
         leased,
-        lambda desk, _, term: desk.run(leases.expire_jobs(term, limit=10, max_crashes=workers.MAX_CRASHES))[0][0],
+        lambda desk, _, term: desk.run(jobs.expire(term, limit=10, max_crashes=workers.MAX_CRASHES))[0][0],
         "pending",
     ),
-    Statement("promote_jobs", due, lambda desk, _, term: desk.run(leases.promote(term, limit=10))[0][1], "pending"),
+    Statement("promote_jobs", due, lambda desk, _, term: desk.run(jobs.promote(term, limit=10))[0][1], "pending"),
     Statement(
         "cancel_jobs",
         running,
-        lambda desk, scene, _: sum(row[1] for row in desk.run(control.cancel([UUID(scene.job)], error="canceled"))),
+        lambda desk, scene, _: sum(row[1] for row in desk.run(jobs.cancel([UUID(scene.job)], error="canceled"))),
         "canceled",
     ),
     Statement(
         "delete_jobs",
         running,
-        lambda desk, scene, _: sum(row[1] for row in desk.run(control.delete([UUID(scene.job)], force=True))),
+        lambda desk, scene, _: sum(row[1] for row in desk.run(jobs.delete([UUID(scene.job)], force=True))),
         None,
     ),
     Statement(
-        "retry_job", due, lambda desk, scene, _: sum(row[1] for row in desk.run(control.retry(UUID(scene.job), None))), "pending"
+        "retry_job", due, lambda desk, scene, _: sum(row[1] for row in desk.run(jobs.retry(UUID(scene.job), None))), "pending"
     ),
     Statement(
-        "replay_jobs", dead, lambda desk, scene, _: sum(row[2] for row in desk.run(control.replay([UUID(scene.job)]))), "pending"
+        "replay_jobs", dead, lambda desk, scene, _: sum(row[2] for row in desk.run(jobs.replay([UUID(scene.job)]))), "pending"
     ),
 ]
 

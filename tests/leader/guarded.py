@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from tenure.model.ids import uuid7
-from tenure.store import control, history, leases, schedules
+from tenure.store import cleaning, history, jobs, leases, schedules, workers
 from tenure.store.leases import Term
 from tenure.store.query import Query
 from tests.leader.plans import at, plan
@@ -24,24 +24,24 @@ def _record(desk: Desk, term: Term) -> Query:
 
 
 WRITES: dict[str, Ask] = {
-    "jobs/promote_jobs": lambda _, term: leases.promote(term, limit=10),
-    "workers/condemn_workers": lambda _, term: leases.condemn_expired(term, reap=True),
-    "workers/condemn_unknown": lambda _, term: leases.condemn_unknown(term),
-    "jobs/expire_jobs": lambda _, term: leases.expire_jobs(term, limit=10, max_crashes=3),
+    "jobs/promote_jobs": lambda _, term: jobs.promote(term, limit=10),
+    "workers/condemn_workers": lambda _, term: workers.condemn_expired(term, reap=True),
+    "workers/condemn_unknown": lambda _, term: workers.condemn_unknown(term),
+    "jobs/expire_jobs": lambda _, term: jobs.expire(term, limit=10, max_crashes=3),
     "history/drop_history": lambda _, term: history.drop(term, keep=0.0),
     "history/make_history": lambda _, term: history.make(term, days_ahead=9),
     "history/clean_history": lambda _, term: history.clean(term, limit=10, keep=60.0),
     "history/clean_default": lambda _, term: history.clean_default(term, limit=10, keep=60.0),
-    "control/merge_tallies": lambda _, term: control.merge_tallies(term, limit=10),
-    "control/clean_keys": lambda _, term: control.clean_keys(term, limit=10),
-    "control/clean_progress": lambda _, term: control.clean_progress(term, limit=10, keep=60.0),
-    "control/clean_logs": lambda _, term: control.clean_logs(term, limit=10, keep=60.0),
-    "control/clean_incidents": lambda _, term: control.clean_incidents(term, limit=10, keep=60.0),
-    "control/clean_watches": lambda _, term: control.clean_watches(term, limit=10),
-    "control/clean_counters": lambda _, term: control.clean_counters(term, limit=10, keep=60.0),
-    "control/clean_minutes": lambda _, term: control.clean_minutes(term, limit=10),
-    "control/clean_latencies": lambda _, term: control.clean_latencies(term, limit=10, keep=60.0),
-    "control/clean_dead": lambda _, term: control.clean_dead(term, limit=10, keep=60.0),
+    "cleaning/merge_tallies": lambda _, term: cleaning.merge_tallies(term, limit=10),
+    "cleaning/clean_keys": lambda _, term: cleaning.clean_keys(term, limit=10),
+    "cleaning/clean_progress": lambda _, term: cleaning.clean_progress(term, limit=10, keep=60.0),
+    "cleaning/clean_logs": lambda _, term: cleaning.clean_logs(term, limit=10, keep=60.0),
+    "cleaning/clean_incidents": lambda _, term: cleaning.clean_incidents(term, limit=10, keep=60.0),
+    "cleaning/clean_watches": lambda _, term: cleaning.clean_watches(term, limit=10),
+    "cleaning/clean_counters": lambda _, term: cleaning.clean_counters(term, limit=10, keep=60.0),
+    "cleaning/clean_minutes": lambda _, term: cleaning.clean_minutes(term, limit=10),
+    "cleaning/clean_latencies": lambda _, term: cleaning.clean_latencies(term, limit=10, keep=60.0),
+    "cleaning/clean_dead": lambda _, term: cleaning.clean_dead(term, limit=10, keep=60.0),
     "schedules/record_ticks": _record,
     "schedules/release_ticks": lambda _, term: schedules.release_ticks(term, limit=10),
     "schedules/clean_ticks": lambda _, term: schedules.clean_ticks(term, limit=10, keep=60.0),

@@ -15,7 +15,7 @@ from tenure.leader.duties.stager import Stager
 from tenure.leader.outlets import Outlets
 from tenure.leader.requeue import requeue_jobs
 from tenure.model.events import Event, Events
-from tenure.store import leases
+from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import MOST_GONE
@@ -59,7 +59,7 @@ async def test_each_promoted_job_is_an_event(link, desk, ears):
 async def test_promoted_jobs_are_not_listed_without_a_subscriber(desk):
     desk.enqueue({"delay": 60})
     desk.sql("update tenure.jobs set run_at = now()")
-    assert desk.run(leases.promote(desk.term("stager"), limit=10))[0][-1] is None
+    assert desk.run(jobs.promote(desk.term("stager"), limit=10))[0][-1] is None
 
 
 @pytest.mark.parametrize("why", ["crashed", "lease_lost", "stopped"])

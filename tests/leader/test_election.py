@@ -21,7 +21,7 @@ from tenure.leader.election import SHARED, Election
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
 from tenure.model.errors import ConfigError
-from tenure.store import leases
+from tenure.store import jobs, leases
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
@@ -330,7 +330,7 @@ def test_two_hundred_overlaps_and_no_stale_write(dsn, desk):
                 number += 1
                 term = current[max(0, len(current) - 1 - number % 3)]
                 mine.sql(f"set application_name = '{term.term}'")
-                mine.run(leases.promote(term, limit=1))
+                mine.run(jobs.promote(term, limit=1))
 
     threads = [threading.Thread(target=go_on) for _ in range(3)]
     for thread in threads:
@@ -366,8 +366,8 @@ def test_sharers_promote_at_the_same_time_and_each_job_once(dsn, desk, other):
     desk.sql("update tenure.jobs set run_at = now() - interval '1 s'")
     term = desk.term("stager", SHARED)
     with other.connection.transaction():
-        assert other.run(leases.promote(term, limit=2))[0][1] == 2
-        assert desk.run(leases.promote(term, limit=100))[0][1] == 4
+        assert other.run(jobs.promote(term, limit=2))[0][1] == 2
+        assert desk.run(jobs.promote(term, limit=100))[0][1] == 4
     assert desk.sql("select count(*), count(distinct position) from tenure.jobs where state = 'pending'") == [(6, 6)]
 
 

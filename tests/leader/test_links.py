@@ -11,7 +11,7 @@ import pytest
 from tenure.leader import links
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
-from tenure.store import leases
+from tenure.store import jobs, leases
 from tenure.store.duty_link import Contended, DutyLink
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
@@ -133,8 +133,8 @@ async def test_a_lock_timeout_is_distinguished_from_an_outage(dsn, desk, other, 
         with other.connection.transaction():
             other.sql("lock table tenure.jobs in access exclusive mode")
             with pytest.raises(Contended):
-                await link.fetch(leases.promote(term, limit=10))
-        assert (await link.fetch(leases.promote(term, limit=10)))[0][0]
+                await link.fetch(jobs.promote(term, limit=10))
+        assert (await link.fetch(jobs.promote(term, limit=10)))[0][0]
     finally:
         await link.close()
 

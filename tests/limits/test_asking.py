@@ -99,7 +99,7 @@ async def test_a_name_that_is_none_is_refused(app, name):
 
 
 async def test_nothing_said_is_refused(app):
-    with pytest.raises(ConfigError, match="nothing is said"):
+    with pytest.raises(ConfigError, match="is not changed"):
         await app.client().set_limit("kind:work")
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from tenure.model.kinds import Registry
-from tenure.store import control, leases, limits
+from tenure.store import jobs, limits
 from tenure.store.link import Link
 from tenure.worker.claim.known_limits import KnownLimits
 from tests.store.desk import everything
@@ -161,10 +161,10 @@ def test_a_job_that_becomes_pending_is_under_the_limits_of_now(desk, how):
     match how:
         case "due":
             desk.sql("update tenure.jobs set run_at = now() - interval '1 s'")
-            desk.run(leases.promote(desk.term("stager"), limit=10))
+            desk.run(jobs.promote(desk.term("stager"), limit=10))
         case "retried":
-            desk.run(control.retry(UUID(job_id), "ada"))
+            desk.run(jobs.retry(UUID(job_id), "ada"))
         case "replayed":
             desk.sql("update tenure.jobs set state = 'dead_letter'")
-            desk.run(control.replay([UUID(job_id)]))
+            desk.run(jobs.replay([UUID(job_id)]))
     assert (desk.job(job_id)["state"], desk.job(job_id)["gate"]) == ("pending", None)

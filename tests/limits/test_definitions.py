@@ -82,7 +82,7 @@ def test_nonsense_is_refused_with_the_way_out(app, options, told):
         (lambda: Limit(1, per="a..b"), "give a path"),
         (lambda: Rate(0, "1s"), "whole number"),
         (lambda: Rate(1, "0s"), "too short"),
-        (lambda: Rate(1, "soon"), "no duration|cannot be read|use a timedelta"),
+        (lambda: Rate(1, "soon"), "not a duration|cannot be read|use a timedelta"),
         (lambda: Tenure().limit(queue="mail"), "give a name without line breaks, and"),
         (lambda: Tenure().limit(queue="", concurrency=Limit(1)), "must be a name"),
     ],

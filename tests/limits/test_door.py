@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tenure.store import control, jobs, limits
+from tenure.store import jobs, limits
 
 
 def test_a_job_of_a_limited_kind_gets_its_gate_at_the_door_and_no_other(desk):
@@ -72,7 +72,7 @@ def test_a_dead_letter_replayed_with_other_input_belongs_to_the_group_of_that(de
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     [job_id] = desk.of("7")
     desk.sql("update tenure.jobs set state = 'dead_letter'")
-    desk.run(control.replay([job_id], input='{"tenant_id": "8"}'))
+    desk.run(jobs.replay([job_id], input='{"tenant_id": "8"}'))
     assert desk.known_limits() == {"kind:work/tenant_id=8": 1}
 
 
@@ -81,7 +81,7 @@ def test_a_finished_job_that_is_retried_gets_the_gate_of_now(desk):
     [job_id] = desk.enqueue({})
     desk.run(jobs.finish(desk.claim(worker).outcomes()))
     desk.limit("kind:work", concurrency=1)
-    desk.run(control.retry_finished(job_id, "00000000-0000-7000-8000-000000000002", None))
+    desk.run(jobs.retry_finished(job_id, "00000000-0000-7000-8000-000000000002", None))
     assert desk.known_limits() == {"kind:work": 1}
 
 

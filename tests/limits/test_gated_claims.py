@@ -86,16 +86,12 @@ def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(desk, end):
         case "moved":
             desk.run(jobs.move(taken.outcomes(state="retry", delay=60)))
         case "canceled":
-            from tenure.store import control
-
-            desk.run(control.cancel([first], error="canceled"))
+            desk.run(jobs.cancel([first], error="canceled"))
         case "deleted":
-            from tenure.store import control
-
-            desk.run(control.delete([first], force=True))
+            desk.run(jobs.delete([first], force=True))
         case "returned":
             desk.condemn(worker)
-            desk.run(workers.return_jobs(worker))
+            desk.run(jobs.return_jobs(worker))
         case "disowned":
             desk.run(jobs.disown(worker, taken.held, ["default"]))
     assert desk.take(next_worker).ids == [first if end in ("returned", "disowned") else second]

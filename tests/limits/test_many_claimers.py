@@ -12,7 +12,7 @@ from threading import Barrier, Thread
 import psycopg
 import pytest
 
-from tenure.store import jobs, workers
+from tenure.store import jobs
 from tenure.store.faults import is_outage
 from tests.limits.gatework import GateDesk
 from tests.manager.workshop import serving
@@ -62,7 +62,7 @@ def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, desk):
                     continue
                 if fate < 0.1:
                     mine.condemn(worker)  # it died with its jobs in its hands
-                    mine.run(workers.return_jobs(worker))
+                    mine.run(jobs.return_jobs(worker))
                     worker = mine.worker()
                 elif fate < 0.2:
                     mine.run(jobs.disown(worker, taken.held, ["default"]))

@@ -45,7 +45,7 @@ async def test_an_outcome_that_comes_after_the_takeover_is_refused_and_said_so(s
 
     ledger.open_gate()
 
-    await until(lambda: "its lease was lost, so its outcome was refused" in worker.said)
+    await until(lambda: "its lease was lost, so its outcome was rejected" in worker.said)
     assert queue.of(job, "state", "fence") == ("running", 2)
     [another] = queue.add("quick")
     await queue.completed(another)

@@ -114,7 +114,7 @@ def test_a_type_without_a_json_form_is_told_with_the_parameter():
 
     def job(n: int, socket: Socket): ...
 
-    with pytest.raises(ConfigError, match=r"job 'mail.send': parameter 'socket' of type .*Socket cannot be carried"):
+    with pytest.raises(ConfigError, match=r"job 'mail.send': parameter 'socket' of type .*Socket cannot be encoded"):
         codec(job).encode((1, Socket()), {})
 
 
@@ -124,7 +124,7 @@ def test_structs_need_msgspec(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "msgspec", None)
     for each in (job, among):
-        with pytest.raises(ConfigError, match="Struct is read through msgspec, which is not installed"):
+        with pytest.raises(ConfigError, match="Struct is read by msgspec, which is not installed"):
             codec(each).schema()
 
 

@@ -64,7 +64,7 @@ def test_json_that_postgresql_refuses_is_refused_here(text, reason):
 
 
 def test_a_payload_over_the_limit_is_refused_with_size_limit_and_advice():
-    with pytest.raises(InvalidPayload, match=r"is 11 bytes, but at most 10 are kept: .* pass a reference"):
+    with pytest.raises(InvalidPayload, match=r"is 11 bytes, but at most 10 are allowed: .* pass a reference"):
         check(b'"123456789"', limit=10)
     check(b'"12345678"', limit=10)
 

@@ -123,7 +123,7 @@ def test_callers_see_the_signature_without_the_context():
 def test_a_ctx_without_an_annotation_is_refused_because_it_would_be_input():
     def job(ctx, n: int): ...
 
-    with pytest.raises(ConfigError, match="'ctx' has no annotation, so it would be a part of the job's input: write `ctx: Ctx`"):
+    with pytest.raises(ConfigError, match="'ctx' has no annotation, so it would be part of the job's input: write `ctx: Ctx`"):
         read(job)
 
 
@@ -210,7 +210,7 @@ async def async_generator(n: int):
         (Callable_(), "is not a function"),
         (Callable_, "is not a function"),
         (Callable_().method, "is bound to an object"),
-        (Callable_.method, "'self' stands for an object"),
+        (Callable_.method, "'self' is an object"),
         (print, "is not a function"),
         (5, "is not a function"),
         (generator, "is a generator"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.planted.bug import Bug, Edit, Promise
 
-CANCEL, DELETE, REPLAY = (f"store/sql/control/{name}_jobs.sql" for name in ("cancel", "delete", "replay"))
+CANCEL, DELETE, REPLAY = (f"store/sql/jobs/{name}_jobs.sql" for name in ("cancel", "delete", "replay"))
 
 BUGS = (
     Bug(

@@ -43,9 +43,9 @@ BUGS = (
         promise=Promise.DURABLE,
         edits=(
             Edit(
-                "client/enqueuer.py",
-                "jobs.enqueue(text, again=failures > 0)",
-                "jobs.enqueue(text if not failures else text.replace('\"id\":', '\"was\":'))",
+                "client/enqueue_batches.py",
+                "jobs.enqueue(text, again=again)",
+                "jobs.enqueue(text if not again else text.replace('\"id\":', '\"was\":'))",
             ),
         ),
         caught_by=(f"{LOST_ANSWERS}::test_an_enqueue_whose_commit_was_not_answered_makes_one_job",),
@@ -54,7 +54,7 @@ BUGS = (
         name="repeated_as_new",
         breaks="a caller is told that a job was refused which is there",
         promise=Promise.DURABLE,
-        edits=(Edit("client/enqueuer.py", "again=failures > 0", "again=False"),),
+        edits=(Edit("client/enqueue_batches.py", "jobs.enqueue(text, again=again)", "jobs.enqueue(text)"),),
         caught_by=(f"{LOST_ANSWERS}::test_an_enqueue_whose_commit_was_not_answered_makes_one_job",),
     ),
     Bug(

@@ -207,12 +207,12 @@ BUGS = (
         promise=Promise.KEYS,
         edits=(
             Edit(
-                "store/sql/control/clean_keys.sql",
+                "store/sql/cleaning/clean_keys.sql",
                 "       and (select j.id from tenure.jobs j where j.id = k.job_id limit 1) is null\n     order by k.expires_at",
                 "     order by k.expires_at",
             ),
         ),
-        caught_by=("tests/store/test_control_caretaking.py::test_keys_go_when_nothing_stands_behind_them_any_more",),
+        caught_by=("tests/store/test_cleaning.py::test_keys_go_when_nothing_stands_behind_them_any_more",),
     ),
     Bug(
         name="duties_share_one_connection",
@@ -282,9 +282,7 @@ BUGS = (
         breaks="a schedule that PostgreSQL refuses to change keeps all others waiting for a clock that was ahead",
         promise=Promise.TIME,
         edits=(
-            Edit(
-                "leader/duties/cron.py", "await self._unrewound.run(send, read=lambda answer: list(answer[1]))", "await send(ALL)"
-            ),
+            Edit("leader/duties/cron.py", "await self._unrewound.run(send, read=lambda answer: answer.names)", "await send(ALL)"),
             Edit("leader/duties/cron.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
         ),
         caught_by=(f"{REFUSED}::test_a_schedule_that_cannot_be_rewound_blocks_no_other",),
@@ -309,9 +307,9 @@ BUGS = (
         edits=(
             Edit(
                 PROMOTE,
-                "(select coalesce(array_agg(distinct p.queue), '{}') from promoted p),",
+                "(select coalesce(array_agg(distinct p.queue), '{}') from promoted p) as queues,",
                 "(select coalesce(array_agg(distinct p.queue), '{}') from promoted p\n"
-                "         where (select count(pg_notify('tenure', 'jobs ' || q.queue)) from promoted q) >= 0),",
+                "         where (select count(pg_notify('tenure', 'jobs ' || q.queue)) from promoted q) >= 0) as queues,",
             ),
         ),
         caught_by=(

@@ -16,8 +16,8 @@ BUGS = (
         edits=(
             Edit(
                 TRANSACTION,
-                "            # Twice: it goes",
-                "            await self._borrowed.commit()\n            # Twice: it goes",
+                "            # Twice: it finds",
+                "            await self._borrowed.commit()\n            # Twice: it finds",
             ),
         ),
         caught_by=(f"{TOGETHER}::test_a_run_whose_job_was_taken_away_commits_nothing_and_the_next_run_all",),

@@ -9,8 +9,8 @@ RECORD, RELEASE, CLEAN, RECONCILE, RUN = (
     for name in ("record_ticks", "release_ticks", "clean_ticks", "reconcile_schedules", "run_schedule")
 )
 DECIDE = "model/ticks.py"
-MERGE, CLEAN_DEAD = "store/sql/control/merge_tallies.sql", "store/sql/control/clean_dead.sql"
-TERMS, CRON, CARETAKING = "tests/leader/test_terms.py", "tests/leader/test_cron.py", "tests/store/test_control_caretaking.py"
+MERGE, CLEAN_DEAD = "store/sql/cleaning/merge_tallies.sql", "store/sql/cleaning/clean_dead.sql"
+TERMS, CRON, CARETAKING = "tests/leader/test_terms.py", "tests/leader/test_cron.py", "tests/store/test_cleaning.py"
 
 BUGS = (
     Bug(
@@ -55,23 +55,22 @@ BUGS = (
             Edit(RECORD, "'[]')::text from asked a)) e),\nmoved", "'[]')::text from asked a)),\nmoved"),
             Edit(
                 RECORD,
-                "       (select count(*) from handed_in),\n",
-                "       (select count(*) from handed_in),\n"
-                "       (select jsonb_agg(a.job order by a.planned_at)::text from asked a),\n",
+                "       (select count(*) from handed_in) as enqueued,\n",
+                "       (select count(*) from handed_in) as enqueued,\n"
+                "       (select jsonb_agg(a.job order by a.planned_at)::text from asked a) as asked,\n",
             ),
             Edit(
                 "leader/duties/cron.py",
-                "            [(holds, _moved, enqueued, words, ticks)] = await link.fetch(query)\n"
-                "            _require_term(holds)\n",
-                "            [(holds, _moved, enqueued, asked, words, ticks)] = await link.fetch(query)\n"
-                "            _require_term(holds)\n"
-                "            if asked:\n                await link.fetch(jobs.enqueue(asked))\n",
+                "            _require_term(recorded.holds)\n",
+                "            _require_term(recorded.holds)\n"
+                "            if recorded.asked:\n                await link.fetch(jobs.enqueue(recorded.asked))\n",
             ),
             Edit(
                 "leader/duties/cron.py",
                 "from tenure.store import leases, schedules\n",
                 "from tenure.store import jobs, leases, schedules\n",
             ),
+            Edit("store/schedules.py", "    words: list[str]\n", "    asked: str | None\n    words: list[str]\n"),
         ),
         caught_by=(f"{CRON}::test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each",),
     ),

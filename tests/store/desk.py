@@ -12,27 +12,15 @@ import psycopg
 from psycopg.rows import dict_row
 
 from tenure.store import jobs, leases, workers
+from tenure.store.columns import column_names, has_rows
+from tenure.store.jobs import ClaimRow
 from tenure.store.leases import Term
-from tenure.store.query import Query, array_literal
+from tenure.store.query import Query, T, array_literal
 from tenure.store.statements import statement
 from tenure.store.workers import Registration
 from tenure.worker.claim.cursors import ClaimReply
 
-COLUMNS = (
-    "id",
-    "kind",
-    "queue",
-    "priority",
-    "position",
-    "attempt",
-    "max_attempts",
-    "crashes",
-    "fence",
-    "input",
-    "timeout",
-    "auth",
-    "meta",
-)
+COLUMNS = ClaimRow._fields[1:]
 
 
 @dataclass(frozen=True)
@@ -64,7 +52,13 @@ class Desk:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    def run(self, query: Query) -> list[tuple[Any, ...]]:
+    def fetch(self, query: Query[T]) -> list[T]:
+        """As a link does."""
+        cursor = self.connection.execute(statement(query.name, self.schema), query.values)
+        return query.decode(cursor.fetchall() if has_rows(cursor) else [], lambda: column_names(cursor))
+
+    def run(self, query: Query[Any]) -> list[tuple[Any, ...]]:
+        """The rows as plain tuples."""
         cursor = self.connection.execute(statement(query.name, self.schema), query.values)
         return cursor.fetchall() if cursor.description else []
 
@@ -124,7 +118,7 @@ class Desk:
         self.sql("update tenure.workers set died_at = clock_timestamp(), died_how = %s where id = %s", how, worker_id)
 
     def return_jobs(self, worker_id: str | None = None) -> tuple[Any, ...]:
-        return self.run(workers.return_jobs(worker_id))[0]
+        return self.run(jobs.return_jobs(worker_id))[0]
 
     def term(self, duty: str, holder: str | None = None, ttl: float = 600.0) -> Term:
         """Wins the duty, or fails."""
@@ -151,7 +145,7 @@ def claim_query(
     capabilities: Sequence[str] = (),
     leases: Mapping[str, float] | None = None,
     which: str = "all",
-) -> Query:
+) -> Query[ClaimRow]:
     return jobs.claim(
         worker_id=worker_id,
         claim_id=claim_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tenure.store.demand import Wants, measure
+from tenure.store.queues import Wants, measure_demand
 
 LOOK = 1000
 
@@ -14,7 +14,7 @@ def wants(pool="default", queues=("default",), kinds=("work",), capabilities=())
 
 
 def measured(desk, *pools, look=LOOK, now=None) -> dict[str, int]:
-    return {name: jobs for name, jobs, _ in desk.run(measure(pools or [wants()], look=look, now=now))}
+    return {name: jobs for name, jobs, _ in desk.run(measure_demand(pools or [wants()], look=look, now=now))}
 
 
 def test_nothing_waits_in_an_empty_queue(desk):
@@ -62,8 +62,8 @@ def test_the_age_is_that_of_the_oldest_that_could_run_since_it_could(desk):
     # Handed in long ago, and due only lately.
     due = now - timedelta(hours=1), now - timedelta(seconds=7)
     desk.sql("update tenure.jobs set enqueued_at = %s, run_at = %s where kind = 'work' and priority = 50", *due)
-    [(_, jobs, age)] = desk.run(measure([wants()], look=LOOK, now=now))
+    [(_, jobs, age)] = desk.run(measure_demand([wants()], look=LOOK, now=now))
     assert (jobs, round(age)) == (3, 40)
     desk.sql("delete from tenure.jobs where priority = 5")
-    [(_, jobs, age)] = desk.run(measure([wants()], look=LOOK, now=now))
+    [(_, jobs, age)] = desk.run(measure_demand([wants()], look=LOOK, now=now))
     assert (jobs, round(age)) == (2, 7)

@@ -14,6 +14,7 @@ from tenure.store.connecting import connect
 from tenure.store.faults import ConnectionRejected, Refused, translated
 from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
+from tenure.store.query import INTEGER, Query
 from tenure.store.target import DatabaseTarget
 
 # After these the same statement may succeed later, though nobody changed it.
@@ -209,15 +210,16 @@ async def test_a_statement_that_was_prepared_before_a_table_changed_is_repeated_
     """`cached plan must not change result type` would else be raised for ever."""
     desk.sql("create table public.changing (a integer)")
     monkeypatch.setattr("tenure.store.link.statement", lambda *_: "select * from public.changing")
+    query = Query("test/changing", INTEGER)
     try:
         async with Link(place, "test") as link:
             for _ in range(2):
-                await link.fetch(jobs.survey("", ""))
+                await link.fetch(query)
             desk.sql("alter table public.changing add b integer")
             with pytest.raises(StoreUnavailable) as raised:
-                await link.fetch(jobs.survey("", ""))
+                await link.fetch(query)
             assert raised.value.cause == "stale_plan"
-            await link.fetch(jobs.survey("", ""))
+            await link.fetch(query)
     finally:
         desk.sql("drop table public.changing")
 

@@ -21,6 +21,7 @@ from tenure.model.health_work import DeadLetters
 from tenure.store import health, jobs
 from tenure.store.expected import expected_indexes
 from tenure.store.migrator import migrate, migrations
+from tenure.store.reports import ServerRow
 from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
 
@@ -263,7 +264,7 @@ def test_what_is_in_order_is_no_finding(fact):
 
 def test_the_clock_of_the_server_is_compared_within_the_time_that_the_question_took():
     def difference(clock: float) -> float:
-        [_, found] = health._server([(clock, True, 0.0, 0, 0)], began=100.0, ended=110.0)
+        [_, found] = health._server([ServerRow(clock, True, 0.0, 0, 0)], began=100.0, ended=110.0)
         return found.difference
 
     assert [difference(clock) for clock in (100.0, 105.0, 110.0, 130.0, 90.0)] == [0.0, 0.0, 0.0, 20.0, -10.0]

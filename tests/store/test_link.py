@@ -13,10 +13,10 @@ import uvloop
 
 from tenure.chaos.proxy import Proxy
 from tenure.model.errors import StoreUnavailable
-from tenure.store import jobs, workers
+from tenure.store import queues, workers
 from tenure.store.faults import Refused, StatementTimeout
 from tenure.store.link import Link, Receiver
-from tenure.store.query import Query
+from tenure.store.query import TEXT, Query
 from tenure.store.target import DatabaseTarget
 from tests.waiting import until
 
@@ -92,7 +92,7 @@ def test_nothing_is_lost_among_many_statements(place, dsn, loop):
 
 async def test_what_a_link_says_itself_it_hears(place):
     async with listening(place) as (link, heard):
-        await link.fetch(jobs.notify("tenure", '["a", "b"]'))
+        await link.fetch(queues.notify("tenure", '["a", "b"]'))
         await until(lambda: heard, is_=["", "a", "b"])
 
 
@@ -165,7 +165,7 @@ async def test_a_refused_statement_costs_no_connection(place):
     async with listening(place) as (link, _):
         for values in ({"ids": "{}", "ttl": "x", "now": None}, {"ids": "{\ud800}", "ttl": 1, "now": None}):
             with pytest.raises(Refused) as raised:
-                await link.fetch(Query("workers/extend_leases", values))
+                await link.fetch(Query("workers/extend_leases", TEXT, values))
             assert raised.value.statement == "workers/extend_leases"
         await link.fetch(workers.extend([], 1))
         assert link.sessions == 1

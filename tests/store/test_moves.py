@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tenure.model.states import FINISHED, FIRST, LEGAL_MOVES, LIVE, State
-from tenure.store import jobs, leases, workers
+from tenure.store import jobs, workers
 from tests.store.desk import Desk
 
 CLAIM = str(uuid4())
@@ -48,7 +48,7 @@ def _settle(state: State) -> Callable[[Desk, str, str], None]:
 
 
 def _promote(desk: Desk, job_id: str, worker: str) -> None:
-    desk.run(leases.promote(desk.term("stager"), limit=10))
+    desk.run(jobs.promote(desk.term("stager"), limit=10))
 
 
 def _return(desk: Desk, job_id: str, worker: str) -> None:
@@ -63,7 +63,7 @@ def _return_the_third_time(desk: Desk, job_id: str, worker: str) -> None:
 
 def _expire(desk: Desk, job_id: str, worker: str) -> None:
     desk.sql("update tenure.jobs set lease_until = '2020-01-01' where state in ('claimed', 'running')")
-    desk.run(leases.expire_jobs(desk.term("reaper"), limit=10, max_crashes=workers.MAX_CRASHES))
+    desk.run(jobs.expire(desk.term("reaper"), limit=10, max_crashes=workers.MAX_CRASHES))
 
 
 def _expire_the_third_time(desk: Desk, job_id: str, worker: str) -> None:

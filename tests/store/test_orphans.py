@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from tenure.leader.requeue import requeue_jobs
-from tenure.store import jobs, leases, limits, workers
+from tenure.store import jobs, limits, workers
 from tenure.store.link import Link
 from tests.store.desk import Desk
 from tests.store.locks import meanwhile, waits_for_a_lock
@@ -59,9 +59,9 @@ def test_the_reaper_leaves_a_worker_that_is_claiming_for_its_next_round(desk, ot
         assert len(other.claim(worker).ids) == 1
         # Its lease runs out before the claim commits: seen by the reaper's own clock.
         later = desk.sql("select now() + interval '1 hour'")[0][0]
-        holds, condemned, *_ = desk.run(leases.condemn_expired(term, reap=True, now=later))[0]
+        holds, condemned, *_ = desk.run(workers.condemn_expired(term, reap=True, now=later))[0]
         assert (holds, condemned) == (True, 0)
-    assert desk.run(leases.condemn_expired(term, reap=True, now=later))[0][:3] == (True, 1, True)
+    assert desk.run(workers.condemn_expired(term, reap=True, now=later))[0][:3] == (True, 1, True)
     assert desk.return_jobs()[:2] == (1, 0)
     assert desk.sql(ORPHANS) == [(0,)]
 
@@ -80,8 +80,8 @@ def test_the_reaper_leaves_a_worker_that_is_renewing_its_lease(dsn, desk, other)
     term = desk.term("reaper")
     with Desk(dsn, lock_timeout="2s") as third, other.connection.transaction():
         other.run(workers.renew([worker], ["default"], 600.0))
-        assert third.run(leases.condemn_expired(term, reap=True))[0][:3] == (True, 0, False)
-    assert desk.run(leases.condemn_expired(term, reap=True))[0][:3] == (True, 0, False)
+        assert third.run(workers.condemn_expired(term, reap=True))[0][:3] == (True, 0, False)
+    assert desk.run(workers.condemn_expired(term, reap=True))[0][:3] == (True, 0, False)
 
 
 def test_a_claim_that_was_cut_off_leaves_nothing_and_tells_the_others_to_look_again(desk, other):
@@ -118,7 +118,7 @@ def test_many_jobs_come_back_page_by_page(desk):
     desk.enqueue(*({} for _ in range(25)))
     desk.claim(worker, limit=25)
     desk.condemn(worker)
-    pages = [desk.run(workers.return_jobs(None, limit=10))[0][:3] for _ in range(3)]
+    pages = [desk.run(jobs.return_jobs(None, limit=10))[0][:3] for _ in range(3)]
     assert pages == [(10, 0, True), (10, 0, True), (5, 0, False)]
     assert desk.sql("select count(*) from tenure.workers") == [(0,)]
 
@@ -271,8 +271,8 @@ def test_jobs_held_by_a_worker_without_a_row_are_requeued(desk):
     desk.sql("delete from tenure.workers where id = %s", lost)
     term = desk.term("reaper")
 
-    assert desk.run(leases.condemn_unknown(term)) == [(True, [lost])]
-    assert desk.run(leases.condemn_unknown(term)) == [(True, [])]
+    assert desk.run(workers.condemn_unknown(term)) == [(True, [lost])]
+    assert desk.run(workers.condemn_unknown(term)) == [(True, [])]
     assert desk.return_jobs()[:2] == (1, 0)
 
     assert (desk.job(first)["state"], desk.job(first)["crashes"]) == ("pending", 1)

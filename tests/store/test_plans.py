@@ -14,11 +14,11 @@ from psycopg.conninfo import make_conninfo
 from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.stager import Stager
 from tenure.leader.requeue import requeue_jobs
-from tenure.store import demand, jobs, leases, workers
-from tenure.store.demand import Wants
+from tenure.store import jobs, queues, workers
 from tenure.store.duty_link import DutyLink
 from tenure.store.leases import Term
 from tenure.store.query import Query
+from tenure.store.queues import Wants
 from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk, claim_query
 from tests.store.plans import MODES, STATES, goes_by, plan, prepare_stage, walked
@@ -45,14 +45,14 @@ HOT: dict[str, tuple[Query, str]] = {
     "move": (jobs.move(RUNS), "jobs_pkey"),
     "check": (jobs.check_claims(RUNS), "jobs_pkey"),
     "find settled": (jobs.find_settled(RUNS), "id"),
-    "survey": (jobs.survey('["default", "mail"]', '{"work"}'), "jobs_pending"),
+    "survey": (queues.survey('["default", "mail"]', '{"work"}'), "jobs_pending"),
     "renew": (workers.renew([A, B], ["default"], 15.0), "jobs_suspect"),
-    "return": (workers.return_jobs(None), "jobs_held"),
-    "promote": (leases.promote(TERM, limit=1000), "jobs_due"),
-    "expire": (leases.expire_jobs(TERM, limit=500, max_crashes=3), "jobs_leased"),
-    "condemn": (leases.condemn_expired(TERM, reap=True), "jobs_leased"),
+    "return": (jobs.return_jobs(None), "jobs_held"),
+    "promote": (jobs.promote(TERM, limit=1000), "jobs_due"),
+    "expire": (jobs.expire(TERM, limit=500, max_crashes=3), "jobs_leased"),
+    "condemn": (workers.condemn_expired(TERM, reap=True), "jobs_leased"),
     "find": (jobs.find(A), "jobs_pkey"),
-    "demand": (demand.measure(POOLS, look=1080), "jobs_pending"),
+    "demand": (queues.measure_demand(POOLS, look=1080), "jobs_pending"),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tenure.leader.duties.cleaner import Cleaner
 from tenure.leader.duties.rollup import Rollup
-from tenure.store import control, history, jobs
+from tenure.store import history, jobs
 from tenure.store.duty_link import DutyLink
 from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
@@ -71,7 +71,7 @@ async def test_counts_are_merged_history_is_cleaned_and_partitions_are_made(desk
 
 def test_finished_jobs_can_be_deleted(desk):
     job_id = finished(desk)
-    desk.run(control.delete([UUID(job_id)]))
+    desk.run(jobs.delete([UUID(job_id)]))
     assert desk.sql("select count(*) from tenure.history") == [(0,)]
 
 

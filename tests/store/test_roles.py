@@ -10,10 +10,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import control, demand, health, history, jobs, leases, limits, reports, schedules, workers
-from tenure.store.demand import Wants
+from tenure.store import cleaning, history, jobs, leases, limits, queues, reports, schedules, workers
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
+from tenure.store.queues import Wants
 from tests.limits.gatework import gated_claim_query
 from tests.store.desk import Desk, claim_query, everything
 
@@ -91,15 +91,15 @@ def statements(worker: str, holder: str) -> list[Query]:
         jobs.find_settled(outcomes),
         jobs.check_claims(outcomes),
         jobs.find(worker),
-        jobs.survey('["default"]', "{work}"),
-        demand.measure([Wants(pool="p", queues=["default"], kinds=["work"])], look=10),
+        queues.survey('["default"]', "{work}"),
+        queues.measure_demand([Wants(pool="p", queues=["default"], kinds=["work"])], look=10),
         workers.renew([worker], ["default"], 10.0),
         workers.condemn(worker, holder, "crashed"),
-        workers.return_jobs(worker),
+        jobs.return_jobs(worker),
         leases.acquire(holder, [("stager", 10.0)]),
-        leases.promote(term, limit=10),
-        leases.condemn_expired(term, reap=True),
-        leases.expire_jobs(term, limit=10, max_crashes=3),
+        jobs.promote(term, limit=10),
+        workers.condemn_expired(term, reap=True),
+        jobs.expire(term, limit=10, max_crashes=3),
         history.drop(term, keep=86400.0),
         history.make(term, days_ahead=8),
         leases.check(term),
@@ -107,23 +107,32 @@ def statements(worker: str, holder: str) -> list[Query]:
         leases.lock(7),
         history.clean(term, limit=10, keep=86400.0),
         history.clean_default(term, limit=10, keep=86400.0),
-        control.merge_tallies(term, limit=10),
-        control.clean_counters(term, limit=10, keep=86400.0),
-        control.clean_minutes(term, limit=10),
-        control.clean_latencies(term, limit=10, keep=86400.0),
-        control.clean_watches(term, limit=10),
-        control.clean_dead(term, limit=10, keep=86400.0),
-        control.clean_keys(term, limit=10),
-        control.clean_progress(term, limit=10, keep=86400.0),
-        control.clean_logs(term, limit=10, keep=86400.0),
-        control.clean_incidents(term, limit=10, keep=86400.0),
+        cleaning.merge_tallies(term, limit=10),
+        cleaning.clean_counters(term, limit=10, keep=86400.0),
+        cleaning.clean_minutes(term, limit=10),
+        cleaning.clean_latencies(term, limit=10, keep=86400.0),
+        cleaning.clean_watches(term, limit=10),
+        cleaning.clean_dead(term, limit=10, keep=86400.0),
+        cleaning.clean_keys(term, limit=10),
+        cleaning.clean_progress(term, limit=10, keep=86400.0),
+        cleaning.clean_logs(term, limit=10, keep=86400.0),
+        cleaning.clean_incidents(term, limit=10, keep=86400.0),
         schedules.declare_app(holder, "shop:app", kinds=["work"], schedules=["s"]),
         schedules.reconcile("shop:app", [], supervisor_id=holder, kinds=["work"]),
         schedules.retire(term),
         schedules.rewind(term),
         schedules.withdraw_app(holder),
-        reports.declare_retentions({"work": 60.0}),
-        *(query for _, query, _ in health._checks(set())),
+        history.declare_retentions({"work": 60.0}),
+        reports.probe_history(),
+        reports.probe_indexes(),
+        reports.probe_tables(),
+        reports.probe_sessions(60.0),
+        reports.probe_slots(),
+        reports.probe_settings(["fsync"]),
+        reports.find_paused(),
+        reports.find_stranded(30.0),
+        reports.count_dead_letters(),
+        reports.count_held_by_unknown(),
         reports.probe_server(),
         reports.find_migrations(),
         reports.find_old_workers(1),
@@ -138,7 +147,7 @@ def statements(worker: str, holder: str) -> list[Query]:
         jobs.owe_output(str(uuid4()), 60.0),
         jobs.drop_owed_output(str(uuid4())),
         jobs.find_late_output(str(uuid4())),
-        Query("queues/notify", {"channel": "tenure", "payloads": '["x"]'}),
+        queues.notify("tenure", '["x"]'),
     ]
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tenure import Context, LeaseLost, ResultTimeout, Tenure
 from tenure.client import waiting
-from tenure.client.job import Job
 from tests.transactions.handlers import AT_ONCE
 from tests.transactions.own_sessions import ASYNC, SYNC
 from tests.waiting import until
@@ -102,7 +101,7 @@ SOME = pytest.mark.parametrize("session", ["psycopg_async", "asyncpg_connection"
 
 
 def job(app, session):
-    return Job(app.kinds[session], app._runtime)
+    return app.jobs[session]
 
 
 @EVERY

@@ -25,7 +25,6 @@ from tenure.model.errors import ConfigError, JobNotFound, TenureError
 
 if TYPE_CHECKING:
     from tenure.client.client import Client
-    from tenure.client.runtime import ClientRuntime
 
 P = ParamSpec("P")
 
@@ -66,14 +65,10 @@ class Asker:
         return [await self.find(one) for one in given]
 
     def handle(self, job: JobStatus) -> Handle[Any]:
-        return Handle(job.id, job.kind, self._runtime)
+        return self.client.handle(job.id, job.kind)
 
     def job(self, kind: str) -> Job[Any, Any, Any, Any]:
-        return Job(self.app.kinds[kind], self._runtime)
-
-    @property
-    def _runtime(self) -> ClientRuntime:
-        return self.app.client()._runtime  # noqa: SLF001 - a handle of a job that is known by its id only
+        return self.app.jobs[kind]
 
     async def _begins(self, given: str) -> JobStatus:
         first, beyond = _span(given)

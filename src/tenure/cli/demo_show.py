@@ -61,7 +61,7 @@ class Show:
         self.handles += handles
         for call, handle in zip(calls, handles, strict=True):
             if handle.kind in shop.LONG:
-                self.talking[handle] = shop.label(handle.kind, json.loads(call.text)["input"])
+                self.talking[handle] = shop.label(handle.kind, json.loads(call.input))
         return handles
 
     async def film(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import click
@@ -11,9 +10,9 @@ from tenure.cli.asking import Asker
 from tenure.cli.options import whoami
 from tenure.cli.types import read_json
 from tenure.client.job import Call
+from tenure.client.named import call_unchecked
 from tenure.model.codec import InputCodec
 from tenure.model.errors import InvalidInput
-from tenure.model.ids import uuid7
 from tenure.model.payloads import plain_json
 
 NOTHING: Final[Any] = type("Nothing", (), {"__repr__": lambda _: "NOTHING"})()
@@ -56,7 +55,7 @@ def checked(ask: Asker, kind: str, given: Given, told: dict[str, Any]) -> Call[A
     """Raises `UnknownKind` or `InvalidInput`."""
     job = ask.job(kind)
     values = {} if given.value is NOTHING else fitting(job.kind.input, given)
-    return _signed(job.using(**told).call(**values))
+    return job.using(**told).call(**values).sent_by(whoami())
 
 
 def fitting(codec: InputCodec, given: Given) -> dict[str, Any]:
@@ -77,15 +76,5 @@ def fitting(codec: InputCodec, given: Given) -> dict[str, Any]:
 
 def unchecked(kind: str, given: Given, told: dict[str, Any]) -> Call[Any]:
     """What `tenure.enqueue` takes."""
-    job_id = uuid7()
-    fields = {"id": str(job_id), "kind": kind, **{name: value for name, value in told.items() if value is not None}}
-    if given.value is not NOTHING:
-        fields["input"] = given.value
-    word = "due" if told.get("delay") else f"jobs {told.get('queue') or 'default'}"
-    return _signed(Call(job_id, kind, plain_json(fields, what="the job"), frozenset({word})))
-
-
-def _signed(call: Call[Any]) -> Call[Any]:
-    """By whoever typed it; the last of two equal names counts."""
-    call.text = f'{call.text[:-1]},"by":{json.dumps(whoami())}}}'
-    return call
+    value = {} if given.value is NOTHING else given.value
+    return call_unchecked(kind, value, **told).sent_by(whoami())

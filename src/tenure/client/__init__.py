@@ -1,5 +1,5 @@
-"""Asking: hand in jobs, look at them.
+"""The client: enqueues jobs, finds and controls them.
 
-Promises of this room: when `enqueue` returns, the job survives any crash; when it raises, nothing was written, or the
-error says that PostgreSQL could not be reached. A call repeated by us never makes a second job.
+Promises: when `enqueue` returns, the job survives any crash; when it raises, nothing was written, or the
+error says that PostgreSQL could not be reached. An enqueue that the client repeats never makes a second job.
 """

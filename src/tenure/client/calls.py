@@ -1,52 +1,133 @@
-"""A job with its arguments, ready to be enqueued."""
+"""A job with its arguments, ready to be enqueued, and the JSON in which `tenure.enqueue()` takes it."""
 
 from __future__ import annotations
 
 import json
-import logging
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+import os
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from tenure.client.handle import Handle
 from tenure.client.options import Options, Target
-from tenure.client.origin import origin
-from tenure.client.runtime import ClientRuntime
-from tenure.model.events import JobEnqueued
+from tenure.model.current import current_run
 from tenure.model.ids import uuid7
 from tenure.model.keys import digest, input_key
-from tenure.model.kinds import Kind
-from tenure.model.payloads import plain_json
-
-if TYPE_CHECKING:
-    from tenure.client.enqueuer import ExistingJobs
-
-log = logging.getLogger("tenure")
+from tenure.model.kinds import KeyScope, Kind
+from tenure.model.payloads import Json, plain_json
 
 R = TypeVar("R")
 
+DEFAULTS = {"queue": "default", "priority": 50, "max_attempts": 3}
+"""The defaults of `tenure.enqueue()`. A field that equals its default is not sent."""
 
-@dataclass(slots=True)
-class Call(Generic[R]):
-    """A job with its arguments, checked and encoded, not yet enqueued. Made by `job.call(...)`."""
+
+@dataclass(frozen=True, kw_only=True)
+class CallFields:
+    """What all calls of a job with the same options have in common."""
+
+    kind: str
+    queue: str = "default"
+    priority: int = 50
+    capability: str | None = None
+    max_attempts: int = 3
+    timeout: float | None = None
+    delay: float | None = None
+    run_at: datetime | None = None
+    key_for: KeyScope | None = None
+    """Sent only with a key. None: the default of `tenure.enqueue()`."""
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Whom to notify after the commit: the stager, the workers of the queue, or both. PostgreSQL's clock decides whether
+        `run_at` has passed, so such a job may concern either."""
+        words = set()
+        if self.delay is not None or self.run_at is not None:
+            words.add("due")
+        if self.delay is None:
+            words.add(f"jobs {self.queue}")
+        return frozenset(words)
+
+    @cached_property
+    def json(self) -> str:
+        """These fields as members of a JSON object. Rendered once for all calls that share them."""
+        fields = {
+            "kind": self.kind,
+            "queue": self.queue,
+            "priority": self.priority,
+            "capability": self.capability,
+            "max_attempts": self.max_attempts,
+            "timeout": self.timeout,
+            "delay": self.delay,
+            "run_at": None if self.run_at is None else self.run_at.isoformat(),
+        }
+        sent = {name: value for name, value in fields.items() if value is not None and value != DEFAULTS.get(name)}
+        return json.dumps(sent, separators=(",", ":"))[1:-1]
+
+    @cached_property
+    def key_for_json(self) -> str:
+        return "" if self.key_for is None else f',"key_for":{json.dumps(str(self.key_for))}'
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Who enqueues a job: kept with the job, for its report."""
+
+    by: str
+    """Host and process, or the name of a user."""
+    parent: str | None = None
+    """The id of the running job that enqueues this one."""
+    claim: str | None = None
+    """The claim under which the parent runs. A parent that has lost its claim cannot enqueue."""
+
+    @cached_property
+    def json(self) -> str:
+        parent = "" if self.parent is None else f',"parent":"{self.parent}","claim":"{self.claim}"'
+        return f'"by":{json.dumps(self.by)}{parent}'
+
+
+class Call(NamedTuple, Generic[R]):
+    """A job with its arguments, checked and encoded, not yet enqueued. Made by `job.call(...)`.
+
+    A tuple, because a frozen dataclass takes longer to create: encoding many calls would be 10 % slower.
+    """
 
     id: UUID
-    kind: str
-    text: str
-    words: frozenset[str]
-    """Whom to notify once it is enqueued."""
+    fields: CallFields
+    input: Json
+    sender: Sender
+    key: str | None = None
+    auth: Json | None = None
+    meta: Json | None = None
 
-    def handle(self, runtime: ClientRuntime, met: ExistingJobs) -> Handle[R]:
-        """For the job that stands for this call: this one, or an earlier one with the same key."""
-        if not met or str(self.id) not in met:
-            if runtime.events.wants(JobEnqueued):
-                runtime.events.emit(JobEnqueued(job_id=self.id, kind=self.kind))
-            return Handle(self.id, self.kind, runtime)
-        stands, differs = met[str(self.id)]
-        if differs:
-            log.warning("job %s (%s) has this key already, with different input", stands, self.kind)
-        return Handle(stands, self.kind, runtime, existed=True, same_input=not differs)
+    @property
+    def kind(self) -> str:
+        return self.fields.kind
+
+    def with_meta(self, **values: Any) -> Call[R]:
+        """A copy whose `meta` also holds these values, such as the headers of a trace: `call.with_meta(traceparent=...)`."""
+        meta = {**json.loads(self.meta or "{}"), **values}
+        return self._replace(meta=plain_json(meta, what=f"the meta of job {self.kind!r}"))
+
+    def sent_by(self, name: str) -> Call[R]:
+        """A copy that names another sender."""
+        return self._replace(sender=replace(self.sender, by=name))
+
+
+def to_json(calls: Iterable[Call[Any]]) -> str:
+    """The argument of `tenure.enqueue()`: a JSON array with an object for each call."""
+    return f"[{','.join([_object(call) for call in calls])}]"
+
+
+def _object(call: Call[Any]) -> str:
+    # Not one dictionary for each call: the input is JSON already, and most members are the same for many calls.
+    key = "" if call.key is None else f',"key":{json.dumps(call.key)}{call.fields.key_for_json}'
+    auth = "" if call.auth is None else f',"auth":{call.auth}'
+    meta = "" if call.meta is None else f',"meta":{call.meta}'
+    return f'{{"id":"{call.id.int:032x}",{call.fields.json},{call.sender.json}{auth}{meta}{key},"input":{call.input}}}'
 
 
 class CallMaker:
@@ -55,22 +136,38 @@ class CallMaker:
     def __init__(self, target: Target, options: Options) -> None:
         self._target = target
         self._options = options
-        self._words = options.words(target)
-        self._fixed = options.prefix(target)
-        self._auth = "" if options.auth is None else ',"auth":' + plain_json(options.auth, what="auth")
+        self._auth, self._meta = options.auth, options.meta
+        texts = [target.name, options.queue or target.queue, options.capability or target.capability]
+        plain_json(texts, what=f"the options of job {target.name!r}")  # refused here, where the options are written
+
+    @cached_property
+    def _fields(self) -> CallFields:
+        """Made at the first call, because the app's default of `max_attempts` may have to be read from its settings."""
+        target, options = self._target, self._options
+        return CallFields(
+            kind=target.name,
+            queue=options.queue or target.queue,
+            priority=target.priority if options.priority is None else options.priority,
+            capability=options.capability or target.capability,
+            max_attempts=options.max_attempts or target.retry.max_attempts,
+            timeout=options.timeout,
+            delay=options.delay,
+            run_at=options.run_at,
+            key_for=target.key_for if options.key_for is None else options.key_for,
+        )
 
     def of_arguments(self, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call[Any]:
         if kind.key is None and self._options.key is None:
-            return self._made(kind.input.encode(args, kwargs).decode(), None)
+            return self._make(kind.input.encode(args, kwargs).decode(), None)
         values = kind.input.bind(args, kwargs)
         key = self._key_of(kind, values)
-        return self._made(kind.input.encode_values(values).decode(), key)
+        return self._make(kind.input.encode_values(values).decode(), key)
 
     def of_input(self, given: Any) -> Call[Any]:
-        """Of a kind that this app does not know: as given."""
+        """For a kind that this app does not define: the input is sent as given."""
         text = plain_json(given, what=f"the input of job {self._target.name!r}")
         key = self._options.key
-        return self._made(text, digest(json.loads(text)) if key is True else key)
+        return self._make(text, digest(json.loads(text)) if key is True else key)
 
     def _key_of(self, kind: Kind, values: dict[str, Any]) -> str | None:
         key = self._options.key
@@ -80,18 +177,22 @@ class CallMaker:
             return kind.key(values)
         return key
 
-    def _made(self, text: str, key: str | None) -> Call[Any]:
-        keyed = "" if key is None else f',"key":{json.dumps(key)},{self._scope}'
-        job_id = uuid7()
-        # The last of two equal names counts: what the call says comes after what it inherits.
-        text = f'{{"id":"{job_id.int:032x}"{self._prefix}{origin()}{self._auth}{keyed},"input":{text}}}'
-        return Call(job_id, self._target.name, text, self._words)
+    def _make(self, text: Json, key: str | None) -> Call[Any]:
+        """A job that is enqueued by a running job inherits its `auth`, unless the call has its own."""
+        run = current_run.get()
+        if run is None:
+            return Call(uuid7(), self._fields, text, _this_process(os.getpid()), key, self._auth, self._meta)
+        auth = run.auth if self._auth is None else self._auth
+        sender = Sender(_address(os.getpid()), run.job_id, run.claim_id)
+        return Call(uuid7(), self._fields, text, sender, key, auth, self._meta)
 
-    @cached_property
-    def _prefix(self) -> str:
-        return self._fixed + self._options.attempts(self._target)
 
-    @cached_property
-    def _scope(self) -> str:
-        scope = self._target.key_for if self._options.key_for is None else self._options.key_for
-        return f'"key_for":{json.dumps(str(scope))}'
+@cache
+def _this_process(pid: int) -> Sender:
+    return Sender(_address(pid))
+
+
+@cache
+def _address(pid: int) -> str:
+    """By process id, because a forked process is another sender."""
+    return f"{socket.gethostname()}:{pid}"

@@ -1,11 +1,11 @@
-"""Canceling and deleting jobs, and notifying those whom it concerns."""
+"""Canceling and deleting jobs, and notifying their workers and waiters."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tenure.client.filters import Filters
@@ -15,44 +15,33 @@ from tenure.model.errors import ConfigError, JobNotFound, NotPossible
 from tenure.model.events import Events, JobCanceled, JobDeleted
 from tenure.model.payloads import clean_text
 from tenure.model.states import LIVE, State
-from tenure.store import control, jobs, lists
-from tenure.store.query import Query
+from tenure.store import jobs, queues
+from tenure.store.jobs import EndedRow
+from tenure.store.query import Fetch, Query
 
 if TYPE_CHECKING:
-    from tenure.client.reading import Fetch
     from tenure.client.runtime import ClientRuntime
 
 MOST_WORDS = 100
-"""More jobs than this are not named one by one."""
+"""At most this many jobs are named in notifications."""
 
 LONGEST_WORDS = 1000  # characters of a reason or a name
 
 
-class Ended(NamedTuple):
-    """A row of cancel_jobs and delete_jobs."""
-
-    id: UUID
-    done: bool
-    ran: bool
-    watched: bool
-    kind: str
-
-
 class Cancellation:
-    """Who cancels, and why; and how many it were so far."""
+    """Who cancels and why, and how many jobs were canceled."""
 
     def __init__(self, events: Events, reason: str | None, by: str | None, states: frozenset[State] | None = None) -> None:
         self._events = events
         self._reason, self._by, self._states = cleaned(reason), cleaned(by), states
         self.done = 0
 
-    def query(self, batch: Iterable[UUID]) -> Query:
+    def query(self, batch: Iterable[UUID]) -> Query[EndedRow]:
         error = "canceled" + (f" by {self._by}" if self._by else "") + (f": {self._reason}" if self._reason else "")
-        return control.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by)
+        return jobs.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by)
 
-    def take(self, rows: Sequence[Sequence[object]]) -> tuple[list[UUID], list[str]]:
-        """Gives the jobs to ask for again, and whom to notify."""
-        answers = [Ended(*row) for row in rows]  # type: ignore[arg-type]
+    def take(self, answers: Sequence[EndedRow]) -> tuple[list[UUID], list[str]]:
+        """Returns the jobs to try again, and the notifications to send."""
         ended = [row for row in answers if row.done]
         self.done += len(ended)
         if self._events.wants(JobCanceled):
@@ -64,7 +53,7 @@ class Cancellation:
 async def cancel(
     runtime: ClientRuntime, ids: Sequence[UUID], reason: str | None, by: str | None, states: frozenset[State] | None = None
 ) -> int:
-    """Ends jobs that are live, whatever they wait for. Gives how many there were."""
+    """Cancels live jobs in any state. Returns how many."""
     cancellation, refusals = Cancellation(runtime.events, reason, by, states), Refusals()
     await _cancel(runtime, ids, cancellation, refusals)
     refusals.check(cancellation.done)
@@ -84,8 +73,8 @@ async def _cancel(runtime: ClientRuntime, ids: Sequence[UUID], cancellation: Can
 
 
 async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
-    """The same in a transaction of the caller's: listeners are notified when that commits."""
-    from tenure.client.borrowing import borrow_checked  # noqa: PLC0415 - brings the driver
+    """The same in the caller's transaction: listeners are notified when it commits."""
+    from tenure.client.enqueue_batches import borrow_checked  # noqa: PLC0415 - imports the driver
 
     database, borrowed = runtime.database(), await borrow_checked(runtime, conn)
     cancellation = Cancellation(runtime.events, reason, by)
@@ -93,17 +82,17 @@ async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UU
     async def ask(batch: list[UUID]) -> list[UUID]:
         left, words = cancellation.take(await borrowed.fetch(cancellation.query(batch), database.schema))
         if words:
-            await borrowed.fetch(jobs.notify(database.channel, json.dumps(words)), database.schema)
+            await borrowed.fetch(queues.notify(database.channel, json.dumps(words)), database.schema)
         return left
 
     await persist(ids, ask)
     if not cancellation.done:
-        await check_known(lambda query: borrowed.fetch(query, database.schema), ids)
+        _check_found(await borrowed.fetch(jobs.find_all(ids), database.schema), ids)
     return cancellation.done
 
 
 def cancel_borrowed_sync(runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
-    from tenure.client.borrowing import borrow_checked_sync  # noqa: PLC0415 - brings the driver
+    from tenure.client.enqueue_batches import borrow_checked_sync  # noqa: PLC0415 - imports the driver
 
     database, borrowed = runtime.database(), borrow_checked_sync(runtime, conn)
     cancellation = Cancellation(runtime.events, reason, by)
@@ -112,22 +101,22 @@ def cancel_borrowed_sync(runtime: ClientRuntime, conn: object, ids: Sequence[UUI
         while True:
             left, words = cancellation.take(borrowed.fetch_sync(cancellation.query(left), database.schema))
             if words:
-                borrowed.fetch_sync(jobs.notify(database.channel, json.dumps(words)), database.schema)
+                borrowed.fetch_sync(queues.notify(database.channel, json.dumps(words)), database.schema)
             if not left:
                 break
             time.sleep(patience.pause(left))
     if not cancellation.done:
-        _check_found(borrowed.fetch_sync(lists.find_all(ids), database.schema), ids)
+        _check_found(borrowed.fetch_sync(jobs.find_all(ids), database.schema), ids)
     return cancellation.done
 
 
 async def cancel_all(runtime: ClientRuntime, filters: Filters, reason: str | None, by: str | None) -> int:
     if filters == Filters():
-        raise ConfigError("cancel_all needs a filter; to cancel all that is live, name all live states in state=")
+        raise ConfigError("cancel_all needs a filter; to cancel all live jobs, name all live states in state=")
     states = None if filters.states is None else filters.states & LIVE
     if states is not None and not states:
         raise ConfigError(f"a job that is {' or '.join(sorted(filters.states or ()))} is over and cannot be canceled")
-    # Asked for by state: one that has moved on since is not meant any more.
+    # With a filter by state: a job that has changed its state since is left alone.
     cancellation, refusals = Cancellation(runtime.events, reason, by, states), Refusals()
     async for ids in live_ids(runtime.session().fetch, filters):
         await _cancel(runtime, ids, cancellation, refusals)
@@ -138,12 +127,12 @@ async def cancel_all(runtime: ClientRuntime, filters: Filters, reason: str | Non
 
 
 async def delete(runtime: ClientRuntime, ids: Iterable[UUID], *, force: bool) -> int:
-    """Removes jobs and all that is kept of them. Gives how many there were."""
+    """Deletes jobs and everything stored about them. Returns how many."""
     session, done, refusals = runtime.session(), 0, Refusals()
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         nonlocal done
-        answers = [Ended(*row) for row in await session.fetch(control.delete(batch, force=force))]
+        answers = await session.fetch(jobs.delete(batch, force=force))
         removed = [row for row in answers if row.done]
         done += len(removed)
         for word in _words(removed):
@@ -153,7 +142,7 @@ async def delete(runtime: ClientRuntime, ids: Iterable[UUID], *, force: bool) ->
                 runtime.events.emit(JobDeleted(job_id=row.id, kind=row.kind))
         if not force and (running := [row.id for row in answers if row.ran and not row.done]):
             told = "is running" if len(running) == 1 else "are running"
-            raise NotPossible(running, f"{told}: cancel first and delete then, or delete with force=True")
+            raise NotPossible(running, f"{told}: cancel first and then delete, or delete with force=True")
         return [row.id for row in answers if not row.done]
 
     await refusals.persist(ids, ask)
@@ -162,8 +151,8 @@ async def delete(runtime: ClientRuntime, ids: Iterable[UUID], *, force: bool) ->
 
 
 async def check_known(fetch: Fetch, ids: Sequence[UUID]) -> None:
-    """Raises `JobNotFound` if none of them exists: to have done nothing for jobs that are over is no mistake."""
-    _check_found(await fetch(lists.find_all(ids)), ids)
+    """Raises `JobNotFound` if none of them exists. Canceling a job that is over is not an error."""
+    _check_found(await fetch(jobs.find_all(ids)), ids)
 
 
 def _check_found(rows: Sequence[object], ids: Sequence[UUID]) -> None:
@@ -172,12 +161,12 @@ def _check_found(rows: Sequence[object], ids: Sequence[UUID]) -> None:
 
 
 def cleaned(text: str | None) -> str | None:
-    """What people say, as far as PostgreSQL can keep it."""
+    """Text given by a user, as far as PostgreSQL can store it."""
     return None if text is None else clean_text(text, LONGEST_WORDS)
 
 
-def _words(ended: Sequence[Ended]) -> list[str]:
-    """Workers check what they run; those who wait look again. Who is not named finds out by looking now and then."""
+def _words(ended: Sequence[EndedRow]) -> list[str]:
+    """Workers check the jobs they run; waiters read the job again. Jobs that are not named are noticed by polling."""
     ran = [row.id for row in ended if row.ran]
     words = [f"gone {job_id}" for job_id in ran] if len(ran) <= MOST_WORDS else ["gone"]
     return words + [f"done {row.id}" for row in ended if row.watched][:MOST_WORDS]

@@ -1,4 +1,4 @@
-"""`app.client()`: to find, list and control jobs and queues. A facade; the work is done in the modules it names."""
+"""`app.client()`: finds, lists and controls jobs and queues. A facade over the modules it imports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
-from tenure.client import cancel_delete as endings
-from tenure.client import overview, rates, replays
+from tenure.client import cancel_delete, overview, rates, replays
 from tenure.client.explain import Explanation, explained
 from tenure.client.facts import Facts
 from tenure.client.filters import Filters, FilterWords, to_id
@@ -16,7 +15,7 @@ from tenure.client.handle import Handle
 from tenure.client.limits import LimitStatus, reset_limit, said_of, set_limit
 from tenure.client.overview import FinishedCount, LeaderStatus, QueueStatus, Stats, WorkerStatus
 from tenure.client.pages import LARGEST_PAGE, Page, check_limit, list_page
-from tenure.client.portal import twin
+from tenure.client.portal import sync_version
 from tenure.client.rates import Latency, MinuteCount
 from tenure.client.runtime import ClientRuntime
 from tenure.client.status import JobStatus
@@ -30,41 +29,41 @@ from tenure.model.names import check_name
 from tenure.model.options import checks_options
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
-from tenure.store import control, jobs, limits, reports
+from tenure.store import jobs, leases, limits, queues, reports, workers
 
 if TYPE_CHECKING:
-    from tenure.client.reading import Fetch
     from tenure.client.report.life import Report
+    from tenure.store.query import Fetch
 
 DEFAULT_PAGE = 50
 
 
 class Client:
-    """Every method has a twin for code without an event loop: `find_sync`, `list_sync`, ...
+    """Every method has a sync version for code without an event loop: `find_sync`, `list_sync`, ...
 
-    Filters, the same everywhere: state (one or several), kind, queue, priority, capability, key, parent, enqueued_after,
+    All methods take the same filters: state (one or several), kind, queue, priority, capability, key, parent, enqueued_after,
     enqueued_before, and input (what it contains).
     """
 
     def __init__(self, runtime: ClientRuntime) -> None:
         self._runtime = runtime
 
-    # Looking at jobs
+    # Reading jobs
 
     async def find(self, job_id: UUID | str) -> JobStatus | None:
-        """The job as it stands, live or finished."""
+        """The job, live or finished. None: there is no such job."""
         rows = await self._reads()(jobs.find(str(to_id(job_id))))
         return JobStatus.from_row(rows[0]) if rows else None
 
     async def list(self, *, limit: int = DEFAULT_PAGE, after: str | None = None, **filters: Unpack[FilterWords]) -> Page:
-        """The newest jobs that fit, at most `limit`; `after` is the `next` of the page before.
+        """The newest matching jobs, at most `limit`. `after` is the `next` of the previous page.
 
-        A look is bounded: a page may be short, or even empty, and still have a `next`. `iterate` hides that.
+        A page reads a bounded number of rows: it may be short, or even empty, and still have a `next`. `iterate` hides that.
         """
         return await list_page(self._reads(), Filters.of(**filters), check_limit(limit), after)
 
     async def iterate(self, **filters: Unpack[FilterWords]) -> AsyncIterator[JobStatus]:
-        """All jobs that fit, newest first."""
+        """All matching jobs, newest first."""
         after: str | None = None
         while True:
             page = await self.list(limit=LARGEST_PAGE, after=after, **filters)
@@ -84,62 +83,62 @@ class Client:
     async def explain(self, job_id: UUID | str) -> Explanation:
         """Why the job is not running, and what to do about it."""
         wanted = to_id(job_id)
-        rows = await self._reads()(control.explain(wanted))
+        rows = await self._reads()(reports.explain(wanted))
         if not rows:
             raise JobNotFound(wanted)
         return explained(Facts.from_row(rows[0]))
 
-    def handle(self, job_id: UUID | str) -> Handle[Any]:
-        """A handle for a job that somebody else handed in. Asks nothing yet."""
-        return Handle(to_id(job_id), "", self._runtime)
+    def handle(self, job_id: UUID | str, kind: str = "") -> Handle[Any]:
+        """A handle for a job that was enqueued elsewhere. Sends no statement."""
+        return Handle(to_id(job_id), kind, self._runtime)
 
     async def wait(self, job_id: UUID | str, timeout: Duration | None = None) -> Any:
-        """What the job resulted in, once it is done; see `Handle.result`."""
+        """Waits for the job and returns its result; see `Handle.result`."""
         return await self.handle(job_id).result(timeout)
 
     async def report(self, job_id: UUID | str) -> Report:
-        """The job's whole life."""
+        """The history of the job: attempts, errors, timeline."""
         return await self.handle(job_id).report()
 
-    # Deciding about jobs
+    # Changing jobs
 
     async def cancel(self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None) -> int:
-        """Ends jobs that are not over yet, whatever they wait for; runs under way are aborted. Gives how many there were.
+        """Cancels live jobs in any state; running handlers are aborted. Returns how many were canceled.
 
-        Raises `JobNotFound` if none of them exists. With `conn` it is part of that transaction.
+        Raises `JobNotFound` if none of them exists. With `conn`, the jobs are canceled when that transaction commits.
         """
         wanted = [to_id(given) for given in ids]
         if conn is not None:
-            return await endings.cancel_borrowed(self._runtime, conn, wanted, reason, by)
-        done = await endings.cancel(self._runtime, wanted, reason, by)
+            return await cancel_delete.cancel_borrowed(self._runtime, conn, wanted, reason, by)
+        done = await cancel_delete.cancel(self._runtime, wanted, reason, by)
         if not done:
-            await endings.check_known(self._reads(), wanted)
+            await cancel_delete.check_known(self._reads(), wanted)
         return done
 
     def cancel_sync(self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None) -> int:
         if conn is None:
             return self._runtime.portal.run(self.cancel(*ids, reason=reason, by=by))
-        return endings.cancel_borrowed_sync(self._runtime, conn, [to_id(given) for given in ids], reason, by)
+        return cancel_delete.cancel_borrowed_sync(self._runtime, conn, [to_id(given) for given in ids], reason, by)
 
     async def cancel_all(self, *, reason: str | None = None, by: str | None = None, **filters: Unpack[FilterWords]) -> int:
-        """Ends all live jobs that fit. Gives how many there were."""
-        return await endings.cancel_all(self._runtime, Filters.of(**filters), reason, by)
+        """Cancels all matching live jobs. Returns how many."""
+        return await cancel_delete.cancel_all(self._runtime, Filters.of(**filters), reason, by)
 
     async def retry(self, job_id: UUID | str, *, by: str | None = None) -> UUID:
-        """Runs the job as soon as it can be. Of a finished job a new one is made, one at a time; gives the id of the one that
-        will run."""
+        """Runs the job as soon as possible. A finished job stays as it is and is copied, one copy at a time. Returns the id of
+        the job that will run."""
         return await replays.retry(self._runtime, to_id(job_id), by)
 
     async def replay(
         self,
         *ids: UUID | str,
-        input: Any = UNCHANGED,  # noqa: A002 - the word for it
+        input: Any = UNCHANGED,  # noqa: A002 - the term used everywhere
         priority: int | str | None = None,
         by: str | None = None,
     ) -> int:
-        """Runs dead letters again, with all their attempts, and with other input or priority where given. Gives how many.
+        """Runs dead letters again, with all their attempts, and with a new input or priority if given. Returns how many.
 
-        Raises `KeyTaken` for those whose key another job has meanwhile; the others are replayed.
+        Raises `KeyTaken` for dead letters whose key another job has now; the others are replayed.
         """
         wanted = [to_id(given) for given in ids]
         number = None if priority is None else to_priority(priority)
@@ -147,7 +146,7 @@ class Client:
         if taken:
             raise KeyTaken(taken)
         if not done:
-            await endings.check_known(self._reads(), wanted)
+            await cancel_delete.check_known(self._reads(), wanted)
         return done
 
     async def replay_all(
@@ -158,11 +157,13 @@ class Client:
         by: str | None = None,
         **filters: Unpack[FilterWords],
     ) -> int:
-        """Runs all dead letters again that fit. Gives how many."""
+        """Runs all matching dead letters again. Returns how many."""
         filters["state"] = filters.get("state") or State.DEAD_LETTER
         wanted = Filters.of(**filters)
         if wanted.states != frozenset({State.DEAD_LETTER}):
-            raise ConfigError("replay_all is for dead letters only: leave state out, and use retry() for a single other job")
+            raise ConfigError(
+                "replay_all takes dead letters only: leave state out, or use retry() for a single job in another state"
+            )
         return await replays.replay_all(
             self._runtime,
             wanted,
@@ -172,34 +173,34 @@ class Client:
         )
 
     async def delete(self, *ids: UUID | str, force: bool = False) -> int:
-        """Removes jobs, live or finished, and all that is kept of them. Running ones only with `force`. Gives how many."""
+        """Deletes jobs, live or finished, and everything stored about them. Running jobs only with `force`. Returns how many."""
         wanted = [to_id(given) for given in ids]
-        done = await endings.delete(self._runtime, wanted, force=force)
+        done = await cancel_delete.delete(self._runtime, wanted, force=force)
         if not done:
-            await endings.check_known(self._reads(), wanted)
+            await cancel_delete.check_known(self._reads(), wanted)
         return done
 
     # Queues
 
     @checks_options("client.pause()")
     async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> None:
-        """From now on nothing of this queue is started; what runs goes on."""
-        reason, by = endings.cleaned(reason), endings.cleaned(by)
-        await self._runtime.session().fetch(control.pause(_named(queue), reason, by))
+        """Starts no more jobs of this queue until it is resumed. Running jobs continue."""
+        reason, by = cancel_delete.cleaned(reason), cancel_delete.cleaned(by)
+        await self._runtime.session().fetch(queues.pause(_named(queue), reason, by))
         self._runtime.events.emit(QueuePaused(queue=queue, reason=reason, by=by))
 
     async def resume(self, queue: str) -> bool:
-        """The queue goes on. False: it was not paused."""
+        """Starts jobs of this queue again. False: it was not paused."""
         session = self._runtime.session()
-        resumed = await session.fetch(control.resume(_named(queue)))
+        resumed = await session.fetch(queues.resume(_named(queue)))
         if resumed:
             session.tell(f"jobs {queue}")
             self._runtime.events.emit(QueueResumed(queue=queue))
         return bool(resumed)
 
     async def queues(self) -> builtins.list[QueueStatus]:
-        """Every queue of which anything is known, by name."""
-        return overview.queue_statuses(await self._counts()(control.find_queues()), await self.stats())
+        """Every known queue, by name."""
+        return overview.queue_statuses(await self._counts()(queues.find_all()), await self.stats())
 
     # Limits
 
@@ -216,84 +217,84 @@ class Client:
         fair_by: str | Unchanged | None = UNCHANGED,
         by: str | None = None,
     ) -> dict[str, Any]:
-        """Changes a limit (`kind:send_email`, `queue:mail`) for the whole fleet, at once, and until it is reset.
+        """Changes a limit (`kind:send_email`, `queue:mail`) for all workers, at once, until it is reset.
 
-        What is left out stays as it is, None takes it away. Gives the rules that hold now.
+        An option that is left out stays unchanged; None removes it. Returns the rules in effect.
         """
         words = said_of(name, concurrency, rate, fair_by)
-        return await set_limit(self._runtime.session(), name, words, endings.cleaned(by))
+        return await set_limit(self._runtime.session(), name, words, cancel_delete.cleaned(by))
 
     async def reset_limit(self, name: str, *, declared: bool = False) -> dict[str, Any] | None:
-        """Takes back what was set at run time: the code's word counts again. With `declared`, that is taken back as well.
+        """Removes what was set at run time: the rules that the code declares apply again. With `declared`, removes those as well.
 
-        Gives the rules that hold now; None: there was nothing to take back.
+        Returns the rules in effect; None: there was nothing to remove.
         """
         return await reset_limit(self._runtime.session(), name, declared=declared)
 
-    # The fleet
+    # Workers and statistics
 
     async def workers(self) -> builtins.list[WorkerStatus]:
-        return [WorkerStatus.from_row(row) for row in await self._reads()(control.find_workers())]
+        return [WorkerStatus.from_row(row) for row in await self._reads()(workers.find_all())]
 
     async def leaders(self) -> builtins.list[LeaderStatus]:
-        return [LeaderStatus.from_row(row) for row in await self._reads()(control.find_leaders())]
+        return [LeaderStatus.from_row(row) for row in await self._reads()(leases.find_leaders())]
 
     async def stats(self) -> Stats:
-        """Counts of live jobs and of what was done. Never looks at history."""
+        """The number of live jobs and of outcomes. Does not read history."""
         count = self._counts()
-        live = [overview.live_count(row) for row in await count(control.count_live())]
-        return Stats(live, [FinishedCount(*row) for row in await count(control.count_finished())])
+        live = [overview.live_count(row) for row in await count(reports.count_live())]
+        return Stats(live, [FinishedCount(*row) for row in await count(reports.count_finished())])
 
     async def minutes(
         self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None
     ) -> builtins.list[MinuteCount]:
-        """What came in, started and ended, by the minute. Kept for a day."""
+        """Jobs enqueued, started and ended, per minute. Kept for a day."""
         query = reports.minutes(to_seconds(last, what="last"), queue, kind)
         return [MinuteCount(*row) for row in await self._counts()(query)]
 
     async def latencies(
         self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None
     ) -> builtins.list[Latency]:
-        """How long jobs that finished had waited and ran, as percentiles, by queue and kind. Kept for 90 days."""
+        """How long finished jobs waited and ran, as percentiles, by queue and kind. Kept for 90 days."""
         query = reports.latencies(to_seconds(last, what="last"), queue, kind)
         return rates.latencies(await self._counts()(query))
 
     async def probe(self) -> Probe:
-        """What slows a queue before anybody notices, as PostgreSQL sees it now."""
-        from tenure.store.health import probe  # noqa: PLC0415 - brings the driver
+        """Checks PostgreSQL for conditions that slow down queues."""
+        from tenure.store.health import probe  # noqa: PLC0415 - imports the driver
 
         return await probe(self._runtime.session().fetch_all)
 
     def _reads(self) -> Fetch:
-        """Repeated while PostgreSQL is away."""
+        """Repeats statements while PostgreSQL is away."""
         return self._runtime.session().reader(self._runtime.patience())
 
     def _counts(self) -> Fetch:
         """The same for statements that count whole tables."""
         return self._runtime.session().reader(self._runtime.patience(), wide=True)
 
-    find_sync = twin(find)
-    wait_sync = twin(wait)
-    report_sync = twin(report)
-    list_sync = twin(list)  # noqa: A003 - the method above
-    explain_sync = twin(explain)
-    cancel_all_sync = twin(cancel_all)
-    retry_sync = twin(retry)
-    replay_sync = twin(replay)
-    replay_all_sync = twin(replay_all)
-    delete_sync = twin(delete)
-    pause_sync = twin(pause)
-    resume_sync = twin(resume)
-    queues_sync = twin(queues)
-    limits_sync = twin(limits)
-    set_limit_sync = twin(set_limit)
-    reset_limit_sync = twin(reset_limit)
-    workers_sync = twin(workers)
-    leaders_sync = twin(leaders)
-    stats_sync = twin(stats)
-    minutes_sync = twin(minutes)
-    latencies_sync = twin(latencies)
-    probe_sync = twin(probe)
+    find_sync = sync_version(find)
+    wait_sync = sync_version(wait)
+    report_sync = sync_version(report)
+    list_sync = sync_version(list)  # noqa: A003 - the method above
+    explain_sync = sync_version(explain)
+    cancel_all_sync = sync_version(cancel_all)
+    retry_sync = sync_version(retry)
+    replay_sync = sync_version(replay)
+    replay_all_sync = sync_version(replay_all)
+    delete_sync = sync_version(delete)
+    pause_sync = sync_version(pause)
+    resume_sync = sync_version(resume)
+    queues_sync = sync_version(queues)
+    limits_sync = sync_version(limits)
+    set_limit_sync = sync_version(set_limit)
+    reset_limit_sync = sync_version(reset_limit)
+    workers_sync = sync_version(workers)
+    leaders_sync = sync_version(leaders)
+    stats_sync = sync_version(stats)
+    minutes_sync = sync_version(minutes)
+    latencies_sync = sync_version(latencies)
+    probe_sync = sync_version(probe)
 
 
 def _named(queue: str) -> str:

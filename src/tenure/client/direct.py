@@ -1,6 +1,6 @@
-"""Enqueueing without an event loop: on one synchronous connection of the process.
+"""Enqueueing without an event loop: on one synchronous connection per process.
 
-Threads that come while a statement is on its way wait, and the next statement takes the jobs of all of them.
+Threads that enqueue while a statement is under way wait, and the next statement sends the jobs of all of them.
 """
 
 from __future__ import annotations
@@ -11,42 +11,43 @@ import threading
 import time
 import weakref
 from dataclasses import dataclass, field
+from typing import Any
 
-from tenure.client.enqueuer import LARGEST_GROUP, ExistingJobs, array_of, existing_in, out_of_time
-from tenure.client.refusals import explained
+from tenure.client.calls import Call, to_json
+from tenure.client.enqueue_batches import LARGEST_GROUP, ExistingJobs, existing_in, explained, out_of_time
 from tenure.client.sync_notifier import SyncNotifier
 from tenure.model.errors import StoreUnavailable
 from tenure.periodic import backoff
-from tenure.store import jobs
+from tenure.store import jobs, queues
 from tenure.store.faults import Refused
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
 
-NOTIFY_WITHIN = 5.0  # seconds; whoever enqueues meanwhile waits
-CLOSE_WITHIN = 2.0  # seconds: a process that ends does not wait for a server that does not answer
+NOTIFY_WITHIN = 5.0  # seconds; enqueues wait meanwhile
+CLOSE_WITHIN = 2.0  # seconds: a process that exits does not wait for a server that does not answer
 
 
 @dataclass(slots=True, eq=False)
 class SyncBatch:
-    """The jobs of one call: all of them or none."""
+    """The calls of one enqueue: all of them are written, or none."""
 
-    texts: list[str]
+    calls: list[Call[Any]]
     deadline: float
-    met: ExistingJobs | None = None
+    existing: ExistingJobs | None = None
     error: Exception | None = None
     unsure: bool = False
-    """It was sent, and the answer never came."""
+    """It was sent, and no answer arrived."""
     abandoned: bool = False
     """Its caller has given up."""
 
     @property
     def open(self) -> bool:
-        return self.met is None and self.error is None and not self.abandoned
+        return self.existing is None and self.error is None and not self.abandoned
 
 
 @dataclass(slots=True)
 class ProcessState:
-    """A forked process begins with its own, whatever the threads of its parent held at that moment."""
+    """Each process has its own: a forked process must not use the connection or the locks of its parent."""
 
     link: SyncLink
     notifier: SyncNotifier = field(init=False)
@@ -71,11 +72,11 @@ class ProcessState:
                 self.turn.release()
 
     def _notify(self, words: list[str]) -> None:
-        """On the same connection, between two enqueues."""
+        """Notifies on the same connection, between two enqueues."""
         if not self.turn.acquire(timeout=CLOSE_WITHIN):
             return
         try:
-            query = jobs.notify_after(self.link.database.channel, json.dumps(words))
+            query = queues.notify_after(self.link.database.channel, json.dumps(words))
             self.link.fetch(query, deadline=time.monotonic() + NOTIFY_WITHIN)
         finally:
             self.turn.release()
@@ -86,16 +87,16 @@ class DirectEnqueuer:
         self._database = database
         self._state = self._new_state()
 
-    def enqueue(self, texts: list[str], words: frozenset[str], within: float) -> ExistingJobs:
+    def enqueue(self, calls: list[Call[Any]], words: frozenset[str], within: float) -> ExistingJobs:
         """Returns when the jobs are durable. While PostgreSQL is away they are sent again, for `within` seconds."""
         if self._state.pid != os.getpid():
             self._state = self._new_state()
         state = self._state
-        batch = SyncBatch(texts, time.monotonic() + within)
+        batch = SyncBatch(calls, time.monotonic() + within)
         with state.lock:
             state.waiting.append(batch)
         try:
-            self._see_through(state, batch, within)
+            self._write_until_done(state, batch, within)
         finally:
             batch.abandoned = True
         if isinstance(batch.error, Refused):
@@ -103,7 +104,7 @@ class DirectEnqueuer:
         if batch.error is not None:
             raise batch.error
         state.notifier.tell(words)
-        return batch.met or {}
+        return batch.existing or {}
 
     def close(self) -> None:
         self._state.close()
@@ -113,8 +114,8 @@ class DirectEnqueuer:
         weakref.finalize(self, state.close)
         return state
 
-    def _see_through(self, state: ProcessState, batch: SyncBatch, within: float) -> None:
-        """Writes what waits, in turns with other threads, until the batch is written or its time is over."""
+    def _write_until_done(self, state: ProcessState, batch: SyncBatch, within: float) -> None:
+        """Writes waiting batches, in turns with other threads, until this batch is written or its time is over."""
         failures, last = 0, None
         while batch.open:
             left = batch.deadline - time.monotonic()
@@ -140,7 +141,7 @@ class DirectEnqueuer:
                     state.waiting[:0] = left
 
     def _send_or_halve(self, link: SyncLink, group: list[SyncBatch], deadline: float) -> None:
-        """Halves a refused group until the one bad batch stands alone; all the others are written."""
+        """Halves a refused group until the refused batch is alone; all others are written."""
         try:
             self._send(link, group, deadline)
         except Refused as error:
@@ -158,9 +159,9 @@ class DirectEnqueuer:
 
     def _send(self, link: SyncLink, group: list[SyncBatch], deadline: float) -> None:
         again = any(batch.unsure for batch in group)
-        text = array_of(text for batch in group for text in batch.texts)
+        text = to_json(call for batch in group for call in batch.calls)
         try:
-            met = existing_in(link.fetch(jobs.enqueue(text, again=again), deadline=deadline))
+            existing = existing_in(link.fetch(jobs.enqueue(text, again=again), deadline=deadline))
         except Refused:
             raise
         except BaseException:
@@ -168,16 +169,16 @@ class DirectEnqueuer:
                 batch.unsure = True
             raise
         for batch in group:
-            batch.met = met
+            batch.existing = existing
 
 
 def _taken(state: ProcessState) -> list[SyncBatch]:
-    """The first of those that wait: as many as one statement takes."""
+    """The first waiting batches, as many as fit into one statement."""
     with state.lock:
         waiting = [batch for batch in state.waiting if batch.open]
         size, count = 0, 0
         for batch in waiting:
-            size += len(batch.texts)
+            size += len(batch.calls)
             if count and size > LARGEST_GROUP:
                 break
             count += 1

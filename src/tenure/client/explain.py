@@ -1,4 +1,4 @@
-"""Why a job is not running: a judgement that needs the facts and nothing else."""
+"""Why a job is not running. Pure: depends only on the facts it is given."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tenure.model.durations import format_duration
 from tenure.model.states import HELD, State
 
 MOST_COUNTED = 1000
-"""So many jobs ahead are counted, no more."""
+"""Counting the jobs ahead stops at this number."""
 
-SUSPECT_CRASHES = 2  # a job that was in so many crashes runs alone
+SUSPECT_CRASHES = 2  # a job that was in this many crashes runs alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def explained(facts: Facts) -> Explanation:
 
 
 def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each state
-    """All that stands between the job and its run, the most final first. Never empty."""
+    """All reasons why the job does not run, the most final first. Never empty."""
     job = facts.job
     if job.state.finished:
         return [_finished(job)]
@@ -48,7 +48,7 @@ def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each stat
         case State.BLOCKED:
             return [Reason("blocked", "it is blocked by other jobs; it runs when they are done"), *_queue(facts)]
         case State.WAITING:
-            told = "it waits for a moment, an event or another job, and goes on by itself when that comes"
+            told = "it waits for a time, an event or another job, and continues by itself when that happens"
             return [Reason("waiting", told), *_queue(facts)]
         case _:
             return [*_queue(facts), *_turn(facts)] or [_soon(facts)]
@@ -56,7 +56,7 @@ def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each stat
 
 def _finished(job: JobStatus) -> Reason:
     error = f" ({_last_line(job.error)})" if job.error else ""
-    told = f"it is {job.state.value} since {_moment(job.finished_at)}{error}"
+    told = f"it has been {job.state.value} since {_moment(job.finished_at)}{error}"
     return Reason("finished", told, "; retry() runs it again as a new job")
 
 
@@ -69,7 +69,7 @@ def _running(facts: Facts) -> Reason:
     lease = ""
     if facts.lease_expires_at is not None:
         left = facts.lease_expires_at - facts.now
-        lease = f"; its lease holds for {_span(left)}" if left > timedelta() else f"; its lease has run out: {_requeued(facts)}"
+        lease = f"; its lease expires in {_span(left)}" if left > timedelta() else f"; its lease has expired: {_requeued(facts)}"
     verb = "runs" if job.state == State.RUNNING else "was claimed and is about to run"
     return Reason(
         "running", f"it {verb}, by {told}, since {_moment(job.started_at)}, attempt {job.attempt} of {job.max_attempts}{lease}"
@@ -77,33 +77,34 @@ def _running(facts: Facts) -> Reason:
 
 
 def _held_by_unknown(facts: Facts) -> Reason:
-    """The claim outlived its worker: after a failover to a standby that lagged, say, or a restored backup."""
+    """The worker's row is missing, for example after a failover to a standby that lagged, or after a restored backup."""
     job = facts.job
-    told = f"it is marked as running since {_moment(job.started_at)}, but worker {job.worker_id}, which holds it, is not known"
+    told = (
+        f"it has been marked as running since {_moment(job.started_at)}, but worker {job.worker_id}, which holds it, is unknown"
+    )
     return Reason("held_by_unknown", f"{told}: {_requeued(facts)}")
 
 
 def _requeued(facts: Facts) -> str:
     if facts.workers == 0:
-        return "no worker is alive that would requeue it; start one: tenure worker"
+        return "no live worker can requeue it; start one: tenure worker"
     return "a live worker requeues it within seconds"
 
 
 def _dead(job: JobStatus) -> Reason:
-    why = _last_line(job.error) or "no error was kept"
+    why = _last_line(job.error) or "no error was stored"
     return Reason(
         "dead_letter",
-        f"it was set aside as a dead letter after {job.attempt} attempts and {job.crashes} crashes: {why}; "
-        "fix the cause, then replay it",
+        f"it was dead-lettered after {job.attempt} attempts and {job.crashes} crashes: {why}; fix the cause, then replay it",
         f": client.replay({str(job.id)!r})",
     )
 
 
 def _later(facts: Facts) -> Reason:
     job = facts.job
-    what = "it failed and is to be retried" if job.state == State.RETRY else "it is scheduled"
+    what = "it failed and will be retried" if job.state == State.RETRY else "it is scheduled"
     if job.run_at is None or job.run_at <= facts.now:
-        return Reason("due", f"{what}, is due since {_moment(job.run_at)}, and is about to become pending")
+        return Reason("due", f"{what}, has been due since {_moment(job.run_at)}, and is about to become pending")
     wait = f"in {_span(job.run_at - facts.now)}, at {_moment(job.run_at)}"
     error = f" ({_last_line(job.error)})" if job.state == State.RETRY and job.error else ""
     return Reason("not_due", f"{what}{error} {wait}", "; retry() runs it now")
@@ -112,17 +113,17 @@ def _later(facts: Facts) -> Reason:
 def _no_stager(facts: Facts) -> list[Reason]:
     if facts.stager:
         return []
-    told = "nobody makes jobs pending when they are due: the duty of the stager has no holder; start a worker, which takes it on"
+    told = "no process makes jobs pending when they are due: the stager duty has no holder; start a worker, which takes it over"
     return [Reason("no_stager", told)]
 
 
 def _queue(facts: Facts) -> list[Reason]:
-    """What holds up the whole queue, or all jobs like this one."""
+    """Reasons that concern the whole queue, or all jobs like this one."""
     job, found = facts.job, []
     if facts.paused_at is not None:
         who = f" by {facts.paused_by}" if facts.paused_by else ""
         why = f" ({facts.pause_reason})" if facts.pause_reason else ""
-        told = f"queue {job.queue!r} is paused since {_moment(facts.paused_at)}{who}{why}"
+        told = f"queue {job.queue!r} has been paused since {_moment(facts.paused_at)}{who}{why}"
         found.append(Reason("paused", told, f"; resume it: client.resume({job.queue!r})"))
     if (missing := _no_worker(facts)) is not None:
         found.append(missing)
@@ -142,42 +143,42 @@ def _no_worker(facts: Facts) -> Reason | None:
         told = f"{_workers(facts.for_queue)} serving queue {job.queue!r}, but none knows kind {job.kind!r}"
         return Reason("no_worker_for_kind", f"{told}; start one whose app defines it, or import the module that does")
     if facts.for_capability == 0:
-        told = f"{_workers(facts.for_kind)} fit for kind {job.kind!r}, but none has capability {job.capability!r}"
+        told = f"{_workers(facts.for_kind)} able to run kind {job.kind!r}, but none has capability {job.capability!r}"
         return Reason("no_worker_for_capability", f"{told}; start one with that capability")
     return None
 
 
 def _turn(facts: Facts) -> list[Reason]:
-    """What it waits for among its like. Only worth saying where somebody could run it."""
+    """Why other jobs run before it. Only relevant where a live worker could run it."""
     job, found = facts.job, []
     if facts.paused_at is not None or facts.for_capability == 0:
         return []
     found += [reason for gate in facts.gates for reason in _gate(gate)]
     found += _removed_limit(facts)
     if facts.held >= facts.slots:
-        told = f"all slots of the workers that could run it are taken ({facts.held} of {facts.slots})"
+        told = f"all slots of the workers that could run it are in use ({facts.held} of {facts.slots})"
         found.append(Reason("busy", f"{told}; wait, or start more workers"))
     if facts.ahead:
         count = f"{MOST_COUNTED} or more jobs are" if facts.ahead >= MOST_COUNTED else _jobs(facts.ahead)
         told = f"{count} ahead of it in queue {job.queue!r}, with higher priority or earlier"
-        found.append(Reason("ahead", f"{told}; wait, start more workers, or enqueue what is urgent with a higher priority"))
+        found.append(Reason("ahead", f"{told}; wait, start more workers, or enqueue urgent jobs with a higher priority"))
     if job.crashes >= SUSPECT_CRASHES:
-        told = f"it was in {job.crashes} crashes, so it waits for a process of its own"
-        found.append(Reason("suspect", f"{told}, which `tenure worker` starts by itself as soon as none is busy with another"))
+        told = f"it was in {job.crashes} crashes, so it waits for a separate process"
+        found.append(Reason("suspect", f"{told}, which `tenure worker` starts as soon as no other such job runs"))
     return found
 
 
 def _removed_limit(facts: Facts) -> list[Reason]:
-    """It was limited when it became pending, and that limit is gone."""
+    """It was limited when it became pending, and that limit was removed since."""
     lines = (facts.job.gate or "").splitlines()
     if len(lines) <= len(facts.gates):
         return []
-    told = f"it waits under a limit that is removed ({', '.join(lines)}): workers find such jobs within a minute"
+    told = f"it waits for a limit that was removed ({', '.join(lines)}): workers find such jobs within a minute"
     return [Reason("limit_removed", told)]
 
 
 def _gate(gate: LimitGroup) -> Iterator[Reason]:
-    """What of a limit is used up."""
+    """Which parts of a limit are used up."""
     for what, running, most in ((gate.name, gate.running, gate.most), (gate.line, gate.running_of_key, gate.most_of_key)):
         if most is not None and running >= most:
             way_out = f"wait, or change it: tenure limits set {gate.name} --concurrency ..."
@@ -192,8 +193,8 @@ def _gate(gate: LimitGroup) -> Iterator[Reason]:
 
 
 def _soon(facts: Facts) -> Reason:
-    told = f"nothing stands in its way: {_workers(facts.for_capability)} ready to take it"
-    return Reason("ready", f"{told}; if it is still there in some seconds, look at the workers' logs")
+    told = f"nothing blocks it: {_workers(facts.for_capability)} ready to run it"
+    return Reason("ready", f"{told}; if it is still pending after a few seconds, check the workers' logs")
 
 
 def _workers(count: int) -> str:

@@ -1,13 +1,13 @@
-"""What may keep a job from running, as one statement tells it."""
+"""What may prevent a job from running, as one statement returns it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from tenure.client.status import JobStatus
+from tenure.store.reports import ExplainRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Reason:
     code: str
     fact: str
     call: str = ""
-    """What the Python API does about it. The command line names commands instead."""
+    """The Python call that resolves it. The command line names commands instead."""
 
     @property
     def text(self) -> str:
@@ -24,7 +24,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitGroup:
-    """A limit that the job is under, and its own group there."""
+    """A limit that applies to the job, and the job's group in it."""
 
     name: str
     line: str
@@ -47,32 +47,27 @@ class Facts:
     now: datetime
     lease_expires_at: datetime | None = None
     host: str | None = None
-    """Of the worker that holds it; None with a worker's id: that worker is not known."""
+    """The host of the worker that holds it. None although there is a worker id: that worker is unknown."""
     pid: int | None = None
     worker_name: str | None = None
     paused_at: datetime | None = None
     paused_by: str | None = None
     pause_reason: str | None = None
     stager: bool = True
-    """Somebody promotes jobs that are due."""
+    """A live process holds the stager duty, which makes due jobs pending."""
     workers: int = 1
-    """How many are alive; of those, how many serve the queue; of those, know the kind; of those, have the capability."""
+    """Live workers; of those, workers of the queue; of those, workers that know the kind; of those, with the capability."""
     for_queue: int = 1
     for_kind: int = 1
     for_capability: int = 1
     slots: int = 1
-    """How many jobs the last may run at a time, and how many they hold."""
+    """How many jobs the workers of `for_capability` can run at a time, and how many they hold."""
     held: int = 0
     ahead: int = 0
     """Jobs before it that the same workers could run."""
     gates: list[LimitGroup] = field(default_factory=list)
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> Facts:
-        """`row` has the columns of explain_job."""
-        job = JobStatus.from_row(row[:_JOB])
-        values = dict(zip([f.name for f in fields(Facts)][1:], row[_JOB:], strict=True))
-        return Facts(job=job, **values | {"gates": [LimitGroup(**told) for told in json.loads(values["gates"] or "[]")]})
-
-
-_JOB = len(fields(JobStatus))
+    def from_row(row: ExplainRow) -> Facts:
+        gates = [LimitGroup(**told) for told in json.loads(row.gates or "[]")]
+        return Facts(**row._asdict() | {"job": JobStatus.from_row(row.job), "gates": gates})

@@ -1,4 +1,4 @@
-"""Which jobs are meant: the filters of lists, cancellations and replays, checked before anything is asked."""
+"""The filters of lists, cancellations and replays, checked before any statement is sent."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tenure.store.query import array_literal
 FIRST_ID, LAST_ID = UUID(int=0), UUID(int=2**128 - 1)
 
 EARLY, LATE = timedelta(hours=1), timedelta(minutes=1)
-"""How far the time in a job's id may be off the time at which PostgreSQL took the job in: a call may be made long before it
-is handed in, and clocks differ. Filters by time look so much further, and no further."""
+"""How far the time in a job's id may differ from the time at which it was enqueued: a call may be made long before it is sent,
+and clocks differ. Filters by time widen their range by this much."""
 
 
 class FilterWords(TypedDict, total=False):
@@ -33,7 +33,7 @@ class FilterWords(TypedDict, total=False):
     enqueued_after: datetime | None
     enqueued_before: datetime | None
     input: Mapping[str, Any] | None
-    """Contained in the job's input, as PostgreSQL's `@>` has it."""
+    """Contained in the job's input, as defined by PostgreSQL's `@>`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Filters:
 
     @staticmethod
     def of(**words: Unpack[FilterWords]) -> Filters:
-        """Raises `ConfigError` for what cannot be meant."""
+        """Raises `ConfigError` for an invalid filter."""
         if unknown := sorted(set(words) - set(FilterWords.__annotations__)):
             raise ConfigError(_unknown("filter", unknown[0], list(FilterWords.__annotations__)))
         state, parent, given = words.get("state"), words.get("parent"), words.get("input")
@@ -71,14 +71,14 @@ class Filters:
 
     @property
     def span(self) -> tuple[UUID, UUID]:
-        """From which id on, and below which one, jobs may fit."""
+        """The range of ids that can match: the first one, and the first one beyond it."""
         return (
             FIRST_ID if self.since is None else _id_at(self.since - EARLY),
             LAST_ID if self.until is None else _id_at(self.until + LATE),
         )
 
     def values(self, states: frozenset[State] | None) -> dict[str, object]:
-        """The filters as the statements take them; of the states only those that the statement can find."""
+        """The filters as parameters of statements, limited to the states that the statement can find."""
         return {
             "states": None if states is None else array_literal(sorted(states)),
             "kind": self.kind,
@@ -96,7 +96,7 @@ class Filters:
 def to_states(given: State | str | Sequence[State | str]) -> frozenset[State]:
     names = [given] if isinstance(given, str) else list(given)
     if not names:
-        raise ConfigError(f"state is an empty list, which no job fits: leave it out, or name some of {', '.join(State)}")
+        raise ConfigError(f"state is an empty list, which matches no job: leave it out, or name some of {', '.join(State)}")
     return frozenset(_state(name) for name in names)
 
 
@@ -132,7 +132,7 @@ def _unknown(what: str, name: object, known: Sequence[str]) -> str:
 
 def _text(what: str, given: str | None) -> str | None:
     if given is not None and (not isinstance(given, str) or not given or "\0" in given):
-        raise ConfigError(f"{what} is {given!r}, but must be a text that is not empty: leave it out to mean all")
+        raise ConfigError(f"{what} is {given!r}, but must be a text that is not empty: leave it out to match all")
     return given
 
 
@@ -144,11 +144,11 @@ def _time(what: str, given: datetime | None) -> datetime | None:
 
 def _contained(given: Mapping[str, Any]) -> str:
     if not isinstance(given, Mapping):
-        raise ConfigError(f"input is {given!r}, but must be a mapping of what the job's input contains")
+        raise ConfigError(f"input is {given!r}, but must be a mapping that the job's input contains")
     return plain_json(dict(given), what="the input filter")
 
 
 def _id_at(moment: datetime) -> UUID:
-    """The lowest UUIDv7 of that moment."""
+    """The lowest UUIDv7 of that time."""
     milliseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     return UUID(int=min(max(milliseconds, 0), 2**48 - 1) << 80)

@@ -1,4 +1,4 @@
-"""What an enqueue gives back: the job's id, and the way to ask about it."""
+"""What an enqueue returns: the job's id, and methods to wait for the job and to control it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from tenure.client.locating import find_runtime
-from tenure.client.portal import twin
+from tenure.client.portal import sync_version
 from tenure.client.runtime import ClientRuntime
 from tenure.client.status import JobStatus, JobUpdate, Progress
 from tenure.model.durations import Duration, to_seconds
@@ -25,28 +25,28 @@ from tenure.store import jobs
 if TYPE_CHECKING:
     from tenure.client.client import Client
     from tenure.client.explain import Explanation
-    from tenure.client.reading import Fetch
     from tenure.client.report.life import Report
+    from tenure.store.query import Fetch
 
 R_co = TypeVar("R_co", covariant=True)
 X = TypeVar("X")
 
 OVER = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETTER})
-"""Nothing more happens by itself."""
+"""Final unless the job is retried or replayed."""
 
 WATCHED_FOR = 900.0
-"""Seconds for which a worker is asked to say when the job moves; asked again when they are over."""
+"""Seconds for which workers notify this client of changes of the job; renewed while it waits."""
 
 
 OUTPUT_PAUSE, OUTPUT_LONGEST_PAUSE = 0.02, 0.5
-"""Seconds between two looks for an output that is added to a completed job."""
+"""Seconds between two polls for an output that is added to a completed job."""
 
 LATE = object()
-"""The time was up before the output was added."""
+"""The timeout passed before the output was added."""
 
 
 class Handle(Generic[R_co]):
-    """A job that was accepted. Can be pickled: in another process it asks through the same app there."""
+    """A job that was accepted. Can be pickled: another process uses it through the same app there."""
 
     __slots__ = ("_known_runtime", "_where", "existed", "id", "kind", "same_input")
 
@@ -55,9 +55,9 @@ class Handle(Generic[R_co]):
     ) -> None:
         self.id = job_id
         self.kind = kind
-        """Empty for a handle that was made of an id alone."""
+        """Empty for a handle that was made from an id alone."""
         self.existed = existed
-        """A job with this key was there before, and this is it."""
+        """This is an earlier job with the same key; no new job was made."""
         self.same_input = same_input
         """False when that one was given other input."""
         self._known_runtime: ClientRuntime | None = runtime
@@ -78,7 +78,7 @@ class Handle(Generic[R_co]):
         where = self._where if self._known_runtime is None else self._known_runtime.where()
         return _unpickled, (self.id, self.kind, self.existed, self.same_input, where)
 
-    # Asking
+    # Reading
 
     async def status(self) -> JobStatus:
         return await self._status(self._reads())
@@ -90,13 +90,13 @@ class Handle(Generic[R_co]):
         return JobStatus.from_row(rows[0])
 
     async def progress(self) -> Progress | None:
-        """How far the job says it is; None when it has not said."""
+        """The progress that the job reported; None if it has not."""
         rows = await self._reads()(jobs.find_progress(str(self.id)))
         return Progress(*rows[0]) if rows else None
 
     async def report(self) -> Report:
-        """The job's whole life."""
-        from tenure.client.report.gather import gather  # noqa: PLC0415 - seldom asked for
+        """The history of the job: attempts, errors, timeline."""
+        from tenure.client.report.gather import gather  # noqa: PLC0415 - rarely used
 
         report = await gather(self._reads(), self.id)
         if report is None:
@@ -104,7 +104,7 @@ class Handle(Generic[R_co]):
         return report
 
     def _reads(self, seconds: float | None = None) -> Fetch:
-        """Repeated while PostgreSQL is away: for as long as enqueues are, or so many seconds."""
+        """Repeats statements while PostgreSQL is away, for `seconds`, or as long as enqueues are repeated."""
         return self._runtime.session().reader(self._runtime.patience() if seconds is None else seconds)
 
     async def explain(self) -> Explanation:
@@ -114,8 +114,8 @@ class Handle(Generic[R_co]):
     # Waiting
 
     async def result(self: Handle[X | Snooze | Fail | Cancel], timeout: Duration | None = None) -> X:
-        """What the job resulted in, once it is done. Raises `JobFailed`, `JobCanceled` or `ResultTimeout`."""
-        # `self` names every outcome: type checkers take those out of `-> bool | Fail`, and pyright only those it finds by name.
+        """Waits for the job and returns its result. Raises `JobFailed`, `JobCanceled` or `ResultTimeout`."""
+        # `self` names every outcome, so that type checkers remove them from `-> bool | Fail`. Pyright needs the names.
         seconds = None if timeout is None else to_seconds(timeout, what="timeout")
         began = time.monotonic()
         status = await self._over(seconds)
@@ -134,7 +134,7 @@ class Handle(Generic[R_co]):
         return self._runtime.portal.run(self.result(timeout))
 
     async def _output(self, status: JobStatus, deadline: float | None) -> Any:
-        """Typed. None, where the run that owed it ended without adding it, even if the annotation does not allow None."""
+        """Typed. None if the run ended without adding an output, even if the annotation does not allow None."""
         output = status.output
         if output is None and (kind := self._runtime.kinds.get(status.kind)) is not None and kind.output.is_always_none:
             return None
@@ -148,7 +148,7 @@ class Handle(Generic[R_co]):
             return None
 
     async def _late_output(self, deadline: float | None) -> Any:
-        """A job that a session of its handler's own has completed has no output until the handler returns. Waits for it while the
+        """A job that was completed in a session of its handler has no output until the handler returns. Waits for it while the
         run is alive."""
         read, pause = self._reads(), OUTPUT_PAUSE
         while rows := await read(jobs.find_late_output(str(self.id))):
@@ -165,7 +165,7 @@ class Handle(Generic[R_co]):
         return None
 
     async def watch(self) -> AsyncIterator[JobUpdate]:
-        """Each change of state or progress, as far as it can be seen, until the job is over."""
+        """Yields changes of state or progress until the job is over. Changes in quick succession may be yielded as one."""
         last: tuple[Any, ...] | None = None
         async for status in self._looks(None):
             progress = await self.progress()
@@ -189,7 +189,7 @@ class Handle(Generic[R_co]):
         return status
 
     async def _looks(self, seconds: float | None) -> AsyncIterator[JobStatus]:
-        """Looks at the job at once and whenever there may be news, until it is over or the time is up."""
+        """Reads the job at once and after each notification or poll interval, until it is over or the timeout passes."""
         began = time.monotonic()
         read = self._reads(math.inf if seconds is None else seconds)
         status = await self._status(read)
@@ -203,7 +203,7 @@ class Handle(Generic[R_co]):
                 if left <= 0:
                     return
                 if now - watched > WATCHED_FOR / 2:
-                    # Said before we look: whoever begins to settle the job after that will know that we wait.
+                    # Written before the job is read: a worker that settles the job after that will notify us.
                     await read(jobs.watch(str(self.id), WATCHED_FOR))
                     watched = now
                 else:
@@ -212,16 +212,16 @@ class Handle(Generic[R_co]):
                 yield status
 
     def _typed(self, kind: str, output: Any) -> Any:
-        """By the job's own annotation, where this app knows it."""
+        """By the job's return annotation, if this app defines the job."""
         kinds = self._runtime.kinds
         return kinds[kind].output.decode(json.dumps(output)) if kind in kinds else output
 
-    # Deciding
+    # Changing
 
     async def cancel(self, reason: str | None = None, *, by: str | None = None, conn: object | None = None) -> bool:
-        """Cancels the job, whatever it waits for; a run that is under way is aborted. False: it was over already.
+        """Cancels the job in any live state; a running handler is aborted. False: it was over already.
 
-        With `conn`, a connection or session of yours, it is canceled when that transaction commits.
+        With `conn`, your connection or session, it is canceled when that transaction commits.
         """
         return await self._client.cancel(self.id, reason=reason, by=by, conn=conn) > 0
 
@@ -229,25 +229,25 @@ class Handle(Generic[R_co]):
         return self._client.cancel_sync(self.id, reason=reason, by=by, conn=conn) > 0
 
     async def retry(self) -> Handle[R_co]:
-        """Runs it again now. A finished job stays as it is: a new one is made of it."""
+        """Runs the job again now. A finished job stays as it is, and a copy of it runs."""
         return Handle(await self._client.retry(self.id), self.kind, self._runtime)
 
     async def delete(self, *, force: bool = False) -> bool:
-        """Removes the job and all that is kept of it. While it runs, only with `force`."""
+        """Deletes the job and everything stored about it. A running job only with `force`."""
         return await self._client.delete(self.id, force=force) > 0
 
     @property
     def _client(self) -> Client:
-        from tenure.client.client import Client  # noqa: PLC0415 - stands above
+        from tenure.client.client import Client  # noqa: PLC0415 - imports this module
 
         return Client(self._runtime)
 
-    status_sync = twin(status)
-    progress_sync = twin(progress)
-    report_sync = twin(report)
-    explain_sync = twin(explain)
-    retry_sync = twin(retry)
-    delete_sync = twin(delete)
+    status_sync = sync_version(status)
+    progress_sync = sync_version(progress)
+    report_sync = sync_version(report)
+    explain_sync = sync_version(explain)
+    retry_sync = sync_version(retry)
+    delete_sync = sync_version(delete)
 
     def __repr__(self) -> str:
         return f"Handle({self.kind!r}, {self.id})"

@@ -1,33 +1,30 @@
-"""A defined job: still a function, and now also something that can be enqueued."""
+"""A defined job: still a function, which can also be enqueued."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 from uuid import UUID
 
 from tenure.client.calls import Call, CallMaker
-from tenure.client.enqueuing import enqueue_call, enqueue_call_sync
+from tenure.client.enqueue import enqueue_call, enqueue_call_sync
 from tenure.client.filters import to_id
 from tenure.client.handle import Handle
-from tenure.client.options import Options, call_options
+from tenure.client.options import CallOptions, Options, call_options
 from tenure.client.runtime import ClientRuntime
-from tenure.model.durations import Duration
 from tenure.model.kinds import Kind
-from tenure.model.options import checks_options
 
-__all__ = ["BoundJob", "Call", "Job"]
+__all__ = ["BoundJob", "Call", "DefinedJobs", "Job"]
 
 Q = ParamSpec("Q")  # the function's own parameters
 P = ParamSpec("P")  # the same without the context: what is enqueued
-T = TypeVar("T")  # what a direct call gives: a value or an awaitable
-R = TypeVar("R")  # what the job results in
+T = TypeVar("T")  # what a direct call returns: a value or an awaitable
+R = TypeVar("R")  # the result of the job
 
 
 class _Enqueues(Generic[P, R]):
-    """The verbs, for a job with given options."""
+    """Enqueues a job with given options."""
 
     def __init__(self, kind: Kind, runtime: ClientRuntime, options: Options) -> None:
         self._kind = kind
@@ -40,7 +37,7 @@ class _Enqueues(Generic[P, R]):
         return self._maker.of_arguments(self._kind, args, kwargs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Enqueues the job. When this returns, it survives any crash; with `conn`, as soon as that transaction commits."""
+        """Enqueues the job. When this returns, the job survives any crash; with `conn`, as soon as that transaction commits."""
         return await enqueue_call(self._runtime, self._options, self._maker.of_arguments(self._kind, args, kwargs))
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -49,7 +46,7 @@ class _Enqueues(Generic[P, R]):
 
 
 class BoundJob(_Enqueues[P, R]):
-    """A job with options of its own for this call: `job.using(delay="5m").enqueue(...)`."""
+    """A job with other options for one call: `job.using(delay="5m").enqueue(...)`."""
 
 
 class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
@@ -68,57 +65,22 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
         return self._kind
 
     def __call__(self, *args: Q.args, **kwargs: Q.kwargs) -> T:
-        """Runs the function here and now, as if it had never been a job."""
+        """Calls the function directly, without enqueueing anything."""
         result: T = self._kind.fn(*args, **kwargs)
         return result
 
-    @checks_options("using()")
-    def using(
-        self,
-        *,
-        queue: str | None = None,
-        priority: int | str | None = None,
-        capability: str | None = None,
-        max_attempts: int | None = None,
-        timeout: Duration | None = None,
-        delay: Duration | None = None,
-        run_at: datetime | None = None,
-        key: str | int | UUID | bool | None = None,
-        key_for: Duration | None = None,
-        auth: Any = None,
-        meta: Mapping[str, Any] | None = None,
-        conn: object | None = None,
-        notify: bool | None = None,
-        within: Duration | None = None,
-    ) -> BoundJob[P, R]:
-        """The same job with other options for this call.
+    def using(self, **options: Unpack[CallOptions]) -> BoundJob[P, R]:
+        """The same job with other options for this call: `job.using(delay="5m", priority="low").enqueue(...)`.
 
-        `key`: while a job has this key (`key_for`: "forever", "live", or a duration), a second one is not made; True makes the
-        key of the whole input. `conn`: a connection or session of yours; the job is part of its transaction, and with
-        `notify=False` workers find it by polling. `auth`, `meta`: any JSON; the handler finds it in its context. `within`: how
-        long to go on trying while PostgreSQL cannot be reached.
+        `key`: while a job has this key (`key_for`: "forever", "live", or a duration), no second one is made; True makes the key
+        from the whole input. `conn`: your connection or session; the job is part of its transaction, and with `notify=False`
+        workers find it by polling. `auth`, `meta`: any JSON; the handler reads it from its context. `within`: how long to
+        repeat the enqueue while PostgreSQL cannot be reached.
         """
-        options = call_options(
-            queue=queue,
-            priority=priority,
-            capability=capability,
-            max_attempts=max_attempts,
-            timeout=timeout,
-            delay=delay,
-            run_at=run_at,
-            key=key,
-            key_for=key_for,
-            auth=auth,
-            meta=meta,
-            conn=conn,
-            notify=notify,
-            within=within,
-            job=self.name,
-        )
-        return BoundJob(self._kind, self._runtime, options)
+        return BoundJob(self._kind, self._runtime, call_options(self.name, "using()", **options))
 
     def handle(self, job_id: UUID | str) -> Handle[R]:
-        """A handle for a job of this kind that was enqueued elsewhere. Asks nothing yet."""
+        """A handle for a job of this kind that was enqueued elsewhere. Sends no statement."""
         return Handle(to_id(job_id), self.name, self._runtime)
 
     def schema(self) -> dict[str, Any]:
@@ -127,3 +89,24 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
 
     def __repr__(self) -> str:
         return f"<Job {self.name!r}>"
+
+
+class DefinedJobs(Mapping[str, Job[Any, Any, Any, Any]]):
+    """The jobs that an app defines, by name. An unknown name raises `UnknownKind`, which lists the nearest names."""
+
+    def __init__(self, runtime: ClientRuntime) -> None:
+        self._runtime = runtime
+        self._jobs: dict[str, Job[Any, Any, Any, Any]] = {}
+
+    def __getitem__(self, name: str) -> Job[Any, Any, Any, Any]:
+        kind = self._runtime.kinds[name]
+        job = self._jobs.get(name)
+        if job is None or job.kind is not kind:
+            job = self._jobs[name] = Job(kind, self._runtime)
+        return job
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runtime.kinds)
+
+    def __len__(self) -> int:
+        return len(self._runtime.kinds)

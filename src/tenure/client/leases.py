@@ -1,7 +1,7 @@
-"""`app.lease("nightly-import")`: work of your own that one process does at a time.
+"""`app.lease("nightly-import")`: a lock for your own code that one process holds at a time.
 
 A row in `tenure.leases`, like those of the leader's duties, under a name that no duty has. It is renewed in the background on a
-connection of its own, and by its own clock: when it could not be renewed in time it counts as lost before another can have it.
+separate connection. A holder that could not renew it in time treats it as lost before another process can acquire it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ log = logging.getLogger("tenure")
 LONGEST_NAME = 200
 SHORTEST = 3.0
 MARGIN = 1.0
-"""Seconds before the end of its lease at which a holder that could not renew it counts it as lost."""
+"""A holder that could not renew its lease treats it as lost this many seconds before it expires."""
 LONGEST_LOOK = 5.0
-"""Seconds between two looks of a waiter that hears of nothing."""
+"""Seconds between two tries of a waiter that receives no notification."""
 
 
 class Lease:
-    """Held inside `async with`; or by `acquire()` and `release()`, where that does not fit."""
+    """Held inside `async with`, or between `acquire()` and `release()`."""
 
     def __init__(
         self, name: str, runtime: ClientRuntime, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s"
@@ -51,7 +51,7 @@ class Lease:
             raise ConfigError(f"lease {name!r}: give either wait=False or timeout=, not both")
         self.name = name
         self.lost = asyncio.Event()
-        """Set when the lease is not ours any more, though it was not released."""
+        """Set when the lease was lost without being released."""
         self._runtime = runtime
         self._patience = 0.0 if not wait else None if timeout is None else to_seconds(timeout, what="timeout")
         self._duration = to_seconds(duration, what="duration")
@@ -61,32 +61,32 @@ class Lease:
         self._held: Term | None = None
         self._until = 0.0
         self._in_doubt = False
-        """A call that was not answered may have won it."""
+        """A try that got no answer may have acquired it."""
         self._keepers: list[asyncio.Task[None]] = []
         self._link: Link | None = None
         self._told_lost: Callable[[], None] = lambda: None
 
     @property
     def term(self) -> int:
-        """Grows with every holder: a fencing token for stores of your own. Raises `LeaseNotHeld` before it is acquired."""
+        """Grows with every holder: a fencing token for your own stores. Raises `LeaseNotHeld` before it is acquired."""
         if self._held is None:
             raise LeaseNotHeld(self.name, None)
         return self._held.term
 
     @property
     def seconds_left(self) -> float:
-        """For how long it is ours if it is not renewed any more."""
+        """Seconds for which it is still held if it is not renewed again."""
         return max(0.0, self._until - boottime()) if self._held is not None and not self.lost.is_set() else 0.0
 
     def check(self) -> None:
-        """Raises `LeaseNotHeld` unless it is still ours. Call it before each step that must not be done twice."""
+        """Raises `LeaseNotHeld` unless the lease is still held. Call it before each step that must not be done twice."""
         if not self.seconds_left:
             raise LeaseNotHeld(self.name, None if self._held is None else self._held.term)
 
     async def acquire(self) -> bool:
-        """Whether it was had, at once or within the time that was given. Waits for ever where none was."""
+        """Whether it was acquired, at once or within `timeout`. Without a timeout, waits until it is free."""
         if self._held is not None:
-            raise ConfigError(f"lease {self.name!r} is held by this object already: release it first, or make another one")
+            raise ConfigError(f"lease {self.name!r} is already held by this object: release it first, or create another one")
         from tenure.store.link import Link  # noqa: PLC0415
 
         self.lost.clear()
@@ -101,7 +101,7 @@ class Lease:
         return self._held is not None
 
     async def release(self) -> None:
-        """Another can have it at once. May be called twice, and after it was lost."""
+        """Another process can acquire it at once. May be called twice, and after it was lost."""
         held, self._held = self._held, None
         if held is None or self._link is None:
             return
@@ -109,7 +109,7 @@ class Lease:
             task.cancel()
         await asyncio.wait(self._keepers)
         try:
-            with suppress(StoreUnavailable):  # then it runs out
+            with suppress(StoreUnavailable):  # then it expires
                 if await self._link.fetch(leases.release(self._holder, [held])):
                     self._runtime.session().tell(leases.lease_free(self.name))
         finally:
@@ -123,7 +123,7 @@ class Lease:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Raises `LeaseNotHeld` where the lease was lost and the block did not notice: it may have run beside another."""
+        """Raises `LeaseNotHeld` if the lease was lost and the block did not notice: another process may have run it as well."""
         held, lost = self._held, not self.seconds_left
         await self.release()
         if lost and held is not None and kind is None:
@@ -160,15 +160,15 @@ class Lease:
         row, asked_at = LEASE + self.name, boottime()
         about = {"host": socket.gethostname(), "pid": os.getpid()}
         try:
-            [(won, free_in)] = await link.fetch(leases.acquire(self._holder, [(row, self._duration)], about))
+            [found] = await link.fetch(leases.acquire(self._holder, [(row, self._duration)], about))
         except StoreUnavailable:
             self._in_doubt = True
             raise
-        number = json.loads(won).get(row)
+        number = json.loads(found.won).get(row)
         if number is None:
-            return None, LONGEST_LOOK if free_in is None else free_in
+            return None, LONGEST_LOOK if found.free_in is None else found.free_in
         term = Term(row, self._holder, number, self._duration)
-        if self._in_doubt:  # won by a call that was not answered, it may be half over
+        if self._in_doubt:  # acquired by a try that got no answer: half of it may be over
             asked_at, self._in_doubt = boottime(), False
             if not await link.fetch(leases.beat(self._holder, [_news(term)])):
                 return None, 0.0
@@ -176,25 +176,25 @@ class Lease:
         return term, 0.0
 
     async def _keep(self, link: Link, term: Term) -> None:
-        """Three times in its span. Ends when another has it."""
+        """Renews it three times in its duration. Ends when another process has it."""
         failures = 0
         while True:
             await asyncio.sleep(backoff(failures) if failures else self._duration / 3)
             asked_at = boottime()
             try:
                 renewed = await link.fetch(leases.beat(self._holder, [_news(term)]))
-            except TenureError as error:  # unavailable, or a trigger or a missing privilege refuses it
+            except TenureError as error:  # unavailable, or refused because of a trigger or a missing privilege
                 failures += 1
-                log.debug("a lease could not be renewed: %s", error, extra={"lease": self.name, "term": term.term})
+                log.debug("lease not renewed", extra={"lease": self.name, "term": term.term, "error": str(error)})
                 continue
             if not renewed or self.lost.is_set():
-                self._lose("another may hold it")
+                self._lose("another process may hold it")
                 return
             failures = 0
             self._until = asked_at + self._duration - MARGIN
 
     async def _expire(self) -> None:
-        """However long a renewal hangs, and whatever it comes to: without one, the lease is lost in time."""
+        """Marks the lease as lost when it was not renewed in time, even while a renewal hangs."""
         while (left := self._until - boottime()) > 0:  # noqa: ASYNC110 - renewals move the end
             await asyncio.sleep(left)
         self._lose("it could not be renewed in time")
@@ -202,7 +202,7 @@ class Lease:
     def _lose(self, why: str) -> None:
         if self.lost.is_set() or self._held is None:
             return
-        log.warning("a lease was lost: %s", why, extra={"lease": self.name, "term": self._held.term})
+        log.warning("lease lost", extra={"lease": self.name, "term": self._held.term, "reason": why})
         self.lost.set()
         self._told_lost()
 
@@ -212,14 +212,14 @@ def _news(term: Term) -> dict[str, object]:
 
 
 class SyncLease:
-    """The same for code without an event loop: `with app.lease_sync(...)`. It is renewed by a thread of the client's."""
+    """The same for code without an event loop: `with app.lease_sync(...)`. A thread of the client renews it."""
 
     def __init__(self, lease: Lease, runtime: ClientRuntime) -> None:
         self._lease = lease
         self._portal = runtime.portal
         self.name = lease.name
         self.lost = threading.Event()
-        """Set when the lease is not ours any more, though it was not released."""
+        """Set when the lease was lost without being released."""
         lease._told_lost = self.lost.set  # noqa: SLF001 - the other half of it
 
     @property

@@ -1,18 +1,18 @@
-"""Limits as they stand, and changing them while everything runs."""
+"""Reading limits, and changing them at run time."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tenure.client.unchanged import Unchanged
 from tenure.model.errors import ConfigError
 from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
 from tenure.model.names import check_name, shown
 from tenure.store import limits
-from tenure.store.limits import LIMITS
+from tenure.store.limits import LIMITS, LimitRow
 
 if TYPE_CHECKING:
     from tenure.client.session import Session
@@ -20,45 +20,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitStatus:
-    """A limit, `kind:send_email` or `queue:mail`, as it stood when it was asked for."""
+    """A limit, `kind:send_email` or `queue:mail`, at the time of the query."""
 
     name: str
     rules: Rules
-    """What holds: concurrency, concurrency_per_key, rate and rate_per_key ([starts, seconds]), key, fair."""
+    """The rules in effect: concurrency, concurrency_per_key, rate and rate_per_key ([starts, seconds]), key, fair."""
     declared: Rules | None
-    """What the code says."""
+    """What the code declares."""
     override: Rules | None
-    """What was said at run time, which wins."""
+    """What was set at run time; overrides `declared`."""
     declared_at: datetime | None
     override_at: datetime | None
     override_by: str | None
     running: int
     started: int
-    """Starts in the window of its rate."""
+    """Starts in the current window of its rate."""
     waiting: bool
-    """Jobs wait for it."""
+    """Whether jobs wait for it."""
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> LimitStatus:
-        name, rules, declared, override, declared_at, override_at, by, running, started, waiting = row
-        return LimitStatus(
-            name=name,
-            rules=json.loads(rules),
-            declared=None if declared is None else json.loads(declared),
-            override=None if override is None else json.loads(override),
-            declared_at=declared_at,
-            override_at=override_at,
-            override_by=by,
-            running=running,
-            started=started,
-            waiting=waiting,
-        )
+    def from_row(row: LimitRow) -> LimitStatus:
+        values = row._asdict()
+        for name in ("rules", "declared", "override"):
+            values[name] = None if values[name] is None else json.loads(values[name])
+        return LimitStatus(**values)
 
 
 async def set_limit(session: Session, name: str, words: Rules, by: str | None) -> Rules:
     _check(name)
-    now = next((LimitStatus.from_row(row).rules for row in await session.fetch_all(limits.find()) if row[0] == name), {})
-    [(rules,)] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
+    now = next((LimitStatus.from_row(row).rules for row in await session.fetch_all(limits.find()) if row.name == name), {})
+    [rules] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
     session.tell(LIMITS)
     held: Rules = json.loads(rules)
     return held
@@ -70,14 +61,14 @@ async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules |
     if not rows:
         return None
     session.tell(LIMITS)
-    held: Rules = json.loads(rows[0][0])
+    held: Rules = json.loads(rows[0])
     return held
 
 
 def said_of(
     name: str, concurrency: LimitGiven | Unchanged | None, rate: RateGiven | Unchanged | None, fair_by: str | Unchanged | None
 ) -> Rules:
-    """The words to write: of each bound that is said anew, all of them, so that nothing is left of the old one."""
+    """The rules to write. A bound that is given replaces all fields of the old one."""
     words: Rules = {}
     if not isinstance(concurrency, Unchanged):
         words |= {"concurrency": None, "concurrency_per_key": None}
@@ -86,7 +77,7 @@ def said_of(
     if not isinstance(fair_by, Unchanged):
         words |= {"fair": None}
     if not words:
-        raise ConfigError(f"nothing is said of limit {name!r}: give concurrency=, rate= or fair_by=")
+        raise ConfigError(f"limit {name!r} is not changed: give concurrency=, rate= or fair_by=")
     rules = to_rules(
         None if isinstance(concurrency, Unchanged) else concurrency,
         None if isinstance(rate, Unchanged) else rate,
@@ -97,15 +88,15 @@ def said_of(
 
 
 def _of_another_key(name: str, words: Rules, now: Rules) -> Rules:
-    """A limit has one key: what is left as it is must not get another by the way."""
+    """A limit has one key: a new key must not change the bounds that are left unchanged."""
     if "key" not in words or words["key"] == now.get("key"):
         return {}
     if kept := [word for word in ("concurrency_per_key", "rate_per_key", "fair") if word in now and word not in words]:
         raise ConfigError(
             f"limit {name!r} has the key {now['key']!r} for its {' and '.join(kept)}, and a limit has one key: "
-            f"say those anew as well, or keep to {now['key']!r}"
+            f"give those again as well, or keep the key {now['key']!r}"
         )
-    return {"otherwise": None}  # it went with the other path
+    return {"otherwise": None}  # it belongs to the old key
 
 
 def _check(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Where an app is defined, as `module:attribute`, and finding it there again in another process."""
+"""Where an app is defined, as `module:attribute`, and how another process finds it."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from tenure.client.runtime import ClientRuntime
 
 MAIN = ("__main__", "__mp_main__")
-"""What the program that was started is called: here, and in processes that multiprocessing starts."""
+"""The module name of the main program: here, and in processes that multiprocessing starts."""
 
 
 def owner_name(app: object, kinds: Registry) -> str:
-    """As `tenure worker --app` names it; of an app that is in no module, the module of its first schedule."""
+    """As `tenure worker --app` names it. For an app that is in no module: the module of its first schedule."""
     found = [f"{_file_name(module)}:{attribute}" for module, attribute in _definitions(app)]
     first = next((kinds[schedule.kind].fn.__module__ for schedule in kinds.schedules.values()), "app")
     return min(found, key=lambda path: (len(path), path), default=first)
 
 
 def import_path(app: object) -> str:
-    """By which another process finds the app; empty if it is in no module."""
+    """The path by which another process imports the app; empty if it is in no module."""
     paths = [f"{_importable(module)}:{attribute}" for module, attribute in _definitions(app)]
     return min(paths, key=lambda path: (len(path), path), default="")
 
 
 def _definitions(app: object) -> list[tuple[str, str]]:
-    """Modules that hold the app, and under which name."""
+    """The modules and attributes that hold the app."""
     return [
         (module_name, attribute)
-        # Copies: another thread may import modules meanwhile.
+        # Copies, because another thread may import modules at the same time.
         for module_name, module in dict(sys.modules).items()
         for attribute, value in dict(getattr(module, "__dict__", {})).items()
         if value is app
@@ -43,7 +43,7 @@ def _definitions(app: object) -> list[tuple[str, str]]:
 
 
 def _file_name(module: str) -> str:
-    """A program that was started by its file would be imported by the name of that."""
+    """A program that was started by its file is imported by the name of that file."""
     file = getattr(sys.modules.get(module), "__file__", None)
     return Path(file).stem if module == "__main__" and file else module
 
@@ -58,7 +58,7 @@ def find_runtime(where: str) -> ClientRuntime:
     """`where` is `module:attribute` of the app."""
     module_name, _, attribute = where.partition(":")
     if not attribute:
-        raise _lost(where, "it was in no module")
+        raise _lost(where, "it is in no module")
     try:
         runtime = getattr(getattr(_module(module_name), attribute, None), "_runtime", None)
     except ImportError as error:

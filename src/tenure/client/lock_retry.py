@@ -1,11 +1,11 @@
-"""Asking again for jobs that another transaction has locked, and leaving out those that PostgreSQL refuses to change.
+"""Trying again for jobs that another transaction has locked, and leaving out jobs that PostgreSQL refuses to change.
 
-The statements of control take what they can have at once and leave alone what another transaction has locked: it is being
-claimed, settled or moved. So nobody waits for a lock, and of two who want the same job one wins. Here the rest is asked for
-again, for a while.
+The control statements change the rows they can lock at once, and skip rows that another transaction has locked: those are being
+claimed, settled or moved. So no statement waits for a lock, and of two that want the same job one wins. The skipped jobs are
+tried again here, for a few seconds.
 
-A row that PostgreSQL refuses to change fails the statement for all of its batch. The batch is then halved until the row is alone,
-so that all others are done; the caller raises `JobsRefused` at the end.
+A row that PostgreSQL refuses to change fails the statement for its whole batch. The batch is then halved until the row is alone,
+so that all other jobs are changed; the caller raises `JobsRefused` at the end.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from tenure.model.errors import JobsLocked, JobsRefused
 from tenure.periodic import backoff
 
 BATCH = 500
-"""Jobs a statement: few enough to hold their locks for milliseconds only."""
+"""Jobs in a statement: few enough to hold their locks for milliseconds only."""
 
 PATIENCE = 5.0
-"""Seconds for which a locked job is asked for again. All that Tenure does with a job holds its row for far less."""
+"""Seconds for which a locked job is tried again. Tenure itself locks a job's row for far less."""
 
 MOST_REFUSED = 1000
-"""After that many refused jobs a call stops: each of them costs some statements."""
+"""A call stops after this many refused jobs, because each of them costs several statements."""
 
 Ask = Callable[[list[UUID]], Awaitable[list[UUID]]]
-"""Gives the jobs that were locked."""
+"""Returns the jobs that were locked."""
 
 
 class Patience:
-    """Waits a little before the next try, until it is used up."""
+    """Waits before the next try. Raises `JobsLocked` after `PATIENCE` seconds."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -43,7 +43,7 @@ class Patience:
         await asyncio.sleep(self.pause(ids))
 
     def pause(self, ids: Collection[UUID]) -> float:
-        """How long to sleep before these are asked for again."""
+        """Seconds to sleep before these are tried again."""
         if time.monotonic() - self._began > PATIENCE:
             raise JobsLocked(ids, PATIENCE)
         self._tries += 1
@@ -51,7 +51,7 @@ class Patience:
 
 
 async def persist(ids: Iterable[UUID], ask: Ask) -> None:
-    """Asks for the jobs, some at a time; those that were locked are asked for again."""
+    """Asks for the jobs in batches, and again for those that were locked."""
     for batch in batches(dict.fromkeys(ids)):
         patience = Patience()
         left = await ask(batch)
@@ -71,16 +71,16 @@ class Refusals:
 
     @property
     def stopped(self) -> bool:
-        """Nothing more is asked for."""
+        """No more jobs are tried."""
         return len(self._reasons) >= MOST_REFUSED
 
     async def persist(self, ids: Iterable[UUID], ask: Ask) -> None:
-        """As `persist`, but all jobs are asked for that are not refused. Not for a transaction of the caller's, which the first
-        refusal aborts. Raises `Refused` when it is not a matter of single jobs."""
+        """Like `persist`, but changes all jobs that are not refused. Not for the caller's transaction, which the first refusal
+        aborts. Raises `Refused` if the statement fails for any job."""
         await persist(ids, lambda batch: self._ask_around(batch, ask))
 
     async def _ask_around(self, batch: list[UUID], ask: Ask) -> list[UUID]:
-        from tenure.store.groups import send_or_halve  # noqa: PLC0415 - brings the driver
+        from tenure.store.groups import send_or_halve  # noqa: PLC0415 - imports the driver
 
         locked: list[UUID] = []
 
@@ -90,14 +90,14 @@ class Refusals:
 
         async def refuse(job_id: UUID, error: Exception) -> None:
             if not self._reasons:
-                await ask([])  # refused without any job as well: then it is not a matter of jobs, and raised
+                await ask([])  # raises if the statement is refused without any job as well
             self._reasons[job_id] = str(error)
 
         await send_or_halve(batch, send, refuse)
         return locked
 
     def check(self, done: int) -> None:
-        """Raises `JobsRefused` if there are any; `done` others were done."""
+        """Raises `JobsRefused` if any job was refused. `done` is how many others were changed."""
         if self._reasons:
             raise JobsRefused(self._reasons, done, stopped=self.stopped)
 

@@ -4,45 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from tenure.client.calls import Call, CallMaker
-from tenure.client.options import CALL_OPTIONS, Options, call_options
+from tenure.client.options import CallOptions, Options, call_options
 from tenure.client.runtime import ClientRuntime
 from tenure.model.errors import InvalidInput, InvalidPayload
 from tenure.model.kinds import KeyScope, Kind
 from tenure.model.names import check_name, shown
-from tenure.model.options import check_option_names
 from tenure.model.payloads import plain_json
 from tenure.model.retries import Retry
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownJob:
-    """A kind of which this app knows the name only: another service runs it."""
+    """A kind that this app does not define: another service runs it."""
 
     name: str
     retry: Retry
     queue: str = "default"
     priority: int = 50
     capability: str | None = None
-    key_for: KeyScope = "forever"
+    key_for: KeyScope | None = "forever"
 
 
 def call_by_name(
-    runtime: ClientRuntime, name: str, given: Mapping[str, Any] | None, options: Mapping[str, Any]
+    runtime: ClientRuntime, name: str, given: Mapping[str, Any] | None, options: CallOptions
 ) -> tuple[Call[Any], Options]:
-    """`given` are the job's arguments by name. Those of a kind that this app knows are checked."""
-    check_option_names(options, CALL_OPTIONS, what="enqueue()")
+    """`given` holds the job's arguments by name. They are checked if this app defines the kind."""
     check_name(name, what="the name of a job")
-    checked = call_options(**options, job=name)
+    checked = call_options(name, "enqueue()", **options)
     arguments = {} if given is None else given
     if not isinstance(arguments, Mapping):
-        raise InvalidInput(name, [f"the input is {shown(given)}: give the arguments by name, {{'user_id': 1}}"])
+        raise InvalidInput(name, [f"the input is {shown(given)}: give the arguments by name, such as {{'user_id': 1}}"])
     if name in runtime.kinds:
         kind = runtime.kinds[name]
         return CallMaker(kind, checked).of_arguments(kind, (), _typed(kind, arguments)), checked
     return CallMaker(UnknownJob(name, runtime.default_retry()), checked).of_input(dict(arguments)), checked
+
+
+def call_unchecked(name: str, given: Any, **options: Unpack[CallOptions]) -> Call[Any]:
+    """A call that `tenure.enqueue()` takes as it is: any JSON as input, with the defaults of the schema."""
+    target = UnknownJob(name, Retry(), key_for=None)
+    return CallMaker(target, call_options(name, "enqueue()", **options)).of_input(given)
 
 
 def _typed(kind: Kind, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,5 +55,5 @@ def _typed(kind: Kind, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
         text = plain_json(dict(arguments), what=f"the input of job {kind.name!r}")
     except InvalidPayload:
-        return dict(arguments)  # typed values: the job's own encoding takes them, or says why not
+        return dict(arguments)  # typed values: the job's own codec encodes or refuses them
     return kind.input.decode(text)

@@ -1,28 +1,32 @@
-"""What a single call may say differently from its job's definition."""
+"""The options of a single call, which override those of the job's definition."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
+from uuid import UUID
 
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError
-from tenure.model.keys import checked, has_lasting_text, key_scope
+from tenure.model.keys import checked as checked_key
+from tenure.model.keys import has_lasting_text, key_scope
 from tenure.model.kinds import KeyScope
 from tenure.model.names import check_name, shown
-from tenure.model.options import checks_options, flag, option_names, whole_number
-from tenure.model.payloads import plain_json
+from tenure.model.options import check_option_names, flag, whole_number
+from tenure.model.payloads import Json, plain_json
 from tenure.model.priorities import to_priority
 from tenure.model.retries import MOST_ATTEMPTS, Retry
 
+T = TypeVar("T")
+
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-"""A time outside of these is a mistake, such as datetime.max, and not a plan. tenure.enqueue() checks the same."""
+"""A time outside of this range is a mistake, such as datetime.max. tenure.enqueue() checks the same."""
 
 
 class Target(Protocol):
-    """What an enqueue must know of the job: a kind of this app, or only its name."""
+    """The properties of a job that an enqueue needs. The app may define the job, or know only its name."""
 
     @property
     def name(self) -> str: ...
@@ -35,7 +39,7 @@ class Target(Protocol):
     @property
     def retry(self) -> Retry: ...
     @property
-    def key_for(self) -> KeyScope: ...
+    def key_for(self) -> KeyScope | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,98 +53,77 @@ class Options:
     run_at: datetime | None = None
     key: str | Literal[True] | None = None
     key_for: KeyScope | None = None
-    auth: Any = None
-    meta: Mapping[str, Any] | None = None
+    auth: Json | None = None
+    meta: Json | None = None
     conn: object | None = None
     notify: bool | None = None
-    """Inside a transaction of the caller's: whether workers are notified when it commits. None: as the setting says."""
+    """Whether workers are notified when the caller's transaction commits. None: as in the settings."""
     within: float | None = None
-    """Seconds for which an enqueue is repeated while PostgreSQL is away. None: as the setting says."""
-
-    def prefix(self, target: Target) -> str:
-        """The constant part of the job's JSON, but for `attempts`; what equals the schema's default stays out."""
-        queue = self.queue or target.queue
-        priority = target.priority if self.priority is None else self.priority
-        fields: dict[str, Any] = {
-            "kind": target.name,
-            "queue": None if queue == "default" else queue,
-            "priority": None if priority == 50 else priority,
-            "capability": self.capability or target.capability,
-            "timeout": self.timeout,
-            "delay": self.delay,
-            "run_at": None if self.run_at is None else self.run_at.isoformat(),
-            "meta": self.meta,
-        }
-        given = {name: value for name, value in fields.items() if value is not None}
-        return "," + plain_json(given, what=f"the options of job {target.name!r}")[1:-1]
-
-    def attempts(self, target: Target) -> str:
-        """Apart, because the app's default may have to be read from its settings."""
-        attempts = self.max_attempts or target.retry.max_attempts
-        return "" if attempts == 3 else f',"max_attempts":{attempts}'
-
-    def words(self, target: Target) -> frozenset[str]:
-        """Whom to notify. A time that may have passed already, by PostgreSQL's clock, concerns the stager and the workers."""
-        words = set()
-        if self.delay is not None or self.run_at is not None:
-            words.add("due")
-        if self.delay is None:
-            words.add(f"jobs {self.queue or target.queue}")
-        return frozenset(words)
+    """Seconds for which an enqueue is repeated while PostgreSQL is away. None: as in the settings."""
 
 
-@checks_options("a call")
-def call_options(
-    *,
-    queue: str | None = None,
-    priority: int | str | None = None,
-    capability: str | None = None,
-    max_attempts: int | None = None,
-    timeout: Duration | None = None,
-    delay: Duration | None = None,
-    run_at: datetime | None = None,
-    key: Any = None,
-    key_for: Duration | None = None,
-    auth: Any = None,
-    meta: Mapping[str, Any] | None = None,
-    conn: object | None = None,
-    notify: bool | None = None,
-    within: Duration | None = None,
-    job: str,
-) -> Options:
-    """Checked. `job` is named in messages."""
-    if delay is not None and run_at is not None:
+class CallOptions(TypedDict, total=False):
+    """The options of `job.using(...)` and `app.enqueue(...)`."""
+
+    queue: str | None
+    priority: int | str | None
+    capability: str | None
+    max_attempts: int | None
+    timeout: Duration | None
+    delay: Duration | None
+    run_at: datetime | None
+    key: str | int | UUID | bool | None
+    key_for: Duration | None
+    auth: Any
+    meta: Mapping[str, Any] | None
+    conn: object | None
+    notify: bool | None
+    within: Duration | None
+
+
+CALL_OPTIONS = tuple(CallOptions.__annotations__)
+
+
+def call_options(job: str, what: str, /, **options: Unpack[CallOptions]) -> Options:
+    """The options, checked. Errors name the `job`; `what` is the function that was called."""
+    check_option_names(options, CALL_OPTIONS, what=what)
+    given: Mapping[str, Any] = options
+
+    def checked(name: str, check: Callable[..., T], **more: Any) -> T | None:
+        return None if given.get(name) is None else check(given[name], **more)
+
+    if given.get("delay") is not None and given.get("run_at") is not None:
         raise ConfigError("give either delay or run_at, not both")
-    if meta is not None and not isinstance(meta, Mapping):
-        raise ConfigError(f"meta is {shown(meta)}, but must be a mapping of names to JSON values")
     return Options(
-        queue=None if queue is None else check_name(queue, what="queue"),
-        priority=None if priority is None else to_priority(priority),
-        capability=None if capability is None else check_name(capability, what="capability"),
-        max_attempts=None if max_attempts is None else whole_number(max_attempts, 1, MOST_ATTEMPTS, what="max_attempts"),
-        timeout=None if timeout is None else to_seconds(timeout, what="timeout"),
-        delay=None if delay is None else to_seconds(delay, what="delay") or None,
-        run_at=None if run_at is None else _moment(run_at),
-        key=_key(key, job),
-        key_for=None if key_for is None else key_scope(key_for),
-        auth=auth,
-        meta=meta,
-        conn=conn,
-        notify=None if notify is None else flag(notify, what="notify"),
-        within=None if within is None else to_seconds(within, what="within"),
+        queue=checked("queue", check_name, what="queue"),
+        priority=checked("priority", to_priority),
+        capability=checked("capability", check_name, what="capability"),
+        max_attempts=checked("max_attempts", whole_number, low=1, high=MOST_ATTEMPTS, what="max_attempts"),
+        timeout=checked("timeout", to_seconds, what="timeout"),
+        delay=checked("delay", to_seconds, what="delay") or None,
+        run_at=checked("run_at", _moment),
+        key=None if given.get("key") is None else _key(given["key"], job),
+        key_for=checked("key_for", key_scope),
+        auth=checked("auth", plain_json, what="auth"),
+        meta=checked("meta", _meta),
+        conn=given.get("conn"),
+        notify=checked("notify", flag, what="notify"),
+        within=checked("within", to_seconds, what="within"),
     )
 
 
-CALL_OPTIONS = [option for option in option_names(call_options) if option != "job"]
-"""The names that `using(...)` and `app.enqueue(...)` take."""
-
-
 def _key(given: Any, job: str) -> str | Literal[True] | None:
-    if given is None or given is True:
+    if given is True:
         return given
     if not has_lasting_text(given):
         raise ConfigError(f"key is {shown(given)}: give a text, a number, a UUID, or True for the whole input")
-    return checked(given, kind=job)
+    return checked_key(given, kind=job)
+
+
+def _meta(given: Any) -> Json:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"meta is {shown(given)}, but must be a mapping of names to JSON values")
+    return plain_json(given, what="meta")
 
 
 def _moment(given: Any) -> datetime:

@@ -1,15 +1,19 @@
-"""Queues, workers, leaders and counts, as they stood when they were asked for."""
+"""Queues, workers, leaders and counts, at the time of the query."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from tenure.model.states import FINISHED, State
+from tenure.store.leases import LeaderRow
+from tenure.store.queues import QueueRow
+from tenure.store.reports import LiveCountRow
+from tenure.store.workers import WorkerRow
 
 Name = TypeVar("Name", bound=str)
 
@@ -33,15 +37,15 @@ class WorkerStatus:
     died_at: datetime | None
     died_how: str | None
     alive: bool
-    """Its lease holds."""
+    """Its lease has not expired."""
     held: int
     """How many jobs it runs."""
     name: str = ""
-    """As it was named, else host:pid."""
+    """The name it was given, else host:pid."""
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> WorkerStatus:
-        values = dict(zip([f.name for f in fields(WorkerStatus)], row, strict=True))
+    def from_row(row: WorkerRow) -> WorkerStatus:
+        values = row._asdict()
         for name in ("queues", "kinds", "capabilities"):
             values[name] = json.loads(values[name])
         return WorkerStatus(**values)
@@ -49,7 +53,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderStatus:
-    """A duty that the fleet does once, or a lease of your own (`lease:NAME`), and who holds it."""
+    """A cluster-wide singleton duty, or a lease of your own (`lease:NAME`), and its holder."""
 
     duty: str
     holder: UUID
@@ -59,9 +63,9 @@ class LeaderStatus:
     expires_at: datetime
     metadata: dict[str, Any]
     holds: bool
-    """The lease has not run out; if it has, the duty waits for another holder."""
+    """The lease has not expired. If it has, the duty waits for another holder."""
     stuck: bool
-    """Its heart beats, but it does nothing: the next round is long overdue."""
+    """The lease is renewed, but the next round of the duty is long overdue."""
 
     @property
     def state(self) -> str:
@@ -73,9 +77,8 @@ class LeaderStatus:
         return not self.duty.startswith("lease:")
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> LeaderStatus:
-        values = dict(zip([f.name for f in fields(LeaderStatus)], row, strict=True))
-        return LeaderStatus(**values | {"metadata": json.loads(values["metadata"])})
+    def from_row(row: LeaderRow) -> LeaderStatus:
+        return LeaderStatus(**row._asdict() | {"metadata": json.loads(row.metadata)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class FinishedCount:
     queue: str
     kind: str
     what: str
-    """completed, failed or canceled; or retry and dead_letter, for attempts that ended so."""
+    """completed, failed or canceled; or retry and dead_letter, for attempts that ended that way."""
     jobs: int
     waited: float
     """Seconds from enqueue to start, of all of them together."""
@@ -110,7 +113,7 @@ class FinishedCount:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What there is, and what was done in the hours that are still counted (90 days)."""
+    """Live jobs, and what was finished in the hours that are still counted (90 days)."""
 
     live: list[LiveCount]
     finished: list[FinishedCount]
@@ -131,37 +134,35 @@ class QueueStatus:
     paused_by: str | None = None
     pause_reason: str | None = None
     live: dict[State, int] = field(default_factory=dict)
-    """How many of its jobs are in which state."""
+    """The number of its jobs in each state."""
     oldest_pending_at: datetime | None = None
     finished: dict[str, int] = field(default_factory=dict)
-    """How many attempts and jobs ended how; see `FinishedCount.what`."""
+    """The number of attempts and jobs by outcome; see `FinishedCount.what`."""
 
     @property
     def paused(self) -> bool:
         return self.paused_at is not None
 
 
-def live_count(row: tuple[Any, ...]) -> LiveCount:
-    queue, kind, state, jobs, oldest_at = row
-    return LiveCount(queue, kind, State(state), jobs, oldest_at)
+def live_count(row: LiveCountRow) -> LiveCount:
+    return LiveCount(row.queue, row.kind, State(row.state), row.jobs, row.oldest_at)
 
 
-def queue_statuses(pauses: Iterable[tuple[Any, ...]], stats: Stats) -> list[QueueStatus]:
-    """Every queue of which anything is known, by name."""
-    paused = {name: rest for name, *rest in pauses}
+def queue_statuses(pauses: Iterable[QueueRow], stats: Stats) -> list[QueueStatus]:
+    """Every known queue, by name."""
+    paused = {row.name: row for row in pauses}
     names = paused.keys() | {count.queue for count in stats.live} | {count.queue for count in stats.finished}
-    return [_queue(name, paused.get(name, [None, None, None]), stats) for name in sorted(names)]
+    return [_queue(name, paused.get(name, QueueRow(name, None, None, None)), stats) for name in sorted(names)]
 
 
-def _queue(name: str, pause: list[Any], stats: Stats) -> QueueStatus:
-    paused_at, by, reason = pause
+def _queue(name: str, pause: QueueRow, stats: Stats) -> QueueStatus:
     live = [count for count in stats.live if count.queue == name]
     pending = [count.oldest_at for count in live if count.state == State.PENDING]
     return QueueStatus(
         name=name,
-        paused_at=paused_at,
-        paused_by=by,
-        pause_reason=reason,
+        paused_at=pause.paused_at,
+        paused_by=pause.paused_by,
+        pause_reason=pause.pause_reason,
         live=_summed((count.state, count.jobs) for count in live),
         oldest_pending_at=min(pending, default=None),
         finished=_summed((count.what, count.jobs) for count in stats.finished if count.queue == name),

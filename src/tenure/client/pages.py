@@ -1,26 +1,24 @@
 """Lists of jobs, newest first, a page at a time.
 
-Live and finished jobs stand in two tables. Each is asked by the index that serves the filters best, and looks at a bounded
-number of rows; then both are merged by id. So a page is never slow, but may be short while there is more.
+Live and finished jobs are in two tables. Each is read by the index that fits the filters best, up to a bounded number of rows;
+then both results are merged by id. So a page is never slow, but it may be short although there are more jobs.
 
-The live ones are asked first: a job that finishes in between is then seen twice, never missed.
+Live jobs are read first: a job that finishes in between is then found twice, never missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from tenure.client.filters import FIRST_ID, Filters
 from tenure.client.status import JobStatus
 from tenure.model.errors import ConfigError
 from tenure.model.states import FINISHED, HELD, LIVE, State
-from tenure.store import lists
-from tenure.store.query import Query
-
-Fetch = Callable[[Query], Awaitable[list[tuple[Any, ...]]]]
+from tenure.store import jobs, lists
+from tenure.store.lists import ListRow
+from tenure.store.query import Fetch, Query
 
 LARGEST_PAGE = 1000
 
@@ -29,17 +27,17 @@ LARGEST_PAGE = 1000
 class Page:
     jobs: list[JobStatus]
     next: str | None
-    """Give it as `after` for the next page. A page may be short, even empty, and yet have a next one."""
+    """Pass it as `after` for the next page. A short or even empty page can have a next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one table told."""
+    """What was found in one table."""
 
     ids: list[UUID]
     """Newest first."""
     edge: UUID | None = None
-    """Down to this id, itself included, everything was looked at; None: nothing is left."""
+    """Everything down to this id, inclusive, was read. None: nothing is left."""
 
 
 NOTHING = Look([])
@@ -49,14 +47,14 @@ async def list_page(fetch: Fetch, filters: Filters, limit: int, after: str | Non
     before = _before(after)
     looks = [await look_live(fetch, filters, before, limit + 1), await look_finished(fetch, filters, before, limit + 1)]
     ids, edge = merge(looks, limit, filters.span[0])
-    jobs = [JobStatus.from_row(row) for row in await fetch(lists.find_all(ids))] if ids else []
-    # A job may have moved on between the two looks: then it does not fit any more.
-    fitting = [job for job in jobs if filters.states is None or job.state in filters.states]
+    found = [JobStatus.from_row(row) for row in await fetch(jobs.find_all(ids))] if ids else []
+    # A job may have changed its state between the two statements: then it no longer matches.
+    fitting = [job for job in found if filters.states is None or job.state in filters.states]
     return Page(fitting, None if edge is None else str(edge))
 
 
 def merge(looks: Sequence[Look], limit: int, floor: UUID = FIRST_ID) -> tuple[list[UUID], UUID | None]:
-    """The newest ids of all, as far down as every table was looked at, and where to go on, if not at the floor already."""
+    """The newest ids, as far down as every table was read, and where to continue. None: nothing is left above the floor."""
     edge = max((look.edge for look in looks if look.edge is not None and look.edge > floor), default=None)
     known = {job_id for look in looks for job_id in look.ids if edge is None or job_id >= edge}
     ids = sorted(known, reverse=True)
@@ -64,7 +62,7 @@ def merge(looks: Sequence[Look], limit: int, floor: UUID = FIRST_ID) -> tuple[li
 
 
 async def live_ids(fetch: Fetch, filters: Filters) -> AsyncIterator[list[UUID]]:
-    """The ids of the live jobs that fit, newest first, some at a time. Those that come in meanwhile are newer: not among them."""
+    """The ids of the matching live jobs, newest first, in batches. Jobs enqueued meanwhile are newer, and not included."""
     before: UUID | None = None
     floor, _ = filters.span
     while True:
@@ -105,18 +103,18 @@ async def look_finished(fetch: Fetch, filters: Filters, before: UUID | None, lim
     return await _walk_finished(fetch, filters, values)
 
 
-async def _of_kinds(fetch: Fetch, kind: str | None, which: Query, of: Callable[[list[str]], Query]) -> Look:
-    """Asks for one kind, or first for the kinds there are."""
-    kinds = [kind] if kind is not None else [row[0] for row in await fetch(which)]
+async def _of_kinds(fetch: Fetch, kind: str | None, which: Query[str], of: Callable[[list[str]], Query[ListRow]]) -> Look:
+    """Reads the given kind, or first finds the existing kinds."""
+    kinds = [kind] if kind is not None else await fetch(which)
     return await _look(fetch, of(kinds)) if kinds else NOTHING
 
 
 async def _walk_finished(fetch: Fetch, filters: Filters, values: lists.Values) -> Look:
-    """By the kind, or by the kinds of the queue where they are few: then what others did need not be walked over."""
+    """By the kind, or by the kinds of the queue if they are few: then jobs of other kinds need not be read."""
     if filters.kind is not None:
         kinds = [filters.kind]
     elif filters.queue is not None:
-        kinds = [row[0] for row in await fetch(lists.kinds_of_queue(filters.queue))]
+        kinds = await fetch(lists.kinds_of_queue(filters.queue))
     else:
         return await _look(fetch, lists.finished(values))
     if not kinds:
@@ -125,9 +123,9 @@ async def _walk_finished(fetch: Fetch, filters: Filters, values: lists.Values) -
     return await _look(fetch, lists.finished_kinds(values, kinds) if few else lists.finished(values))
 
 
-async def _look(fetch: Fetch, query: Query) -> Look:
-    [(ids, edge)] = await fetch(query)
-    return Look(ids, edge)
+async def _look(fetch: Fetch, query: Query[ListRow]) -> Look:
+    [row] = await fetch(query)
+    return Look(row.ids, row.edge)
 
 
 def _values(filters: Filters, states: frozenset[State] | None, before: UUID | None, limit: int) -> dict[str, object]:
@@ -148,4 +146,6 @@ def _before(after: str | None) -> UUID | None:
     try:
         return UUID(after)
     except (ValueError, AttributeError, TypeError):
-        raise ConfigError(f"after is {after!r}, which is no cursor: give a page's next, or leave it out to begin anew") from None
+        raise ConfigError(
+            f"after is {after!r}, which is not a cursor: give the `next` of a page, or leave it out to start at the newest job"
+        ) from None

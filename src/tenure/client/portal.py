@@ -1,4 +1,4 @@
-"""The same client for synchronous code: an event loop in a thread of its own, made at first use."""
+"""The client for synchronous code: an event loop in a separate thread, started at first use."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Portal:
         try:
             return asyncio.run_coroutine_threadsafe(work, loop).result()
         except RuntimeError as error:
-            if "shutdown" in str(error):  # threads are not to be had any more, and with them no connections
+            if "shutdown" in str(error):  # no threads can be started any more, and so no connections
                 raise _too_late(error) from error
             raise
 
     def close(self) -> None:
-        """Ends the loop in order, so that the last wake-ups still go out. May be called twice."""
+        """Stops the loop in order, so that the last wake-ups are still sent. May be called twice."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None and self._owner == os.getpid():
@@ -50,8 +50,8 @@ class Portal:
     def _open(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._owner != os.getpid():
-                if not threading.main_thread().is_alive():  # what is begun in an exit handler would be ended by nobody
-                    raise RuntimeError("no threads any more")
+                if not threading.main_thread().is_alive():  # nothing would stop a thread that is started in an exit handler
+                    raise RuntimeError("no threads can be started")
                 self._loop, self._owner = asyncio.new_event_loop(), os.getpid()
                 self._thread = threading.Thread(target=_serve, args=[self._loop], name="tenure client", daemon=True)
                 self._thread.start()
@@ -60,7 +60,7 @@ class Portal:
 
 
 def _too_late(error: RuntimeError) -> StoreUnavailable:
-    return StoreUnavailable(f"the interpreter is shutting down ({error}): of Tenure's calls only enqueue_sync() still works")
+    return StoreUnavailable(f"the interpreter is shutting down ({error}): only enqueue_sync() still works")
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
@@ -75,8 +75,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def twin(method: Callable[Concatenate[Self_, P], Coroutine[Any, Any, Result]]) -> Callable[Concatenate[Self_, P], Result]:
-    """The same method for code without an event loop. Its object keeps the way to the portal in `_door`."""
+def sync_version(method: Callable[Concatenate[Self_, P], Coroutine[Any, Any, Result]]) -> Callable[Concatenate[Self_, P], Result]:
+    """The same method for code without an event loop. Its object has a `_runtime`."""
 
     @wraps(method)
     def run(self: Self_, /, *args: P.args, **kwargs: P.kwargs) -> Result:

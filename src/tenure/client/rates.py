@@ -1,11 +1,12 @@
-"""What came in, started and ended by the minute, and how long it took."""
+"""Jobs enqueued, started and ended per minute, and how long they took."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+
+from tenure.store.reports import LatencyRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +15,13 @@ class MinuteCount:
     queue: str
     kind: str
     what: str
-    """enqueued, started; completed, failed, canceled; retry and dead_letter, for attempts that ended so."""
+    """enqueued, started; completed, failed, canceled; retry and dead_letter, for attempts that ended that way."""
     jobs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long the finished jobs of a kind waited, or ran. Percentiles are in seconds, and right to within a fifth."""
+    """How long the finished jobs of a kind waited, or ran. Percentiles are in seconds, accurate to within a fifth."""
 
     queue: str
     kind: str
@@ -32,11 +33,10 @@ class Latency:
     p99: float
 
 
-def latencies(rows: Iterable[tuple[Any, ...]]) -> list[Latency]:
-    """`rows` has queue, kind, measure, bucket and jobs, in this order."""
+def latencies(rows: Iterable[LatencyRow]) -> list[Latency]:
     histograms: dict[tuple[str, str, str], dict[int, int]] = {}
-    for queue, kind, measure, bucket, jobs in rows:
-        histograms.setdefault((queue, kind, measure), {})[bucket] = jobs
+    for row in rows:
+        histograms.setdefault((row.queue, row.kind, row.measure), {})[row.bucket] = row.jobs
     return [_latency(queue, kind, measure, found) for (queue, kind, measure), found in histograms.items()]
 
 
@@ -47,7 +47,7 @@ def _latency(queue: str, kind: str, measure: str, histogram: dict[int, int]) -> 
 
 
 def percentile(histogram: dict[int, int], share: float) -> float:
-    """In seconds: the middle of the bucket in which so large a share of the jobs is reached."""
+    """In seconds: the middle of the bucket in which this share of the jobs is reached."""
     left = share * sum(histogram.values())
     for bucket in sorted(histogram):
         left -= histogram[bucket]

@@ -1,10 +1,10 @@
-"""Running jobs again: retry what waits or is over, replay dead letters."""
+"""Running jobs again: retry waiting and finished jobs, replay dead letters."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tenure.client.cancel_delete import cleaned
@@ -19,7 +19,7 @@ from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.model.payloads import plain_json
 from tenure.model.states import State
-from tenure.store import control, lists
+from tenure.store import jobs
 
 if TYPE_CHECKING:
     from tenure.client.runtime import ClientRuntime
@@ -27,40 +27,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("tenure")
 
 _WAY_OUT = {
-    State.RUNNING: "is running: cancel it first, or wait for its end",
-    State.CLAIMED: "is about to run: wait for its end",
-    State.BLOCKED: "is blocked by other jobs: it runs when they are done; cancel or delete those that never will be",
+    State.RUNNING: "is running: cancel it first, or wait until it ends",
+    State.CLAIMED: "is about to run: wait until it ends",
+    State.BLOCKED: "is blocked by other jobs: it runs when they are done; cancel or delete those that will never finish",
     State.WAITING: "waits for an event or another job: it continues by itself when that happens",
 }
 
 
-class Retried(NamedTuple):
-    """A row of retry_job."""
-
-    state: str
-    moved: bool
-    queue: str
-    kind: str
-    holder: UUID | None
-    """The job that has its key."""
-
-
-class Replayed(NamedTuple):
-    """A row of replay_jobs."""
-
-    id: UUID
-    queue: str
-    moved: bool
-    kind: str
-    holder: UUID | None
-
-
 async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
-    """Runs it as soon as it can be. Gives the id of the job that will run: of a finished one a new job is made."""
+    """Runs it as soon as possible. Returns the id of the job that will run: a copy, if the job is finished."""
     session, patience = runtime.session(), Patience()
     by = cleaned(by)
-    while rows := await session.fetch(control.retry(job_id, by)):
-        found = Retried(*rows[0])
+    while rows := await session.fetch(jobs.retry(job_id, by)):
+        found = rows[0]
         state = State(found.state)
         if found.moved:
             session.tell(f"jobs {found.queue}")
@@ -77,15 +56,14 @@ async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
 
 async def _retry_finished(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
     session, new_id = runtime.session(), uuid7()
-    rows = await session.fetch(control.retry_finished(job_id, new_id, by))
+    rows = await session.fetch(jobs.retry_finished(job_id, new_id, by))
     if not rows:
         raise JobNotFound(job_id)
-    queue, kind, will_run, existed = rows[0]
-    if not existed:
-        session.tell(f"jobs {queue}")
-        runtime.events.emit(JobRetried(job_id=will_run, kind=kind, retry_of=job_id, by=by))
-    found: UUID = will_run
-    return found
+    made = rows[0]
+    if not made.existed:
+        session.tell(f"jobs {made.queue}")
+        runtime.events.emit(JobRetried(job_id=made.id, kind=made.kind, retry_of=job_id, by=by))
+    return made.id
 
 
 async def replay(
@@ -96,21 +74,21 @@ async def replay(
     priority: int | None,
     by: str | None,
 ) -> tuple[int, dict[UUID, UUID]]:
-    """Dead letters get all their attempts again. Gives how many there were, and those whose key another job has meanwhile: they
-    are left alone. Nothing is done if new input does not fit one."""
+    """Dead letters get all their attempts again. Returns how many were replayed, and those that were not because another job has
+    their key now. If the new input does not fit one of them, nothing is changed."""
     session = runtime.session()
     wanted = sorted(set(ids))  # the oldest first
     text = None if new_input is UNCHANGED else plain_json(new_input, what="the new input")
     if text is not None:
         for batch in batches(wanted):
-            found = [JobStatus.from_row(row) for row in await session.fetch(lists.find_all(batch))]
+            found = [JobStatus.from_row(row) for row in await session.fetch(jobs.find_all(batch))]
             check_input(runtime.kinds, {job.kind for job in found if job.state == State.DEAD_LETTER}, text)
     done, taken, refusals = 0, dict[UUID, UUID](), Refusals()
     by = cleaned(by)
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         nonlocal done
-        answers = [Replayed(*row) for row in await session.fetch(control.replay(batch, input=text, priority=priority, by=by))]
+        answers = await session.fetch(jobs.replay(batch, input=text, priority=priority, by=by))
         moved = [row for row in answers if row.moved]
         done += len(moved)
         for queue in {row.queue for row in moved}:
@@ -128,7 +106,7 @@ async def replay(
 
 
 async def replay_all(runtime: ClientRuntime, filters: Filters, *, new_input: Any, priority: int | None, by: str | None) -> int:
-    """All are found first, so that the oldest come first. Those whose key another job has meanwhile stay dead letters."""
+    """Finds all first, so that the oldest are replayed first. Those whose key another job has now stay dead letters."""
     if new_input is not UNCHANGED and filters.kind is None:
         raise ConfigError("replay_all with input needs kind=: input that fits one kind does not fit another")
     ids = [job_id async for batch in live_ids(runtime.session().fetch, filters) for job_id in batch]
@@ -139,11 +117,11 @@ async def replay_all(runtime: ClientRuntime, filters: Filters, *, new_input: Any
 
 
 def warn_of_taken(taken: Mapping[UUID, UUID]) -> None:
-    log.warning("%d dead letters were not replayed: other jobs have their keys", len(taken), extra={"job_ids": list(taken)})
+    log.warning("dead letters not replayed: other jobs have their keys", extra={"count": len(taken), "job_ids": list(taken)})
 
 
 def check_input(kinds: Registry, names: Iterable[str], text: str) -> None:
-    """Raises `InvalidInput` if a kind that this app knows does not take it."""
+    """Raises `InvalidInput` if it does not fit a kind that this app defines."""
     for name in names:
         if name in kinds:
             kinds[name].input.decode(text)

@@ -1,4 +1,4 @@
-"""The way from jobs and handles to the store."""
+"""What jobs, handles and clients share: connections, settings and the registry of their app."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClientRuntime:
-    """A session in a running loop, the portal for everyone else."""
+    """Code in an event loop uses the session, other code the portal."""
 
     session: Callable[[], Session]
     portal: Portal
@@ -27,7 +27,7 @@ class ClientRuntime:
     kinds: Registry
     events: Events
     configure: Callable[..., None]
-    """Settings that win over those in the code."""
+    """Overrides settings that the code gave."""
     direct: Callable[[], DirectEnqueuer]
     """Enqueues without an event loop."""
     patience: Callable[[], float]
@@ -35,4 +35,4 @@ class ClientRuntime:
     notifies_in_transactions: Callable[[], bool]
     default_retry: Callable[[], Retry]
     where: Callable[[], str]
-    """`module:attribute` of the app, for handles that go to another process."""
+    """`module:attribute` of the app, for handles that are pickled."""

@@ -1,4 +1,4 @@
-"""A schedule, and what became of its planned times, as they stood when they were asked for."""
+"""A schedule and the outcome of its planned times, at the time of the query."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 from uuid import UUID
 
 from tenure.model.schedules import GRACE, CatchUp, Overlap, Schedule
+from tenure.store.schedules import ScheduleRow, TickRow
 
 _DEFINITION = [field.name for field in fields(Schedule)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleStatus:
-    """A schedule as it stood when it was asked for."""
+    """A schedule at the time of the query."""
 
     name: str
     owner: str | None
-    """The app whose code declares it; none: it was made by hand."""
+    """The app whose code declares it. None: it was created at run time."""
     kind: str
     cron: str | None
     every: timedelta | None
@@ -41,11 +42,11 @@ class ScheduleStatus:
     paused_by: str | None
     pause_reason: str | None
     retired_at: datetime | None
-    """Since when its code does not declare it any more."""
+    """When the code stopped declaring it."""
     next_at: datetime | None
-    """Its next planned time, in its own zone; none while it is paused or retired."""
+    """Its next planned time, in its own time zone. None while it is paused or retired."""
     last_at: datetime | None
-    """The last planned time that came to something."""
+    """The last planned time that has an outcome."""
     asked_at: datetime
     """By PostgreSQL's clock."""
 
@@ -67,43 +68,42 @@ class ScheduleStatus:
         return self.definition.in_words()
 
     def upcoming(self, count: int = 5) -> list[datetime]:
-        """The next planned times from when it was asked for, as if it were not paused; in its own zone."""
+        """The next planned times after the query, as if it were not paused, in its own time zone."""
         return self.definition.upcoming(self.asked_at, count)
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> ScheduleStatus:
-        """`row` has the columns of find_schedule."""
-        values = dict(zip(_COLUMNS, row, strict=True))
+    def from_row(row: ScheduleRow) -> ScheduleStatus:
+        values = row._asdict()
         every, since = values["every"], values.pop("since")
         values["every"] = None if every is None else timedelta(seconds=every)
         values["jitter"] = timedelta(seconds=values["jitter"])
         values["input"] = json.loads(values["input"])
         status = ScheduleStatus(**values)
-        if status.active and status.next_at is None:  # the leader has not got to it yet
+        if status.active and status.next_at is None:  # the leader has not processed it yet
             object.__setattr__(status, "next_at", status.definition.next_after(since))
         return status
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values: times in ISO 8601, spans in seconds."""
+        """Plain JSON values: times in ISO 8601, durations in seconds."""
         return {**{field.name: _plain(getattr(self, field.name)) for field in fields(self)}, "words": self.words}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """What became of a planned time."""
+    """The outcome of a planned time."""
 
     schedule: str
     planned_at: datetime
     until: datetime | None
-    """Of times that were missed in a row: the last one."""
+    """For several missed times in a row: the last one."""
     times: int
-    """How many planned times this stands for."""
+    """How many planned times this entry covers."""
     outcome: str
     """enqueued, skipped (an earlier job was live), queued (waits for it to end) or missed."""
     job_id: UUID | None
     recorded_at: datetime
     by: str | None
-    """Who asked for a run that was not planned."""
+    """Who triggered a run that was not planned."""
 
     @property
     def is_late(self) -> bool:
@@ -111,15 +111,11 @@ class Tick:
         return self.recorded_at - self.planned_at > GRACE
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> Tick:
-        return Tick(**dict(zip([field.name for field in fields(Tick)], row, strict=True)))
+    def from_row(row: TickRow) -> Tick:
+        return Tick(**row._asdict())
 
     def to_json(self) -> dict[str, Any]:
         return {**{field.name: _plain(getattr(self, field.name)) for field in fields(self)}, "is_late": self.is_late}
-
-
-_COLUMNS = [field.name for field in fields(ScheduleStatus)]
-_COLUMNS.insert(_COLUMNS.index("next_at"), "since")
 
 
 def _plain(value: Any) -> Any:

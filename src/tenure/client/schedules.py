@@ -1,4 +1,4 @@
-"""`app.schedules`: to make, change, pause and look at schedules."""
+"""`app.schedules`: to create, change, pause and list schedules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 from tenure.client.cancel_delete import cleaned
 from tenure.client.handle import Handle
 from tenure.client.job import Job
-from tenure.client.portal import twin
+from tenure.client.portal import sync_version
 from tenure.client.runtime import ClientRuntime
 from tenure.client.schedule_status import ScheduleStatus, Tick
 from tenure.client.unchanged import UNCHANGED
@@ -23,19 +23,19 @@ from tenure.model.kinds import Kind
 from tenure.model.payloads import plain_json
 from tenure.model.schedules import CatchUp, Overlap, Schedule, schedule
 from tenure.store import schedules as store
-from tenure.store.query import Query
+from tenure.store.query import Query, T
 
 MOST_TRIES = 10
 LARGEST_PAGE = 1000
 
 
 class Schedules:
-    """Every method has a twin for code without an event loop: `create_sync`, `list_sync`, ..."""
+    """Every method has a sync version for code without an event loop: `create_sync`, `list_sync`, ..."""
 
     def __init__(self, runtime: ClientRuntime) -> None:
         self._runtime = runtime
 
-    # Deciding
+    # Changing
 
     async def create(
         self,
@@ -45,7 +45,7 @@ class Schedules:
         *,
         every: Duration | None = None,
         timezone: str | None = None,
-        input: Any = None,  # noqa: A002 - the word for it
+        input: Any = None,  # noqa: A002 - the term used everywhere
         queue: str | None = None,
         priority: int | str | None = None,
         overlap: Overlap = "skip",
@@ -55,9 +55,9 @@ class Schedules:
         paused: bool = False,
         by: str | None = None,
     ) -> ScheduleStatus:
-        """A new schedule. `job` is a job, or the name of a kind: of one that this app does not know, the input is taken as given.
+        """Creates a schedule. `job` is a job, or the name of a kind. Without a definition in this app, the input is not checked.
 
-        Raises `ScheduleConflict` if there is one of that name.
+        Raises `ScheduleConflict` if a schedule has that name.
         """
         options = {
             "cron": cron,
@@ -72,7 +72,7 @@ class Schedules:
         }
         made = _made(self._kind(job), name, input, options)
         if not await self._runtime.session().fetch(store.create(made, paused=paused, by=cleaned(by))):
-            raise ScheduleConflict(name, "is there already: change or delete it, or take another name")
+            raise ScheduleConflict(name, "exists already: change or delete it, or choose another name")
         self._tell()
         return await self._found(name)
 
@@ -83,7 +83,7 @@ class Schedules:
         cron: Any = UNCHANGED,
         every: Any = UNCHANGED,
         timezone: Any = UNCHANGED,
-        input: Any = UNCHANGED,  # noqa: A002 - the word for it
+        input: Any = UNCHANGED,  # noqa: A002 - the term used everywhere
         queue: Any = UNCHANGED,
         priority: Any = UNCHANGED,
         overlap: Any = UNCHANGED,
@@ -92,9 +92,9 @@ class Schedules:
         jitter: Any = UNCHANGED,
         by: str | None = None,
     ) -> ScheduleStatus:
-        """What is given is other from now on. `cron` takes the place of `every`, and the reverse.
+        """Changes the given fields. `cron` replaces `every`, and the reverse.
 
-        Raises `ScheduleConflict` for one that code declares: it is changed there.
+        Raises `ScheduleConflict` for a schedule that code declares: change it there.
         """
         given = {
             "cron": cron,
@@ -119,23 +119,23 @@ class Schedules:
             if await self._runtime.session().fetch(store.change(changed, changed_at=found.changed_at, by=cleaned(by))):
                 self._tell()
                 return await self._found(name)
-        raise ScheduleConflict(name, "is being changed by somebody else all the time: try again")
+        raise ScheduleConflict(name, "is being changed by another process: try again")
 
     async def pause(self, name: str, *, reason: str | None = None, by: str | None = None) -> None:
-        """From now on no time of it is planned; its jobs go on."""
+        """Plans no more times until it is resumed. Its jobs continue."""
         if not await self._runtime.session().fetch(store.pause(name, reason=cleaned(reason), by=cleaned(by))):
             raise ScheduleNotFound(name)
 
     async def resume(self, name: str) -> bool:
-        """It goes on from here; times that passed meanwhile are none of its own. False: it was not paused."""
+        """Continues from now on; times that passed while it was paused are left out. False: it was not paused."""
         rows = await self._runtime.session().fetch(store.resume(name))
         if not rows:
             raise ScheduleNotFound(name)
         self._tell()
-        return bool(rows[0][0])
+        return rows[0]
 
     async def run_now(self, name: str, *, input: Any = UNCHANGED, by: str | None = None) -> Handle[Any]:  # noqa: A002
-        """A job of it at once, whatever is planned, and even if it is paused or an earlier one is live."""
+        """Enqueues its job at once, even if the schedule is paused or an earlier job is live."""
         text = None
         if input is not UNCHANGED:
             kind = self._kind((await self._found(name)).kind)
@@ -144,53 +144,52 @@ class Schedules:
         rows = await self._insist(store.run(name, job_id, input=text, by=cleaned(by)))
         if not rows:
             await self._found(name)
-            raise ScheduleConflict(name, "is retired, and there may be no code for its jobs any more: declare it again")
-        kind_name, queue, *_ = rows[0]
-        self._runtime.session().tell(f"jobs {queue}")
-        return Handle(job_id, kind_name, self._runtime)
+            raise ScheduleConflict(name, "is retired, and its code may not exist any more: declare it again")
+        self._runtime.session().tell(f"jobs {rows[0].queue}")
+        return Handle(job_id, rows[0].kind, self._runtime)
 
     async def delete(self, name: str) -> None:
-        """Its jobs go on. One that code declares can be paused, and goes when the code is gone."""
+        """Deletes it. Its jobs continue. A schedule that code declares cannot be deleted: pause it, or change the code."""
         if await self._runtime.session().fetch(store.delete(name)):
             return
         found = await self._found(name)
         raise ScheduleConflict(name, f"is declared by the code of {found.owner}: remove it there, or pause it")
 
-    # Looking
+    # Reading
 
     async def find(self, name: str) -> ScheduleStatus | None:
         rows = await self._insist(store.find(name))
         return ScheduleStatus.from_row(rows[0]) if rows else None
 
     async def list(self, *, retired: bool = False, owner: str | None = None) -> builtins.list[ScheduleStatus]:
-        """All of them by name; retired ones only if asked for."""
+        """All schedules by name; retired ones only on request."""
         rows = await self._runtime.session().reader(self._runtime.patience(), wide=True)(
             store.list_all(retired=retired, owner=owner)
         )
         return [ScheduleStatus.from_row(row) for row in rows]
 
     async def upcoming(self, name: str, count: int = 5) -> builtins.list[datetime]:
-        """Its next planned times, in its own zone; none while it is paused or retired."""
+        """Its next planned times, in its own time zone; none while it is paused or retired."""
         found = await self._found(name)
         return found.upcoming(count) if found.active else []
 
     async def ticks(self, name: str, *, limit: int = 50, before: datetime | None = None) -> builtins.list[Tick]:
-        """What became of its planned times, the newest first; `before` is the `planned_at` at which the page before ended."""
+        """The outcomes of its planned times, newest first. `before` is the last `planned_at` of the previous page."""
         if not 1 <= limit <= LARGEST_PAGE:
-            raise ConfigError(f"limit is {limit}, but must lie between 1 and {LARGEST_PAGE}")
+            raise ConfigError(f"limit is {limit}, but must be between 1 and {LARGEST_PAGE}")
         rows = await self._insist(store.list_ticks(name, limit=limit, before=before))
         return [Tick.from_row(row) for row in rows]
 
-    create_sync = twin(create)
-    change_sync = twin(change)
-    pause_sync = twin(pause)
-    resume_sync = twin(resume)
-    run_now_sync = twin(run_now)
-    delete_sync = twin(delete)
-    find_sync = twin(find)
-    list_sync = twin(list)  # noqa: A003 - the method above
-    upcoming_sync = twin(upcoming)
-    ticks_sync = twin(ticks)
+    create_sync = sync_version(create)
+    change_sync = sync_version(change)
+    pause_sync = sync_version(pause)
+    resume_sync = sync_version(resume)
+    run_now_sync = sync_version(run_now)
+    delete_sync = sync_version(delete)
+    find_sync = sync_version(find)
+    list_sync = sync_version(list)  # noqa: A003 - the method above
+    upcoming_sync = sync_version(upcoming)
+    ticks_sync = sync_version(ticks)
 
     async def _found(self, name: str) -> ScheduleStatus:
         found = await self.find(name)
@@ -198,8 +197,8 @@ class Schedules:
             raise ScheduleNotFound(name)
         return found
 
-    async def _insist(self, query: Query) -> builtins.list[tuple[Any, ...]]:
-        """While PostgreSQL is away, as an enqueue does: the statement knows its own repetition."""
+    async def _insist(self, query: Query[T]) -> builtins.list[T]:
+        """Repeats the statement while PostgreSQL is away. It is safe to repeat: the statement recognizes its own earlier try."""
         return await self._runtime.session().reader(self._runtime.patience())(query)
 
     def _tell(self) -> None:
@@ -208,7 +207,7 @@ class Schedules:
     def _kind(self, job: Job[Any, Any, Any, Any] | str) -> Kind | str:
         if isinstance(job, Job):
             return job.kind
-        return self._runtime.kinds[job] if job in self._runtime.kinds else job  # noqa: SIM401 - `get` would tell of an unknown kind
+        return self._runtime.kinds.get(job, job)
 
     def _changed(self, before: Schedule, wanted: dict[str, Any]) -> Schedule:
         options = {field.name: getattr(before, field.name) for field in fields(before)}

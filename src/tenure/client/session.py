@@ -1,4 +1,4 @@
-"""The connections of a client in one event loop, each made at first use. LISTEN and NOTIFY are shared with a worker there."""
+"""The connections of a client in one event loop, each opened at first use. LISTEN and NOTIFY are shared with workers there."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from tenure.client.bulk import enqueue_bulk
-from tenure.client.enqueuer import Enqueuer, ExistingJobs
-from tenure.client.reading import Fetch, repeated
-from tenure.client.refusals import explained
+from tenure.client.calls import Call
+from tenure.client.enqueue_batches import Enqueuer, ExistingJobs, enqueue_bulk, explained
+from tenure.client.reading import repeated
 from tenure.client.waiting import Waiting
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.query import Query
+from tenure.store.query import Fetch, Query, T
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
 
 
 class Session:
-    """Belongs to the loop that made it. Closes itself when that loop ends, and loses no wake-up by it."""
+    """Belongs to the event loop that created it. Closes itself when that loop ends, after sending pending wake-ups."""
 
     def __init__(self, database: DatabaseTarget, wakeups: Wakeups, ended: Callable[[], object]) -> None:
         self._ended = ended
@@ -37,35 +36,35 @@ class Session:
     def waiting(self) -> Waiting:
         return Waiting(self._wakeups)
 
-    async def enqueue(self, texts: list[str], words: Iterable[str], within: float) -> ExistingJobs:
+    async def enqueue(self, calls: list[Call[Any]], words: Iterable[str], within: float) -> ExistingJobs:
         with _refusing():
-            met = await self._enqueuer.enqueue(texts, within)
+            existing = await self._enqueuer.enqueue(calls, within)
         for word in words:
             self._wakeups.tell(word)
-        return met
+        return existing
 
     async def enqueue_bulk(self, chunks: Iterator[str], words: set[str], within: float) -> ExistingJobs:
-        """`words` may still grow while the chunks are drawn."""
+        """`words` may grow while the chunks are read."""
         with _refusing():
-            met = await enqueue_bulk(self._enqueue_link, chunks, within)
+            existing = await enqueue_bulk(self._enqueue_link, chunks, within)
         for word in words:
             self._wakeups.tell(word)
-        return met
+        return existing
 
-    async def fetch(self, query: Query) -> list[tuple[Any, ...]]:
-        """For statements that go by index."""
+    async def fetch(self, query: Query[T]) -> list[T]:
+        """For statements that use an index."""
         return await self._link.fetch(query)
 
-    async def fetch_all(self, query: Query) -> list[tuple[Any, ...]]:
-        """For those that count whole tables."""
+    async def fetch_all(self, query: Query[T]) -> list[T]:
+        """For statements that read whole tables."""
         return await self._wide_link.fetch(query)
 
     def reader(self, within: float, *, wide: bool = False) -> Fetch:
-        """Runs statements that may run twice: while PostgreSQL is away they are repeated, for `within` seconds in all."""
+        """For statements that are safe to run twice: repeats them while PostgreSQL is away, for `within` seconds in all."""
         return repeated(self.fetch_all, within, long=True) if wide else repeated(self.fetch, within)
 
     def tell(self, word: str) -> None:
-        """Wakes whoever waits for this."""
+        """Notifies listeners that wait for this."""
         self._wakeups.tell(word)
 
     async def close(self) -> None:
@@ -73,7 +72,7 @@ class Session:
         await asyncio.wait([self._keeper])
 
     async def _keep(self) -> None:
-        """Until the session is closed, or the loop ends and cancels all its tasks."""
+        """Runs until the session is closed, or the loop ends and cancels all its tasks."""
         try:
             await asyncio.Event().wait()
         finally:

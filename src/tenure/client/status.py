@@ -1,4 +1,4 @@
-"""A job as it stood when it was asked for."""
+"""A job at the time of the query."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from uuid import UUID
 
 from tenure.model.failures import Failure
 from tenure.model.states import State
+from tenure.store.jobs import JobRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """A job as it stood when it was asked for."""
+    """A job at the time of the query."""
 
     id: UUID
     kind: str
@@ -33,19 +34,19 @@ class JobStatus:
     started_at: datetime | None
     finished_at: datetime | None
     error: str | None
-    """Of the last failed attempt, with its traceback; see also `error_type` and `error_message`."""
+    """The error of the last failed attempt, with its traceback; see also `error_type` and `error_message`."""
     input: Any
     output: Any
     timeout: float | None
-    """Seconds, where this call said otherwise than its kind."""
+    """Seconds, if this call overrides the timeout of its kind."""
     key: str | None
     parent_id: UUID | None
-    """The job whose handler handed this one in."""
+    """The job whose handler enqueued this one."""
     enqueued_by: str | None
     auth: Any
     meta: Any
     gate: str | None = None
-    """The groups of the limits it is under, a line each; None when it is not limited, or over."""
+    """The groups of its limits, one per line. None: it is not limited, or it is over."""
     progress_percent: float = 0.0
     progress_message: str | None = None
     failed_at: datetime | None = None
@@ -53,14 +54,14 @@ class JobStatus:
 
     @property
     def failure(self) -> Failure | None:
-        """`error`, taken apart; None where there is none, or the job was canceled."""
+        """`error` in its parts. None: there is no error, or the job was canceled."""
         if self.error is None or self.state == State.CANCELED:
             return None
         return Failure.read(self.error, is_reason=self.state == State.FAILED)
 
     @property
     def error_type(self) -> str | None:
-        """The class of the last exception: `CardDeclined`. None where no exception was raised."""
+        """The class of the last exception: `CardDeclined`. None if no exception was raised."""
         return None if self.failure is None else self.failure.type
 
     @property
@@ -70,13 +71,12 @@ class JobStatus:
 
     @property
     def error_message(self) -> str | None:
-        """The message alone, without a traceback: fit to be shown."""
+        """The message without the traceback, for display."""
         return None if self.failure is None else self.failure.message
 
     @staticmethod
-    def from_row(row: tuple[Any, ...]) -> JobStatus:
-        """`row` has the columns of find_job, JSON as text."""
-        values = dict(zip(_NAMES, row, strict=True))
+    def from_row(row: JobRow) -> JobStatus:
+        values = row._asdict()
         values["state"] = State(values["state"])
         for name in ("input", "output", "auth", "meta"):
             values[name] = None if values[name] is None else json.loads(values[name])
@@ -85,13 +85,13 @@ class JobStatus:
         return JobStatus(**values)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, for programs that read."""
+        """Plain JSON values."""
         return {name: _plain(getattr(self, name)) for name in (*_NAMES, "error_type", "error_class", "error_message")}
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a job says it is."""
+    """The progress that a job reports."""
 
     percent: float
     message: str | None

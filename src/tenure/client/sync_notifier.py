@@ -1,4 +1,4 @@
-"""Wakes listeners after commits of code without an event loop: at once when quiet, together when busy."""
+"""Notifies listeners after commits of code without an event loop: at once when idle, in groups under load."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tenure.store.notifier import LONGEST_GAP, SHORTEST_GAP
 log = logging.getLogger("tenure")
 
 IDLE = 5.0
-"""Seconds without a word after which the thread ends; the next word starts another."""
+"""Seconds without a notification after which the thread ends; the next notification starts another."""
 
 
 class SyncNotifier:
-    """A thread that ends when it has nothing to do. A word that cannot be sent is dropped: listeners also poll."""
+    """A thread that ends when it has nothing to do. A notification that cannot be sent is dropped: listeners also poll."""
 
     def __init__(self, send: Callable[[list[str]], None]) -> None:
         self._send = send
@@ -41,7 +41,7 @@ class SyncNotifier:
             self.flush()
 
     def flush(self) -> None:
-        """Sends what is left, now."""
+        """Sends the pending notifications now."""
         with self._lock:
             words, self._words = sorted(self._words), set()
             self._news.clear()
@@ -50,7 +50,7 @@ class SyncNotifier:
         try:
             self._send(words)
         except (StoreUnavailable, Refused) as error:
-            log.debug("notifier: %s", error)
+            log.debug("notification not sent", extra={"error": str(error)})
 
     def _run(self) -> None:
         gap = SHORTEST_GAP
@@ -62,6 +62,6 @@ class SyncNotifier:
     def _has_news(self) -> bool:
         if self._news.wait(IDLE):
             return True
-        with self._lock:  # whoever comes now finds no thread, and starts one
+        with self._lock:  # the next caller finds no thread, and starts one
             self._running = self._news.is_set()
             return self._running

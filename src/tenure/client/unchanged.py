@@ -1,4 +1,4 @@
-"""What is said of something that is to stay as it is: no value of any input can mean that, and None may mean something else."""
+"""Sentinel: leave unchanged. None cannot serve, because it is a valid input."""
 
 from __future__ import annotations
 

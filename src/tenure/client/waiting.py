@@ -1,4 +1,4 @@
-"""Waiting for news of jobs: woken by their workers where words can be heard, by looking again where not."""
+"""Waiting for changes of jobs: woken by notifications of their workers, and by polling where those do not arrive."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager, suppress
 from tenure.store.wakeups import Wakeups
 
 FIRST_LOOK, LONGEST_LOOK = 0.01, 5.0
-"""Seconds between two looks. Few at first: a job that was being settled just when we came is not announced to us. Then ever
-more, for those who cannot hear."""
+"""Seconds between two polls. Short at first, because no notification is sent for a job that was already being settled when the
+wait began. Then longer and longer, for clients that receive no notifications."""
 
 
 class News:
-    """Whether something was said about one job."""
+    """Whether a notification about one job has arrived."""
 
     def __init__(self) -> None:
         self._said = asyncio.Event()
@@ -24,7 +24,7 @@ class News:
         self._said.set()
 
     async def wait(self, longest: float) -> None:
-        """Until something is said or it is time to look again; at most `longest` seconds."""
+        """Until a notification arrives or it is time to poll; at most `longest` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, min(self._patience, longest))):
                 await self._said.wait()
@@ -57,7 +57,7 @@ class Waiting:
                 for news in waiters:
                     news.say()
         else:
-            # Of a job by its id; anything else by the whole word.
+            # Notifications about a job are found by its id, others by the whole text.
             for news in self._waiters.get(job_id if verb in ("done", "moved") else word, ()):
                 news.say()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenure.model.kinds import Registry
-from tenure.store import reports, schedules
+from tenure.store import history, schedules
 from tenure.store.link import Link
 
 log = logging.getLogger("tenure")
@@ -46,20 +46,20 @@ async def declare(link: Link, declared: Declarations, supervisor_id: str) -> boo
 
     While `supervisor_id` lives, no other process retires what it declares.
     """
-    await link.fetch(reports.declare_retentions(declared.retentions))
+    await link.fetch(history.declare_retentions(declared.retentions))
     kinds, names = declared.retentions.keys(), [str(schedule["name"]) for schedule in declared.schedules]
     await link.fetch(schedules.declare_app(supervisor_id, declared.owner, kinds=kinds, schedules=names))
     query = schedules.reconcile(declared.owner, declared.schedules, supervisor_id=supervisor_id, kinds=kinds)
     done = await link.fetch(query)
-    foreign = sorted(name for name, what, _ in done if what == "foreign")
+    foreign = sorted(row.name for row in done if row.what == "foreign")
     if foreign:
         log.warning(
             "another app with other jobs has the same name; its schedules are left unchanged: give each app its own name "
             "with the setting `name` (TENURE_NAME, name = ... in tenure.toml, or Tenure(name=...))",
             extra={"app": declared.owner, "schedules": foreign},
         )
-    for name, what, before in done:
-        _log_change(name, what, before, declared.owner)
+    for row in done:
+        _log_change(row.name, row.what, row.old_owner, declared.owner)
     return len(done) > len(foreign)
 
 

@@ -87,8 +87,7 @@ class Election:
         """With `advisory`, whether this session holds the lock; a broken session has lost it. Otherwise true."""
         if not self.uses_lock:
             return True
-        [(locked,)] = await link.fetch(leases.lock(self._key))
-        self._locked = bool(locked)
+        [self._locked] = await link.fetch(leases.lock(self._key))
         return self._locked
 
     async def release_lock(self, link: Link) -> None:
@@ -101,5 +100,5 @@ class Election:
         self, link: Link, holder: str, duties: list[Duty], ttl: float, *, forced: bool = False
     ) -> tuple[list[Term], float | None]:
         query = leases.acquire(holder, [(duty.name, ttl) for duty in duties], self._process, forced=forced)
-        [(won, free_in)] = await link.fetch(query)
-        return [Term(name, holder, term, ttl) for name, term in json.loads(won).items()], free_in
+        [row] = await link.fetch(query)
+        return [Term(name, holder, term, ttl) for name, term in json.loads(row.won).items()], row.free_in

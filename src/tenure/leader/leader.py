@@ -258,8 +258,7 @@ class Leader:
         if not await self._election.may_lead(self._link):
             renewed: set[str] = set()
         else:
-            rows = await self._link.fetch(leases.beat(self.holder, [held.take_record() for held in kept]))
-            renewed = {name for (name,) in rows}
+            renewed = set(await self._link.fetch(leases.beat(self.holder, [held.take_record() for held in kept])))
         self.contact.touch()
         for held in kept:
             if held.term.duty in renewed:
@@ -297,7 +296,7 @@ class Leader:
         released = await self._link.fetch(query)
         if released:
             self._tell(FREE)
-        for (name,) in released:
+        for name in released:
             self._not_before[name] = boottime() + HANDOVER_PAUSE
             # A round that started meanwhile may have found that its term is over, and removed it.
             if self._held.get(name) is old[name]:

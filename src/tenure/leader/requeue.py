@@ -11,8 +11,9 @@ from uuid import UUID
 from tenure.leader.outlets import Outlets
 from tenure.logs import SPELLED_OUT
 from tenure.model.events import JobReaped
-from tenure.store import workers
+from tenure.store import jobs, workers
 from tenure.store.isolation import RefusedRows
+from tenure.store.jobs import ReturnedRow
 from tenure.store.link import Link
 from tenure.store.query import Pick
 from tenure.store.wakeups import gone, jobs_in
@@ -47,8 +48,7 @@ class Requeuer:
 
         async def send(pick: Pick) -> tuple[Any, ...]:
             if pick.peek:
-                rows = await link.fetch(workers.find_condemned(limit=MOST_WORKERS + pick.more))
-                return (json.dumps([found for (found,) in rows]),)
+                return (json.dumps(await link.fetch(workers.find_condemned(limit=MOST_WORKERS + pick.more))),)
             if pick.only is None:
                 return (await self._requeue(link, None),)
             return (sum([await self._requeue(link, one) for one in pick.only]),)
@@ -56,19 +56,19 @@ class Requeuer:
         return sum(total for (total,) in await self._workers.run(send))
 
     async def _requeue(self, link: Link, worker_id: str | None) -> int:
-        async def send(pick: Pick) -> tuple[Any, ...]:
-            [answer] = await link.fetch(workers.return_jobs(worker_id, pick=pick))
+        async def send(pick: Pick) -> ReturnedRow:
+            [answer] = await link.fetch(jobs.return_jobs(worker_id, pick=pick))
             if not pick.peek:
-                announce(self._outlets, answer[3], json.loads(answer[4] or "[]"))
+                announce(self._outlets, answer.queues, json.loads(answer.jobs or "[]"))
             return answer
 
         total, more = 0, True
         while more:
             answers = await self._jobs.run(send)
-            moved = sum(answer[0] + answer[1] for answer in answers)
+            moved = sum(answer.requeued + answer.quarantined for answer in answers)
             total += moved
             # A trigger may suppress every change without an error: then the next round tries again.
-            more = len(answers) == 1 and moved > 0 and answers[0][2]
+            more = len(answers) == 1 and moved > 0 and answers[0].more
         return total
 
 
@@ -115,11 +115,11 @@ def _report_requeued(reaped: Sequence[dict[str, Any]]) -> None:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job in reaped:
         groups.setdefault((job["worker_id"], job["why"]), []).append(job)
-    for (worker_id, why), jobs in groups.items():
+    for (worker_id, why), group in groups.items():
         fields = {
             "worker_id": worker_id,
-            "jobs": len(jobs),
-            "kinds": ", ".join(sorted({job["kind"] for job in jobs})),
-            "job_ids": ", ".join(job["job_id"] for job in jobs[:_MOST_NAMED]),
+            "jobs": len(group),
+            "kinds": ", ".join(sorted({job["kind"] for job in group})),
+            "job_ids": ", ".join(job["job_id"] for job in group[:_MOST_NAMED]),
         }
         log.log(_LEVELS.get(why, logging.WARNING), _MESSAGES[why], extra=fields)

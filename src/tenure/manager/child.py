@@ -113,7 +113,7 @@ class ChildWorker:
             name=self._name,
         )
         wakeups = engine.wakeups(engine.hear)
-        app._share(wakeups)  # noqa: SLF001 - not part of the public API
+        app._connections.share(wakeups)  # noqa: SLF001 - not part of the public API
         self._events = app.events
         self._engine.start()
         wakeups.start()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from tenure.manager.policy import Demand, Scaler
 from tenure.manager.pool import Pool
-from tenure.store import demand
-from tenure.store.demand import Wants
+from tenure.store import queues
 from tenure.store.link import Link
-from tenure.store.query import Query
+from tenure.store.query import Query, T
+from tenure.store.queues import Wants
 
 log = logging.getLogger("tenure")
 
@@ -50,9 +49,9 @@ class Scaling:
         began = time.monotonic()
         scalers = {pool.name: self._scaler(pool) for pool in pools}
         look = OTHER_JOBS + max(scaler.bounds.most_jobs for scaler in scalers.values())
-        rows = await self._measure(demand.measure(map(_wants, pools), look=look))
+        rows = await self._measure(queues.measure_demand(map(_wants, pools), look=look))
         self.measurements += 1
-        waiting = {name: (jobs, age) for name, jobs, age in rows}
+        waiting = {row.pool: (row.jobs, row.seconds) for row in rows}
         for pool in pools:
             jobs, age = waiting.get(pool.name, (0, 0.0))
             self._decide(pool, scalers[pool.name], Demand(pending=jobs, oldest_age=age, running=pool.running))
@@ -61,7 +60,7 @@ class Scaling:
     async def close(self) -> None:
         await self._own_link.close()
 
-    async def _measure(self, query: Query) -> list[tuple[Any, ...]]:
+    async def _measure(self, query: Query[T]) -> list[T]:
         began, was_slow = time.monotonic(), self._is_slow
         self._is_slow = True  # stays so if the statement is canceled
         rows = await (self._own_link if was_slow else self._shared_link).fetch(query)

@@ -1,4 +1,4 @@
-"""What things are: pure values and rules. No I/O, no clock, no driver.
+"""Values and rules. No I/O, no clock, no driver.
 
-Everything here can be tested without a database and imported without cost.
+Everything here can be tested without a database and imported quickly.
 """

@@ -1,4 +1,4 @@
-"""Which types stand for a whole JSON object, and how foreign ones are made readable for pydantic."""
+"""Which types are stored as a JSON object, and how pydantic reads types of other libraries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tenure.model.errors import ConfigError
 
 
 def is_model(annotation: Any) -> bool:
-    """Is its JSON always an object? pydantic models, dataclasses, TypedDicts, msgspec Structs, attrs classes."""
+    """Whether its JSON is always an object: pydantic models, dataclasses, TypedDicts, msgspec Structs, attrs classes."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     model = _class_of(annotation)
@@ -34,7 +34,7 @@ def is_model(annotation: Any) -> bool:
 
 
 def field_names(annotation: Any) -> frozenset[str] | None:
-    """By which names the JSON of a model may hold its fields; None where it may hold others, too, or that is not known."""
+    """The names that the fields of a model may have in JSON. None: others are allowed as well, or the names are not known."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     model: Any = _class_of(annotation)
@@ -72,14 +72,14 @@ def is_foreign(annotation: Any) -> bool:
 
 def msgspec_for(annotation: Any) -> Any:
     try:
-        import msgspec  # noqa: PLC0415 - optional, and only for those who use its types
+        import msgspec  # noqa: PLC0415 - optional, imported only if its types are used
     except ImportError:
-        raise ConfigError(f"{_name(annotation)} is read through msgspec, which is not installed: install it") from None
+        raise ConfigError(f"{_name(annotation)} is read by msgspec, which is not installed: install it") from None
     return msgspec
 
 
 def without(annotation: Any, types: tuple[type, ...]) -> Any:
-    """The annotation less those members of its union: `Receipt | Snooze` is stored as a `Receipt`."""
+    """The annotation without those members of its union: `Receipt | Snooze` is stored as a `Receipt`."""
     if get_origin(annotation) not in (Union, UnionType):
         return NoneType if annotation in types else annotation
     kept = [member for member in get_args(annotation) if member not in types]
@@ -87,7 +87,7 @@ def without(annotation: Any, types: tuple[type, ...]) -> Any:
 
 
 def adapt(annotation: Any, rebuilding: tuple[Any, ...] = ()) -> Any:
-    """The same type in words pydantic understands, at any depth of generics."""
+    """The same type in a form that pydantic understands, at any depth of generics."""
     if is_foreign(annotation):
         return _bridge(annotation)
     if _needs_rebuilding(annotation) and annotation not in rebuilding:
@@ -108,7 +108,7 @@ def _is_typed_dict(model: type) -> bool:
 
 
 def _is_pydantic_model(model: type) -> bool:
-    pydantic = sys.modules.get("pydantic")  # not imported: then nothing can be one of its models
+    pydantic = sys.modules.get("pydantic")  # not imported: then no type can be one of its models
     # The JSON of a root model may be anything, so it is a plain argument.
     return pydantic is not None and issubclass(model, pydantic.BaseModel) and not issubclass(model, pydantic.RootModel)
 
@@ -140,7 +140,7 @@ def _bridge(foreign: Any) -> Any:
     msgspec, model = msgspec_for(foreign), _class_of(foreign)
 
     def validate(value: Any) -> Any:
-        # An instance is taken apart first: msgspec checks types when it reads, not when an object is made.
+        # An instance is converted to plain data first: msgspec checks types when it reads, not when an object is created.
         return msgspec.convert(msgspec.to_builtins(value) if isinstance(value, model) else value, foreign)
 
     schema = WithJsonSchema({"type": "object", "title": _name(foreign)})

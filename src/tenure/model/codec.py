@@ -2,7 +2,7 @@
 
 Plain parameters are one JSON object, `{"user_id": 1, "text": "hi"}`. A handler whose only parameter is a model
 takes the model's own object, so that callers outside Python need not know the parameter's name.
-Both sides validate: `encode` so that a mistake fails where it is made, `decode` because a payload may be older
+Both sides validate: `encode` so that a mistake fails in the caller, `decode` because a payload may be older
 than the code. Nothing is built before the first use.
 """
 
@@ -52,7 +52,7 @@ class InputCodec:
         return self.encode_values(self.bind(args, kwargs))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by name, as given; those left to the function's defaults stay out."""
+        """The arguments by name, as given. Arguments that use the function's defaults are left out."""
         if not kwargs and self._fewest <= len(args) <= len(self._positional):
             return dict(zip(self._positional, args, strict=False))
         values = dict(zip(self._positional, args, strict=False), **kwargs) if args else dict(kwargs)
@@ -71,7 +71,7 @@ class InputCodec:
         elif values:
             text = self._engine.dump(values[self.model_parameter.name])
         else:
-            return _NULL  # `{}` could be a model too; null says: the function's default
+            return _NULL  # `{}` could be a model too; null means the function's default
         check_json_text(text, what=self._what, limit=self.limit)
         if not self._proven:
             self._prove(text)
@@ -91,7 +91,7 @@ class InputCodec:
         return {self.model_parameter.name: self._load_model(text, self.model_parameter)}
 
     def _load_model(self, text: str | bytes, parameter: Parameter) -> Any:
-        """The model's own object, or, from callers that know no more than the function's parameters, `{"message": {...}}`."""
+        """The model's own object, or `{"message": {...}}` from callers that know only the function's parameters."""
         inner = self._argument(text, parameter.name)
         if inner is not None and self._fields is not None:
             return self._engine.load(inner)
@@ -103,7 +103,7 @@ class InputCodec:
             return self._engine.load(inner)
 
     def _argument(self, text: str | bytes, name: str) -> bytes | None:
-        """What stands under the parameter's name, where that cannot be a field of the model."""
+        """The value under the parameter's name, if the model cannot have a field of that name."""
         if self._fields is not None and name in self._fields:
             return None
         start = text[: len(name) + 4]
@@ -117,21 +117,21 @@ class InputCodec:
         return None if self.model_parameter is None else field_names(self.model_parameter.annotation)
 
     def _warn_of_lost_types(self, values: dict[str, Any]) -> None:
-        """Once for each: the handler would get a text where the caller gave a Decimal."""
+        """Once for each parameter: the handler would get a string where the caller passed a Decimal."""
         for name in self._bare.intersection(values):
             given = type(values[name])
             if given not in _JSON_TYPES and (name, given) not in self._warned:
                 self._warned.add((name, given))
-                told = (
-                    "job %r: parameter %r has no annotation, so a %s arrives as JSON has it (text, list or object): annotate it"
+                log.warning(
+                    "parameter has no annotation, so its value arrives as plain JSON (text, list or object): annotate it",
+                    extra={"kind": self.kind, "parameter": name, "given": given.__name__},
                 )
-                log.warning(told, self.kind, name, given.__name__, extra={"kind": self.kind, "parameter": name})
 
     def schema(self) -> dict[str, Any]:
         return self._engine.schema()
 
     def _prove(self, text: bytes) -> None:
-        """Once, so that a model which writes what it cannot read (by alias, by serializer) fails in the caller."""
+        """Once, so that a model that cannot read what it writes (because of an alias or a serializer) fails in the caller."""
         try:
             self.decode(text)
         except InvalidInput as error:
@@ -180,7 +180,7 @@ class OutputCodec:
     def for_annotation(
         cls, annotation: Any, *, kind: str, limit: int = MAX_PAYLOAD, outcomes: tuple[type, ...] = ()
     ) -> OutputCodec:
-        """`outcomes` are the types a handler may return that are no result; they are taken out of a union."""
+        """`outcomes` are the types that a handler may return instead of a result; they are removed from a union."""
         if annotation is None or annotation is inspect.Signature.empty:
             annotation = NoneType if annotation is None else Any
         return cls(without(annotation, outcomes), kind=kind, limit=limit)
@@ -214,7 +214,7 @@ class OutputCodec:
 
 
 def _fewest_positional(parameters: tuple[Parameter, ...]) -> int:
-    """How many positional arguments make a call complete by themselves; more than there are, if none do."""
+    """How many positional arguments make a call complete. If no number does: more than there are parameters."""
     if any(p.required and p.keyword_only for p in parameters):
         return len(parameters) + 1
     return sum(p.required for p in parameters)

@@ -1,9 +1,9 @@
 """The times of a cron expression in a time zone, and what happens where that zone's clock jumps.
 
-cronsim tells which wall-clock times an expression means; which moments these are is decided here. The rules are Debian
-cron's. An expression whose minute and hour both name times (neither begins with `*`) means the wall clock: a time that the
-clock jumps over is done when it has jumped, all such times together once; a time that comes twice is done the first time.
-Any other expression means time that passes: every minute that really comes and fits, once for each time it comes.
+cronsim finds the wall-clock times of an expression; this module decides which moments these are. The rules are Debian
+cron's. An expression whose minute and hour both name times (neither begins with `*`) follows the wall clock: times that the
+clock skips run once, together, right after the jump; a time that occurs twice runs the first time. Any other expression follows
+elapsed time: it runs at every matching minute that occurs, each time it occurs.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ FIELDS = "minute hour day-of-month month day-of-week"
 
 _SECOND = timedelta(seconds=1)
 _LOOK = timedelta(hours=12)
-"""No zone's clock jumps and jumps back within so short a time."""
+"""No zone's clock jumps forward and back within this time."""
 
 
 class Crontab:
-    """A five-field expression or `@hourly` form, in an IANA zone. Raises `ConfigError` unless there is a time that fits."""
+    """A five-field expression or `@hourly` form, in an IANA zone. Raises `ConfigError` if no time matches."""
 
     def __init__(self, text: str, timezone: str) -> None:
         self.text = text
@@ -49,12 +49,12 @@ class Crontab:
         _check(text, self.fields)
 
     def after(self, moment: datetime) -> Iterator[datetime]:
-        """All later times, in order, in UTC. Ends where nothing fits any more (in 50 years)."""
+        """All later times, in order, in UTC. Ends when no time matches within 50 years."""
         moment = moment.astimezone(UTC)
         return self._by_the_wall(moment) if self._names_times else self._as_time_passes(moment)
 
     def in_words(self) -> str:
-        words: str = _walls(self.fields, datetime(2000, 1, 1)).explain()  # noqa: DTZ001 - only the words are wanted
+        words: str = _walls(self.fields, datetime(2000, 1, 1)).explain()  # noqa: DTZ001 - only the description is used
         return words[0].lower() + words[1:]
 
     @cached_property
@@ -66,7 +66,7 @@ class Crontab:
         last = moment
         for wall in _walls(self.fields, _wall_of(moment, self.zone)):
             found = _moment_of(wall, self.zone)
-            # Behind the first of two equal hours, or jumped over together with the one before.
+            # After the first of two equal hours, or skipped together with the previous time.
             if found > last:
                 last = found
                 yield found
@@ -81,7 +81,7 @@ class Crontab:
                 jump = _first_jump(even_from, found, self.zone)
                 if jump is not None:
                     even_from, behind = jump, _wall_of(jump, self.zone) - jump.replace(tzinfo=None)
-                    after = jump - _SECOND  # the moment of the jump has the new time on the wall, and may fit
+                    after = jump - _SECOND  # at the moment of the jump the wall clock shows the new time, which may match
                     break
                 yield found
                 even_from = found
@@ -97,7 +97,7 @@ def find_zone(name: str) -> ZoneInfo:
     except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
         known = available_timezones()
     if not known:
-        raise ConfigError(f"timezone {name!r}: this machine knows no time zones at all: pip install tzdata")
+        raise ConfigError(f"timezone {name!r}: this machine has no time zone data: pip install tzdata")
     near = get_close_matches(str(name), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "give an IANA name such as 'Europe/Berlin' or 'UTC'"
     raise ConfigError(f"timezone {name!r} is not known; {hint}")
@@ -122,19 +122,18 @@ def _check(text: str, fields: str) -> None:
     from cronsim import CronSimError  # noqa: PLC0415
 
     try:
-        first = next(_walls(fields, datetime(2000, 1, 1)), None)  # noqa: DTZ001 - any will do
+        first = next(_walls(fields, datetime(2000, 1, 1)), None)  # noqa: DTZ001 - any time works
     except CronSimError as error:
         told = re.sub(r"^Bad ", "wrong ", str(error)).lower()
         raise ConfigError(f"cron {text!r} cannot be read: {told}; the fields are {FIELDS}") from None
     except (AssertionError, ValueError, TypeError):
         raise ConfigError(f"cron {text!r} cannot be read; the fields are {FIELDS}") from None
     if first is None:
-        raise ConfigError(f"cron {text!r} never comes: there is no such day")
+        raise ConfigError(f"cron {text!r} never occurs: there is no such day")
 
 
 def _walls(fields: str, after: datetime) -> CronSim:
-    """Wall-clock times that fit, without a zone: cronsim's own steps over jumps of the clock go wrong where these are not by
-    whole hours (Lord Howe)."""
+    """Matching wall-clock times, without a zone: cronsim mishandles jumps of the clock that are not whole hours (Lord Howe)."""
     from cronsim import CronSim  # noqa: PLC0415
 
     return CronSim(fields, after)
@@ -145,17 +144,17 @@ def _wall_of(moment: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _moment_of(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The first moment with that time on the wall; if the clock jumps over it, the moment of the jump."""
+    """The first moment with that wall-clock time; if the clock skips it, the moment of the jump."""
     found = wall.replace(tzinfo=zone).astimezone(UTC)
     if _wall_of(found, zone) == wall:
         return found
-    # Read with the offset from before the jump, it lies behind it, and by no more than the clock jumps.
+    # With the offset from before the jump it lies after the jump, by no more than the clock jumps.
     jump = _first_jump(found - timedelta(days=2), found, zone)
     return found if jump is None else jump
 
 
 def _first_jump(start: datetime, end: datetime, zone: ZoneInfo) -> datetime | None:
-    """The first moment in (start, end] at which the zone's offset is another than just before."""
+    """The first moment in (start, end] at which the zone's offset differs from just before."""
     before = start
     while before < end:
         behind = min(before + _LOOK, end)

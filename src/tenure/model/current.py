@@ -1,4 +1,4 @@
-"""Whose run the current code belongs to: known to all that a handler calls, in its own thread or task."""
+"""The run to which the current code belongs. Known to everything that a handler calls in its thread or task."""
 
 from __future__ import annotations
 

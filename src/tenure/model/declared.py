@@ -1,4 +1,4 @@
-"""A schedule of a known kind: what is not said is as the kind's definition has it, and its input is checked by that."""
+"""A schedule of a known kind: the kind's definition supplies the defaults and checks the input."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tenure.model.schedules import Schedule, schedule
 
 
 def schedule_of(kind: Kind, *, name: str | None = None, input: Any = None, **options: Any) -> Schedule:  # noqa: A002
-    """Raises `InvalidInput` if the job does not take that input; without any, if it needs some.
+    """Raises `InvalidInput` if the input does not fit the job, or if it is missing and the job needs one.
 
-    Its jobs carry no idempotency key: the planned time is what makes them one.
+    Its jobs have no idempotency key: the planned time prevents duplicates.
     """
     given = {option: value for option, value in options.items() if value is not None}
     defaults = {
@@ -26,7 +26,7 @@ def schedule_of(kind: Kind, *, name: str | None = None, input: Any = None, **opt
 
 
 def checked_input(kind: Kind, given: Any) -> Any:
-    """As it is kept."""
+    """The input as it is stored."""
     if given is None:
         try:
             return json.loads(kind.input.encode((), {}))

@@ -1,4 +1,4 @@
-"""Spans of time as people write them: `timedelta`, seconds, or `"1000ms" "30s" "5m" "2h" "1d" "1h30m"`."""
+"""Durations as people write them: `timedelta`, seconds, or `"1000ms" "30s" "5m" "2h" "1d" "1h30m"`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenure.model.errors import ConfigError
 
 Duration = timedelta | int | float | str
 
-LONGEST = timedelta(days=36_525)  # a century: beyond it, a mistaken unit is likelier than an intention
+LONGEST = timedelta(days=36_525)  # a century: a longer duration is more likely a wrong unit
 
 _MICROSECONDS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(ms|s|m|h|d)\s*")
@@ -20,7 +20,7 @@ _ACCEPTED = 'a timedelta, seconds as a number, or text like "1000ms", "30s", "5m
 def to_timedelta(value: Duration, *, what: str = "duration") -> timedelta:
     microseconds = _microseconds(value, what)
     if not 0 <= microseconds <= LONGEST / _MICROSECOND:  # false for NaN too
-        raise ConfigError(f"{what} is {_shown(value)}, but must lie between 0 and 100 years: use {_ACCEPTED}")
+        raise ConfigError(f"{what} is {_shown(value)}, but must be between 0 and 100 years: use {_ACCEPTED}")
     return timedelta(microseconds=round(microseconds))
 
 
@@ -29,7 +29,7 @@ def to_seconds(value: Duration, *, what: str = "duration") -> float:
 
 
 def format_duration(span: timedelta) -> str:
-    """Short and exact: `to_timedelta` reads it back to the same span."""
+    """Short and exact: `to_timedelta` reads it back to the same duration."""
     if span < timedelta():
         return "-" + format_duration(-span)
     if span < timedelta(seconds=1):
@@ -52,7 +52,7 @@ def _microseconds(value: Duration, what: str) -> float:
             return _parsed(value, what)
         case int() | float() if not isinstance(value, bool):
             return _scaled(value)
-    raise ConfigError(f"{what} is {_shown(value)}, which is no duration: use {_ACCEPTED}")
+    raise ConfigError(f"{what} is {_shown(value)}, which is not a duration: use {_ACCEPTED}")
 
 
 def _parsed(text: str, what: str) -> float:
@@ -61,7 +61,7 @@ def _parsed(text: str, what: str) -> float:
         total += float(part[1]) * _MICROSECONDS[part[2]]
         position = part.end()
     if position == 0 or position < len(text):
-        raise ConfigError(f"{what} is {_shown(text)}, which is no duration: use {_ACCEPTED}")
+        raise ConfigError(f"{what} is {_shown(text)}, which is not a duration: use {_ACCEPTED}")
     return total
 
 

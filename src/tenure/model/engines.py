@@ -1,6 +1,6 @@
 """Typed JSON by pydantic, and by msgspec for its own types. Both are imported at first use only.
 
-An engine validates on both ways: `dump` takes what a caller passes, `load` what the database kept.
+An engine validates in both directions: `dump` takes what a caller passes, `load` what is stored.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from tenure.model.annotations import adapt, is_foreign, msgspec_for
 from tenure.model.errors import ConfigError
 from tenure.model.payloads import check_numbers, clean_text
 
-MOST_PROBLEMS = 20  # told at once; a list of thousands helps nobody
+MOST_PROBLEMS = 20  # in one message; a list of thousands is not readable
 LONGEST_PROBLEM = 500
 
 _WAY_OUT = "use plain types, a pydantic model, a dataclass, a TypedDict, a msgspec Struct or an attrs class"
 
 Refusal = Callable[[Sequence[str]], Exception]
-"""Makes the error to raise from the problems, one line for each field."""
+"""Makes the error from the problems, one line for each field."""
 
 
 class Engine(Protocol):
@@ -29,7 +29,7 @@ class Engine(Protocol):
 
 
 def engine_for(annotation: Any, *, what: str, root: str, refuse: Refusal) -> Engine:
-    """`what` names the payload in messages, `root` the value where a problem lies in no field of it."""
+    """`what` names the payload in messages, `root` the value if the problem is not in one of its fields."""
     if is_foreign(annotation):
         return MsgspecEngine(annotation, what=what, root=root, refuse=refuse)
     return PydanticEngine(annotation, what=what, root=root, refuse=refuse)
@@ -60,7 +60,7 @@ class PydanticEngine:
             valid = self._validate(value)
             # Aliases and round_trip: what is written must be readable again.
             text = self._write(valid, by_alias=True, round_trip=True, warnings=False, fallback=_plain)
-        except Exception as error:  # noqa: BLE001 - told as what it means for the caller
+        except Exception as error:  # noqa: BLE001 - raised as an error that the caller understands
             raise self._refuse(_problems(error, self._root)) from _cause(error)
         if b"null" in text:
             plain = self._to_python(valid, round_trip=True, warnings=False, fallback=_plain)
@@ -70,7 +70,7 @@ class PydanticEngine:
     def load(self, text: str | bytes) -> Any:
         try:
             return self._read(text)
-        except Exception as error:  # noqa: BLE001 - told as what it means for the caller
+        except Exception as error:  # noqa: BLE001 - raised as an error that the caller understands
             raise self._refuse(_problems(error, self._root)) from _cause(error)
 
     def schema(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class MsgspecEngine:
             text: bytes = self._write(valid)
             if b"null" in text:
                 check_numbers(self._msgspec.to_builtins(valid), what=self._what)
-            self._read(text)  # msgspec checks types when it reads, not when an object is made
+            self._read(text)  # msgspec checks types when it reads, not when an object is created
         except (ValueError, TypeError, RecursionError) as error:
             raise self._refuse(_problems(error, self._root)) from _cause(error)
         return text
@@ -110,7 +110,7 @@ class MsgspecEngine:
     def load(self, text: str | bytes) -> Any:
         try:
             return self._read(text)
-        except Exception as error:  # noqa: BLE001 - told as what it means for the caller
+        except Exception as error:  # noqa: BLE001 - raised as an error that the caller understands
             raise self._refuse(_problems(error, self._root)) from _cause(error)
 
     def schema(self) -> dict[str, Any]:
@@ -121,11 +121,11 @@ class MsgspecEngine:
 def _not_carried(what: str, root: str, annotation: Any, reason: str) -> ConfigError:
     shown = annotation.__qualname__ if isinstance(annotation, type) else annotation
     reason = clean_text(reason.partition("\n")[0], LONGEST_PROBLEM)
-    return ConfigError(f"{what}: {root} of type {shown} cannot be carried as JSON: {reason}")
+    return ConfigError(f"{what}: {root} of type {shown} cannot be encoded as JSON: {reason}")
 
 
 def _plain(value: Any) -> Any:
-    """For values that no annotation announces: the types of msgspec and attrs."""
+    """For values without an annotation: the types of msgspec and attrs."""
     if is_foreign(type(value)):
         return msgspec_for(type(value)).to_builtins(value)
     raise TypeError(f"{type(value).__qualname__} has no JSON form")
@@ -141,7 +141,7 @@ def _problems(error: Exception, root: str) -> list[str]:
 
 
 def _cause(error: Exception) -> Exception | None:
-    """What the traceback may show. Pydantic's own error prints the values it refused."""
+    """An error without the values, for the traceback: pydantic's own error prints the values it refused."""
     pydantic = sys.modules.get("pydantic_core")
     return None if pydantic is not None and isinstance(error, pydantic.ValidationError) else error
 

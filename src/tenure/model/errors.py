@@ -2,34 +2,34 @@
 
     TenureError
     ├── ConfigError            a setting is wrong or missing; nothing was started
-    ├── NotEnqueued            nothing was written; the call can be mended and repeated
+    ├── NotEnqueued            nothing was written; the call can be corrected and repeated
     │   ├── InvalidInput       the arguments do not fit the job's signature (`problems`)
-    │   ├── InvalidPayload     PostgreSQL cannot keep it: NUL, NaN, too large, too deep
+    │   ├── InvalidPayload     PostgreSQL cannot store it: NUL, NaN, too large, too deep
     │   └── UnknownKind        no such job in this app (`kind`, `known`)
     ├── InvalidOutput          a handler returned what its annotation does not allow
-    ├── JobNotFound            no such job any more (`job_id`)
+    ├── JobNotFound            no such job, or no longer (`job_id`)
     │   └── InvalidJobId       what was given is not an id
-    ├── JobsLocked             another transaction keeps the jobs' rows locked (`ids`); the others were done
-    ├── JobsRefused            PostgreSQL refuses to change the jobs' rows (`ids`, `done`, `reasons`); the others were done
+    ├── JobsLocked             another transaction keeps the jobs' rows locked (`ids`); the others were changed
+    ├── JobsRefused            PostgreSQL refuses to change the jobs' rows (`ids`, `done`, `reasons`); the others were changed
     ├── NotPossible            the jobs' state does not allow it (`ids`); nothing was changed
     │   └── KeyTaken           other jobs have the keys of these dead letters (`holders`); the others were replayed
-    ├── JobUnfinished          the job came to no result
+    ├── JobUnfinished          the job has no result
     │   ├── JobFailed          it failed for good (`state`, `error_type`, `error_class`, `error_message`, `traceback`)
     │   ├── JobCanceled        it was canceled (`reason`)
     │   └── ResultTimeout      it is not done yet; a TimeoutError too
     ├── ScheduleNotFound       no such schedule (`name`)
-    ├── ScheduleConflict       the schedule is another's: its code's, or somebody came first (`name`); nothing was changed
+    ├── ScheduleConflict       code declares it, or another process changed it first (`name`); nothing was changed
     ├── TransactionAborted     the caller's transaction was aborted by an earlier error; nothing was written
-    ├── LeaseLost              the run is no longer ours; its writes were refused (`job_id`, `reason`)
+    ├── LeaseLost              the run no longer holds its job; its writes were refused (`job_id`, `reason`)
     ├── TransactionError       ctx.transaction() cannot commit the job with the handler's writes (`committed`)
-    ├── RemoteError            what a handler raised in another process, where its class is not known here (`type_name`)
+    ├── RemoteError            an exception from another process, whose class is not imported here (`type_name`)
     ├── ProcessDied            the process of a `run_in="process"` handler died: a crash, not a failed attempt
-    ├── LeaseTaken             another holds the lease of `app.lease()` (`name`)
+    ├── LeaseTaken             another process holds the lease of `app.lease()` (`name`)
     ├── LeaseNotHeld           the lease of `app.lease()` is not held, or was lost (`name`, `term`)
     ├── SchemaMismatch         the database's schema is older or newer than this code (`found`, `needed`)
     └── StoreUnavailable       PostgreSQL cannot be reached, or cannot do this now; the call may be repeated (`cause`)
 
-A class for each decision a caller can take. Messages end with the way out.
+One class for each decision that a caller can take. Messages end with the way out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tenure.model.failures import Failure
 
 
 class TenureError(Exception):
-    """The root: `except TenureError` catches whatever Tenure raises on purpose."""
+    """The root: `except TenureError` catches every error that Tenure raises on purpose."""
 
 
 class ConfigError(TenureError):
@@ -64,13 +64,18 @@ class InvalidPayload(NotEnqueued):
     """The JSON would be refused by PostgreSQL, or is larger than the limit."""
 
 
-class UnknownKind(NotEnqueued):
+class UnknownKind(NotEnqueued, KeyError):  # noqa: N818
+    """Also a `KeyError`, because jobs are looked up by name: `app.jobs.get(name)` returns None."""
+
     def __init__(self, kind: str, known: Iterable[str]) -> None:
         self.kind = kind
         self.known = sorted(known)
-        near = get_close_matches(kind, self.known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"this app knows: {', '.join(self.known) or 'no job at all'}"
+        near = [repr(name) for name in get_close_matches(str(kind), self.known, n=3)]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"this app defines {', '.join(self.known) or 'no jobs'}"
         super().__init__(f"no job named {kind!r} in this app; {hint}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError would print its repr
 
 
 class InvalidOutput(TenureError):  # noqa: N818
@@ -83,18 +88,18 @@ class JobNotFound(TenureError):  # noqa: N818 - reads as the fact it states
         super().__init__(self._told())
 
     def _told(self) -> str:
-        return f"there is no job {self.job_id}: it was deleted, or its retention is over"
+        return f"job {self.job_id} does not exist: it was deleted, or its retention is over"
 
 
 class InvalidJobId(JobNotFound):
-    """What was given cannot be the id of any job."""
+    """The given id is not a UUID."""
 
     def _told(self) -> str:
-        return f"there is no job {self.job_id!r}: that is not a UUID; give the id as enqueue returned it"
+        return f"{self.job_id!r} is not a UUID: give the id that enqueue returned"
 
 
 class JobUnfinished(TenureError):  # noqa: N818
-    """The job came to no result (yet)."""
+    """The job has no result (yet)."""
 
     def __init__(self, job_id: UUID, kind: str, told: str) -> None:
         self.job_id = job_id
@@ -103,7 +108,7 @@ class JobUnfinished(TenureError):  # noqa: N818
 
 
 class JobFailed(JobUnfinished):
-    """Raised by `handle.result()`. The remote traceback is in `traceback`, and shown with this one as a note."""
+    """Raised by `handle.result()`. The traceback of the worker is in `traceback`, and shown as a note of this exception."""
 
     def __init__(self, job_id: UUID, kind: str, state: str, error: str | None) -> None:
         self.state = state
@@ -128,7 +133,9 @@ class JobCanceled(JobUnfinished):
 class ResultTimeout(JobUnfinished, TimeoutError):  # noqa: N818
     def __init__(self, job_id: UUID, kind: str, state: str, seconds: float) -> None:
         self.state = state
-        super().__init__(job_id, kind, f"is not done after {seconds:g} s (it is {state}); it goes on: ask again, or explain() it")
+        super().__init__(
+            job_id, kind, f"is not done after {seconds:g} s (it is {state}); it continues: wait again, or explain() it"
+        )
 
 
 class NotPossible(TenureError):  # noqa: N818 - reads as the fact it states
@@ -140,7 +147,7 @@ class NotPossible(TenureError):  # noqa: N818 - reads as the fact it states
 
 
 class KeyTaken(NotPossible):
-    """Other jobs have the keys of these dead letters meanwhile."""
+    """Other jobs have the keys of these dead letters now."""
 
     def __init__(self, holders: Mapping[UUID, UUID]) -> None:
         self.holders = dict(holders)
@@ -151,38 +158,38 @@ class KeyTaken(NotPossible):
 
 
 class JobsLocked(TenureError):  # noqa: N818
-    """Another transaction keeps the jobs' rows locked. The others were done."""
+    """Another transaction keeps the jobs' rows locked. The others were changed."""
 
     def __init__(self, ids: Collection[UUID], seconds: float) -> None:
         self.ids = list(ids)
-        told = f"held by another transaction for more than {seconds:g} s: find it in pg_stat_activity, end it and ask again"
+        told = f"held by another transaction for more than {seconds:g} s: find it in pg_stat_activity, end it and try again"
         super().__init__(f"{_named(self.ids)} {told}")
 
 
 class JobsRefused(TenureError):  # noqa: N818
-    """PostgreSQL refuses to change the rows of these jobs, because of a trigger or a constraint. The others were done."""
+    """PostgreSQL refuses to change the rows of these jobs, because of a trigger or a constraint. The others were changed."""
 
     def __init__(self, reasons: Mapping[UUID, str], done: int, *, stopped: bool = False) -> None:
-        """`stopped`: there were so many that the call did not ask for the rest."""
+        """`stopped`: too many were refused, so the call did not try the rest."""
         self.reasons = dict(reasons)
-        """By the id of the job: what PostgreSQL answered."""
+        """By the id of the job: PostgreSQL's message."""
         self.ids = list(self.reasons)
         self.done = done
-        """How many others were done."""
+        """How many others were changed."""
         told = "; ".join(list(dict.fromkeys(self.reasons.values()))[:3])
-        way_out = "remove the cause, such as a trigger or a constraint, and ask again"
-        others = f"{done} other jobs were done" + (", and the call stopped there" if stopped else "")
+        way_out = "remove the cause, such as a trigger or a constraint, and try again"
+        others = f"{done} other jobs were changed" + (", and the call stopped there" if stopped else "")
         super().__init__(f"PostgreSQL refuses to change {_named(self.ids)}: {told}; {others}; {way_out}")
 
 
 class ScheduleNotFound(TenureError):  # noqa: N818 - reads as the fact it states
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"there is no schedule {name!r}: `tenure schedules list --all` shows those there are")
+        super().__init__(f"schedule {name!r} does not exist: `tenure schedules list --all` shows all schedules")
 
 
 class ScheduleConflict(TenureError):  # noqa: N818
-    """It belongs to somebody else. Nothing was changed."""
+    """Code declares the schedule, or another process changed it first. Nothing was changed."""
 
     def __init__(self, name: str, told: str) -> None:
         self.name = name
@@ -190,7 +197,7 @@ class ScheduleConflict(TenureError):  # noqa: N818
 
 
 class TransactionAborted(TenureError):  # noqa: N818 - reads as the fact it states
-    """The transaction that was passed by `conn=` takes no more statements. Nothing was written."""
+    """The transaction that was passed as `conn=` was aborted earlier. Nothing was written."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -211,12 +218,12 @@ class TransactionError(TenureError):
 
     def __init__(self, message: str, *, committed: bool = False) -> None:
         self.committed = committed
-        """The handler has committed writes by itself. They stay, so the job is not retried: a retry would repeat them."""
+        """The handler has committed writes itself. They are permanent, so the job is not retried: a retry would repeat them."""
         super().__init__(message)
 
 
 class RemoteError(TenureError):
-    """What a handler raised in a process of its own, when its class is not imported in the worker's process."""
+    """An exception of a `run_in="process"` handler whose class is not imported in the worker's process."""
 
     def __init__(self, type_name: str, message: str, traceback: str) -> None:
         self.type_name = type_name
@@ -231,15 +238,17 @@ class ProcessDied(TenureError):  # noqa: N818 - reads as the fact it states
 
 
 class LeaseTaken(TenureError):  # noqa: N818 - reads as the fact it states
-    """Another holds the lease, and did not release it in the time that was given."""
+    """Another process holds the lease, and did not release it in time."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"lease {name!r} is held by another: `tenure leaders` shows by whom; wait longer, or try again later")
+        super().__init__(
+            f"lease {name!r} is held by another process: `tenure leaders` shows which; wait longer, or try again later"
+        )
 
 
 class LeaseNotHeld(TenureError):  # noqa: N818
-    """The lease is not held, or not any more: another may have it."""
+    """The lease is not held, or was lost: another process may have it."""
 
     def __init__(self, name: str, term: int | None) -> None:
         self.name = name
@@ -260,7 +269,7 @@ class StoreUnavailable(TenureError):  # noqa: N818
     """PostgreSQL cannot be reached, or cannot do this now. The message names the reason; the call may be repeated."""
 
     def __init__(self, message: str, *, cause: str = "connection", statement: str = "", server: str = "") -> None:
-        """`cause` is one word for the reason, `statement` what was asked, `server` whom. All for the log."""
+        """`cause` is one word for the reason; `statement` and `server` name what failed where. All for the log."""
         self.cause = cause
         self.statement = statement
         self.server = server

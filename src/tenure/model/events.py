@@ -1,6 +1,6 @@
-"""What happens, as values: logs, metrics and tests subscribe, and the work does not know them.
+"""Events as values, for logs, metrics and tests to subscribe to.
 
-Subscribers are called in the process in which something happens. One that fails is reported and harms nobody.
+Subscribers are called in the process in which the event happens. The failure of a subscriber is logged, and affects nothing else.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ log = logging.getLogger("tenure")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """The root: subscribe to it to hear everything."""
+    """The root: subscribe to it to receive all events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnqueued(Event):
-    """Handed in by this process, and durable (in a transaction of the caller's: as soon as that commits)."""
+    """Enqueued by this process, and durable (in the caller's transaction: as soon as that commits)."""
 
     job_id: UUID
     kind: str
@@ -35,15 +35,15 @@ class JobEnqueued(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCanceled(Event):
-    """Canceled from outside by this process (in a transaction of the caller's: as soon as that commits). What a handler decides
-    is a `JobSettled`."""
+    """Canceled by this process (in the caller's transaction: as soon as that commits). A handler that returns `Cancel` causes a
+    `JobSettled` instead."""
 
     job_id: UUID
     kind: str
     reason: str | None
     by: str | None
     ran: bool
-    """A run was under way, and is aborted."""
+    """The job was running, and is aborted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,13 @@ class JobRetried(Event):
     """The job that will run."""
     kind: str
     retry_of: UUID | None
-    """The finished job of which that one was made; None: it is the same job."""
+    """The finished job that was copied; None: it is the same job."""
     by: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReplayed(Event):
-    """A dead letter is pending again, by this process."""
+    """A dead letter was made pending again by this process."""
 
     job_id: UUID
     kind: str
@@ -69,7 +69,7 @@ class JobReplayed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDeleted(Event):
-    """Removed by this process, with all that was kept of it."""
+    """Deleted by this process, with everything stored about it."""
 
     job_id: UUID
     kind: str
@@ -101,7 +101,7 @@ class JobStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettled(Event):
-    """The run's outcome is written: the job stands in `state` now."""
+    """The run's outcome is written: the job is in `state` now."""
 
     job_id: UUID
     kind: str
@@ -120,7 +120,7 @@ class JobSettled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLost(Event):
-    """The job is no longer this run's: whatever the run still wants to write is refused."""
+    """The run no longer holds its job: all further writes of the run are refused."""
 
     job_id: UUID
     kind: str
@@ -130,7 +130,7 @@ class RunLost(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAbandoned(Event):
-    """The handler was told to end and did not: its slot is free again, and it runs on with no right to write anything."""
+    """The handler was aborted and did not end: its slot is free again, and what it still writes is refused."""
 
     job_id: UUID
     kind: str
@@ -140,19 +140,19 @@ class RunAbandoned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailedAfterCompletion(Event):
-    """A session of the handler's own had completed the job, and then the handler failed. The job stays completed."""
+    """The handler completed the job in its own session, and then failed. The job stays completed."""
 
     job_id: UUID
     kind: str
     fence: int
     what: str
-    """failed, timed_out, snoozed, canceled, handed_back: what would have become of the job otherwise."""
+    """failed, timed_out, snoozed, canceled, handed_back: the outcome that the job would have had."""
     error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDue(Event):
-    """The time of a scheduled or retried job has come: it is pending now."""
+    """A scheduled or retried job became due: it is pending now."""
 
     job_id: UUID
     kind: str
@@ -161,27 +161,27 @@ class JobDue(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReaped(Event):
-    """A job was taken from a worker that holds it no longer. It is pending again, or, after too many crashes, a dead letter."""
+    """A job was taken from a worker that no longer holds it. It is pending again, or, after too many crashes, a dead letter."""
 
     job_id: UUID
     kind: str
     queue: str
     worker_id: UUID
     why: str
-    """lease_lost: the worker's lease ran out. crashed: its process died. expired: the job's own lease ran out. stopped: its
-    process was told to end and left the job behind."""
+    """lease_lost: the worker's lease expired. crashed: its process died. expired: the job's own lease expired. stopped: its
+    process was asked to end and left the job behind."""
     quarantined: bool
     """It is a dead letter now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleTicked(Event):
-    """What became of a planned time of a schedule."""
+    """The outcome of a planned time of a schedule."""
 
     schedule: str
     planned_at: datetime
     outcome: str
-    """enqueued; queued: it waits for an earlier job to end; skipped: an earlier job was live; missed: no leader was there."""
+    """enqueued; queued: it waits for an earlier job to end; skipped: an earlier job was live; missed: there was no leader."""
     times: int
     """Missed times in a row are one event: how many, from `planned_at` to `until`."""
     until: datetime | None
@@ -198,7 +198,7 @@ class WorkerStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStopping(Event):
-    """It claims no more jobs and lets those that run finish."""
+    """It claims no more jobs and waits for its running jobs."""
 
     worker_id: UUID
     grace: float
@@ -222,7 +222,7 @@ class WorkerDied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLeaseLost(Event):
-    """A worker's lease ran out or was taken away, and all its jobs with it."""
+    """A worker's lease expired or was taken, and all its jobs with it."""
 
     worker_id: UUID
     worker: str = ""
@@ -253,7 +253,7 @@ def check_event_types(types: Iterable[object]) -> None:
 
 
 class Events:
-    """Who wants to know what."""
+    """The subscribers by type of event."""
 
     def __init__(self) -> None:
         self._subscribers: list[tuple[tuple[type[Event], ...], Callable[[Any], object]]] = []
@@ -264,7 +264,7 @@ class Events:
         self._subscribers.append((types or (Event,), subscriber))
 
     def wants(self, type_: type[Event]) -> bool:
-        """Whether anybody listens: if not, the event need not even be made."""
+        """Whether there is a subscriber. If not, the event need not be created."""
         return bool(self._subscribers) and any(issubclass(type_, types) for types, _ in self._subscribers)
 
     def wanted(self) -> list[str]:
@@ -282,7 +282,7 @@ class Events:
             if inspect.isawaitable(given):
                 self._follow(_awaited(given, event))
         except Exception:
-            log.exception("a subscriber of %s failed", type(event).__name__)
+            log.exception("event subscriber failed", extra={"event": type(event).__name__})
 
     def _follow(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -298,4 +298,4 @@ async def _awaited(given: Any, event: Event) -> None:
     try:
         await given
     except Exception:
-        log.exception("a subscriber of %s failed", type(event).__name__)
+        log.exception("event subscriber failed", extra={"event": type(event).__name__})

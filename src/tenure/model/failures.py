@@ -1,4 +1,4 @@
-"""How a failed attempt is kept: as one text that people read first and programs can take apart.
+"""How a failed attempt is stored: as one text for people, which programs can parse.
 
     shop.errors.CardDeclined: card 4242 was declined
         try another one
@@ -7,8 +7,8 @@
       ...
 
 The first line names the exception and its message; further lines of the message are indented; an empty line ends them. Then comes
-the traceback as Python prints it, or nothing if the exception was never raised, as for a timeout. Whatever is not written so
-(a reason, a quarantine, a row of an earlier version) is understood as well as it can be.
+the traceback as Python prints it, or nothing if the exception was never raised, as for a timeout. Other
+texts (a reason, a quarantine, a row of an earlier version) are parsed as far as possible.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-LONGEST_MESSAGE = 2000  # characters: the head of a text is kept when its middle is left out
+LONGEST_MESSAGE = 2000  # characters: the head of a text stays when its middle is cut out
 
 _INDENT = "    "
 _HEAD = re.compile(
@@ -31,7 +31,7 @@ _LAST = re.compile(r"(?P<type>(?:[\w<>]+\.)*[A-Z]\w*)(?::(?: (?P<message>.*))?)?
 @dataclass(frozen=True, slots=True)
 class Failure:
     path: str | None
-    """The exception's class with its module, as a traceback names it; None where no exception was raised."""
+    """The exception's class with its module, as a traceback names it; None if no exception was raised."""
     message: str
     traceback: str = ""
 
@@ -47,11 +47,11 @@ class Failure:
 
     @property
     def type(self) -> str | None:
-        """The name of the class alone."""
+        """The name of the class without its module."""
         return None if self.path is None else self.path.rpartition(".")[2]
 
     def write(self) -> str:
-        """`parse` takes it apart again."""
+        """The text that `parse` reads."""
         message = self.message.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\n" + _INDENT)
         return f"{self.path}: {message}".removesuffix(": ") + f"\n\n{self.traceback}"
 
@@ -65,7 +65,7 @@ class Failure:
 
     @staticmethod
     def read(text: str, *, is_reason: bool = False) -> Failure:
-        """`is_reason`: the text was given by the handler, `Fail("no such user")`, and is a message as it stands."""
+        """`is_reason`: the text was given by the handler, `Fail("no such user")`, and is the message itself."""
         if is_reason or not text:
             return Failure(None, text.strip("\n") or "no reason given")
         if (written := Failure.parse(text)) is not None:
@@ -79,7 +79,7 @@ class Failure:
 
 
 def _from_the_end(text: str) -> Failure:
-    """The exception's name and message at the end of a traceback; of a plain reason, no name and all of it."""
+    """The exception's name and message at the end of a traceback. A plain reason has no name and is the message."""
     lines = text.rstrip("\n").splitlines()
     frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
     if frames:  # after the last one, the first line that is not indented names the exception

@@ -17,9 +17,9 @@ class Finding:
     text: str
     way_out: str
     severity: Severity = "problem"
-    """A note is worth knowing, and nothing is wrong because of it."""
+    """A note is information only."""
     about: str = ""
-    """What it concerns, where there may be several findings with the same code: a queue, a kind."""
+    """What it concerns, if several findings can have the same code: a queue, a kind."""
 
     def __str__(self) -> str:
         return f"{self.text}; {self.way_out}"

@@ -1,4 +1,4 @@
-"""What shows that a queue is in trouble, or will be: facts in, findings out."""
+"""Health checks: from facts to findings."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tenure.model.findings import Finding
 DEAF = Finding(
     "deaf",
     "NOTIFY does not arrive, probably because of a pooler in transaction mode: new jobs wait for the next poll",
-    "give listen_dsn a direct way to PostgreSQL",
+    "set listen_dsn to a direct connection to PostgreSQL",
 )
 
 
 class Fact(Protocol):
-    """Something that was seen, which knows what is wrong with it."""
+    """A fact that was read, and its findings."""
 
     def findings(self) -> Iterator[Finding]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One look at PostgreSQL."""
+    """The facts of one check of PostgreSQL."""
 
     facts: Sequence[Fact] = ()
     unseen: Sequence[str] = ()
@@ -33,7 +33,7 @@ class Probe:
 
     @property
     def findings(self) -> list[Finding]:
-        """What needs attention, each with what to do."""
+        """What needs attention, and what to do about it."""
         found = [finding for fact in self.facts for finding in fact.findings()]
         return found + ([DEAF] if self.deaf else []) + list(self._unseen())
 
@@ -42,6 +42,6 @@ class Probe:
             yield Finding(
                 "unseen",
                 f"some checks could not be made: {'; '.join(self.unseen)}",
-                "run them with an account that may: `tenure sql --roles` prints the grants",
+                "run them with an account that has the privileges: `tenure sql --roles` prints the grants",
                 severity="note",
             )

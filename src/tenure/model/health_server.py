@@ -20,14 +20,14 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "session_replication_role": ("origin", "local"),
     "enable_indexscan": ("on",),
 }
-"""Other values change what statements do or how fast they are."""
+"""Other values change the results or the speed of statements."""
 
 DURABLE: dict[str, tuple[str, ...]] = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
 }
-"""With other values, a crash of the server may undo what it has accepted."""
+"""With other values, a crash of the server may lose accepted jobs."""
 
 SHORTEST: dict[str, float] = {
     "statement_timeout": 30.0,
@@ -36,7 +36,7 @@ SHORTEST: dict[str, float] = {
     "idle_session_timeout": 120.0,
     "transaction_timeout": 30.0,
 }
-"""Seconds; shorter ones, other than 0, end what works as it should."""
+"""Seconds; shorter timeouts, other than 0, end statements that work as they should."""
 
 WATCHED = (*EXPECTED, *DURABLE, *SHORTEST)
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -49,18 +49,18 @@ class Setting:
     where: str
     """For which role or database, or the whole server."""
     reset: str
-    """What puts it back."""
+    """The statement that resets it."""
 
     def findings(self) -> Iterator[Finding]:
         expected = EXPECTED.get(self.name)
         if self.name in DURABLE and self.value not in DURABLE[self.name]:
-            told = f"{self.name} is {self.value} for {self.where}: a crash of the server may undo what it has accepted"
+            told = f"{self.name} is {self.value} for {self.where}: a crash of the server may lose accepted jobs"
             yield Finding("not_durable", told, self.reset)
         elif expected and self.value not in expected:
-            told = f"{self.name} is {self.value} for {self.where}: statements behave otherwise than Tenure relies on"
+            told = f"{self.name} is {self.value} for {self.where}: statements do not behave as Tenure requires"
             yield Finding("hostile_setting", told, self.reset)
         elif self.name in SHORTEST and 0 < (seconds := _seconds(self.value)) < SHORTEST[self.name]:
-            told = f"{self.name} is {self.value} for {self.where}: it ends what would succeed (under {span(seconds)})"
+            told = f"{self.name} is {self.value} for {self.where}: under {span(seconds)}, it ends statements that would succeed"
             yield Finding("hostile_setting", told, self.reset)
 
 
@@ -74,7 +74,7 @@ class Limits:
     autovacuum: bool = True
     """Of the whole server, with the statistics that it needs (track_counts)."""
     notify_usage: float = 0.0
-    """Of the queue of notifications, from 0 to 1."""
+    """Usage of the notification queue, from 0 to 1."""
     xid_age: int = 0
     """Transactions since the oldest that is not frozen."""
     multixact_age: int = 0
@@ -95,7 +95,7 @@ class Limits:
         if self.notify_usage > FULLEST_QUEUE:
             yield Finding(
                 "notify_queue",
-                f"the queue of notifications is {self.notify_usage:.0%} full: when it is full, commits that notify fail",
+                f"the notification queue is {self.notify_usage:.0%} full: when it is full, commits that notify fail",
                 "end the session that listens inside an open transaction: the oldest in pg_stat_activity",
             )
 
@@ -106,7 +106,7 @@ class Slot:
 
     name: str
     wal: int
-    """Bytes that are kept for it."""
+    """Bytes of WAL that are kept for it."""
     holds_rows: bool
     """It keeps dead rows from being removed."""
 
@@ -116,7 +116,7 @@ class Slot:
             yield Finding(
                 "inactive_slot",
                 f"replication slot {self.name} is not in use and keeps {kept}: the disk may run full",
-                f"connect its replica again, or run: select pg_drop_replication_slot('{self.name}')",
+                f"reconnect its replica, or run: select pg_drop_replication_slot('{self.name}')",
             )
 
 

@@ -1,4 +1,4 @@
-"""Health: what other sessions of the server do."""
+"""Health: other sessions of the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One that has been open for long. A prepared transaction has no pid."""
+    """A transaction that has been open for a long time. A prepared transaction has no pid."""
 
     pid: int | None
     application: str
@@ -34,7 +34,7 @@ class Sessions:
     connections: int = 0
     max_connections: int = 100
     hidden: int = 0
-    """Sessions of which this account sees nothing."""
+    """Sessions that this account cannot see."""
     account: str = ""
     transactions: Sequence[Transaction] = ()
     """The old ones, the oldest first."""
@@ -43,13 +43,13 @@ class Sessions:
         if snapshots := [one for one in self.transactions if one.snapshot]:
             yield Finding(
                 "old_snapshot",
-                f"a transaction is open for long, so vacuum cannot remove any row that died since: {_shown(snapshots)}",
+                f"a transaction has been open for a long time, so vacuum cannot remove rows that died since: {_shown(snapshots)}",
                 "end it (pg_terminate_backend), or set idle_in_transaction_session_timeout",
             )
         if others := [one for one in self.transactions if not one.snapshot]:
             yield Finding(
                 "long_transaction",
-                f"a transaction is open for long and may hold locks: {_shown(others)}",
+                f"a transaction has been open for a long time and may hold locks: {_shown(others)}",
                 "end it (pg_terminate_backend), or set idle_in_transaction_session_timeout",
             )
         if self.connections > MOST_CONNECTIONS * self.max_connections:
@@ -61,7 +61,7 @@ class Sessions:
         if self.hidden:
             yield Finding(
                 "limited",
-                f"this account sees nothing of {self.hidden} other sessions, and may miss transactions that are open for long",
+                f"this account cannot see {self.hidden} other sessions, and may miss long transactions",
                 f"let an administrator run: grant pg_read_all_stats to {self.account}",
                 severity="note",
             )

@@ -1,4 +1,4 @@
-"""Health: our own schema, tables, indexes and partitions."""
+"""Health: Tenure's own schema, tables, indexes and partitions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Table:
     autovacuum: bool = True
     unlogged: bool = False
     publications: Sequence[str] = ()
-    """Those that publish its updates and deletes, for which it has no replica identity."""
+    """Publications of its updates and deletes, for which it has no replica identity."""
 
     def findings(self) -> Iterator[Finding]:
         if self.unlogged:
@@ -85,7 +85,7 @@ class Indexes:
     """As index on table."""
     invalid: Sequence[str] = ()
     duplicates: Sequence[tuple[str, ...]] = ()
-    """Names of indexes that are the same but for their names."""
+    """Indexes that differ only in their names."""
 
     def findings(self) -> Iterator[Finding]:
         if self.missing:
@@ -97,13 +97,13 @@ class Indexes:
         if self.invalid:
             yield Finding(
                 "invalid_index",
-                f"indexes are not valid, so they cost writes and serve no reads: {some(list(self.invalid))}",
+                f"indexes are not valid, so they slow down writes and serve no reads: {some(list(self.invalid))}",
                 "run `reindex index concurrently` for each, or drop those that are not Tenure's",
             )
         for names in self.duplicates:
             yield Finding(
                 "duplicate_index",
-                f"indexes {' and '.join(names)} are the same: every write pays twice",
+                f"indexes {' and '.join(names)} are the same: every write maintains both",
                 "drop the one that is not Tenure's",
             )
 
@@ -114,7 +114,7 @@ class History:
     holes: Sequence[date] = ()
     """Days from today on without a partition, before the last one that has one."""
     unplaced: int = 0
-    """Finished jobs that no partition took."""
+    """Finished jobs outside of all partitions."""
 
     def findings(self) -> Iterator[Finding]:
         if self.holes:

@@ -1,4 +1,4 @@
-"""Health: jobs that wait for nothing that will come."""
+"""Health: jobs that wait for something that will not happen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PausedQueue:
     reason: str | None
     waiting: int
     capped: bool = False
-    """There may be more than were counted."""
+    """Counting stopped at the limit; there may be more."""
 
     def findings(self) -> Iterator[Finding]:
         if self.waiting:
@@ -50,7 +50,7 @@ class Stranded:
     """Live workers that serve the queue; of those, that know the kind."""
     for_kind: int
     capped: bool = False
-    """There may be more than were counted."""
+    """Counting stopped at the limit; there may be more."""
 
     def findings(self) -> Iterator[Finding]:
         waiting = (

@@ -1,6 +1,6 @@
-"""Job ids: UUIDv7 (RFC 9562, method 3), rising within a process, unguessable.
+"""Job ids: UUIDv7 (RFC 9562, method 3), increasing within a process, unguessable.
 
-The clock read here serves one purpose: ids made together lie together in the index. No rule of Tenure
+The clock is read for one purpose: ids made together are close together in the index. No rule of Tenure
 compares these times; the database's clock decides what is due.
 """
 
@@ -26,7 +26,7 @@ _POOL = struct.Struct("512Q")  # one system call for 512 ids
 
 
 class UuidSource:
-    """Rises strictly, whatever the clock does: if it stands still or steps back, the last id is counted on."""
+    """Strictly increasing: if the clock stops or steps back, the next id is counted up from the last."""
 
     __slots__ = ("_clock", "_last", "_lock", "_pool")
 
@@ -37,7 +37,7 @@ class UuidSource:
         self.reset()
 
     def reset(self) -> None:
-        """Drop the random pool and the lock: after a fork, both would be the parent's too."""
+        """Drops the random pool and the lock, which a forked process would share with its parent."""
         self._lock = Lock()
         self._pool = iter(())
         self._last = 0
@@ -59,7 +59,7 @@ class UuidSource:
 
 
 def _uuid(number: int) -> UUID:
-    """What `UUID(int=number)` gives, at a fifth of the cost: this number needs no checks."""
+    """The same as `UUID(int=number)`, at a fifth of the cost: this number needs no checks."""
     made: UUID = _new(UUID)
     _set_int(made, number)
     _set_safe(made, _UNKNOWN)

@@ -23,7 +23,7 @@ WAYS = 'give a path such as "message.payment_id", a function of the arguments, o
 
 
 def key_maker(given: KeyGiven, *, kind: str, signature: Signature, encode: Callable[[dict[str, Any]], bytes]) -> KeyMaker:
-    """A callable takes the job's own arguments; a dotted path starts at one of them; `encode` makes the input of them."""
+    """A callable takes the job's arguments; a dotted path starts at one of them; `encode` encodes them as the input."""
     defaults = {p.name: p.default for p in signature.parameters if not p.required}
     names = [p.name for p in signature.parameters]
     if given is True:
@@ -40,11 +40,11 @@ def key_maker(given: KeyGiven, *, kind: str, signature: Signature, encode: Calla
 
 
 def input_key(arguments: dict[str, Any], signature: Signature, encode: Callable[[dict[str, Any]], bytes]) -> str:
-    """Equal for equal input, however it was given: by position or by name, with defaults left out or spelled out."""
+    """The same for the same input, whether it is given by position or by name, with or without defaults."""
     defaults = {p.name: p.default for p in signature.parameters if not p.required}
     try:
         text = encode({**defaults, **arguments})
-    except (InvalidInput, InvalidPayload):  # a default that only stands for "not given"
+    except (InvalidInput, InvalidPayload):  # a default that only means "not given"
         text = encode(arguments)
     return digest(json.loads(text))
 
@@ -55,7 +55,7 @@ def digest(value: Any) -> str:
 
 
 def _picker(given: Callable[..., object], names: list[str], kind: str) -> Callable[[dict[str, Any]], object]:
-    """By name where the names are the job's own; else in the job's order."""
+    """By name if the names are the job's; else by position."""
     wanted = list(inspect.signature(given).parameters)
     if set(wanted) <= set(names):
         return lambda values: given(**{name: values[name] for name in wanted})
@@ -67,7 +67,7 @@ def _picker(given: Callable[..., object], names: list[str], kind: str) -> Callab
 
 
 def checked(value: object, *, kind: str) -> str | None:
-    """None means: this call has no key."""
+    """The key as text. None: this call has no key."""
     if value is None:
         return None
     if not has_lasting_text(value):
@@ -77,7 +77,9 @@ def checked(value: object, *, kind: str) -> str | None:
         )
     key = value if isinstance(value, str) else str(value)
     if not key or clean_text(key, len(key)) != key:
-        raise InvalidPayload(f"job {kind!r}: a key is a text that is not empty, without NUL, not {shown(key)}")
+        raise InvalidPayload(
+            f"job {kind!r}: the key is {shown(key)}, but must be a text that is not empty, without NUL and lone surrogates"
+        )
     if (size := size_in_bytes(key)) > LONGEST_NAME:
         raise InvalidPayload(
             f"job {kind!r}: the key {shown(key)} is {size} bytes long, but at most {LONGEST_NAME} are allowed: "
@@ -93,7 +95,7 @@ def key_scope(given: Duration, *, what: str = "key_for") -> KeyScope:
 
 
 def has_lasting_text(value: object) -> bool:
-    """Texts, numbers, UUIDs, dates. Not collections, and not plain objects: their text names an address in memory."""
+    """True for texts, numbers, UUIDs and dates. Not for collections and plain objects, whose text is an address in memory."""
     if isinstance(value, str):
         return True
     if isinstance(value, bool | bytes | bytearray | Iterable) or callable(value):

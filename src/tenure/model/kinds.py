@@ -18,7 +18,7 @@ from tenure.model.signatures import Signature
 RunIn = Literal["loop", "thread", "process"]
 
 KeyScope = Literal["live", "forever"] | float
-"""How long a key stands for its job: until it is over, for ever, or a number of seconds (and until it is over)."""
+"""How long a key is reserved for its job: until the job is over, forever, or for a number of seconds (and until it is over)."""
 
 KeyMaker = Callable[[dict[str, Any]], str | None]
 """From the arguments by name to the idempotency key; None: this call has none."""

@@ -1,7 +1,7 @@
-"""Limits: how many jobs of a kind or queue run at a time, how many start in a while, and who takes turns.
+"""Limits: how many jobs of a kind or queue run at a time, how many start in a time span, and which take turns.
 
-A limit has one key at most. Its path leads through the job's input as it is stored, because jobs also come in, and get their
-group, where no code of the app runs: from psql, from triggers, from workers of another version.
+A limit has one key at most. Its path leads through the job's input as it is stored, because jobs are also enqueued, and get
+their group, where no code of the app runs: from psql, from triggers, from workers of another version.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rules = dict[str, Any]
 @checks_fields
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many jobs at a time, over the whole fleet; with `per`, so many of each key. 0 lets nothing start."""
+    """The number of jobs that run at a time, over all workers; with `per`, for each key. 0 starts none."""
 
     most: int
     per: str | None = None
@@ -40,7 +40,7 @@ class Limit:
 @checks_fields
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many starts in any span of `every`, over the whole fleet; with `per`, so many of each key."""
+    """The number of starts in any time span of `every`, over all workers; with `per`, for each key."""
 
     most: int
     every: Duration
@@ -72,7 +72,7 @@ def queue_limit(queue: str) -> str:
 def to_rules(
     concurrency: LimitGiven | None = None, rate: RateGiven | None = None, fair_by: str | None = None, *, what: str
 ) -> Rules:
-    """Empty when nothing is limited. `what` is named in what is wrong."""
+    """Empty if nothing is limited. Errors name `what`."""
     limits, rates = _limits(concurrency, what), _rates(rate, what)
     _check_path(fair_by, "fair_by")
     rules: Rules = {}
@@ -93,7 +93,7 @@ def to_rules(
 
 
 def of_kind(rules: Rules, *, kind: str, signature: Signature, codec: InputCodec) -> Rules:
-    """The same, with the key's path as it leads through the stored input of this kind."""
+    """The same, with the path of the key in the stored input of this kind."""
     if "key" not in rules:
         return rules
     path: str = rules["key"]
@@ -112,7 +112,7 @@ def of_kind(rules: Rules, *, kind: str, signature: Signature, codec: InputCodec)
             f"{did_you_mean(first, parameters)}"
         )
     if not parameters[first].required and (otherwise := _walk(parameters[first].default, rest)) is not None:
-        return rules | {"otherwise": str(otherwise)}  # a call that leaves it out belongs to the same group as one that says it
+        return rules | {"otherwise": str(otherwise)}  # a call that leaves it out is in the same group as one that gives it
     return rules
 
 
@@ -173,8 +173,8 @@ def _check_path(path: object, what: str) -> None:
         return
     if callable(path):
         raise ConfigError(
-            f"{what} takes a path through the input, such as 'message.tenant_id', and no function: "
-            "jobs also get their group where your code does not run"
+            f"{what} takes a path through the input, such as 'message.tenant_id', not a function: "
+            "the group of a job is also found where your code does not run"
         )
     if not isinstance(path, str) or not all(path.split(".")) or any(c in path for c in "\n\r\0=/"):
         raise ConfigError(f"{what} is {path!r}: give a path through the input, such as 'tenant_id' or 'message.tenant_id'")

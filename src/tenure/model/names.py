@@ -11,7 +11,7 @@ LONGEST_NAME = 200
 
 
 def check_name(given: Any, *, what: str) -> str:
-    """The name itself, or `ConfigError`. `what` starts the message: "queue", "job 'mail': capability"."""
+    """Returns the name, or raises `ConfigError`. `what` starts the message: "queue", "job 'mail': capability"."""
     if not isinstance(given, str) or not given.strip():
         raise ConfigError(f"{what} is {shown(given)}, but must be a name: give a text that is not empty")
     size = size_in_bytes(given)
@@ -21,7 +21,7 @@ def check_name(given: Any, *, what: str) -> str:
 
 
 def size_in_bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))  # half characters are refused later, with the rest of the text
+    return len(text.encode("utf-8", "surrogatepass"))  # lone surrogates are refused later, when the text is encoded
 
 
 def shown(given: object) -> str:

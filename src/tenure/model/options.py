@@ -1,4 +1,4 @@
-"""Checks that the options of a definition or a call share: known names, known values, flags."""
+"""Checks for the options of definitions and calls: names, values, flags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     """The nearest known name as a question, or the list of all known ones."""
     names = [str(one) for one in known]
     near = get_close_matches(str(name), names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(names)}" if names else "there is none"
+    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(names)}" if names else "there are none"
 
 
 def check_option_names(given: Iterable[str], known: Iterable[str], *, what: str) -> None:
@@ -32,7 +32,7 @@ def check_option_names(given: Iterable[str], known: Iterable[str], *, what: str)
 
 
 def checks_options(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A keyword that the function does not take raises `ConfigError` with the nearest one, instead of a `TypeError`."""
+    """An unknown keyword raises `ConfigError` with the nearest known one, instead of a `TypeError`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         known = option_names(function)
@@ -55,7 +55,7 @@ def checks_fields(cls: C) -> C:
 
 
 def option_names(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """What can be given by name."""
+    """The parameters that can be given by name."""
     parameters = inspect.signature(function).parameters.values()
     return {p.name: p for p in parameters if p.kind in _BY_NAME and p.name != "self"}
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL can keep: JSON without NUL, NaN and lone surrogates, and text that is always storable."""
+"""What PostgreSQL can store: JSON without NUL, NaN and lone surrogates, and text that is always storable."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import json
 import math
 import re
 import traceback
-from typing import Any
+from typing import Any, TypeAlias
 
 from tenure.model.errors import InvalidPayload
 from tenure.model.failures import Failure
 
+Json: TypeAlias = str
+"""JSON text that PostgreSQL can store."""
+
 MAX_PAYLOAD = 1024 * 1024  # bytes; larger rows slow every claim and vacuum of their table
 MAX_DEPTH = 64  # far from PostgreSQL's stack limit, and from any parser's
-MAX_DIGITS = 4300  # what Python reads back (sys.int_info.default_max_str_digits); PostgreSQL would keep 131 072
+MAX_DIGITS = 4300  # what Python reads back (sys.int_info.default_max_str_digits); PostgreSQL would store 131 072
 MAX_TEXT = 16_384  # characters of an error or a log line
 
-# One byte is found several times faster than many: look for the rare first letter, then for the word.
+# One byte is found several times faster than several: search for the rare first letter, then for the word.
 _BACKSLASH, _N, _I = b"\\NI"
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 # A whole surrogate pair first, so that what is captured as a surrogate is a lone one.
@@ -29,11 +32,11 @@ _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def check_json_text(text: bytes, *, what: str, limit: int) -> None:
-    """Refuse well-formed JSON that PostgreSQL would refuse. Looks closer only where something is suspicious."""
+    """Refuses well-formed JSON that PostgreSQL would refuse. Runs the expensive checks only if a cheap one finds something."""
     size = len(text)
     if size > limit:
         raise InvalidPayload(
-            f"{what} is {size} bytes, but at most {limit} are kept: store big data elsewhere and pass a reference to it"
+            f"{what} is {size} bytes, but at most {limit} are allowed: store big data elsewhere and pass a reference to it"
         )
     if _BACKSLASH in text and b"\\u" in text:
         _check_escapes(text, what)
@@ -47,7 +50,7 @@ def check_json_text(text: bytes, *, what: str, limit: int) -> None:
 
 
 def check_numbers(value: Any, *, what: str) -> None:
-    """Refuse NaN and infinities anywhere in plain Python data: some encoders write them as null without a word."""
+    """Refuses NaN and infinities in plain Python data: some encoders silently write them as null."""
     open_ends = [value]
     while open_ends:
         item = open_ends.pop()
@@ -60,25 +63,25 @@ def check_numbers(value: Any, *, what: str) -> None:
             open_ends.extend(item)
 
 
-def plain_json(value: Any, *, what: str) -> str:
-    """Plain data as compact JSON that PostgreSQL can keep."""
+def plain_json(value: Any, *, what: str) -> Json:
+    """Plain data as compact JSON that PostgreSQL can store."""
     try:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidPayload(f"{what} cannot be kept as JSON ({error}): use plain values") from None
+        raise InvalidPayload(f"{what} cannot be stored as JSON ({error}): use plain values") from None
     check_json_text(text.encode(), what=what, limit=MAX_PAYLOAD)
     return text
 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:
-    """What a text column can hold, at most `limit` characters: long texts keep their head and their tail."""
+    """What a text column can hold, at most `limit` characters: the middle of a longer text is cut out."""
     if len(text) > limit:
         text = _shortened(text, limit)
     return _NOT_STORABLE.sub("\ufffd", text)
 
 
 def describe_exception(exc: BaseException) -> str:
-    """The failure as storable text, see `Failure`. Never raises: failures are reported this way."""
+    """The failure as text that can be stored, see `Failure`. Never raises, because failures are reported this way."""
     try:
         was_raised = exc.__traceback__ is not None or exc.__cause__ is not None
         return clean_text(Failure.of(exc, "".join(traceback.format_exception(exc)) if was_raised else "").write())
@@ -90,10 +93,10 @@ def _check_escapes(text: bytes, what: str) -> None:
     for escape in _ESCAPE.finditer(text):
         code = escape[1]
         if code == b"0000":
-            raise InvalidPayload(f"{what} holds a NUL character (\\u0000), which PostgreSQL cannot keep: remove it")
+            raise InvalidPayload(f"{what} holds a NUL character (\\u0000), which PostgreSQL cannot store: remove it")
         if code is not None and _SURROGATE.match(code):
             raise InvalidPayload(
-                f"{what} holds half a character (\\u{code.decode()}, a lone surrogate), which is no text: remove it"
+                f"{what} holds half a character (\\u{code.decode()}, a lone surrogate), which is not valid text: remove it"
             )
 
 
@@ -111,7 +114,7 @@ def _not_a_number(what: str, shown: object) -> InvalidPayload:
 def _check_depth(bare: bytes, what: str) -> None:
     brackets = bare.translate(_TO_SQUARE, _NOT_BRACKETS)
     for _level in range(MAX_DEPTH):
-        brackets = brackets.replace(b"[]", b"")  # takes the innermost level away
+        brackets = brackets.replace(b"[]", b"")  # removes the innermost level
         if not brackets:
             return
     raise InvalidPayload(f"{what} is nested deeper than {MAX_DEPTH} levels: flatten it, or pass it as text")
@@ -122,7 +125,7 @@ def _without_strings(text: bytes) -> bytes:
 
 
 def _shortened(text: str, limit: int) -> str:
-    # The widest the number can be, so that the result never exceeds the limit.
+    # With the longest possible number, so that the result never exceeds the limit.
     room = limit - len(_left_out(len(text)))
     if room <= 0:
         return text[:limit]

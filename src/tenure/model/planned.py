@@ -1,4 +1,4 @@
-"""What a job is told of the planned time that it stands for: it travels in the job's `meta`."""
+"""The planned time for which a schedule enqueued a job. It is stored in the job's `meta`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Planned:
     schedule: str
     at: datetime
     late: bool
-    """Handed in more than a minute after it."""
+    """Enqueued more than a minute after it."""
 
 
 def planned_of(meta: Any) -> Planned | None:
-    """None for jobs of no schedule, whatever their own `meta` holds."""
+    """None for jobs without a schedule, even if their `meta` looks similar."""
     match meta:
         case {"schedule": {"name": str(name), "for": str(at), "late": bool(late)}}:
             try:

@@ -1,4 +1,4 @@
-"""When a failed run is tried again, and how long it waits before."""
+"""Whether and when a failed attempt is retried."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tenure.model.options import check_option_names, checks_fields, did_you_mean
 Backoff = Literal["fixed", "linear", "exponential"]
 ExceptionTypes = type[BaseException] | Iterable[type[BaseException]]
 
-MOST_ATTEMPTS = 1_000_000  # far beyond any use, well within a database integer
+MOST_ATTEMPTS = 1_000_000  # far more than useful, and within a database integer
 
 
 @checks_fields
 @dataclass(frozen=True, init=False, repr=False)
 class Retry:
     max_attempts: int
-    """Runs in all, the first one included; 1 means never again. Crashes of a worker do not count. Default 3."""
+    """Attempts in total, including the first; 1 means no retry. Crashes of a worker do not count. Default 3."""
 
     backoff: Backoff
     """How the wait grows: not at all, by `initial` each time, or by `multiplier` each time. Default exponential."""
@@ -37,13 +37,13 @@ class Retry:
     """No wait is longer. At least `initial`. Default 5 m."""
 
     jitter: bool
-    """Shorten each wait by chance, to half at most, so that jobs that failed together return apart. Default on."""
+    """Shortens each wait at random, to half at most, so that jobs that failed together are retried apart. Default on."""
 
     on: tuple[type[BaseException], ...] | None
-    """Only these exceptions are tried again. Default: every `Exception`."""
+    """Only these exceptions are retried. Default: every `Exception`."""
 
     give_up_on: tuple[type[BaseException], ...] | None
-    """These are final at once, even where `on` names them. Default: none."""
+    """These exceptions are not retried, even if `on` names them. Default: none."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ def _exceptions(name: str, value: object, faults: list[str]) -> object:
     if not types:
         faults.append(f"{name} is empty: leave it out, or name the exceptions")
     faults.extend(
-        f"{name} holds {item!r}, which is no exception class"
+        f"{name} holds {item!r}, which is not an exception class"
         for item in types
         if not (isinstance(item, type) and issubclass(item, BaseException))
     )

@@ -1,4 +1,4 @@
-"""A schedule: which job is handed in at which times, and what becomes of times that come too thick or were missed."""
+"""A schedule: which job is enqueued at which times, and what happens to times that overlap or were missed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Overlap = Literal["skip", "queue", "allow"]
 CatchUp = Literal["none", "one", "all"]
 
 GRACE = timedelta(seconds=60)
-"""A time that is recorded no later than this is on time: another leader took over, or the database was restarted."""
+"""A time that is recorded within this delay is on time: another leader took over, or the database was restarted."""
 
 SHORTEST = timedelta(seconds=1)
 DEFAULT_LIMIT = 100
@@ -42,7 +42,7 @@ class Schedule:
     every: timedelta | None = None
     timezone: str = "UTC"
     input: Any = None
-    """Plain JSON, as the job's input is kept."""
+    """Plain JSON, as the job's input is stored."""
     queue: str = "default"
     priority: int = 50
     capability: str | None = None
@@ -54,7 +54,7 @@ class Schedule:
     jitter: timedelta = timedelta()
 
     def planned(self, after: datetime) -> Iterator[datetime]:
-        """All planned times later than `after`, in order, in UTC: the same for whoever asks."""
+        """All planned times later than `after`, in order, in UTC. The same in every process."""
         return self._intervals(after) if self.every is not None else self._crontab.after(after)
 
     def next_after(self, moment: datetime) -> datetime | None:
@@ -66,7 +66,7 @@ class Schedule:
         return [planned.astimezone(zone) for planned in islice(self.planned(moment), count)]
 
     def delay_of(self, planned: datetime) -> timedelta:
-        """Jitter: how long after its planned time the job starts, the same for whoever asks."""
+        """Jitter: how long after its planned time the job starts, the same in every process."""
         if not self.jitter:
             return timedelta()
         digest = hashlib.sha256(f"{self.name}\0{planned.astimezone(UTC).isoformat()}".encode()).digest()
@@ -78,12 +78,12 @@ class Schedule:
         return f"{self._crontab.in_words()}, {self.timezone}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; spans are seconds."""
+        """Plain JSON values; durations are in seconds."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     @staticmethod
     def from_json(given: Mapping[str, Any]) -> Schedule:
-        """What `to_json` gave, and was checked then."""
+        """From the result of `to_json`, which is not checked again."""
         every = given["every"]
         spans = {"every": None if every is None else timedelta(seconds=every), "jitter": timedelta(seconds=given["jitter"])}
         return Schedule(**{**given, **spans})
@@ -94,7 +94,7 @@ class Schedule:
         return Crontab(self.cron, self.timezone)
 
     def _intervals(self, after: datetime) -> Iterator[datetime]:
-        """Counted from the epoch, so that no leader has to know when another began."""
+        """Counted from the epoch, so that a leader need not know when another one started."""
         assert self.every is not None
         number = (after - _EPOCH) // self.every
         while True:
@@ -109,7 +109,7 @@ def schedule(
     cron: str | None = None,
     every: Duration | None = None,
     timezone: str | None = None,
-    input: Any = None,  # noqa: A002 - the word for it
+    input: Any = None,  # noqa: A002 - the term used everywhere
     queue: str = "default",
     priority: int | str = "normal",
     capability: str | None = None,
@@ -120,7 +120,7 @@ def schedule(
     catch_up_limit: int = DEFAULT_LIMIT,
     jitter: Duration = 0,
 ) -> Schedule:
-    """Checked: every fault is a `ConfigError` that names the schedule."""
+    """A checked schedule. Every mistake is a `ConfigError` that names the schedule."""
     try:
         made = Schedule(
             name=_name(name, "its name"),
@@ -149,7 +149,7 @@ def _check_times(made: Schedule, timezone: str | None) -> None:
     if (made.cron is None) == (made.every is None):
         raise ConfigError("give either a cron expression such as '0 9 * * *', or every='10s'")
     if made.every is None:
-        made._crontab  # noqa: B018, SLF001 - read here, so that what is wrong with it is told now
+        made._crontab  # noqa: B018, SLF001 - parsed here, so that mistakes are raised now
         return
     if made.every < SHORTEST:
         raise ConfigError(f"every is {format_duration(made.every)}, but must be at least 1s")

@@ -1,4 +1,4 @@
-"""What a handler takes and gives, read once from the function itself."""
+"""The parameters and the result of a handler, read once from the function."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 class Parameter:
     name: str
     annotation: Any
-    """Resolved; `Any` where the function says nothing."""
+    """Resolved; `Any` without an annotation."""
     required: bool
     keyword_only: bool = False
     default: Any = None
-    """Of use only where the parameter is not required."""
+    """Only valid if the parameter is not required."""
     annotated: bool = True
-    """False where the function says nothing of its type."""
+    """Whether the parameter has an annotation."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class Signature:
     parameters: tuple[Parameter, ...]
     """All but the context."""
     context: str | None
-    """The name of the parameter that takes the context. Pass it by this name, wherever it stands."""
+    """The name of the parameter that takes the context. Pass it by this name, in any position."""
     is_async: bool
     returns: Any
-    """Resolved; `Any` where the function says nothing, `NoneType` for `-> None`."""
+    """Resolved; `Any` without an annotation, `NoneType` for `-> None`."""
     bindable: inspect.Signature
     """The signature that callers of `enqueue` see: without the context."""
 
     @classmethod
     def of(cls, fn: Callable[..., Any], *, context_type: type) -> Self:
-        _refuse_what_is_no_function(fn)
+        _check_is_function(fn)
         raw = _read(fn)
-        _refuse_what_has_no_name(fn, raw)
+        _check_parameters(fn, raw)
         hints = _Hints(fn, context_type)
         resolved = {p.name: hints.resolve(p.name, p.annotation) for p in raw.parameters.values()}
         context = _context_among(resolved, fn, context_type)
@@ -80,19 +80,19 @@ def _read(fn: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(fn)
 
 
-def _refuse_what_is_no_function(fn: object) -> None:
+def _check_is_function(fn: object) -> None:
     way_out = "write a function (`def` or `async def`) at module level that calls it"
     if isinstance(fn, partial):
         raise ConfigError(f"{fn!r} is a partial, which has no name to store: {way_out}")
     if inspect.ismethod(fn):
-        raise ConfigError(f"{fn.__qualname__} is bound to an object that no worker has: {way_out}")
+        raise ConfigError(f"{fn.__qualname__} is bound to an object that workers do not have: {way_out}")
     if not inspect.isfunction(fn):
         raise ConfigError(f"{fn!r} is not a function and cannot be a job: {way_out}")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise ConfigError(f"{fn.__qualname__} is a generator, but a job returns once: use `return`, not `yield`")
 
 
-def _refuse_what_has_no_name(fn: Callable[..., Any], raw: inspect.Signature) -> None:
+def _check_parameters(fn: Callable[..., Any], raw: inspect.Signature) -> None:
     for position, parameter in enumerate(raw.parameters.values()):
         where = f"{fn.__qualname__}: parameter {str(parameter.replace(annotation=_EMPTY))!r}"
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
@@ -102,14 +102,14 @@ def _refuse_what_has_no_name(fn: Callable[..., Any], raw: inspect.Signature) -> 
                 f"{where} takes any arguments, but they are stored by name: spell them out, or take one list or dict"
             )
         if position == 0 and parameter.name in {"self", "cls"} and parameter.annotation is _EMPTY:
-            raise ConfigError(f"{where} stands for an object that no worker has: make the job a plain function")
+            raise ConfigError(f"{where} is an object that workers do not have: make the job a plain function")
 
 
 def _context_among(resolved: dict[str, Any], fn: Callable[..., Any], context_type: type) -> str | None:
     names = [name for name, annotation in resolved.items() if _takes(annotation, context_type)]
     if not names and resolved.get("ctx") is Any and "ctx" not in getattr(fn, "__annotations__", {}):
         raise ConfigError(
-            f"{fn.__qualname__}: parameter 'ctx' has no annotation, so it would be a part of the job's input: write "
+            f"{fn.__qualname__}: parameter 'ctx' has no annotation, so it would be part of the job's input: write "
             f"`ctx: {context_type.__name__}`, as the first parameter, or give it another name"
         )
     if len(names) > 1:
@@ -140,7 +140,7 @@ class _Hints:
     def resolve(self, name: str, annotation: Any) -> Any:
         if annotation is _EMPTY:
             return Any
-        carrier: Any = lambda: None  # noqa: E731 - something to carry one annotation, nothing to call
+        carrier: Any = lambda: None  # noqa: E731 - holds one annotation, never called
         carrier.__annotations__ = {name: annotation}
         while True:
             try:
@@ -176,7 +176,7 @@ def _closure(fn: Any) -> dict[str, Any]:
 
 
 def _frame_defining(name: str | None, module: dict[str, Any]) -> FrameType | None:
-    """The enclosing function of a job defined inside one: its types are in no namespace the job can reach."""
+    """The frame of the enclosing function, for a job that is defined inside one: the job cannot reach its types otherwise."""
     frame = inspect.currentframe()
     while frame is not None and not (frame.f_globals is module and name in frame.f_locals):
         frame = frame.f_back

@@ -20,7 +20,7 @@ class State(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Stands in history; nothing moves it any more."""
+        """In history; the state no longer changes."""
         return self in FINISHED
 
 

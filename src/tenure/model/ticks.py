@@ -1,4 +1,4 @@
-"""What becomes of the planned times that have come since a schedule was last looked at. A pure decision."""
+"""Decides what happens to the planned times that have passed since a schedule was last processed. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tenure.model.ids import uuid7
 from tenure.model.schedules import GRACE, Schedule
 
 MOST_TIMES = 1000
-"""Planned times that one decision looks at, beside those it may still run: a month without a leader is gone through in
-steps, none of which holds up the loop."""
+"""Planned times that one decision processes, beside those it may still run: a month without a leader is processed in steps,
+none of which blocks the loop."""
 
 NEVER = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Times that came and went: written down together."""
+    """Missed times, recorded as one."""
 
     first: datetime
     last: datetime
@@ -30,11 +30,11 @@ class Missed:
 class Decision:
     missed: Missed | None
     run: list[datetime]
-    """Each is to have a job, as far as the schedule's own jobs leave room for it (`overlap`)."""
+    """Each gets a job, unless `overlap` and earlier jobs of the schedule prevent it."""
     since: datetime
     """All planned times up to here are decided."""
     next_at: datetime
-    """When to look again: at the next planned time."""
+    """The next planned time, at which to decide again."""
 
 
 def decide(schedule: Schedule, since: datetime, now: datetime) -> Decision:
@@ -42,7 +42,7 @@ def decide(schedule: Schedule, since: datetime, now: datetime) -> Decision:
     most = MOST_TIMES + schedule.catch_up_limit
     times = list(takewhile(lambda planned: planned <= now, islice(schedule.planned(since), most + 1)))
     if len(times) > most:
-        # Enough newer ones are left, whatever the policy may want of them.
+        # Enough newer ones are left for every policy.
         old = times[:MOST_TIMES]
         return Decision(Missed(old[0], old[-1], len(old)), [], old[-1], times[MOST_TIMES])
     run = _to_run(schedule, times, now)
@@ -61,7 +61,7 @@ def _to_run(schedule: Schedule, times: list[datetime], now: datetime) -> list[da
 
 
 def to_json(schedule: Schedule, decision: Decision) -> dict[str, Any]:
-    """As the statement takes it."""
+    """As a parameter of the statement."""
     ticks: list[dict[str, Any]] = []
     if decision.missed is not None:
         first, last = decision.missed.first.isoformat(), decision.missed.last.isoformat()

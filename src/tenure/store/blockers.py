@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 
 from tenure.model.durations import format_duration
 from tenure.store import reports
+from tenure.store.columns import column_names
 from tenure.store.connecting import connect
 from tenure.store.statements import statement
 from tenure.store.target import DatabaseTarget
@@ -49,7 +50,8 @@ async def find_blockers(database: DatabaseTarget, pid: int) -> list[Blocker]:
 async def _blockers(connection: AsyncConnection[Any], schema: str, pid: int) -> list[Blocker]:
     query = reports.find_blockers(pid)
     cursor = await connection.execute(statement(query.name, schema), query.values)
-    return [Blocker(*row) for row in await cursor.fetchall()]
+    rows = query.decode(await cursor.fetchall(), lambda: column_names(cursor))
+    return [Blocker(*row) for row in rows]
 
 
 class BlockerWatch:

@@ -82,7 +82,7 @@ async def connect(database: DatabaseTarget, role: str, settings: Mapping[str, st
 
 
 def connect_sync(kind: type[C], database: DatabaseTarget, role: str, within: int) -> C:
-    """The same for code without an event loop: a connection of this class, made in so many seconds for each host."""
+    """The same for code without an event loop: a connection of this class, made within this many seconds for each host."""
     arguments = {**_arguments(database, role), "connect_timeout": within}
     connection = kind.connect(database.dsn, **arguments)
     try:

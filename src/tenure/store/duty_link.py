@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tenure.model.errors import StoreUnavailable
-from tenure.store import faults
+from tenure.store import faults, leases
 from tenure.store.link import Link
-from tenure.store.query import Query
+from tenure.store.query import Query, T
 from tenure.store.target import DatabaseTarget
 
 LOCK_TIMEOUT = 5.0
@@ -26,8 +24,8 @@ class DutyLink(Link):
         super().__init__(database, "duties", hot=True, lock_timeout=lock_timeout)
         self._milliseconds = int(lock_timeout * 1000)
 
-    async def fetch(self, query: Query, *, within: float | None = None, urgent: bool = False) -> list[tuple[Any, ...]]:
-        """As any link; but raises `Contended` where another session was in the way, and `Refused` for all that is no outage."""
+    async def fetch(self, query: Query[T], *, within: float | None = None, urgent: bool = False) -> list[T]:
+        """As for any link, but raises `Contended` when another session was in the way."""
         try:
             if self.database.pooled:
                 return await self._bounded(query)
@@ -40,7 +38,7 @@ class DutyLink(Link):
                 raise Contended(text, cause=error.cause, statement=error.statement, server=error.server) from error
             raise
 
-    async def _bounded(self, query: Query) -> list[tuple[Any, ...]]:
+    async def _bounded(self, query: Query[T]) -> list[T]:
         async with self.transaction() as run:
-            await run(Query("leases/bound_locks", {"milliseconds": self._milliseconds}))
+            await run(leases.bound_locks(self._milliseconds))
             return await run(query)

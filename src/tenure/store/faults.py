@@ -157,7 +157,7 @@ def _secrets(dsn: str) -> list[str]:
 
 
 def schema_missing(error: BaseException, connection: BaseConnection[Any] | None = None) -> SchemaMismatch:
-    from tenure.store.migrator import newest_version  # noqa: PLC0415 - the migrator stands above
+    from tenure.store.migrator import newest_version  # noqa: PLC0415 - the migrator imports this module
 
     way_out = MIGRATE if connection is None or connection.closed else wrong_database(connection)
     return SchemaMismatch(None, newest_version(), f"{way_out} ({words(error)})")

@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import date
-from typing import Any
+from typing import TypeVar
 
 from tenure.model.health import Fact, Probe
 from tenure.model.health_server import WATCHED, Clock, Limits, Setting, Slot
@@ -17,25 +17,26 @@ from tenure.model.health_work import DeadLetters, HeldByUnknown, PausedQueue, St
 from tenure.store import faults, reports
 from tenure.store.expected import expected_indexes
 from tenure.store.migration_files import migrations, newest_version
-from tenure.store.query import Query
+from tenure.store.query import Fetch, Query
+from tenure.store.reports import DeadLettersRow, HistoryRow, IndexRow, ServerRow, SessionsRow, TableRow
 
-Fetch = Callable[[Query], Awaitable[list[tuple[Any, ...]]]]
-Rows = list[tuple[Any, ...]]
+Row = TypeVar("Row")
+Check = tuple[str, Callable[[], Awaitable[list[Fact]]]]
 
 STRANDED_AFTER = 30.0
 """Seconds that a job waits before it counts as one that no worker can run: at a start workers come one by one."""
 
 
 async def probe(fetch: Fetch) -> Probe:
-    applied = {(version, phase) for version, phase in await fetch(reports.find_migrations())}
+    applied = {(row.version, row.phase) for row in await fetch(reports.find_migrations())}
     schema = await _schema(fetch, applied)
     if schema.is_old:
         return Probe(facts=[schema])
     facts: list[Fact] = [schema]
     unseen: list[str] = []
-    for name, query, read in _checks(applied):
+    for name, check in _checks(fetch, applied):
         try:
-            facts += read(await fetch(query))
+            facts += await check()
         except faults.Refused as error:
             unseen.append(f"{name} ({faults.words(error.__cause__ or error)})")
     began = time.time()
@@ -46,17 +47,23 @@ async def probe(fetch: Fetch) -> Probe:
     return Probe(facts=facts, unseen=unseen)
 
 
-def _checks(applied: set[tuple[int, str]]) -> Iterator[tuple[str, Query, Callable[[Rows], list[Fact]]]]:
-    yield "partitions", reports.probe_history(), _history
-    yield "indexes", reports.probe_indexes(), lambda rows: _indexes(rows, applied)
-    yield "tables", reports.probe_tables(), lambda rows: [_table(row) for row in rows]
-    yield "sessions", reports.probe_sessions(OLD_TRANSACTION), _sessions
-    yield "replication slots", reports.probe_slots(), lambda rows: [Slot(*row) for row in rows]
-    yield "settings", reports.probe_settings(WATCHED), lambda rows: [Setting(*row) for row in rows]
-    yield "paused queues", reports.find_paused(), lambda rows: [PausedQueue(*row) for row in rows]
-    yield "jobs without a worker", reports.find_stranded(STRANDED_AFTER), lambda rows: [Stranded(*row) for row in rows]
-    yield "dead letters", reports.count_dead_letters(), _dead_letters
-    yield "jobs of unknown workers", reports.count_held_by_unknown(), lambda rows: [HeldByUnknown(*rows[0])]
+def _checks(fetch: Fetch, applied: set[tuple[int, str]]) -> Iterator[Check]:
+    def check(query: Query[Row], read: Callable[[list[Row]], list[Fact]]) -> Callable[[], Awaitable[list[Fact]]]:
+        async def run() -> list[Fact]:
+            return read(await fetch(query))
+
+        return run
+
+    yield "partitions", check(reports.probe_history(), _history)
+    yield "indexes", check(reports.probe_indexes(), lambda rows: _indexes(rows, applied))
+    yield "tables", check(reports.probe_tables(), lambda rows: [_table(row) for row in rows])
+    yield "sessions", check(reports.probe_sessions(OLD_TRANSACTION), _sessions)
+    yield "replication slots", check(reports.probe_slots(), lambda rows: [Slot(*row) for row in rows])
+    yield "settings", check(reports.probe_settings(WATCHED), lambda rows: [Setting(*row) for row in rows])
+    yield "paused queues", check(reports.find_paused(), lambda rows: [PausedQueue(*row) for row in rows])
+    yield "jobs without a worker", check(reports.find_stranded(STRANDED_AFTER), lambda rows: [Stranded(*row) for row in rows])
+    yield "dead letters", check(reports.count_dead_letters(), _dead_letters)
+    yield "jobs of unknown workers", check(reports.count_held_by_unknown(), lambda counts: [HeldByUnknown(counts[0])])
 
 
 async def _schema(fetch: Fetch, applied: set[tuple[int, str]]) -> Schema:
@@ -72,48 +79,46 @@ async def _schema(fetch: Fetch, applied: set[tuple[int, str]]) -> Schema:
     )
 
 
-def _history(rows: Rows) -> list[Fact]:
-    [(days_ahead, holes, unplaced)] = rows
-    return [
-        History(days_ahead=days_ahead, holes=[date.fromisoformat(day) for day in json.loads(holes or "[]")], unplaced=unplaced)
-    ]
+def _history(rows: list[HistoryRow]) -> list[Fact]:
+    [row] = rows
+    holes = [date.fromisoformat(day) for day in json.loads(row.holes or "[]")]
+    return [History(days_ahead=row.days_ahead, holes=holes, unplaced=row.unplaced)]
 
 
-def _indexes(rows: Rows, applied: set[tuple[int, str]]) -> list[Fact]:
-    there = {name for name, *_ in rows}
+def _indexes(rows: list[IndexRow], applied: set[tuple[int, str]]) -> list[Fact]:
+    there = {row.name for row in rows}
     alike: defaultdict[str, list[str]] = defaultdict(list)
-    for name, _, _, _, definition in rows:
-        alike[definition].append(name)
+    for row in rows:
+        alike[row.definition].append(row.name)
     expected = expected_indexes(applied)
     return [
         Indexes(
             missing=[f"{name} on {table}" for name, table in sorted(expected.items()) if name not in there],
-            invalid=[name for name, _, valid, _, _ in rows if not valid],
+            invalid=[row.name for row in rows if not row.valid],
             duplicates=[tuple(names) for names in alike.values() if len(names) > 1],
         )
     ]
 
 
-def _table(row: tuple[Any, ...]) -> Table:
-    name, live, dead, autovacuum, unlogged, publications = row
-    published = json.loads(publications or "[]")
-    return Table(name=name, live=live, dead=dead, autovacuum=autovacuum, unlogged=unlogged, publications=published)
+def _table(row: TableRow) -> Table:
+    return Table(**row._asdict() | {"publications": json.loads(row.publications or "[]")})
 
 
-def _sessions(rows: Rows) -> list[Fact]:
-    [(connections, most, hidden, account, transactions)] = rows
-    old = [Transaction(**told) for told in json.loads(transactions or "[]")]
-    return [Sessions(connections=connections, max_connections=most, hidden=hidden, account=account, transactions=old)]
+def _sessions(rows: list[SessionsRow]) -> list[Fact]:
+    [row] = rows
+    return [Sessions(**row._asdict() | {"transactions": [Transaction(**one) for one in json.loads(row.transactions or "[]")]})]
 
 
-def _dead_letters(rows: Rows) -> list[Fact]:
-    [(last_hour, total, kind)] = rows
-    return [DeadLetters(last_hour=last_hour, total=total, kind=kind)]
+def _dead_letters(rows: list[DeadLettersRow]) -> list[Fact]:
+    [row] = rows
+    return [DeadLetters(**row._asdict())]
 
 
-def _server(rows: Rows, began: float, ended: float) -> list[Fact]:
-    [(clock, autovacuum, notify_usage, xid_age, multixact_age)] = rows
+def _server(rows: list[ServerRow], began: float, ended: float) -> list[Fact]:
+    [row] = rows
     # The server looked at its clock at some moment in between: only what is beyond that is a difference.
-    difference = clock - ended if clock > ended else min(0.0, clock - began)
-    limits = Limits(autovacuum=autovacuum, notify_usage=notify_usage, xid_age=xid_age, multixact_age=multixact_age)
+    difference = row.clock - ended if row.clock > ended else min(0.0, row.clock - began)
+    limits = Limits(
+        autovacuum=row.autovacuum, notify_usage=row.notify_usage, xid_age=row.xid_age, multixact_age=row.multixact_age
+    )
     return [limits, Clock(difference=difference)]

@@ -5,17 +5,92 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+from uuid import UUID
 
-from tenure.store.query import Query, array_literal
+from tenure.store.leases import Term, guard
+from tenure.store.query import ALL, TEXT, Pick, Query, array_literal
 from tenure.store.statements import SKIPPING
+from tenure.store.workers import MAX_CRASHES
 
 
-class HeldJob(NamedTuple):
-    """A job under a certain claim."""
+class JobRow(NamedTuple):
+    """A job, live or finished."""
 
-    job_id: str
-    claim_id: str
+    id: UUID
+    kind: str
+    queue: str
+    state: str
+    priority: int
+    capability: str | None
+    attempt: int
+    max_attempts: int
+    crashes: int
+    fence: int
+    worker_id: UUID | None
+    enqueued_at: datetime
+    run_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+    input: str | None
+    """JSON, as are `output`, `auth` and `meta`."""
+    output: str | None
+    timeout: float | None
+    key: str | None
+    parent_id: UUID | None
+    enqueued_by: str | None
+    auth: str | None
+    meta: str | None
+    gate: str | None
+    progress_percent: float
+    progress_message: str | None
+    failed_at: datetime | None
+
+
+# Enqueuing
+
+
+class EnqueuedRow(NamedTuple):
+    """A job that was not written because another one has its key."""
+
+    asked: str
+    """The id of the job that was to be written."""
+    id: str
+    """The job that has the key."""
+    differs: bool
+    """Its input is another."""
+
+
+def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query[EnqueuedRow]:
+    return Query("jobs/enqueue_jobs", EnqueuedRow, {"jobs": jobs, "again": again, "borrowed": borrowed})
+
+
+def enqueue_borrowed(jobs: str, channel: str, words: str) -> Query[EnqueuedRow]:
+    return Query("jobs/enqueue_borrowed", EnqueuedRow, {"jobs": jobs, "channel": channel, "payloads": words})
+
+
+# Claiming and holding
+
+
+class ClaimRow(NamedTuple):
+    """A claimed job. When there is none, one row with `signals` alone."""
+
+    signals: str
+    """JSON; see `ClaimReply`. The same in each row."""
+    id: str | None
+    kind: str | None
+    queue: str | None
+    priority: int | None
+    position: int | None
+    attempt: int | None
+    max_attempts: int | None
+    crashes: int | None
+    fence: int | None
+    input: str | None
+    timeout: float | None
+    auth: str | None
+    meta: str | None
 
 
 class PeekedJob(NamedTuple):
@@ -28,12 +103,26 @@ class PeekedJob(NamedTuple):
     position: int
 
 
-def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query:
-    return Query("jobs/enqueue_jobs", {"jobs": jobs, "again": again, "borrowed": borrowed})
+class HeldJob(NamedTuple):
+    """A job under a certain claim."""
+
+    job_id: str
+    claim_id: str
 
 
-def enqueue_borrowed(jobs: str, channel: str, words: str) -> Query:
-    return Query("jobs/enqueue_borrowed", {"jobs": jobs, "channel": channel, "payloads": words})
+class DisownedRow(NamedTuple):
+    """A job that was requeued because its worker does not run it."""
+
+    id: str
+    kind: str
+
+
+class LostClaimRow(NamedTuple):
+    """A claim that is not the current one of its job any more."""
+
+    id: str
+    claim_id: str
+    reason: Literal["taken_by_another_worker", "already_completed", "canceled", "not_found"]
 
 
 def claim(
@@ -48,7 +137,7 @@ def claim(
     which: str,
     limits: int = 0,
     now: datetime | None = None,
-) -> Query:
+) -> Query[ClaimRow]:
     """`limits` is the version of the limits that the worker knows."""
     values = {
         "worker_id": worker_id,
@@ -62,92 +151,268 @@ def claim(
         "limits": limits,
         "now": now,
     }
-    return Query("jobs/claim_jobs", values)
+    return Query("jobs/claim_jobs", ClaimRow, values)
 
 
-def list_held(worker_id: str) -> Query:
-    return Query("jobs/list_held_jobs", {"worker_id": worker_id})
+def list_held(worker_id: str) -> Query[HeldJob]:
+    return Query("jobs/list_held_jobs", HeldJob, {"worker_id": worker_id})
 
 
-def disown(worker_id: str, runs: Iterable[HeldJob], queues: Iterable[str]) -> Query:
+def disown(worker_id: str, runs: Iterable[HeldJob], queues: Iterable[str]) -> Query[DisownedRow]:
     held = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
-    return Query("jobs/disown_jobs", {"worker_id": worker_id, "runs": held, "queues": array_literal(list(queues))})
+    values = {"worker_id": worker_id, "runs": held, "queues": array_literal(list(queues))}
+    return Query("jobs/disown_jobs", DisownedRow, values)
 
 
-def finish(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query:
+def check_claims(runs: str) -> Query[LostClaimRow]:
+    return Query("jobs/check_claims", LostClaimRow, {"runs": runs})
+
+
+# Settling
+
+
+class SettledRow(NamedTuple):
+    """A job that was written."""
+
+    id: str
+    watched: bool
+    """A client waits for it."""
+
+
+class EnteredRow(NamedTuple):
+    xact: str
+    """The id of the current transaction."""
+    seen: bool
+    """The job is there, under the claim."""
+
+
+class TransactionRow(NamedTuple):
+    xact: str
+    """The id of the current transaction."""
+    committed: bool
+    """The transaction that was asked for is committed."""
+
+
+def finish(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query[SettledRow]:
     """`xact`: write nothing unless this is the id of the current transaction. `skipping`: leave out jobs whose row another
-    transaction has locked. Otherwise all wait for it; which is faster while nobody does that."""
-    return Query("jobs/finish_jobs" + SKIPPING * skipping, {"outcomes": outcomes, "xact": xact, "now": now})
+    transaction has locked. Otherwise all wait for it, which is faster as long as no row is locked."""
+    return Query("jobs/finish_jobs" + SKIPPING * skipping, SettledRow, {"outcomes": outcomes, "xact": xact, "now": now})
 
 
-def move(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query:
-    return Query("jobs/move_jobs" + SKIPPING * skipping, {"outcomes": outcomes, "xact": xact, "now": now})
+def move(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query[SettledRow]:
+    return Query("jobs/move_jobs" + SKIPPING * skipping, SettledRow, {"outcomes": outcomes, "xact": xact, "now": now})
 
 
-def enter_transaction(job_id: str, claim_id: str) -> Query:
-    return Query("jobs/enter_transaction", {"id": job_id, "claim_id": claim_id})
+def find_settled(outcomes: str) -> Query[str]:
+    """Returns the ids."""
+    return Query("jobs/find_settled", TEXT, {"outcomes": outcomes})
 
 
-def check_transaction(xact: str) -> Query:
-    return Query("jobs/check_transaction", {"xact": xact})
+def enter_transaction(job_id: str, claim_id: str) -> Query[EnteredRow]:
+    return Query("jobs/enter_transaction", EnteredRow, {"id": job_id, "claim_id": claim_id})
 
 
-def note(notes: str, keep_lines: int, *, now: datetime | None = None) -> Query:
-    return Query("jobs/note_runs", {"notes": notes, "keep_lines": keep_lines, "now": now})
+def check_transaction(xact: str) -> Query[TransactionRow]:
+    return Query("jobs/check_transaction", TransactionRow, {"xact": xact})
 
 
-def set_output(job_id: str, claim_id: str, output: str) -> Query:
-    return Query("jobs/set_output", {"id": job_id, "claim_id": claim_id, "output": output})
+# What runs report, and who reads it
 
 
-def owe_output(claim_id: str, seconds: float) -> Query:
-    return Query("jobs/owe_output", {"claim_id": claim_id, "seconds": seconds})
+class LateOutputRow(NamedTuple):
+    output: str | None
+    """JSON."""
+    owed: bool
+    """The output is still to come."""
 
 
-def drop_owed_output(claim_id: str) -> Query:
-    return Query("jobs/drop_owed_output", {"claim_id": claim_id})
+class ProgressRow(NamedTuple):
+    percent: float
+    message: str | None
+    updated_at: datetime
 
 
-def find_late_output(job_id: str) -> Query:
-    return Query("jobs/find_late_output", {"id": job_id})
+class StateCountRow(NamedTuple):
+    state: str
+    jobs: int
 
 
-def note_late_failure(job_id: str, claim_id: str, error: str) -> Query:
-    return Query("jobs/note_late_failure", {"id": job_id, "claim_id": claim_id, "error": error})
+def note(notes: str, keep_lines: int, *, now: datetime | None = None) -> Query[SettledRow]:
+    return Query("jobs/note_runs", SettledRow, {"notes": notes, "keep_lines": keep_lines, "now": now})
 
 
-def watch(job_id: str, seconds: float) -> Query:
-    return Query("jobs/watch_job", {"id": job_id, "seconds": seconds})
+def set_output(job_id: str, claim_id: str, output: str) -> Query[None]:
+    return Query("jobs/set_output", None, {"id": job_id, "claim_id": claim_id, "output": output})
 
 
-def find_progress(job_id: str) -> Query:
-    return Query("jobs/find_progress", {"id": job_id})
+def owe_output(claim_id: str, seconds: float) -> Query[str]:
+    return Query("jobs/owe_output", TEXT, {"claim_id": claim_id, "seconds": seconds})
 
 
-def notify(channel: str, words: str) -> Query:
-    return Query("queues/notify", {"channel": channel, "payloads": words})
+def drop_owed_output(claim_id: str) -> Query[None]:
+    return Query("jobs/drop_owed_output", None, {"claim_id": claim_id})
 
 
-def notify_after(channel: str, words: str) -> Query:
-    """Right after a commit, on the connection of that."""
-    return Query("queues/notify_after", {"channel": channel, "payloads": words})
+def find_late_output(job_id: str) -> Query[LateOutputRow]:
+    return Query("jobs/find_late_output", LateOutputRow, {"id": job_id})
 
 
-def find_settled(outcomes: str) -> Query:
-    return Query("jobs/find_settled", {"outcomes": outcomes})
+def note_late_failure(job_id: str, claim_id: str, error: str) -> Query[None]:
+    return Query("jobs/note_late_failure", None, {"id": job_id, "claim_id": claim_id, "error": error})
 
 
-def check_claims(runs: str) -> Query:
-    return Query("jobs/check_claims", {"runs": runs})
+def watch(job_id: str, seconds: float) -> Query[None]:
+    return Query("jobs/watch_job", None, {"id": job_id, "seconds": seconds})
 
 
-def find(job_id: str) -> Query:
-    return Query("jobs/find_job", {"id": job_id})
+def find_progress(job_id: str) -> Query[ProgressRow]:
+    return Query("jobs/find_progress", ProgressRow, {"id": job_id})
 
 
-def survey(queues: str, kinds: str) -> Query:
-    return Query("queues/survey_queues", {"queues": queues, "kinds": kinds})
+def find(job_id: str) -> Query[JobRow]:
+    return Query("jobs/find_job", JobRow, {"id": job_id})
 
 
-def count_states(since: str) -> Query:
-    return Query("jobs/count_states", {"since": since})
+def find_all(ids: Iterable[UUID]) -> Query[JobRow]:
+    return Query("jobs/find_jobs", JobRow, {"ids": _ids(ids)})
+
+
+def count_states(since: str) -> Query[StateCountRow]:
+    return Query("jobs/count_states", StateCountRow, {"since": since})
+
+
+# Decisions of people
+
+
+class EndedRow(NamedTuple):
+    """A job that was to be canceled or deleted."""
+
+    id: UUID
+    done: bool
+    """If not, ask again."""
+    ran: bool
+    watched: bool
+    kind: str
+
+
+class RetriedRow(NamedTuple):
+    state: str
+    """Before."""
+    moved: bool
+    queue: str
+    kind: str
+    holder: UUID | None
+    """The job that has its key."""
+
+
+class RerunRow(NamedTuple):
+    """A new job that was made of a finished one."""
+
+    queue: str
+    kind: str
+    id: UUID
+    existed: bool
+    """Another job has its key: `id` is that one."""
+
+
+class ReplayedRow(NamedTuple):
+    id: UUID
+    queue: str
+    moved: bool
+    kind: str
+    holder: UUID | None
+    """The job that has its key."""
+
+
+def cancel(
+    ids: Iterable[UUID],
+    *,
+    states: Iterable[str] | None = None,
+    error: str,
+    reason: str | None = None,
+    by: str | None = None,
+    now: datetime | None = None,
+) -> Query[EndedRow]:
+    values = {
+        "ids": _ids(ids),
+        "states": None if states is None else array_literal(sorted(states)),
+        "error": error,
+        "reason": reason,
+        "by": by,
+        "now": now,
+    }
+    return Query("jobs/cancel_jobs", EndedRow, values)
+
+
+def delete(ids: Iterable[UUID], *, force: bool = False) -> Query[EndedRow]:
+    return Query("jobs/delete_jobs", EndedRow, {"ids": _ids(ids), "force": force})
+
+
+def retry(job_id: UUID, by: str | None) -> Query[RetriedRow]:
+    return Query("jobs/retry_job", RetriedRow, {"id": str(job_id), "by": by})
+
+
+def retry_finished(job_id: UUID, new_id: UUID, by: str | None) -> Query[RerunRow]:
+    return Query("jobs/retry_finished", RerunRow, {"id": str(job_id), "new_id": str(new_id), "by": by})
+
+
+def replay(
+    ids: Iterable[UUID],
+    *,
+    input: str | None = None,  # noqa: A002
+    priority: int | None = None,
+    by: str | None = None,
+) -> Query[ReplayedRow]:
+    return Query("jobs/replay_jobs", ReplayedRow, {"ids": _ids(ids), "input": input, "priority": priority, "by": by})
+
+
+def _ids(ids: Iterable[UUID]) -> str:
+    return array_literal([str(job_id) for job_id in ids])
+
+
+# Moves by the leader and by supervisors
+
+
+class PromotedRow(NamedTuple):
+    holds: bool
+    promoted: int
+    queues: list[str]
+    next_due: float | None
+    """Seconds until the next one is due."""
+    jobs: str | None
+    """JSON: the promoted jobs if `listing`; their ids if `pick.peek`."""
+
+
+class ExpiredRow(NamedTuple):
+    requeued: int
+    quarantined: int
+    queues: list[str]
+    jobs: str | None
+    """JSON: the jobs; their ids if `pick.peek`."""
+
+
+class ReturnedRow(NamedTuple):
+    requeued: int
+    quarantined: int
+    more: bool
+    """There may be more."""
+    queues: list[str]
+    jobs: str | None
+    """JSON: the jobs; their ids if `pick.peek`."""
+
+
+def promote(
+    term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL, now: datetime | None = None
+) -> Query[PromotedRow]:
+    return Query("jobs/promote_jobs", PromotedRow, {**guard(term), "listing": listing, "now": now, **pick.values(limit)})
+
+
+def expire(term: Term, *, limit: int, max_crashes: int, pick: Pick = ALL, now: datetime | None = None) -> Query[ExpiredRow]:
+    values = {**guard(term), "max_crashes": max_crashes, "now": now, **pick.values(limit)}
+    return Query("jobs/expire_jobs", ExpiredRow, values)
+
+
+def return_jobs(worker_id: str | None, *, limit: int = 500, pick: Pick = ALL) -> Query[ReturnedRow]:
+    """Of one condemned worker, or of all."""
+    values = {"worker_id": worker_id, "max_crashes": MAX_CRASHES, **pick.values(limit)}
+    return Query("jobs/return_jobs", ReturnedRow, values)

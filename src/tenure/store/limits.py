@@ -1,44 +1,121 @@
-"""The statements about limits, and about jobs that stand at their gates, as values."""
+"""The statements about limits, and about jobs in limit groups, as values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from tenure.store.query import ALL, Pick, Query, array_literal
+from tenure.store.query import ALL, INTEGER, TEXT, Pick, Query, array_literal
 
 LIMITS = "limits"
-"""The word that a limit was changed: workers learn them anew."""
+"""The notification that a limit was changed: workers read the limits again."""
 
 
-def learn(queues: Iterable[str]) -> Query:
-    """Gives (version, what is declared by name, the names that hold, whether jobs stand at gates)."""
-    return Query("limits/learn_limits", {"queues": array_literal(list(queues))})
+class LearnedRow(NamedTuple):
+    version: int
+    declared: str
+    """JSON: what the code declares, by name."""
+    holding: str
+    """JSON: the names of the limits that hold."""
+    standing: bool
+    """Jobs of these queues wait under limits."""
+    unlimited: bool
+    """Jobs wait under a limit that does not hold any more."""
 
 
-def declare(limits: Mapping[str, Mapping[str, Any]]) -> Query:
+class LimitRow(NamedTuple):
+    name: str
+    rules: str
+    """JSON, as are `declared` and `override`."""
+    declared: str | None
+    override: str | None
+    declared_at: datetime | None
+    override_at: datetime | None
+    override_by: str | None
+    running: int
+    started: int
+    waiting: bool
+
+
+class LockedRow(NamedTuple):
+    """A limit under which there may be something to claim."""
+
+    name: str
+    locked: bool
+
+
+class LimitedClaimRow(NamedTuple):
+    """A claimed job. When there is none, one row with `signals` alone."""
+
+    signals: str
+    """JSON; see `LimitedClaimReply`. The same in each row."""
+    id: str | None
+    kind: str | None
+    queue: str | None
+    priority: int | None
+    position: int | None
+    attempt: int | None
+    max_attempts: int | None
+    crashes: int | None
+    fence: int | None
+    input: str | None
+    timeout: float | None
+    auth: str | None
+    meta: str | None
+    gate: str | None
+
+
+class AdoptedRow(NamedTuple):
+    """A job that has its limit group now. When there is none, one row with `signals` alone."""
+
+    signals: str | None
+    """JSON; see `ClaimReply`. The ids of the jobs if `pick.peek`."""
+    queue: str | None
+    priority: int | None
+    position: int | None
+
+
+class AdoptedHeldRow(NamedTuple):
+    changed: int
+    peeked: str | None
+    """JSON: ids."""
+
+
+class RegatedRow(NamedTuple):
+    changed: int
+    more: bool
+    """There may be more."""
+    peeked: str | None
+    """JSON: ids."""
+
+
+def learn(queues: Iterable[str]) -> Query[LearnedRow]:
+    return Query("limits/learn_limits", LearnedRow, {"queues": array_literal(list(queues))})
+
+
+def declare(limits: Mapping[str, Mapping[str, Any]]) -> Query[int]:
     told = [{"name": name, "rules": rules} for name, rules in limits.items()]
-    return Query("limits/declare_limits", {"limits": json.dumps(told)})
+    return Query("limits/declare_limits", INTEGER, {"limits": json.dumps(told)})
 
 
-def override(name: str, rules: Mapping[str, Any], by: str | None) -> Query:
-    return Query("limits/override_limit", {"name": name, "rules": json.dumps(rules), "by": by})
+def override(name: str, rules: Mapping[str, Any], by: str | None) -> Query[str]:
+    """Returns the rules that hold, as JSON."""
+    return Query("limits/override_limit", TEXT, {"name": name, "rules": json.dumps(rules), "by": by})
 
 
-def reset(name: str, *, declared: bool = False) -> Query:
-    """With `declared`, the code's word is taken back as well."""
-    return Query("limits/reset_limit", {"name": name, "all": declared})
+def reset(name: str, *, declared: bool = False) -> Query[str]:
+    """With `declared`, what the code declares is removed as well. Returns the rules that hold, as JSON."""
+    return Query("limits/reset_limit", TEXT, {"name": name, "all": declared})
 
 
-def find() -> Query:
-    return Query("limits/find_limits")
+def find() -> Query[LimitRow]:
+    return Query("limits/find_limits", LimitRow)
 
 
-def lock(names: Iterable[str], queues: Iterable[str]) -> Query:
-    """Gives (name, whether it was had) of those under which something may be claimed."""
-    return Query("limits/lock_limits", {"names": array_literal(list(names)), "queues": array_literal(list(queues))})
+def lock(names: Iterable[str], queues: Iterable[str]) -> Query[LockedRow]:
+    return Query("limits/lock_limits", LockedRow, {"names": array_literal(list(names)), "queues": array_literal(list(queues))})
 
 
 def claim(
@@ -54,7 +131,7 @@ def claim(
     leases: str,
     which: str,
     now: datetime | None = None,
-) -> Query:
+) -> Query[LimitedClaimRow]:
     """To be run in the transaction that ran `lock`."""
     values = {
         "worker_id": worker_id,
@@ -69,21 +146,17 @@ def claim(
         "which": which,
         "now": now,
     }
-    return Query("limits/claim_gated", values)
+    return Query("limits/claim_gated", LimitedClaimRow, values)
 
 
-def adopt(lanes: str, *, kinds: Iterable[str], queues: Iterable[str], limit: int, pick: Pick = ALL) -> Query:
+def adopt(lanes: str, *, kinds: Iterable[str], queues: Iterable[str], limit: int, pick: Pick = ALL) -> Query[AdoptedRow]:
     values = {"lanes": lanes, "kinds": array_literal(list(kinds)), "queues": array_literal(list(queues)), **pick.values(limit)}
-    return Query("limits/adopt_jobs", values)
+    return Query("limits/adopt_jobs", AdoptedRow, values)
 
 
-def adopt_held(worker_id: str, *, pick: Pick = ALL) -> Query:
-    """Gives (how many were changed, ids)."""
-    values = {"worker_id": worker_id, **pick.values(0)}
-    del values["limit"]
-    return Query("limits/adopt_held", values)
+def adopt_held(worker_id: str, *, pick: Pick = ALL) -> Query[AdoptedHeldRow]:
+    return Query("limits/adopt_held", AdoptedHeldRow, {"worker_id": worker_id, **pick.unlimited()})
 
 
-def regate(queues: Iterable[str], *, limit: int, pick: Pick = ALL) -> Query:
-    """Gives (how many were changed, whether there may be more, ids)."""
-    return Query("limits/regate_jobs", {"queues": array_literal(list(queues)), **pick.values(limit)})
+def regate(queues: Iterable[str], *, limit: int, pick: Pick = ALL) -> Query[RegatedRow]:
+    return Query("limits/regate_jobs", RegatedRow, {"queues": array_literal(list(queues)), **pick.values(limit)})

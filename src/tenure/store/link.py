@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import psycopg
@@ -23,10 +22,11 @@ from tenure.model.errors import SchemaMismatch
 from tenure.outages import CONNECT, failures
 from tenure.periodic import cancellations
 from tenure.store import faults, lockwaits
+from tenure.store.columns import column_names, has_rows
 from tenure.store.connecting import KEEPALIVE, PLANNER, connect, server_of
 from tenure.store.notification_reader import NotificationReader
 from tenure.store.priority_lock import PriorityLock
-from tenure.store.query import Query
+from tenure.store.query import Fetch, Query, Rows, T
 from tenure.store.statements import quoted, statement
 from tenure.store.target import DatabaseTarget
 
@@ -85,7 +85,7 @@ class Link:
         self._reader: NotificationReader | None = None
         self._is_broken = False
 
-    async def fetch(self, query: Query, *, within: float | None = None, urgent: bool = False) -> list[tuple[Any, ...]]:
+    async def fetch(self, query: Query[T], *, within: float | None = None, urgent: bool = False) -> list[T]:
         """Runs the statement in its own transaction and returns all rows. An urgent one goes before others that wait."""
         async with self._locked(query.name, urgent=urgent):
             cursor = await self._ready()
@@ -96,12 +96,16 @@ class Link:
                 return await self._run(cursor, query)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Callable[[Query], Awaitable[list[tuple[Any, ...]]]]]:
+    async def transaction(self) -> AsyncIterator[Fetch]:
         """Several statements in one transaction. Yields a function that runs one."""
         async with self._locked("transaction"):
             cursor = await self._ready()
+
+            async def run(query: Query[T]) -> list[T]:
+                return await self._run(cursor, query)
+
             async with cursor.connection.transaction():
-                yield partial(self._run, cursor)
+                yield run
 
     async def open(self) -> int:
         """Connects if necessary. Returns the number of the connection."""
@@ -138,17 +142,17 @@ class Link:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _run(self, cursor: psycopg.AsyncCursor[Any], query: Query) -> list[tuple[Any, ...]]:
+    async def _run(self, cursor: psycopg.AsyncCursor[Any], query: Query[T]) -> list[T]:
         self._asked = query.name
         watch = lockwaits.watch(self.database, query.name, cursor.connection)
         try:
             await cursor.execute(statement(query.name, self.database.schema), query.values)
-            rows = await cursor.fetchall() if cursor.description else []
+            rows: Rows = await cursor.fetchall() if has_rows(cursor) else []
         finally:
             watch.cancel()
         self.last_answer = time.monotonic()
         failures.succeeded(self._server, query.name)
-        return rows
+        return query.decode(rows, lambda: column_names(cursor))
 
     @asynccontextmanager
     async def _locked(self, what: str, *, urgent: bool = False) -> AsyncIterator[None]:
@@ -171,7 +175,7 @@ class Link:
             keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
             if not (keeps and self._is_idle):
                 await self._lose()
-            # Whatever the statement came to in the end: we were asked to end, and the driver tells only of the error.
+            # This task was canceled meanwhile, and the driver raises only the statement's error.
             if cancellations() > asked_to_end:
                 await self._lose()
                 raise asyncio.CancelledError from error

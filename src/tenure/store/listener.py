@@ -11,7 +11,7 @@ from contextlib import suppress
 from uuid import uuid4
 
 from tenure.periodic import PeriodicTask
-from tenure.store import jobs
+from tenure.store import queues
 from tenure.store.link import Link, Receiver
 
 log = logging.getLogger("tenure")
@@ -99,5 +99,5 @@ class Listener:
             return await self._say(self._test_payload)
         # Behind a pooler a connection may receive its own notifications and no others.
         async with Link(self._link.database, "notify") as other:
-            await other.fetch(jobs.notify(self._link.database.channel, json.dumps([self._test_payload])), within=ANSWER)
+            await other.fetch(queues.notify(self._link.database.channel, json.dumps([self._test_payload])), within=ANSWER)
         return True

@@ -4,75 +4,81 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 from uuid import UUID
 
-from tenure.store.query import Query, array_literal
+from tenure.store.query import TEXT, Query
 
 Values = Mapping[str, object]
 """What all lists take: before, floor and limit, and the filters."""
 
 MOST_EXAMINED = 5_000
-"""Rows that one look may pass over. Stands in the statements too: a number there tells the planner what is to come."""
+"""Rows that one statement examines at most. The number is in the statements as well, to tell the planner what to expect."""
 
 MOST_KINDS = 50
-"""Kinds that are walked side by side. They share the rows of a look: among too many none gets far."""
+"""Kinds that one statement walks side by side. They share its rows: with too many kinds, each gets too few."""
 
 
-def live(values: Values) -> Query:
-    return Query("control/list_live", values)
+class ListRow(NamedTuple):
+    """The one row of a list."""
+
+    ids: list[UUID]
+    """Newest first."""
+    edge: UUID | None
+    """Everything down to this id, itself included, was looked at; None: nothing is left."""
 
 
-def held(values: Values) -> Query:
-    return Query("control/list_held", values)
+def live(values: Values) -> Query[ListRow]:
+    return Query("lists/list_live", ListRow, values)
 
 
-def dead(values: Values, kinds: Iterable[str]) -> Query:
-    return Query("control/list_dead", {**values, "kinds": json.dumps(list(kinds))})
+def held(values: Values) -> Query[ListRow]:
+    return Query("lists/list_held", ListRow, values)
 
 
-def keyed(values: Values, kinds: Iterable[str]) -> Query:
-    return Query("control/list_keyed", {**values, "kinds": json.dumps(list(kinds))})
+def dead(values: Values, kinds: Iterable[str]) -> Query[ListRow]:
+    return Query("lists/list_dead", ListRow, {**values, "kinds": json.dumps(list(kinds))})
 
 
-def children(values: Values) -> Query:
-    return Query("control/list_children", values)
+def keyed(values: Values, kinds: Iterable[str]) -> Query[ListRow]:
+    return Query("lists/list_keyed", ListRow, {**values, "kinds": json.dumps(list(kinds))})
 
 
-def finished(values: Values) -> Query:
-    return Query("control/list_finished", values)
+def children(values: Values) -> Query[ListRow]:
+    return Query("lists/list_children", ListRow, values)
 
 
-def finished_kinds(values: Values, kinds: Iterable[str]) -> Query:
-    return Query("control/list_finished_kinds", {**values, "kinds": json.dumps(list(kinds))})
+def finished(values: Values) -> Query[ListRow]:
+    return Query("lists/list_finished", ListRow, values)
 
 
-def finished_keyed(values: Values, kinds: Iterable[str]) -> Query:
-    return Query("control/list_finished_keyed", {**values, "kinds": json.dumps(list(kinds))})
+def finished_kinds(values: Values, kinds: Iterable[str]) -> Query[ListRow]:
+    return Query("lists/list_finished_kinds", ListRow, {**values, "kinds": json.dumps(list(kinds))})
 
 
-def finished_children(values: Values) -> Query:
-    return Query("control/list_finished_children", values)
+def finished_keyed(values: Values, kinds: Iterable[str]) -> Query[ListRow]:
+    return Query("lists/list_finished_keyed", ListRow, {**values, "kinds": json.dumps(list(kinds))})
 
 
-def unhappy(values: Values) -> Query:
-    return Query("control/list_unhappy", values)
+def finished_children(values: Values) -> Query[ListRow]:
+    return Query("lists/list_finished_children", ListRow, values)
 
 
-def kinds_of_dead() -> Query:
-    return Query("control/find_dead_kinds")
+def unhappy(values: Values) -> Query[ListRow]:
+    return Query("lists/list_unhappy", ListRow, values)
 
 
-def kinds_with_keys() -> Query:
-    return Query("control/find_keyed_kinds")
+def kinds_of_dead() -> Query[str]:
+    return Query("lists/find_dead_kinds", TEXT)
 
 
-def kinds_of_finished() -> Query:
-    return Query("control/find_finished_kinds")
+def kinds_with_keys() -> Query[str]:
+    return Query("lists/find_keyed_kinds", TEXT)
 
 
-def kinds_of_queue(queue: str) -> Query:
-    return Query("control/find_queue_kinds", {"queue": queue})
+def kinds_of_finished() -> Query[str]:
+    return Query("lists/find_finished_kinds", TEXT)
 
 
-def find_all(ids: Iterable[UUID]) -> Query:
-    return Query("control/find_jobs", {"ids": array_literal([str(job_id) for job_id in ids])})
+def kinds_of_queue(queue: str) -> Query[str]:
+    return Query("lists/find_queue_kinds", TEXT, {"queue": queue})

@@ -8,7 +8,7 @@ import logging
 
 from tenure.model.errors import StoreUnavailable
 from tenure.periodic import FOREVER, PeriodicTask
-from tenure.store import jobs
+from tenure.store import queues
 from tenure.store.faults import Refused
 from tenure.store.link import Link
 
@@ -43,7 +43,7 @@ class Notifier:
     async def say(self, *words: str) -> bool:
         """Sends now. Returns whether that was possible; if not, listeners find out by polling."""
         try:
-            await self._link.fetch(jobs.notify(self._link.database.channel, json.dumps(words)), within=LONGEST_NOTIFY)
+            await self._link.fetch(queues.notify(self._link.database.channel, json.dumps(words)), within=LONGEST_NOTIFY)
         except (StoreUnavailable, Refused) as error:
             log.debug("notifier: %s", error)
             return False

@@ -22,7 +22,7 @@ from tenure.store.connecting import KEEPALIVE, target
 from tenure.store.quota import Holder, Quota
 from tenure.store.target import DatabaseTarget
 
-IDLE = 60.0  # seconds before a connection that nobody uses is closed
+IDLE = 60.0  # seconds before an unused connection is closed
 PATIENCE = 30.0  # seconds a handler waits for one
 UNLIMITED = 10_000  # `Quota` limits the number
 UNREACHABLE = f"PostgreSQL cannot be reached: no connection for a handler within {PATIENCE:g} s; the log of psycopg.pool says why"

@@ -1,25 +1,69 @@
-"""A statement with its values: what to run, apart from where it is run."""
+"""A statement with its values and the type of its rows: what to run, apart from where it is run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any, Generic, Protocol, TypeVar, get_type_hints
 
 from tenure.store.statements import PASSING_OVER
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Rows = list[tuple[Any, ...]]
+"""As a driver returns them."""
+
+
+class ColumnError(RuntimeError):
+    """A statement returns other columns than its `Query` declares. This is a bug in the store."""
+
+
+class Scalar(Generic[T_co]):
+    """Declares a statement that returns one column: its rows are the values of that column."""
+
+
+TEXT = Scalar[str]()
+OPTIONAL_TEXT = Scalar["str | None"]()
+INTEGER = Scalar[int]()
+BOOLEAN = Scalar[bool]()
+
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(Generic[T_co]):
     name: str
     """The file below `sql/`, without its ending."""
+    returns: type[T_co] | Scalar[T_co] | None
+    """A NamedTuple whose fields are the statement's columns, a `Scalar`, or None for a statement that returns no rows. A field
+    that is a NamedTuple itself stands for the columns of that one."""
     values: Mapping[str, Any] = field(default_factory=dict)
 
-    def passing_over(self, refused: str, *, only: tuple[str, ...] | None = None, peek: bool = False) -> Query:
+    def decode(self, rows: Rows, columns: Callable[[], Sequence[str]]) -> list[T_co]:
+        """The rows as values of the declared type. `columns` returns the names of the columns. It is called once for each
+        statement, so that decoding costs next to nothing."""
+        decoder = _decoders.get((self.name, self.returns))
+        if decoder is None:
+            decoder = _decoders[self.name, self.returns] = _decoder(self.name, self.returns, columns())
+        return decoder(rows)
+
+    def passing_over(self, refused: str, *, only: tuple[str, ...] | None = None, peek: bool = False) -> Query[T_co]:
         """The same claim without the jobs in `refused`, a uuid[] literal. `only`: restricted to these jobs; `peek`: claim
         nothing, return the jobs that would be claimed."""
         more = {"refused": refused, "only": None if only is None else array_literal(only), "peek": peek}
-        return Query(self.name + PASSING_OVER, {**self.values, **more})
+        return replace(self, name=self.name + PASSING_OVER, values={**self.values, **more})
+
+
+class Fetch(Protocol):
+    """Runs a statement and returns its rows."""
+
+    def __call__(self, query: Query[T], /) -> Awaitable[list[T]]: ...
+
+
+def columns_of(row_type: Any) -> tuple[str, ...]:
+    """The columns that a NamedTuple declares."""
+    return tuple(column for name, inner in _fields(row_type) for column in ((name,) if inner is None else columns_of(inner)))
 
 
 def array_literal(items: list[str] | tuple[str, ...]) -> str:
@@ -47,3 +91,43 @@ class Pick:
 
 
 ALL = Pick()
+
+_decoders: dict[tuple[str, object], Callable[[Rows], list[Any]]] = {}
+
+
+def _decoder(name: str, returns: Any, columns: Sequence[str]) -> Callable[[Rows], list[Any]]:
+    if returns is None:
+        _check_columns(name, "no rows", (), columns)
+        return lambda _rows: []
+    if isinstance(returns, Scalar):
+        if len(columns) != 1:
+            raise ColumnError(f"{name} returns {len(columns)} columns ({', '.join(columns)}), but is declared as a scalar")
+        return lambda rows: [row[0] for row in rows]
+    declared = columns_of(returns)
+    _check_columns(name, returns.__name__, declared, columns)
+    if declared == tuple(columns) and declared == returns._fields:
+        # The columns are checked, so `_make` would only count them again for each row.
+        make: Callable[[tuple[Any, ...]], Any] = partial(tuple.__new__, returns)
+    else:
+        make = _maker(returns, {column: place for place, column in enumerate(columns)})
+    return lambda rows: list(map(make, rows))
+
+
+def _maker(row_type: Any, at: Mapping[str, int]) -> Callable[[tuple[Any, ...]], Any]:
+    takes = [itemgetter(at[name]) if inner is None else _maker(inner, at) for name, inner in _fields(row_type)]
+    return lambda row: row_type._make(take(row) for take in takes)
+
+
+def _check_columns(name: str, declared_as: str, declared: Sequence[str], columns: Sequence[str]) -> None:
+    problems = [f"lacks column {column!r}" for column in declared if column not in columns]
+    problems += [f"has the undeclared column {column!r}" for column in columns if column not in declared]
+    problems += [f"has column {column!r} more than once" for column in sorted(set(columns)) if columns.count(column) > 1]
+    if problems:
+        raise ColumnError(f"{name} {', '.join(problems)}: it is declared to return {declared_as}")
+
+
+def _fields(row_type: Any) -> Iterator[tuple[str, Any]]:
+    """Each field of a NamedTuple, and its type if that is a NamedTuple as well."""
+    hints = get_type_hints(row_type)
+    for name in row_type._fields:
+        yield name, hints[name] if hasattr(hints[name], "_fields") else None

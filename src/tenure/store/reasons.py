@@ -101,5 +101,5 @@ def by_code(sqlstate: str) -> Reason | None:
 
 
 def by_words(words: str) -> Reason:
-    """For errors of connecting. With several hosts, one that is merely unreachable decides: it may come back."""
+    """For errors of connecting. With several hosts, one that is merely unreachable decides: it may be reachable later."""
     return next((reason for pattern, reason in _BY_WORDS if pattern.search(words)), LOST)

@@ -50,8 +50,8 @@ async def renew(link: Link, ids: Iterable[str], queues: Iterable[str], ttl: floa
 
 async def _renew_and_look(link: Link, ids: list[str], queues: list[str], ttl: float, *, counting: bool) -> Renewal:
     query = workers.renew(ids, queues, ttl, counting=counting)
-    [(renewed, suspects, free_in, alike)] = await link.fetch(query, within=min(LONGEST_LOOK, ttl / 5), urgent=True)
-    return Renewal(frozenset(renewed), suspects, free_in, json.loads(alike or "{}"))
+    [row] = await link.fetch(query, within=min(LONGEST_LOOK, ttl / 5), urgent=True)
+    return Renewal(frozenset(row.renewed), row.suspects, row.free_in, json.loads(row.alike or "{}"))
 
 
 async def _extend(link: Link, ids: list[str], ttl: float) -> Renewal:
@@ -60,7 +60,7 @@ async def _extend(link: Link, ids: list[str], ttl: float) -> Renewal:
     refused: dict[str, Refused] = {}
 
     async def send(group: list[str]) -> None:
-        renewed.update(worker_id for (worker_id,) in await link.fetch(workers.extend(group, ttl), urgent=True))
+        renewed.update(await link.fetch(workers.extend(group, ttl), urgent=True))
 
     async def refuse(worker_id: str, error: Refused) -> None:
         refused[worker_id] = error

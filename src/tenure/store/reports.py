@@ -1,97 +1,288 @@
-"""The statements that look back: at a job's whole life, at rates and latencies, at the health of the database, as values."""
+"""The statements that look back: at a job's whole life, at counts and latencies, at the health of the database, as values."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
+from uuid import UUID
 
-from tenure.store.query import Query, array_literal
+from tenure.store.jobs import JobRow
+from tenure.store.query import INTEGER, OPTIONAL_TEXT, Query, array_literal
 
-
-def find(job_id: str, *, incidents: int, lines: int, children: int) -> Query:
-    return Query("reports/find_report", {"id": job_id, "incidents": incidents, "lines": lines, "children": children})
-
-
-def minutes(seconds: float, queue: str | None, kind: str | None) -> Query:
-    """Gives (minute, queue, kind, what, jobs)."""
-    return Query("reports/count_minutes", {"seconds": seconds, "queue": queue, "kind": kind})
+# One job
 
 
-def latencies(seconds: float, queue: str | None, kind: str | None) -> Query:
-    """Gives (queue, kind, measure, bucket, jobs)."""
-    return Query("reports/count_latencies", {"seconds": seconds, "queue": queue, "kind": kind})
+class ReportRow(NamedTuple):
+    """All that is known of a job. The texts are JSON."""
+
+    job: JobRow
+    at: datetime
+    worker: str | None
+    """The name of the worker that holds it."""
+    progress: str | None
+    incidents: str | None
+    log: str | None
+    children: str | None
 
 
-def find_migrations() -> Query:
-    """Gives (version, phase)."""
-    return Query("reports/find_migrations")
+class ExplainRow(NamedTuple):
+    """What may keep a job from running."""
+
+    job: JobRow
+    now: datetime
+    lease_expires_at: datetime | None
+    host: str | None
+    """Of the worker that holds it."""
+    pid: int | None
+    worker_name: str | None
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    stager: bool
+    """A process promotes jobs that are due."""
+    workers: int
+    """How many are alive; of those, how many serve the queue; of those, know the kind; of those, have the capability."""
+    for_queue: int
+    for_kind: int
+    for_capability: int
+    slots: int
+    """How many jobs the last may run at a time, and how many they hold."""
+    held: Decimal
+    ahead: int
+    """Jobs before it that the same workers could run."""
+    gates: str | None
+    """JSON: the limits that the job is under."""
 
 
-def find_old_workers(version: int) -> Query:
-    """Gives (name, version of the code)."""
-    return Query("reports/find_old_workers", {"version": version})
+def find(job_id: str, *, incidents: int, lines: int, children: int) -> Query[ReportRow]:
+    values = {"id": job_id, "incidents": incidents, "lines": lines, "children": children}
+    return Query("reports/find_report", ReportRow, values)
 
 
-def find_blockers(pid: int) -> Query:
-    """Gives the fields of `Blocker`."""
-    return Query("reports/find_blockers", {"pid": pid})
+def explain(job_id: UUID) -> Query[ExplainRow]:
+    return Query("reports/explain_job", ExplainRow, {"id": str(job_id)})
 
 
-def probe_history() -> Query:
-    """Gives (days ahead, JSON of days without a partition, jobs that no partition took)."""
-    return Query("reports/probe_history")
+# Counts
 
 
-def probe_indexes() -> Query:
-    """Gives (index, table, valid, unique, definition)."""
-    return Query("reports/probe_indexes")
+class LiveCountRow(NamedTuple):
+    queue: str
+    kind: str
+    state: str
+    jobs: int
+    oldest_at: datetime
 
 
-def probe_tables() -> Query:
-    """Gives (name, live rows, dead rows, autovacuum, unlogged, JSON of publications)."""
-    return Query("reports/probe_tables")
+class FinishedCountRow(NamedTuple):
+    queue: str
+    kind: str
+    what: str
+    jobs: int
+    waited: float
+    """Seconds from enqueue to start, of all of them together."""
+    ran: float
 
 
-def probe_sessions(old: float) -> Query:
-    """Gives (connections, how many there may be, hidden sessions, account, JSON of transactions)."""
-    return Query("reports/probe_sessions", {"old": old})
+class MinuteRow(NamedTuple):
+    minute: datetime
+    queue: str
+    kind: str
+    what: str
+    jobs: int
 
 
-def probe_server() -> Query:
-    """Gives (clock, autovacuum, use of the notification queue, age of transaction ids, age of multixacts)."""
-    return Query("reports/probe_server")
+class LatencyRow(NamedTuple):
+    queue: str
+    kind: str
+    measure: str
+    bucket: int
+    jobs: int
 
 
-def probe_slots() -> Query:
-    """Gives the fields of `Slot`."""
-    return Query("reports/probe_slots")
+def count_live() -> Query[LiveCountRow]:
+    return Query("reports/count_live", LiveCountRow)
 
 
-def probe_settings(names: Iterable[str]) -> Query:
-    """Gives the fields of `Setting`."""
-    return Query("reports/probe_settings", {"names": array_literal(list(names))})
+def count_finished() -> Query[FinishedCountRow]:
+    return Query("reports/count_finished", FinishedCountRow)
 
 
-def find_paused() -> Query:
-    """Gives the fields of `PausedQueue`."""
-    return Query("reports/find_paused")
+def minutes(seconds: float, queue: str | None, kind: str | None) -> Query[MinuteRow]:
+    return Query("reports/count_minutes", MinuteRow, {"seconds": seconds, "queue": queue, "kind": kind})
 
 
-def find_stranded(seconds: float) -> Query:
-    """Gives the fields of `Stranded`."""
-    return Query("reports/find_stranded", {"seconds": seconds})
+def latencies(seconds: float, queue: str | None, kind: str | None) -> Query[LatencyRow]:
+    return Query("reports/count_latencies", LatencyRow, {"seconds": seconds, "queue": queue, "kind": kind})
 
 
-def count_dead_letters() -> Query:
-    """Gives (of the last hour, in all, kind of most)."""
-    return Query("reports/count_dead_letters")
+# The database
 
 
-def count_held_by_unknown() -> Query:
-    return Query("reports/count_held_by_unknown")
+class MigrationRow(NamedTuple):
+    version: int
+    phase: str
 
 
-def declare_retentions(kinds: Mapping[str, float | None]) -> Query:
-    """In seconds; None for as long as all others."""
-    given = json.dumps([{"kind": kind, "keep": keep} for kind, keep in kinds.items()])
-    return Query("history/declare_retentions", {"kinds": given})
+class OldWorkerRow(NamedTuple):
+    name: str
+    version: str
+    """Of its code."""
+
+
+class BlockerRow(NamedTuple):
+    """A session that holds a lock; ages in seconds."""
+
+    pid: int
+    application: str
+    user: str | None
+    state: str | None
+    transaction_age: float | None
+    query_age: float | None
+
+
+class HistoryRow(NamedTuple):
+    days_ahead: int
+    holes: str | None
+    """JSON: days without a partition."""
+    unplaced: int
+    """Jobs that no partition took."""
+
+
+class IndexRow(NamedTuple):
+    name: str
+    table: str
+    valid: bool
+    unique: bool
+    definition: str
+
+
+class TableRow(NamedTuple):
+    name: str
+    live: int
+    dead: int
+    autovacuum: bool
+    unlogged: bool
+    publications: str | None
+    """JSON."""
+
+
+class SessionsRow(NamedTuple):
+    connections: int
+    max_connections: int
+    hidden: int
+    """Sessions whose state this account may not see."""
+    account: str
+    transactions: str | None
+    """JSON: the old ones."""
+
+
+class ServerRow(NamedTuple):
+    clock: float
+    autovacuum: bool
+    notify_usage: float
+    """Of the notification queue: 0 to 1."""
+    xid_age: int
+    multixact_age: int
+
+
+class SlotRow(NamedTuple):
+    name: str
+    wal: int
+    holds_rows: bool
+
+
+class SettingRow(NamedTuple):
+    name: str
+    value: str
+    where: str
+    reset: str
+
+
+class PausedRow(NamedTuple):
+    name: str
+    age: float
+    by: str | None
+    reason: str | None
+    waiting: int
+    capped: bool
+
+
+class StrandedRow(NamedTuple):
+    queue: str
+    kind: str
+    capability: str | None
+    jobs: int
+    age: float
+    for_queue: int
+    for_kind: int
+    capped: bool
+
+
+class DeadLettersRow(NamedTuple):
+    last_hour: int
+    total: int
+    kind: str | None
+    """The most frequent of the last hour."""
+
+
+def identify_database() -> Query[str | None]:
+    return Query("reports/identify_database", OPTIONAL_TEXT)
+
+
+def find_migrations() -> Query[MigrationRow]:
+    return Query("reports/find_migrations", MigrationRow)
+
+
+def find_old_workers(version: int) -> Query[OldWorkerRow]:
+    return Query("reports/find_old_workers", OldWorkerRow, {"version": version})
+
+
+def find_blockers(pid: int) -> Query[BlockerRow]:
+    return Query("reports/find_blockers", BlockerRow, {"pid": pid})
+
+
+def probe_history() -> Query[HistoryRow]:
+    return Query("reports/probe_history", HistoryRow)
+
+
+def probe_indexes() -> Query[IndexRow]:
+    return Query("reports/probe_indexes", IndexRow)
+
+
+def probe_tables() -> Query[TableRow]:
+    return Query("reports/probe_tables", TableRow)
+
+
+def probe_sessions(old: float) -> Query[SessionsRow]:
+    return Query("reports/probe_sessions", SessionsRow, {"old": old})
+
+
+def probe_server() -> Query[ServerRow]:
+    return Query("reports/probe_server", ServerRow)
+
+
+def probe_slots() -> Query[SlotRow]:
+    return Query("reports/probe_slots", SlotRow)
+
+
+def probe_settings(names: Iterable[str]) -> Query[SettingRow]:
+    return Query("reports/probe_settings", SettingRow, {"names": array_literal(list(names))})
+
+
+def find_paused() -> Query[PausedRow]:
+    return Query("reports/find_paused", PausedRow)
+
+
+def find_stranded(seconds: float) -> Query[StrandedRow]:
+    return Query("reports/find_stranded", StrandedRow, {"seconds": seconds})
+
+
+def count_dead_letters() -> Query[DeadLettersRow]:
+    return Query("reports/count_dead_letters", DeadLettersRow)
+
+
+def count_held_by_unknown() -> Query[int]:
+    return Query("reports/count_held_by_unknown", INTEGER)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tenure.model.schedules import GRACE, Schedule
+from tenure.store.cleaning import CleanedRow
 from tenure.store.leases import Term, guard
-from tenure.store.query import ALL, Pick, Query, array_literal
+from tenure.store.query import ALL, BOOLEAN, TEXT, Pick, Query, array_literal
 
 CHANGED = "schedules"
 """The word that a schedule was made or changed: the leader works out its next time."""
@@ -23,59 +24,162 @@ the new declares, until the next of the new starts."""
 # By the leader
 
 
-def find_due(term: Term, *, limit: int, skipped: Iterable[str] = (), now: datetime | None = None) -> Query:
-    """Gives (holds, now, seconds until the next, are there queued ticks, schedules as JSON). `skipped` are versions of schedules
-    that are left out."""
+class DueRow(NamedTuple):
+    holds: bool
+    now: datetime
+    next_due: float | None
+    """Seconds until the next planned time."""
+    queued: bool
+    """There are queued ticks."""
+    schedules: str
+    """JSON: the schedules that are due."""
+
+
+class RecordedRow(NamedTuple):
+    holds: bool
+    moved: int
+    """Schedules."""
+    enqueued: int
+    """Jobs."""
+    words: list[str]
+    """What to announce."""
+    ticks: str | None
+    """JSON: the ticks for which no job was enqueued; with `listing`, all."""
+
+
+class ReleasedRow(NamedTuple):
+    holds: bool
+    enqueued: int
+    """Jobs."""
+    queues: list[str]
+    dropped: int
+    moved: int
+    """Schedules."""
+    ticks: str | None
+    """JSON; the names of the schedules if `pick.peek`."""
+
+
+class RewoundRow(NamedTuple):
+    holds: bool
+    names: list[str]
+
+
+class RetiredRow(NamedTuple):
+    holds: bool
+    retired: str | None
+    """JSON: [name, owner] of each."""
+
+
+class ReconciledRow(NamedTuple):
+    name: str
+    what: str
+    """created, changed, back, retired, taken or foreign."""
+    old_owner: str | None
+
+
+class RunRow(NamedTuple):
+    kind: str
+    queue: str
+    enqueued: int
+    moved: int
+
+
+class ScheduleRow(NamedTuple):
+    name: str
+    owner: str | None
+    kind: str
+    cron: str | None
+    every: float | None
+    timezone: str
+    input: str
+    """JSON."""
+    queue: str
+    priority: int
+    capability: str | None
+    max_attempts: int
+    timeout: float | None
+    overlap: str
+    catch_up: str
+    catch_up_limit: int
+    jitter: float
+    created_at: datetime
+    changed_at: datetime
+    changed_by: str | None
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    retired_at: datetime | None
+    since: datetime
+    next_at: datetime | None
+    last_at: datetime | None
+    asked_at: datetime
+
+
+class TickRow(NamedTuple):
+    schedule: str
+    planned_at: datetime
+    until: datetime | None
+    times: int
+    outcome: str
+    job_id: UUID | None
+    recorded_at: datetime
+    by: str | None
+
+
+def find_due(term: Term, *, limit: int, skipped: Iterable[str] = (), now: datetime | None = None) -> Query[DueRow]:
+    """`skipped` are versions of schedules that are left out."""
     values = {"limit": limit, "skipped": array_literal(list(skipped)), "patience": PATIENCE, "now": now}
-    return Query("schedules/find_due", {**guard(term), **values})
+    return Query("schedules/find_due", DueRow, {**guard(term), **values})
 
 
-def record_ticks(term: Term, moves: Iterable[Mapping[str, Any]], *, listing: bool = False, now: datetime | None = None) -> Query:
-    """Gives (holds, schedules moved, jobs enqueued, what to announce, ticks as JSON). Ticks are those that came to no job; with
-    `listing` all."""
+def record_ticks(
+    term: Term, moves: Iterable[Mapping[str, Any]], *, listing: bool = False, now: datetime | None = None
+) -> Query[RecordedRow]:
     moved = json.dumps(list(moves))
     return Query(
         "schedules/record_ticks",
+        RecordedRow,
         {**guard(term), "moves": moved, "grace": GRACE.total_seconds(), "listing": listing, "now": now},
     )
 
 
-def release_ticks(term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL, now: datetime | None = None) -> Query:
-    """Gives (holds, jobs enqueued, queues, dropped, schedules moved, ticks as JSON)."""
+def release_ticks(
+    term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL, now: datetime | None = None
+) -> Query[ReleasedRow]:
     times = {"grace": GRACE.total_seconds(), "patience": PATIENCE, "now": now}
-    return Query("schedules/release_ticks", {**guard(term), **times, "listing": listing, **pick.values(limit)})
+    return Query("schedules/release_ticks", ReleasedRow, {**guard(term), **times, "listing": listing, **pick.values(limit)})
 
 
-def clean_ticks(term: Term, *, limit: int, keep: float, pick: Pick = ALL, now: datetime | None = None) -> Query:
-    """Gives (holds, removed, places). `keep` is in seconds."""
-    return Query("schedules/clean_ticks", {**guard(term), "keep": keep, "now": now, **pick.values(limit)})
+def clean_ticks(term: Term, *, limit: int, keep: float, pick: Pick = ALL, now: datetime | None = None) -> Query[CleanedRow]:
+    """`keep` is in seconds."""
+    return Query("schedules/clean_ticks", CleanedRow, {**guard(term), "keep": keep, "now": now, **pick.values(limit)})
 
 
-def rewind(term: Term, *, pick: Pick = ALL, now: datetime | None = None) -> Query:
-    """Gives (holds, names)."""
+def rewind(term: Term, *, pick: Pick = ALL, now: datetime | None = None) -> Query[RewoundRow]:
     values = {**guard(term), "grace": GRACE.total_seconds(), "now": now, **pick.unlimited()}
-    return Query("schedules/rewind_schedules", values)
+    return Query("schedules/rewind_schedules", RewoundRow, values)
 
 
-def retire(term: Term, *, pick: Pick = ALL) -> Query:
-    """Gives (holds, [name, owner] as JSON)."""
-    return Query("schedules/retire_schedules", {**guard(term), **pick.unlimited()})
+def retire(term: Term, *, pick: Pick = ALL) -> Query[RetiredRow]:
+    return Query("schedules/retire_schedules", RetiredRow, {**guard(term), **pick.unlimited()})
 
 
 # By an app that starts
 
 
-def declare_app(supervisor_id: str, owner: str, *, kinds: Iterable[str], schedules: Iterable[str]) -> Query:
+def declare_app(supervisor_id: str, owner: str, *, kinds: Iterable[str], schedules: Iterable[str]) -> Query[None]:
     values = {"supervisor_id": supervisor_id, "owner": owner, "kinds": _names(kinds), "schedules": _names(schedules)}
-    return Query("schedules/declare_app", values)
+    return Query("schedules/declare_app", None, values)
 
 
-def withdraw_app(supervisor_id: str) -> Query:
-    return Query("schedules/withdraw_app", {"supervisor_id": supervisor_id})
+def withdraw_app(supervisor_id: str) -> Query[None]:
+    return Query("schedules/withdraw_app", None, {"supervisor_id": supervisor_id})
 
 
-def reconcile(owner: str, declared: Iterable[Mapping[str, Any]], *, supervisor_id: str, kinds: Iterable[str]) -> Query:
-    """Gives (name, what was done, owner before). `declared` are schedules as JSON, `kinds` all that the app has."""
+def reconcile(
+    owner: str, declared: Iterable[Mapping[str, Any]], *, supervisor_id: str, kinds: Iterable[str]
+) -> Query[ReconciledRow]:
+    """`declared` are schedules as JSON, `kinds` all that the app has."""
     values = {
         "owner": owner,
         "declared": json.dumps(list(declared)),
@@ -84,7 +188,7 @@ def reconcile(owner: str, declared: Iterable[Mapping[str, Any]], *, supervisor_i
         "grace": GRACE.total_seconds(),
         "patience": PATIENCE,
     }
-    return Query("schedules/reconcile_schedules", values)
+    return Query("schedules/reconcile_schedules", ReconciledRow, values)
 
 
 def _names(names: Iterable[str]) -> str:
@@ -94,43 +198,45 @@ def _names(names: Iterable[str]) -> str:
 # By people
 
 
-def create(schedule: Schedule, *, paused: bool, by: str | None) -> Query:
-    return Query("schedules/create_schedule", {"definition": json.dumps(schedule.to_json()), "paused": paused, "by": by})
+def create(schedule: Schedule, *, paused: bool, by: str | None) -> Query[str]:
+    """Returns its name; no row if the name is taken."""
+    return Query("schedules/create_schedule", TEXT, {"definition": json.dumps(schedule.to_json()), "paused": paused, "by": by})
 
 
-def change(schedule: Schedule, *, changed_at: datetime, by: str | None) -> Query:
+def change(schedule: Schedule, *, changed_at: datetime, by: str | None) -> Query[str]:
     values = {
         "definition": json.dumps(schedule.to_json()),
         "changed_at": changed_at,
         "grace": GRACE.total_seconds(),
         "by": by,
     }
-    return Query("schedules/change_schedule", values)
+    return Query("schedules/change_schedule", TEXT, values)
 
 
-def pause(name: str, *, reason: str | None, by: str | None) -> Query:
-    return Query("schedules/pause_schedule", {"name": name, "reason": reason, "by": by})
+def pause(name: str, *, reason: str | None, by: str | None) -> Query[str]:
+    return Query("schedules/pause_schedule", TEXT, {"name": name, "reason": reason, "by": by})
 
 
-def resume(name: str) -> Query:
-    return Query("schedules/resume_schedule", {"name": name})
+def resume(name: str) -> Query[bool]:
+    """Returns whether it was paused; no row if there is none of that name."""
+    return Query("schedules/resume_schedule", BOOLEAN, {"name": name})
 
 
-def delete(name: str) -> Query:
-    return Query("schedules/delete_schedule", {"name": name})
+def delete(name: str) -> Query[str]:
+    return Query("schedules/delete_schedule", TEXT, {"name": name})
 
 
-def run(name: str, job_id: UUID, *, input: str | None, by: str | None) -> Query:  # noqa: A002 - the word for it
-    return Query("schedules/run_schedule", {"name": name, "job_id": str(job_id), "input": input, "by": by})
+def run(name: str, job_id: UUID, *, input: str | None, by: str | None) -> Query[RunRow]:  # noqa: A002 - the word for it
+    return Query("schedules/run_schedule", RunRow, {"name": name, "job_id": str(job_id), "input": input, "by": by})
 
 
-def find(name: str) -> Query:
-    return Query("schedules/find_schedule", {"name": name})
+def find(name: str) -> Query[ScheduleRow]:
+    return Query("schedules/find_schedule", ScheduleRow, {"name": name})
 
 
-def list_all(*, retired: bool, owner: str | None) -> Query:
-    return Query("schedules/list_schedules", {"retired": retired, "owner": owner})
+def list_all(*, retired: bool, owner: str | None) -> Query[ScheduleRow]:
+    return Query("schedules/list_schedules", ScheduleRow, {"retired": retired, "owner": owner})
 
 
-def list_ticks(name: str, *, limit: int, before: datetime | None) -> Query:
-    return Query("schedules/list_ticks", {"name": name, "limit": limit, "before": before})
+def list_ticks(name: str, *, limit: int, before: datetime | None) -> Query[TickRow]:
+    return Query("schedules/list_ticks", TickRow, {"name": name, "limit": limit, "before": before})

@@ -16,8 +16,9 @@ from psycopg import Connection, Cursor
 
 from tenure.model.errors import SchemaMismatch
 from tenure.store import faults
+from tenure.store.columns import column_names, has_rows
 from tenure.store.connecting import KEEPALIVE, connect_sync, server_of
-from tenure.store.query import Query
+from tenure.store.query import Query, Rows, T
 from tenure.store.statements import statement
 from tenure.store.target import DatabaseTarget
 
@@ -35,13 +36,14 @@ class SyncLink:
         self._connection: TimedConnection
         self._cursor: Cursor[Any] | None = None
 
-    def fetch(self, query: Query, *, deadline: float) -> list[tuple[Any, ...]]:
+    def fetch(self, query: Query[T], *, deadline: float) -> list[T]:
         """Runs the statement in a transaction of its own and returns its rows. `deadline` is by the monotonic clock."""
         with self._guarded(query.name):
             cursor = self._cursor or self._open(deadline)
             self._connection.deadline = deadline
             cursor.execute(statement(query.name, self.database.schema), query.values)
-            return cursor.fetchall() if cursor.description else []
+            rows: Rows = cursor.fetchall() if has_rows(cursor) else []
+            return query.decode(rows, lambda: column_names(cursor))
 
     def close(self) -> None:
         """Does nothing in a forked process: the connection is its parent's."""

@@ -15,7 +15,7 @@ DUE = "due"
 """The word that a job was scheduled: the stager looks when the next one is due."""
 
 FREE = "free"
-"""The word that a duty was given back: candidates need not wait for its lease to run out."""
+"""The notification that a duty was released: candidates need not wait for its lease to run out."""
 
 
 def jobs_in(queue: str) -> str:

@@ -8,17 +8,19 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
+from uuid import UUID
 
 from tenure.model.errors import ConfigError
+from tenure.store.leases import Term, guard
 from tenure.store.migration_files import newest_version
-from tenure.store.query import ALL, Pick, Query, array_literal
+from tenure.store.query import ALL, BOOLEAN, TEXT, Pick, Query, array_literal
 from tenure.version import __version__
 
 Death = Literal["crashed", "stopped"]
 
 MAX_CRASHES = 3
-"""A job whose worker died so many times while running it is set aside instead of killing the next one."""
+"""A job whose worker died this many times while running it is dead-lettered, instead of killing the next worker."""
 
 
 LONGEST_NAME = 200  # bytes
@@ -51,7 +53,65 @@ def check_name(name: str) -> str:
     return name
 
 
-def register(worker: Registration, ttl: float, *, now: datetime | None = None) -> Query:
+class RenewedRow(NamedTuple):
+    renewed: list[str]
+    """Ids."""
+    suspects: bool
+    """Jobs wait that must run alone."""
+    free_in: float | None
+    """Seconds until a duty may become free."""
+    alike: str | None
+    """JSON: by worker, how many living workers serve the same queues and kinds. None unless `counting`."""
+
+
+class CondemnedRow(NamedTuple):
+    """What was found and done about leases that ended."""
+
+    holds: bool
+    workers: int
+    waiting: bool
+    """Condemned workers still hold jobs, or have their rows."""
+    next_end: float | None
+    """Seconds until the next lease ends, of a worker or a job."""
+    overdue: bool
+    """The own lease of a job has ended."""
+    peeked: str | None
+    """JSON: the ids of the workers that would be condemned."""
+
+
+class UnknownWorkersRow(NamedTuple):
+    holds: bool
+    ids: list[str]
+    """Workers that had no row and hold jobs."""
+
+
+class HeldCountRow(NamedTuple):
+    pid: int
+    jobs: int
+
+
+class WorkerRow(NamedTuple):
+    id: UUID
+    supervisor_id: UUID
+    host: str
+    pid: int
+    queues: str
+    """JSON, as are `kinds` and `capabilities`."""
+    kinds: str
+    capabilities: str
+    concurrency: int
+    version: str
+    started_at: datetime
+    heartbeat_at: datetime
+    expires_at: datetime
+    died_at: datetime | None
+    died_how: str | None
+    alive: bool
+    held: int
+    name: str
+
+
+def register(worker: Registration, ttl: float, *, now: datetime | None = None) -> Query[None]:
     values = {
         "id": worker.id,
         "supervisor_id": worker.supervisor_id,
@@ -67,11 +127,12 @@ def register(worker: Registration, ttl: float, *, now: datetime | None = None) -
         "ttl": ttl,
         "now": now,
     }
-    return Query("workers/register_worker", values)
+    return Query("workers/register_worker", None, values)
 
 
-def renew(ids: Iterable[str], queues: Iterable[str], ttl: float, *, counting: bool = False, now: datetime | None = None) -> Query:
-    """Gives (ids renewed, whether suspects wait, seconds until a duty may be free, JSON of how many serve the same as each)."""
+def renew(
+    ids: Iterable[str], queues: Iterable[str], ttl: float, *, counting: bool = False, now: datetime | None = None
+) -> Query[RenewedRow]:
     values = {
         "ids": array_literal(list(ids)),
         "queues": array_literal(list(queues)),
@@ -79,31 +140,39 @@ def renew(ids: Iterable[str], queues: Iterable[str], ttl: float, *, counting: bo
         "counting": counting,
         "now": now,
     }
-    return Query("workers/renew_workers", values)
+    return Query("workers/renew_workers", RenewedRow, values)
 
 
-def extend(ids: Iterable[str], ttl: float, *, now: datetime | None = None) -> Query:
-    """Gives the ids renewed."""
-    return Query("workers/extend_leases", {"ids": array_literal(list(ids)), "ttl": ttl, "now": now})
+def extend(ids: Iterable[str], ttl: float, *, now: datetime | None = None) -> Query[str]:
+    """Returns the ids of those renewed."""
+    return Query("workers/extend_leases", TEXT, {"ids": array_literal(list(ids)), "ttl": ttl, "now": now})
 
 
-def condemn(worker_id: str, supervisor_id: str, how: Death, *, now: datetime | None = None) -> Query:
-    return Query("workers/condemn_worker", {"id": worker_id, "supervisor_id": supervisor_id, "how": how, "now": now})
+def condemn(worker_id: str, supervisor_id: str, how: Death, *, now: datetime | None = None) -> Query[None]:
+    return Query("workers/condemn_worker", None, {"id": worker_id, "supervisor_id": supervisor_id, "how": how, "now": now})
 
 
-def return_jobs(worker_id: str | None, *, limit: int = 500, pick: Pick = ALL) -> Query:
-    """Gives (requeued, quarantined, whether there may be more, queues, the jobs as JSON)."""
-    values = {"worker_id": worker_id, "max_crashes": MAX_CRASHES, **pick.values(limit)}
-    return Query("jobs/return_jobs", values)
+def condemn_expired(term: Term, *, reap: bool, pick: Pick = ALL, now: datetime | None = None) -> Query[CondemnedRow]:
+    values = {**guard(term), "reap": reap, "now": now, **pick.unlimited()}
+    return Query("workers/condemn_workers", CondemnedRow, values)
 
 
-def find_condemned(*, limit: int) -> Query:
-    return Query("workers/find_condemned", {"limit": limit})
+def condemn_unknown(term: Term, *, pick: Pick = ALL) -> Query[UnknownWorkersRow]:
+    return Query("workers/condemn_unknown", UnknownWorkersRow, {**guard(term), **pick.unlimited()})
 
 
-def count_held() -> Query:
-    return Query("workers/count_held")
+def find_condemned(*, limit: int) -> Query[str]:
+    """Returns ids."""
+    return Query("workers/find_condemned", TEXT, {"limit": limit})
 
 
-def end_session(pid: int, age: float) -> Query:
-    return Query("workers/end_session", {"pid": pid, "age": age})
+def count_held() -> Query[HeldCountRow]:
+    return Query("workers/count_held", HeldCountRow)
+
+
+def find_all() -> Query[WorkerRow]:
+    return Query("workers/find_workers", WorkerRow)
+
+
+def end_session(pid: int, age: float) -> Query[bool]:
+    return Query("workers/end_session", BOOLEAN, {"pid": pid, "age": age})

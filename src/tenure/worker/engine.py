@@ -1,4 +1,4 @@
-"""The heart of a process that runs handlers: free slots are filled, outcomes are settled, the rest is waiting."""
+"""Runs handlers in a process: claims jobs into free slots, settles their outcomes, and waits for the next wake-up."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ log = logging.getLogger("tenure")
 
 CALL_EVERY = 0.5
 CONDEMNED_REST = 0.5
-"""Seconds before a worker whose lease has run out asks again: it may have been renewed, or we are about to be told to go."""
+"""Seconds before a worker whose lease has expired claims again: it may have been renewed, or the process is about to stop."""
 
 
 CLAIM_PATIENCE = 5.0
-"""Seconds that a stop waits for the claim under way. What it still takes is requeued at once."""
+"""Seconds that a stop waits for the current claim. The jobs it claims are requeued at once."""
 
 END_PATIENCE = 1.0
-"""Seconds that a stop waits for any other statement under way."""
+"""Seconds that a stop waits for any other current statement."""
 
 WAKERS = 8
-"""Of many workers that serve the same, about so many look when a job is announced. If all did, each job would cost a claim
-of each."""
+"""About this many of the workers that serve the same queues claim when a job is announced. If all did, each job would cost
+a claim by each of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +53,13 @@ class EngineSettings:
     """How many jobs run at a time in one process."""
 
     poll_busy: float = 0.25
-    """Longest wait between two looks while jobs are running or were found lately. Notifications come sooner."""
+    """Longest wait between two claims while jobs are running or were found recently. Notifications end it early."""
 
     poll_idle: float = 2.0
-    """Longest wait when nothing happens. Late arrivals that nobody announced are found within it."""
+    """Longest wait between two claims when idle. Jobs whose notification was lost are found within it."""
 
     check_every: float = 5.0
-    """How often long runs are asked whether they are still ours."""
+    """How often to check that long runs still hold their jobs."""
 
     next_job_delay: float = 0.0
     """A pause between the end of a job and the claim that fills its slot again."""
@@ -84,7 +84,7 @@ class Engine:
         events: Events | None = None,
         name: str = "",
     ) -> None:
-        """`tell(word)` wakes others after a commit; `condemned()` is called when this worker's lease is gone, `worn_out()`
+        """`tell(word)` wakes others after a commit; `condemned()` is called when this worker has lost its lease, `worn_out()`
         when so many handlers did not end when told that the process should be replaced. `name` is the worker's, for logs
         and events."""
         self.worker_id = worker_id
@@ -113,7 +113,7 @@ class Engine:
         self._watch = RunMonitor(self._slots, self._settle_link, settings.check_every)
         self._claims = PeriodicTask("claimer", self._claim_turn)
         self.crowd = 1
-        """How many workers serve the same, this one included."""
+        """How many workers serve the same queues, including this one."""
         self._next_call = 0.0
         self._next_claim = 0.0
         self._hungry = False
@@ -131,7 +131,7 @@ class Engine:
 
     @property
     def finished(self) -> int:
-        """Runs that are over, however they ended."""
+        """Runs that have ended, with any outcome."""
         return self._slots.finished
 
     @property
@@ -148,7 +148,7 @@ class Engine:
         self._tasks = {beat: asyncio.create_task(beat.run()) for beat in beats}
 
     def hear(self, word: str) -> None:
-        """A word from the wake-ups: new work in a queue, a job that is gone, or (empty) something may have been missed."""
+        """A wake-up: new jobs in a queue, a job that was removed, or (empty) a notification may have been missed."""
         if word.startswith("gone"):
             self._watch.doubt([word[5:]] if len(word) > 5 else self._slots.runs)
         elif word == LIMITS:
@@ -163,20 +163,20 @@ class Engine:
         return random.random() * self.crowd < WAKERS  # noqa: S311
 
     def lose(self, reason: AbortReason) -> None:
-        """Nothing that runs here is ours any more."""
+        """No run of this process holds its job any more."""
         self._stopping = True
         self._slots.lose_all(reason)
 
     async def stop(self, grace: float) -> None:
-        """Stops claiming, lets jobs finish within `grace` seconds, requeues the others, and writes what there is to write:
-        in an outage for as long as the grace lasts. Never waits much longer."""
+        """Stops claiming, lets jobs finish within `grace` seconds, requeues the others, and writes the outcomes:
+        in an outage it keeps trying for the whole grace period. It never takes much longer."""
         self._stopping = True
         until = time.monotonic() + grace
         await self._ended(self._claims, CLAIM_PATIENCE)
         await self._slots.drained(until - time.monotonic())
         self._slots.abort_all("shutdown")
         await self._slots.drained(ABORT_PATIENCE)
-        self._slots.hand_back_all()
+        self._slots.requeue_all()
         await self._slots.settled(until - time.monotonic())
         for beat in self._tasks:
             await self._ended(beat, END_PATIENCE)
@@ -185,7 +185,7 @@ class Engine:
         await self._settle_link.close()
 
     async def _ended(self, beat: PeriodicTask, patience: float) -> None:
-        """Lets a turn that is under way come to its end: a statement that is cut off may be committed all the same."""
+        """Lets the current turn finish: a statement that is cut off may still be committed."""
         beat.end()
         if task := self._tasks.get(beat):
             await asyncio.wait([task], timeout=patience)
@@ -193,7 +193,7 @@ class Engine:
             await asyncio.gather(task, return_exceptions=True)
 
     def hurry(self, grace: float = 0.0) -> None:
-        """A stop that is under way has so many seconds left, at most."""
+        """Limits what is left of a current stop to `seconds`."""
         self._slots.hurry(grace)
 
     # Claiming
@@ -223,7 +223,7 @@ class Engine:
         return min(self._settings.poll_busy if runs else self._idle_rest(), self._claimer.rest)
 
     def _receive(self, runs: Iterable[Run]) -> None:
-        """What was claimed while the stop was asked for goes back at once: it has not begun."""
+        """Requeues what was claimed while the stop was requested: these jobs have not started."""
         for run in runs:
             if self._stopping:
                 self._slots.requeue(run)
@@ -231,7 +231,7 @@ class Engine:
                 self._slots.start(run)
 
     def _call_others(self, queues: Iterable[str]) -> None:
-        """There is more than we can take: those who did not look may do so, too."""
+        """There are more jobs than free slots: wakes other workers of these queues."""
         if time.monotonic() >= self._next_call:
             self._next_call = time.monotonic() + CALL_EVERY
             for queue in queues:
@@ -239,8 +239,8 @@ class Engine:
 
     def _free_slots(self) -> int:
         if self._scope.jobs == "suspects" and (self._slots.count or self._slots.settler.unwritten):
-            return 0  # alone means alone: the outcome of the one before must be safe before the next may kill us
-        # Unsettled outcomes count when they pile up: while PostgreSQL cannot take results, it gives no new work either.
+            return 0  # a suspect runs alone: its outcome must be written before the next one may kill this process
+        # Unwritten outcomes count when they accumulate: while PostgreSQL accepts no results, no new jobs are claimed.
         overdue = max(0, self._slots.settler.unwritten - 4 * self._settings.concurrency)
         free = self._settings.concurrency - self._slots.count - overdue
         # Half the slots at a time: the next claim is on its way while these jobs run.
@@ -257,7 +257,7 @@ class Engine:
             self._claims.wake()
 
     def _on_released(self, run: Run) -> None:
-        """A limit has room again: the next one is ours to take, or, if we cannot, somebody else's."""
+        """A limit has room again: claims the next job, or wakes another worker if this one cannot."""
         self._claimer.nudge()
         self._claims.wake()
         if self._stopping or self._free_slots() <= 0:

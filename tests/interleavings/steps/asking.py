@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from uuid import UUID
 
-from tenure.store import control, jobs
+from tenure.store import jobs
 from tenure.store.query import Query
 from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Reply
@@ -85,7 +85,7 @@ def cancel(*, states: tuple[str, ...] | None = None) -> Step:
         return [Change("J canceled", then, skips=True)] if meant else []
 
     said = "cancel J" + (f" if it is {' or '.join(states)}" if states else "")
-    return _control(said, control.cancel([J], states=states, error="canceled"), changes, "J canceled", 1)
+    return _control(said, jobs.cancel([J], states=states, error="canceled"), changes, "J canceled", 1)
 
 
 def delete(*, force: bool = False) -> Step:
@@ -99,7 +99,7 @@ def delete(*, force: bool = False) -> Step:
         free = job is not None and (force or not job.live or job.claim is None)
         return [Change("J gone", then, skips=True)] if free else []
 
-    return _control("delete J" + " by force" * force, control.delete([J], force=force), changes, "J gone", 1, KEY)
+    return _control("delete J" + " by force" * force, jobs.delete([J], force=force), changes, "J gone", 1, KEY)
 
 
 def retry() -> Step:
@@ -113,7 +113,7 @@ def retry() -> Step:
         free = waits and (world.jobs["J"].state != "dead_letter" or _may_have_its_key(world))
         return [Change("J pending", then, skips=True)] if free else []
 
-    return _control("retry J", control.retry(J, None), changes, "J pending", 1, KEY)
+    return _control("retry J", jobs.retry(J, None), changes, "J pending", 1, KEY)
 
 
 def replay() -> Step:
@@ -124,7 +124,7 @@ def replay() -> Step:
         waits = world.is_live("J") and world.jobs["J"].state == "dead_letter"
         return [Change("J pending", then, skips=True)] if waits and _may_have_its_key(world) else []
 
-    return _control("replay J", control.replay([J]), changes, "J pending", 2, KEY)
+    return _control("replay J", jobs.replay([J]), changes, "J pending", 2, KEY)
 
 
 def _may_have_its_key(world: World) -> bool:
@@ -157,7 +157,7 @@ def retry_finished(new: str) -> Step:
     def read(reply: Reply) -> Words:
         return tuple(f"{new} in" if row[3] == "f" else f"{name_of(row[2])} is there" for row in reply.rows)
 
-    query = control.retry_finished(J, UUID(uid(new)), None)
+    query = jobs.retry_finished(J, UUID(uid(new)), None)
     return Step(f"run J again as {new}", query, read, changes, locks=rows(KEY), waits=rows(KEY))
 
 

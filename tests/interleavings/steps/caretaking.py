@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.store import workers
+from tenure.store import jobs, workers
 from tests.interleavings.names import name_of, uid
 from tests.interleavings.steps.step import JOB, QUEUE, Change, Step, counted, rows, times
 from tests.interleavings.world import Worker, World
@@ -58,7 +58,7 @@ def give_back(worker: str | None = None) -> Step:
 
     return Step(
         f"the jobs of {worker or 'all condemned workers'} are given back",
-        workers.return_jobs(None if worker is None else uid(worker)),
+        jobs.return_jobs(None if worker is None else uid(worker)),
         lambda reply: times(reply.rows[0][0], "back") + times(reply.rows[0][1], "quarantined"),
         changes,
         locks=rows(JOB, QUEUE, *([worker] if worker else WORKERS)),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tenure.store import control, leases, workers
+from tenure.store import cleaning, jobs, leases, workers
 from tenure.store.query import Query
 from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Reply
@@ -49,7 +49,7 @@ def condemn_expired(term: Term) -> Step:
     def late(world: World) -> list[Change]:
         return [end(name) for name, row in world.workers.items() if not row.died and row.expires <= world.clock]
 
-    query = leases.condemn_expired(term.value, reap=True)
+    query = workers.condemn_expired(term.value, reap=True)
     return _duty(f"{term} condemns the late", query, "condemned", _led(term, late), *WORKERS)
 
 
@@ -61,7 +61,7 @@ def promote(term: Term) -> Step:
         waiting = [(name, job.run_at) for name, job in world.jobs.items() if job.state in ("scheduled", "retry")]
         return [up(name) for name, run_at in waiting if run_at is not None and run_at <= world.clock]
 
-    query = leases.promote(term.value, limit=100)
+    query = jobs.promote(term.value, limit=100)
     return _duty(f"{term} promotes", query, "promoted", _led(term, due), JOB)
 
 
@@ -72,7 +72,7 @@ def expire_jobs(term: Term) -> Step:
         late = [name for name, job in world.jobs.items() if job.lease_until is not None and job.lease_until <= world.clock]
         return [back(world, name, blame=True) for name in late]
 
-    query = leases.expire_jobs(term.value, limit=100, max_crashes=workers.MAX_CRASHES)
+    query = jobs.expire(term.value, limit=100, max_crashes=workers.MAX_CRASHES)
     return Step(
         f"{term} takes back jobs whose own lease is over",
         query,
@@ -105,7 +105,7 @@ def condemn_unknown(term: Term) -> Step:
 
     return Step(
         f"{term} looks for holders without a row",
-        leases.condemn_unknown(term.value),
+        workers.condemn_unknown(term.value),
         read,
         changes,
         locks=rows(LEASE, *WORKERS),
@@ -120,7 +120,7 @@ def clean_keys(term: Term) -> Step:
     def idle(world: World) -> list[Change]:
         return [free(key) for key, row in world.keys.items() if row.scope == "live" and not world.is_live(row.job)]
 
-    query = control.clean_keys(term.value, limit=100)
+    query = cleaning.clean_keys(term.value, limit=100)
     return _duty(f"{term} cleans keys", query, "freed", _led(term, idle), KEY, column=2)
 
 

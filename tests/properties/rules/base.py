@@ -153,7 +153,7 @@ class StoreMachine(RuleBasedStateMachine):
         if stands != expected:
             self.fail(differences(stands, expected))
         try:
-            self.laws.check(self.before, stands, deleting=self.asked == "control/delete_jobs")
+            self.laws.check(self.before, stands, deleting=self.asked == "jobs/delete_jobs")
         except AssertionError as error:
             self.fail(str(error))
         self.before, self.asked = stands, None

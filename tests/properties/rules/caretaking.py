@@ -7,7 +7,7 @@ from itertools import groupby
 
 from hypothesis import strategies as st
 
-from tenure.store import control, leases, workers
+from tenure.store import cleaning, jobs, leases, workers
 from tenure.store.leases import Term
 from tenure.store.workers import MAX_CRASHES
 from tests.properties.picture import COLUMN
@@ -32,7 +32,7 @@ class PromotingRules(TimeRules):
 
     def promote_under(self, term: Term, limit: int) -> None:
         limit = _up_to_a_gap([job.run_at for job in self.model.due()], limit)
-        rows = self.run(leases.promote(term, limit=limit))
+        rows = self.run(jobs.promote(term, limit=limit))
         answers = [(holds, promoted, len(queues), next_due) for holds, promoted, queues, next_due, _ in rows]
         self.agree(answers, [(*self.model.promote(term, limit), self.model.next_due())], "promoted")
 
@@ -66,7 +66,7 @@ class DeathRules(PromotingRules):
         self.return_jobs_of(None if all_ else seat.id, limit)
 
     def return_jobs_of(self, worker_id: str | None, limit: int) -> None:
-        [(pending, quarantined, more, queues, _)] = self.run(workers.return_jobs(worker_id, limit=limit))
+        [(pending, quarantined, more, queues, _)] = self.run(jobs.return_jobs(worker_id, limit=limit))
         held = self.model.left_behind(worker_id)
         if len(held) > limit:
             # Any of them may come first.
@@ -92,7 +92,7 @@ class DeathRules(PromotingRules):
         self.look()
         self.bench.sql(f"delete from tenure.workers where id = '{seat.id}' returning 1")
         self.model.remove_row(seat.id)
-        [(holds, unknown)] = self.run(leases.condemn_unknown(term))
+        [(holds, unknown)] = self.run(workers.condemn_unknown(term))
         self.agree((holds, sorted(unknown)), self.model.condemn_unknown(term), "workers without a row")
         self.return_jobs_of(None, 500)
         if seat in self.crew:
@@ -118,7 +118,7 @@ class DeathRules(PromotingRules):
             self.time_passes(4.0, renewing=True)
 
     def reap_under(self, term: Term, *, reap: bool) -> None:
-        [(holds, condemned, waiting, next_end, overdue, _)] = self.run(leases.condemn_expired(term, reap=reap))
+        [(holds, condemned, waiting, next_end, overdue, _)] = self.run(workers.condemn_expired(term, reap=reap))
         self.agree((holds, condemned), self.model.condemn_expired(term, reap=reap), "condemned")
         self.agree(waiting, bool(self.model.condemned(None)), "condemned ones wait")
         self.agree(overdue, bool(self.model.overdue()), "jobs are overdue")
@@ -130,7 +130,7 @@ class DeathRules(PromotingRules):
 
     def expire_under(self, term: Term, limit: int) -> None:
         limit = _up_to_a_gap([job.lease_until for job in self.model.overdue()], limit)
-        rows = self.run(leases.expire_jobs(term, limit=limit, max_crashes=MAX_CRASHES))
+        rows = self.run(jobs.expire(term, limit=limit, max_crashes=MAX_CRASHES))
         done = self.model.expire_jobs(term, limit)
         told = [(pending, quarantined, len(queues)) for pending, quarantined, queues, _ in rows]
         self.agree(told, [(done.pending, done.quarantined, done.told)], "expired")
@@ -182,14 +182,14 @@ class LeaderRules(DeathRules):
     @move(3, pick=PICK)
     def clean_keys(self, pick: int) -> None:
         term = self.some_term(pick, "cleaner")
-        [(holds, expired, freed, *_)] = self.run(control.clean_keys(term, limit=500))
+        [(holds, expired, freed, *_)] = self.run(cleaning.clean_keys(term, limit=500))
         self.agree((holds, expired, freed), self.model.clean_keys(term), "keys removed")
 
     @move(1, pick=PICK)
     def merge_tallies(self, pick: int) -> None:
         """The sums stay the same."""
         term = self.some_term(pick, "cleaner")
-        [(holds, *_)] = self.run(control.merge_tallies(term, limit=3))
+        [(holds, *_)] = self.run(cleaning.merge_tallies(term, limit=3))
         self.agree(holds, self.model.leads(term), "the term holds")
 
     def some_term(self, pick: int, duty: str) -> Term:

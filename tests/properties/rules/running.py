@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tenure.model.states import FINISHED, State
-from tenure.store import jobs
+from tenure.store import jobs, queues
 from tenure.store.jobs import HeldJob
 from tenure.store.query import Query, array_literal
 from tenure.worker.claim.cursors import ClaimReply, Plan
@@ -115,7 +115,7 @@ class RunningRules(StoreMachine):
     def survey(self, number: int) -> None:
         seat = self.seat(number)
         kinds = seat.profile.kinds
-        query = jobs.survey(json.dumps(list(seat.profile.queues)), array_literal(list(kinds)))
+        query = queues.survey(json.dumps(list(seat.profile.queues)), array_literal(list(kinds)))
         waiting = [
             job for job in self.model.books.live.values() if job.state == State.PENDING and job.queue in seat.profile.queues
         ]

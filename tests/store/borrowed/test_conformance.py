@@ -14,10 +14,11 @@ import pytest
 from sqlalchemy.exc import PendingRollbackError
 
 from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
-from tenure.store import jobs, workers
+from tenure.store import history, jobs, workers
 from tenure.store.faults import Refused
+from tenure.store.jobs import EnqueuedRow
 from tenure.store.link import Link
-from tenure.store.query import Query
+from tenure.store.query import Query, T
 from tenure.store.target import DatabaseTarget
 from tenure.store.workers import Registration
 from tests.store.borrowed.callers import CALLERS, AsyncCaller, Caller, Django
@@ -26,7 +27,7 @@ from tests.store.desk import claim_query, everything
 NASTY = "100% %s %(name)s %% :colon ::text $1 $$ ? 'single' \"double\" \\ \\' \\n {brace} \t\r\n é 漢字 🎉 -- /* ; */"
 
 
-def enqueue(*kinds: str, **more: Any) -> Query:
+def enqueue(*kinds: str, **more: Any) -> Query[EnqueuedRow]:
     return jobs.enqueue(json.dumps([{"kind": kind, **more} for kind in kinds]))
 
 
@@ -116,10 +117,10 @@ def test_rows_are_those_of_a_link(caller, dsn):
         found = caller.fetch(query)
     assert found == asyncio.run(by_link(dsn, query))
     assert sorted(row[0] for row in found) == sorted(ids)
-    assert {type(row) for row in found} == {tuple}
+    assert {type(row) for row in found} == {EnqueuedRow}
 
 
-async def by_link(dsn: str, query: Query) -> list[tuple[Any, ...]]:
+async def by_link(dsn: str, query: Query[T]) -> list[T]:
     link = Link(DatabaseTarget.at(dsn), "test")
     try:
         return await link.fetch(query)
@@ -129,7 +130,7 @@ async def by_link(dsn: str, query: Query) -> list[tuple[Any, ...]]:
 
 def test_a_statement_without_rows_gives_none(caller):
     with caller.transaction():
-        assert caller.fetch(Query("history/declare_retentions", {"kinds": "[]"})) == []
+        assert caller.fetch(history.declare_retentions({})) == []
 
 
 def test_values_of_every_type_can_be_passed(caller, sql):

@@ -16,17 +16,16 @@ from sqlalchemy.exc import IntegrityError, PendingRollbackError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from tenure.model.errors import ConfigError, StoreUnavailable
-from tenure.store import jobs
+from tenure.store import history, jobs
 from tenure.store.borrowed import borrow
 from tenure.store.borrowed.positional import positional
 from tenure.store.faults import Refused
-from tenure.store.query import Query
 from tests.store.borrowed import callers
 from tests.store.borrowed.test_conformance import UndoError, enqueue, insert, lead_a_life, lose
 from tests.store.test_statements import FILES, name_of
 
 EVER = "00000000-0000-0000-0000-000000000000"
-ROWLESS = Query("history/declare_retentions", {"kinds": "[]"})
+ROWLESS = history.declare_retentions({})
 
 
 class Base(DeclarativeBase):

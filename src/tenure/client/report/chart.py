@@ -1,4 +1,4 @@
-"""The attempts drawn to scale: when the job waited, when it ran."""
+"""The attempts as a chart: when the job waited, when it ran."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenure.client.report.words import label, offset, plain, span
 if TYPE_CHECKING:
     from tenure.client.report.life import Attempt, Report
 
-LANES = 40  # more cannot be told apart
+LANES = 40  # more are too narrow to see
 
 _TONES = {
     "completed": "good",
@@ -33,7 +33,7 @@ _TONES = {
 
 
 def tone(what: str) -> str:
-    """The colour of a state, an outcome or a moment. Always a word of our own: it stands in a class attribute."""
+    """The colour of a state, an outcome or a moment. Always one of our own names: it is written into a class attribute."""
     return _TONES.get(what, "calm")
 
 
@@ -52,7 +52,7 @@ class Scale:
 
 
 def chart(report: Report) -> Markup:
-    """Empty when nothing has run."""
+    """Empty if the job has not run."""
     drawn = [attempt for attempt in report.attempts if attempt.started_at is not None][-LANES:]
     if not drawn:
         return Markup()

@@ -1,4 +1,4 @@
-"""From what the store keeps to the life of a job. Pure: no clock but the one that is handed in."""
+"""From stored rows to the history of a job. Pure: reads no clock; the time is an argument."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tenure.client.report.moments import moments
 from tenure.client.status import JobStatus, Progress
 from tenure.model.states import HELD, State
 
-# Done to a job that is not running, whatever run is written beside it.
+# These happen to a job that is not running, even if their row names a run.
 _BY_HAND = frozenset({"retried", "replayed"})
 _NOT_WAITING = HELD | {State.DEAD_LETTER, State.COMPLETED, State.FAILED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """A row of tenure.incidents, with host:pid of the worker if that is still known."""
+    """A row of tenure.incidents, with host:pid of the worker if its row still exists."""
 
     at: datetime
     what: str
@@ -36,13 +36,13 @@ class Noted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that the store knows of a job, as of `at`."""
+    """Everything that is stored about a job, as of `at`."""
 
     at: datetime
     job: JobStatus
     worker: str | None
     noted: list[Noted]
-    """In the order of their time."""
+    """In order of time."""
     progress: Progress | None
     log: list[LogLine]
     children: list[Child]
@@ -71,7 +71,7 @@ def derive(facts: Facts) -> Report:
 
 
 def _sort_out(given: Iterable[Noted]) -> tuple[dict[int, Noted], list[Noted]]:
-    """What ended a run, by its fence; and the rest."""
+    """The incidents that ended a run, by its fence; and all others."""
     runs: dict[int, Noted] = {}
     rest: list[Noted] = []
     for noted in given:
@@ -83,7 +83,7 @@ def _sort_out(given: Iterable[Noted]) -> tuple[dict[int, Noted], list[Noted]]:
 
 
 def _ended_a_run(noted: Noted) -> bool:
-    # A job that waits can be canceled too: only a worker's id tells that it was running.
+    # A waiting job can be canceled too: only a worker's id shows that it was running.
     return noted.worker_id is not None if noted.what == "canceled" else noted.what not in _BY_HAND
 
 
@@ -105,7 +105,7 @@ def _of_noted(fence: int, noted: Noted) -> Attempt:
 
 
 def _of_row(facts: Facts, known: Sequence[Attempt], incidents: Iterable[Incident]) -> Iterable[Attempt]:
-    """The latest run, when no incident tells of it: it goes on, or ended as planned, or its incident is not kept any more."""
+    """The latest run, if no incident ended it: it still runs, or ended as planned, or its incident is no longer stored."""
     job = facts.job
     if not job.fence or any(attempt.fence == job.fence for attempt in known):
         return
@@ -154,18 +154,18 @@ def _ready_at(job: JobStatus, earlier: Attempt | None, attempt: Attempt, inciden
 
 
 def _ready_after(job: JobStatus, earlier: Attempt | None, incidents: Sequence[Incident], until: datetime) -> datetime | None:
-    """When the job could have run again after `earlier` (None: for the first time), as far as that happened before `until`."""
+    """When the job became ready after `earlier` (None: for the first time), if that was before `until`."""
     if earlier is None:
         # Once it has run, the row's time may be that of the next attempt.
         planned = job.run_at if job.run_at and (job.run_at <= until or not job.fence) else job.enqueued_at
         return _pushed_at(incidents, job.enqueued_at, until) or planned
-    # A run that is due at once may be noted a moment after the time it is due.
+    # A run that is due at once may be recorded shortly after the time it was due.
     known = [at for at in (earlier.next_at, earlier.ended_at) if at is not None]
     return _pushed_at(incidents, earlier.ended_at or earlier.started_at, until) or max(known, default=None)
 
 
 def _pushed_at(incidents: Iterable[Incident], since: datetime | None, until: datetime | None) -> datetime | None:
-    """When somebody last made it ready by hand in between."""
+    """When a retry or replay last made it ready in between."""
     pushes = [i.at for i in incidents if i.what in _BY_HAND and (not since or i.at >= since) and (not until or i.at <= until)]
     return max(pushes, default=None)
 
@@ -181,7 +181,7 @@ def _totals(facts: Facts, attempts: Sequence[Attempt], incidents: Sequence[Incid
 
 
 def _still_waiting(facts: Facts, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> timedelta:
-    """Since it was last ready: until now, or until it was canceled without having run again."""
+    """The time since it was last ready: until now, or until it was canceled without having run again."""
     job, last = facts.job, attempts[-1] if attempts else None
     if job.state in _NOT_WAITING or (last and last.ended_at is None) or (last and last.outcome == "canceled"):
         return timedelta()
@@ -190,5 +190,5 @@ def _still_waiting(facts: Facts, attempts: Sequence[Attempt], incidents: Sequenc
 
 
 def _span(start: datetime | None, end: datetime | None) -> timedelta | None:
-    """Never less than nothing: two statements may read the clock in the other order."""
+    """Never negative: two statements may read the clock in the other order."""
     return None if start is None or end is None else max(end - start, timedelta())

@@ -1,4 +1,4 @@
-"""What a job's own row says, for every form of the report."""
+"""The fields of a job's row, for every format of the report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Name by name; what is not set is left out, and so is `auth`: reports are handed around."""
+    """By name. Unset fields are left out, and so is `auth`, because reports are shared."""
     job, totals = report.job, report.totals
     yield "queue", f"{job.queue}, priority {job.priority}" + (f", needs {job.capability}" if job.capability else "")
     yield "attempts", f"{job.attempt} of {job.max_attempts}" + (f", crashes {job.crashes}" if job.crashes else "")
@@ -35,13 +35,13 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def payloads(report: Report) -> Iterator[tuple[str, str]]:
-    """What came in and what came out."""
+    """The input and the output."""
     yield "input", value(report.job.input)
     if report.job.output is not None:
         yield "output", value(report.job.output)
 
 
 def lost_error(report: Report) -> str | None:
-    """What the row says went wrong, when no attempt is there any more to say it."""
+    """The error of the row, if no stored attempt has it."""
     error, told = report.job.error, {attempt.error for attempt in report.attempts}
     return None if error in told or report.job.state is State.COMPLETED else error

@@ -1,11 +1,9 @@
-"""Asks the store for all that is known of a job."""
+"""Reads everything that is stored about a job."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable
-from dataclasses import fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,15 +13,12 @@ from tenure.client.report.life import Child, LogLine, Report
 from tenure.client.status import JobStatus, Progress
 from tenure.model.states import State
 from tenure.store import reports
-from tenure.store.query import Query
-
-Fetch = Callable[[Query], Awaitable[list[tuple[Any, ...]]]]
+from tenure.store.query import Fetch
+from tenure.store.reports import ReportRow
 
 MAX_INCIDENTS = 200  # a job that snoozes every second has thousands
 MAX_LINES = 200
 MAX_CHILDREN = 100
-
-_COLUMNS = len(fields(JobStatus))
 
 
 async def gather(fetch: Fetch, job_id: UUID) -> Report | None:
@@ -32,16 +27,15 @@ async def gather(fetch: Fetch, job_id: UUID) -> Report | None:
     return derive(_facts(rows[0])) if rows else None
 
 
-def _facts(row: tuple[Any, ...]) -> Facts:
-    at, worker, progress, noted, log, children = row[_COLUMNS:]
-    listed = _list(children)
+def _facts(row: ReportRow) -> Facts:
+    listed = _list(row.children)
     return Facts(
-        at=at,
-        job=JobStatus.from_row(row[:_COLUMNS]),
-        worker=worker,
-        noted=[_noted(item) for item in _list(noted)],
-        progress=_progress(*json.loads(progress)) if progress is not None else None,
-        log=[_line(*item) for item in _list(log)],
+        at=row.at,
+        job=JobStatus.from_row(row.job),
+        worker=row.worker,
+        noted=[_noted(item) for item in _list(row.incidents)],
+        progress=_progress(*json.loads(row.progress)) if row.progress is not None else None,
+        log=[_line(*item) for item in _list(row.log)],
         children=[Child(id=UUID(child), kind=kind, state=State(state)) for child, kind, state in listed[:MAX_CHILDREN]],
         more_children=len(listed) > MAX_CHILDREN,
     )
@@ -63,7 +57,7 @@ def _noted(row: dict[str, Any]) -> Noted:
 
 
 def _line(fence: int, kept_at: str, line: Any) -> LogLine:
-    """Lines are written by processes that may have crashed halfway: whatever is there is shown."""
+    """Lines are written by processes that may have crashed in between: shows what is there."""
     given = line if isinstance(line, dict) else {"message": line}
     extra = given.get("fields")
     return LogLine(
@@ -84,7 +78,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _line_time(text: Any) -> datetime | None:
-    """Told by the worker's clock; without an offset it cannot be placed."""
+    """A time by the worker's clock; without an offset it cannot be used."""
     try:
         at = datetime.fromisoformat(str(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""A report for a browser: one page, no scripts, nothing loaded from elsewhere, everything escaped."""
+"""A report for a browser: one page, no scripts, no external resources, everything escaped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BLOCK = 20_000  # characters of an error, an input, an output
 LINE = 2_000  # characters of a log line
 
-# Even if something were forgotten below, the browser would not run it.
+# A second defence: even if the code below missed something, the browser would not run it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -55,7 +55,7 @@ def _sections(report: Report) -> list[Markup]:
 
 
 def _section(title: str, *content: Markup) -> Markup:
-    """Nothing at all when there is nothing to show."""
+    """Empty if there is nothing to show."""
     return tag("section", tag("h2", title), *content) if any(content) else Markup()
 
 
@@ -103,7 +103,7 @@ def _attempt(attempt: Attempt) -> Markup:
 
 
 def _error(error: str | None) -> Markup:
-    """What was raised; the traceback on demand."""
+    """The exception, with a traceback that can be opened."""
     if not error:
         return Markup()
     whole = clean(error).strip()
@@ -119,7 +119,7 @@ def _untold(report: Report) -> Markup:
     if not report.untold:
         return Markup()
     runs = "run" if report.untold == 1 else "runs"
-    return tag("p", f"Nothing is kept of {report.untold} {runs}.", class_="faint")
+    return tag("p", f"Nothing is stored about {report.untold} {runs}.", class_="faint")
 
 
 def _lost(report: Report) -> Markup:
@@ -137,7 +137,7 @@ def _timeline(report: Report) -> Markup:
 
 
 def _facts(report: Report) -> Markup:
-    shown = [(name, told) for name, told in facts(report) if name not in ("attempts", "time")]  # those stand at the top
+    shown = [(name, told) for name, told in facts(report) if name not in ("attempts", "time")]  # shown at the top
     rows = [tag("tr", tag("th", name), tag("td", short(told, LINE))) for name, told in shown]
     rows += [tag("tr", tag("th", name), tag("td", _payload(told))) for name, told in payloads(report)]
     return tag("table", *rows, class_="facts")
@@ -174,5 +174,5 @@ def _children(report: Report) -> Markup:
         state = tag("span", plain(child.state), class_=f"state {tone(child.state)}")
         return tag("tr", tag("td", tag("code", str(child.id))), tag("td", inline(child.kind, 200)), tag("td", state))
 
-    more = tag("p", "There are more than are listed here.", class_="faint") if report.more_children else Markup()
+    more = tag("p", "Not all of them are listed here.", class_="faint") if report.more_children else Markup()
     return join(tag("table", *[row(child) for child in report.children], class_="children"), more)

@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""The values of a report."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ class Attempt:
     """One run of the job, from its claim to its end."""
 
     number: int | None
-    """Which attempt it was. Snoozes, shutdowns and crashes spend none, so a number may come again."""
+    """Which attempt it was. Snoozes, shutdowns and crashes spend none, so a number may repeat."""
     fence: int
-    """Which run it was: counts every claim, never goes back."""
+    """Which run it was: counts every claim, never decreases."""
     worker_id: UUID | None
     worker: str | None
-    """host:pid of the process, while it is still known."""
+    """host:pid of the process, while its row exists."""
     waited: timedelta | None
-    """From the moment the job was ready to this start."""
+    """From the time the job was ready to this start."""
     started_at: datetime | None
     ended_at: datetime | None
     ran: timedelta | None
     """Until now, while it runs."""
     outcome: str
-    """completed, failed, timed_out, snoozed, handed_back, crashed, lease_lost, canceled, running; or unknown, when nothing tells
+    """completed, failed, timed_out, snoozed, handed_back, crashed, lease_lost, canceled, running; or unknown, if nothing shows
     how it ended."""
     error: str | None
     next_at: datetime | None
     """When the job was due again after it."""
     by: str | None
-    """Who ended it, if a person did."""
+    """Who ended it, if a user did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """Something that was done to the job while it did not run: canceled, retried, replayed."""
+    """A change of the job while it did not run: canceled, retried, replayed."""
 
     at: datetime
     what: str
@@ -63,7 +63,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A job that this one handed in."""
+    """A job that this one enqueued."""
 
     id: UUID
     kind: str
@@ -82,7 +82,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Only what is known is added up."""
+    """Sums of what is known."""
 
     waited: timedelta
     ran: timedelta
@@ -92,13 +92,13 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A job's whole life, as it was known at `at`."""
+    """The whole history of a job, as known at `at`."""
 
     at: datetime
     job: JobStatus
     attempts: list[Attempt]
     untold: int
-    """Runs of which nothing is kept any more."""
+    """The number of runs of which nothing is stored any more."""
     incidents: list[Incident]
     events: list[Moment]
     progress: Progress | None
@@ -106,19 +106,19 @@ class Report:
     """The last lines of all runs, in order."""
     children: list[Child]
     more_children: bool
-    """There are more than are listed."""
+    """Not all of them are listed."""
     totals: Totals
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values: times in ISO 8601, spans in seconds."""
+        """Plain JSON values: times in ISO 8601, durations in seconds."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     def to_text(self, *, full: bool = False) -> str:
-        """For a terminal. `full` leaves nothing out of errors and long lines."""
+        """For a terminal. `full` does not shorten errors and long lines."""
         return to_text(self, full=full)
 
     def to_html(self) -> str:
-        """A page of its own: no scripts, nothing loaded from elsewhere."""
+        """A complete page without scripts and external resources."""
         return to_html(self)
 
 

@@ -1,4 +1,4 @@
-"""HTML made of values: whatever is not markup already is escaped, so nothing can be forgotten."""
+"""HTML from values: everything that is not markup already is escaped, so escaping cannot be forgotten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Markup(str):
 
 
 def tag(name: str, *content: str, **attributes: str) -> Markup:
-    """`tag("p", text, class_="note")`. Attribute names end in `_` where Python has the word for itself."""
+    """`tag("p", text, class_="note")`. Attribute names that are Python keywords end in `_`."""
     given = "".join(f' {key.rstrip("_").replace("_", "-")}="{_escaped(told)}"' for key, told in attributes.items())
     return Markup(f"<{name}{given}>{join(*content)}</{name}>")
 

@@ -1,4 +1,4 @@
-"""The timeline of a job: every point of its life of which the time is known, in words."""
+"""The timeline of a job: every event whose time is known."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tenure.model.states import State
 
 _ENDED = {
     "timed_out": "timed out",
-    "handed_back": "was handed back",
-    "crashed": "went down with its worker",
+    "handed_back": "was requeued",
+    "crashed": "crashed with its worker",
     "lease_lost": "lost its lease",
     "canceled": "was canceled",
     "dead_letter": "failed for the last time",
 }
-# A cancellation and the end that it brings are written with two readings of the clock, but are one event.
+# A cancellation and the end of the run are written with two readings of the clock, but are one event.
 _AT_ONCE = timedelta(seconds=1)
 
 
 def moments(job: JobStatus, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> list[Moment]:
-    """In the order of time; what happened at the same time, in the order of cause and effect."""
+    """In order of time; events at the same time are in order of cause and effect."""
     found = [_enqueued(job), *_due(job, attempts)]
     for number, attempt in enumerate(attempts):
         after = attempts[number + 1] if number + 1 < len(attempts) else None
@@ -41,7 +41,7 @@ def _enqueued(job: JobStatus) -> Moment:
 
 
 def _due(job: JobStatus, attempts: Sequence[Attempt]) -> Iterator[Moment]:
-    told = any(attempt.next_at is not None for attempt in attempts)  # by the end of the attempt that made it wait
+    told = any(attempt.next_at is not None for attempt in attempts)  # the end of the previous attempt shows it
     if job.run_at is not None and (job.state in (State.RETRY, State.SCHEDULED) or not told):
         yield Moment(at=job.run_at, what="due", text="due again" if job.state is State.RETRY else "scheduled for this time")
 
@@ -69,7 +69,7 @@ def _ending(attempt: Attempt) -> str:
 
 
 def _set_aside(job: JobStatus, attempt: Attempt, after: Attempt | None, incidents: Sequence[Incident]) -> Iterator[Moment]:
-    """No incident says so: a job is a dead letter if it still is one, or if somebody replayed it."""
+    """There is no incident for it: a job was dead-lettered if it still is, or if it was replayed."""
     if attempt.ended_at is None or attempt.next_at is not None or attempt.outcome in ("completed", "canceled"):
         return
     until = after.started_at if after else None
@@ -78,7 +78,7 @@ def _set_aside(job: JobStatus, attempt: Attempt, after: Attempt | None, incident
         for i in incidents
     )
     if replayed or (after is None and job.state is State.DEAD_LETTER):
-        yield Moment(at=attempt.ended_at, what="dead_letter", text="set aside as a dead letter")
+        yield Moment(at=attempt.ended_at, what="dead_letter", text="dead-lettered")
 
 
 def _of_incident(incident: Incident) -> Moment:
@@ -97,7 +97,7 @@ def _is_the_end(job: JobStatus, incident: Incident) -> bool:
 
 
 def _finished(job: JobStatus, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> Iterator[Moment]:
-    """Unless an attempt has told it: then the end of the job was the end of that attempt."""
+    """Unless an attempt shows it: then the job ended with that attempt."""
     if job.finished_at is None or any(a.fence == job.fence and a.outcome == job.state for a in attempts):
         return
     cause = next((incident for incident in reversed(incidents) if _is_the_end(job, incident)), None)

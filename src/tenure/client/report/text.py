@@ -1,4 +1,4 @@
-"""A report for a terminal: plain text, nothing in it that a terminal would obey."""
+"""A report for a terminal: plain text without control sequences."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _attempts(report: Report, limit: int | None) -> Iterator[str]:
         return
     yield "attempts"
     if report.untold:
-        yield f"  (nothing is kept of {report.untold} {'run' if report.untold == 1 else 'runs'})"
+        yield f"  (nothing is stored about {report.untold} {'run' if report.untold == 1 else 'runs'})"
     for attempt in report.attempts:
         yield "  " + "  ".join(_attempt(attempt))
         if attempt.error:
@@ -85,7 +85,7 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
 
 
 def _error_lines(error: str, limit: int | None) -> Iterator[str]:
-    """Indented; the last lines only, where what was raised stands, unless there is no limit."""
+    """Indented. With a limit only the last lines, which name the exception."""
     lines = clean(error).rstrip().split("\n")
     shown = lines if limit is None else lines[-ERROR_LINES:]
     if len(shown) < len(lines):
@@ -119,7 +119,7 @@ def _said(line: LogLine, limit: int | None) -> str:
 def _children(report: Report) -> Iterator[str]:
     if not report.children:
         return
-    more = ", there are more" if report.more_children else ""
+    more = ", more exist" if report.more_children else ""
     yield f"children ({len(report.children)} shown{more})"
     for child in report.children:
         yield f"  {child.id}  {plain(child.state):<11}  {inline(child.kind, LINE)}"

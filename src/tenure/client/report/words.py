@@ -1,4 +1,4 @@
-"""How a report speaks: spans, times, errors and other people's text, made safe to look at."""
+"""Formatting for reports: durations, times, errors, and untrusted text made safe to display."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 GIST = 200  # characters of an error in a timeline
 
-# What moves the cursor, turns the direction of writing around or hides: shown by its code instead.
+# Characters that move the cursor, change the direction of writing or are invisible: shown by their code instead.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -24,7 +24,7 @@ _RAISED_IN_GROUP = re.compile(r"\s*\| (?=\S)")
 
 
 def clean(text: str) -> str:
-    """Other people's text with nothing in it that acts on a terminal or a page. Lines stay lines."""
+    """Untrusted text without characters that act on a terminal or a page. Line breaks are kept."""
     return _UNSEEN.sub(_code, text.replace("\r\n", "\n"))
 
 
@@ -45,7 +45,7 @@ def value(given: Any) -> str:
 
 
 def gist(error: str) -> str:
-    """The line that says what happened: the first one of a failure, else the one after the last frame of a traceback, else the
+    """The line that describes the error: the first one of a failure, else the one after the last frame of a traceback, else the
     first one."""
     if (failure := Failure.parse(error)) is not None:
         return inline(str(failure).split("\n")[0].strip(), GIST)
@@ -61,11 +61,11 @@ def gist(error: str) -> str:
 
 
 def span(length: timedelta) -> str:
-    """As exact as a person wants it: 4.2 ms, 0.15 s, 12.3 s, 4 min 5 s, 2 h 5 min, 3 d 4 h."""
+    """Rounded for people: 4.2 ms, 0.15 s, 12.3 s, 4 min 5 s, 2 h 5 min, 3 d 4 h."""
     seconds = length.total_seconds()
     if seconds < 0:
         return "-" + span(-length)
-    if seconds < 59.95:  # what would be rounded to a minute is one
+    if seconds < 59.95:  # rounds up to a minute
         return _under_a_minute(seconds)
     minutes = round(seconds) // 60
     if minutes < 60:
@@ -75,22 +75,22 @@ def span(length: timedelta) -> str:
 
 
 def offset(start: datetime, at: datetime) -> str:
-    """Where on the timeline: `+0.15 s`."""
+    """The offset on the timeline: `+0.15 s`."""
     return f"+{span(at - start)}" if at >= start else span(at - start)
 
 
 def clock(at: datetime) -> str:
-    """In UTC, which everybody who reads the report can place."""
+    """In UTC, because readers of a report are in different time zones."""
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
 
 
 def plain(word: str) -> str:
-    """`timed_out` as people write it."""
+    """`timed_out` with a space instead of the underscore."""
     return inline(word.replace("_", " "), 60)
 
 
 def label(attempt: Attempt) -> str:
-    """Which attempt it was, and which run where that is another number."""
+    """Which attempt it was, and which run if that number differs."""
     if attempt.number is None:
         return f"run {attempt.fence}"
     return f"attempt {attempt.number}" + (f" (run {attempt.fence})" if attempt.number != attempt.fence else "")

@@ -6,14 +6,16 @@ The parts are independent: a table that is locked, or a row that PostgreSQL reje
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
-from tenure.store import control, history
+from tenure.store import cleaning, history
+from tenure.store.cleaning import CleanedKeysRow, CleanedRow
 from tenure.store.duty_link import Contended
+from tenure.store.history import CleanedHistoryRow
 from tenure.store.isolation import RefusedRows
 from tenure.store.leases import Term
 from tenure.store.link import Link
@@ -21,7 +23,10 @@ from tenure.store.query import Pick, Query
 
 log = logging.getLogger("tenure")
 
-Clean = Callable[[Pick], Query]
+Cleaned = CleanedRow | CleanedHistoryRow
+Clean = Callable[[Pick], Query[Cleaned]]
+Answer = TypeVar("Answer", CleanedKeysRow, Cleaned)
+T = TypeVar("T")
 
 QUIET_ATTEMPTS = 10
 """Attempts in a row without a lock after which it becomes a finding."""
@@ -65,14 +70,14 @@ class Cleaner:
         """By table."""
         keep, keep_counts, limit = self._keep, max(self._keep, self.keep_counts), self.batch
         return {
-            "progress": lambda pick: control.clean_progress(term, limit=limit, keep=keep, pick=pick),
-            "logs": lambda pick: control.clean_logs(term, limit=limit, keep=keep, pick=pick),
-            "incidents": lambda pick: control.clean_incidents(term, limit=limit, keep=keep, pick=pick),
-            "watches": lambda pick: control.clean_watches(term, limit=limit, pick=pick),
-            "counters": lambda pick: control.clean_counters(term, limit=limit, keep=keep_counts, pick=pick),
-            "minutes": lambda pick: control.clean_minutes(term, limit=limit, pick=pick),
-            "latencies": lambda pick: control.clean_latencies(term, limit=limit, keep=keep_counts, pick=pick),
-            "jobs": lambda pick: control.clean_dead(term, limit=limit, keep=self._keep_dead, pick=pick),
+            "progress": lambda pick: cleaning.clean_progress(term, limit=limit, keep=keep, pick=pick),
+            "logs": lambda pick: cleaning.clean_logs(term, limit=limit, keep=keep, pick=pick),
+            "incidents": lambda pick: cleaning.clean_incidents(term, limit=limit, keep=keep, pick=pick),
+            "watches": lambda pick: cleaning.clean_watches(term, limit=limit, pick=pick),
+            "counters": lambda pick: cleaning.clean_counters(term, limit=limit, keep=keep_counts, pick=pick),
+            "minutes": lambda pick: cleaning.clean_minutes(term, limit=limit, pick=pick),
+            "latencies": lambda pick: cleaning.clean_latencies(term, limit=limit, keep=keep_counts, pick=pick),
+            "jobs": lambda pick: cleaning.clean_dead(term, limit=limit, keep=self._keep_dead, pick=pick),
             "history": lambda pick: history.clean(term, limit=limit, keep=keep, pick=pick),
             "history_default": lambda pick: history.clean_default(term, limit=limit, keep=keep, pick=pick),
         }
@@ -85,30 +90,32 @@ class Cleaner:
         return dropped
 
     async def _make(self, link: Link, term: Term) -> int:
-        made = int(_only(await link.fetch(history.make(term, days_ahead=self.days_ahead))))
+        made = _only(await link.fetch(history.make(term, days_ahead=self.days_ahead)))
         if made:
             log.info("history partitions created", extra={"partitions": made})
         return made
 
     async def _clean_keys(self, link: Link, term: Term) -> int:
-        def query(pick: Pick) -> Query:
-            return control.clean_keys(term, limit=self.batch, after=self._keys_after, pick=pick)
+        def query(pick: Pick) -> Query[CleanedKeysRow]:
+            return cleaning.clean_keys(term, limit=self.batch, after=self._keys_after, pick=pick)
 
         answers = await self._run(link, "keys", query)
-        *_, kind, key, _ = answers[-1]
-        self._keys_after = None if kind is None else (kind, key)
+        kind, key = answers[-1].next_kind, answers[-1].next_key
+        self._keys_after = None if kind is None or key is None else (kind, key)
         # There are more keys to check, even if few of these could be deleted.
-        return self.batch if self._keys_after else int(max(sum(answer[column] for answer in answers) for column in (1, 2)))
+        removed = max(sum(answer.expired for answer in answers), sum(answer.freed for answer in answers))
+        return self.batch if self._keys_after else removed
 
     async def _clean(self, link: Link, table: str, query: Clean) -> int:
         """The largest of the numbers of deleted rows: a full batch means that there are more."""
         answers = await self._run(link, table, query)
-        return int(max(sum(removed) for removed in zip(*(answer[1:-1] for answer in answers), strict=True)))
+        by_sort: Iterable[tuple[int, ...]] = zip(*map(_removed, answers), strict=True)
+        return max(map(sum, by_sort))
 
-    async def _run(self, link: Link, table: str, query: Clean) -> list[tuple[Any, ...]]:
-        async def send(pick: Pick) -> tuple[Any, ...]:
+    async def _run(self, link: Link, table: str, query: Callable[[Pick], Query[Answer]]) -> list[Answer]:
+        async def send(pick: Pick) -> Answer:
             [answer] = await link.fetch(query(pick))
-            if not answer[0]:
+            if not answer.holds:
                 raise TermOver
             return answer
 
@@ -132,7 +139,11 @@ class Cleaner:
         return findings
 
 
-def _only(rows: list[tuple[Any, ...]]) -> Any:
+def _removed(answer: Cleaned) -> tuple[int, ...]:
+    return (answer.removed,) if isinstance(answer, CleanedRow) else (answer.removed_own, answer.removed_others)
+
+
+def _only(rows: list[T]) -> T:
     if not rows:
         raise TermOver
-    return rows[0][0]
+    return rows[0]

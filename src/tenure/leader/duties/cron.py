@@ -20,12 +20,14 @@ from tenure.model.schedules import Schedule
 from tenure.model.ticks import decide, to_json
 from tenure.periodic import boottime
 from tenure.store import leases, schedules
+from tenure.store.cleaning import CleanedRow
 from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
 from tenure.store.isolation import AGAIN_AFTER, MOST_REMEMBERED, RefusedRows
-from tenure.store.leases import Term
+from tenure.store.leases import ClockRow, Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
+from tenure.store.schedules import ReleasedRow, RetiredRow, RewoundRow
 from tenure.store.wakeups import jobs_in
 
 log = logging.getLogger("tenure")
@@ -78,20 +80,20 @@ class Cron:
         parts = Parts()
         try:
             query = schedules.find_due(term, limit=self.batch, skipped=self._skipped(), now=now)
-            [(holds, clock, next_due, queued, found)] = await link.fetch(query)
-            _require_term(holds)
-            self._watch_clock(clock)
-            moves = [move for given in json.loads(found) if (move := self._move(given, clock)) is not None]
+            [due] = await link.fetch(query)
+            _require_term(due.holds)
+            self._watch_clock(due.now)
+            moves = [move for given in json.loads(due.schedules) if (move := self._move(given, due.now)) is not None]
             touched = await self._record(link, term, moves, now) if moves else 0
             # Planned times are recorded even if the rest fails, which may need other tables.
-            if queued:
+            if due.queued:
                 touched += await parts.do("release", lambda: self._release(link, term, now)) or 0
             await self._verify(link, term, now, parts)
             await parts.do("clean", lambda: self._clean(link, term, now))
         except TermOver:
             return RoundResult(holds=False)
         parts.raise_first()
-        return RoundResult(holds=True, touched=touched, rest=self._rest(moves, next_due, queued=queued))
+        return RoundResult(holds=True, touched=touched, rest=self._rest(moves, due.next_due, queued=due.queued))
 
     def _rest(self, moves: list[Move], next_due: float | None, *, queued: bool) -> float:
         if moves:  # each schedule now has its next time, which may be due already
@@ -117,12 +119,12 @@ class Cron:
         async def send(group: list[Move]) -> None:
             nonlocal total
             query = schedules.record_ticks(term, group, listing=listing, now=now)
-            [(holds, _moved, enqueued, words, ticks)] = await link.fetch(query)
-            _require_term(holds)
-            total += enqueued
+            [recorded] = await link.fetch(query)
+            _require_term(recorded.holds)
+            total += recorded.enqueued
             for move in group:
                 self._broken.pop(move["version"], None)
-            self._announce(words, ticks)
+            self._announce(recorded.words, recorded.ticks)
 
         async def refused(move: Move, error: Refused) -> None:
             self._log_broken(move, error)
@@ -133,27 +135,26 @@ class Cron:
     async def _release(self, link: Link, term: Term, now: datetime | None) -> int:
         listing = self._outlets.events.wants(ScheduleTicked)
 
-        async def send(pick: Pick) -> tuple[Any, ...]:
+        async def send(pick: Pick) -> ReleasedRow:
             [answer] = await link.fetch(schedules.release_ticks(term, limit=self.batch, listing=listing, pick=pick, now=now))
-            holds, _enqueued, queues, _dropped, _moved, ticks = answer
-            _require_term(holds)
+            _require_term(answer.holds)
             if not pick.peek:
-                self._announce([jobs_in(queue) for queue in queues], ticks, skipped=DROPPED)
+                self._announce([jobs_in(queue) for queue in answer.queues], answer.ticks, skipped=DROPPED)
             return answer
 
-        return sum(answer[1] for answer in await self._unreleased.run(send))
+        return sum(answer.enqueued for answer in await self._unreleased.run(send))
 
     async def _clean(self, link: Link, term: Term, now: datetime | None) -> None:
         if time.monotonic() < self._clean_at:
             return
         self._clean_at = time.monotonic() + self.again
 
-        async def send(pick: Pick) -> tuple[Any, ...]:
+        async def send(pick: Pick) -> CleanedRow:
             [answer] = await link.fetch(schedules.clean_ticks(term, limit=self.clean_batch, keep=self._keep, pick=pick, now=now))
-            _require_term(answer[0])
+            _require_term(answer.holds)
             return answer
 
-        removed = sum(answer[1] for answer in await self._uncleaned.run(send))
+        removed = sum(answer.removed for answer in await self._uncleaned.run(send))
         self._clean_at = 0.0 if removed >= self.clean_batch else time.monotonic() + self.clean_every
 
     async def _verify(self, link: Link, term: Term, now: datetime | None, parts: Parts) -> None:
@@ -168,40 +169,40 @@ class Cron:
             self._verify_at = time.monotonic() + self.verify_every
 
     async def _follow_clock(self, link: Link, term: Term, now: datetime | None) -> None:
-        async def send(pick: Pick) -> tuple[Any, ...]:
+        async def send(pick: Pick) -> ClockRow:
             [answer] = await link.fetch(leases.follow_clock(term, pick=pick, now=now))
-            _require_term(answer[0])
+            _require_term(answer.holds)
             return answer
 
         answers = await self._ahead.run(send)
-        changed = [sum(answer[column] for answer in answers) for column in (1, 2, 3)]
-        if any(changed):
-            fields = dict(zip(("workers", "jobs", "starts"), changed, strict=True))
+        workers, jobs, starts = (sum(counts) for counts in zip(*((a.workers, a.jobs, a.starts) for a in answers), strict=True))
+        if workers or jobs or starts:
+            fields = {"workers": workers, "jobs": jobs, "starts": starts}
             log.warning("the server's clock was set back; leases and rate limits were adjusted", extra=fields)
         self._clock_set_back = self._ahead.leaves_out
 
     async def _rewind(self, link: Link, term: Term, now: datetime | None) -> None:
-        async def send(pick: Pick) -> tuple[Any, ...]:
+        async def send(pick: Pick) -> RewoundRow:
             [answer] = await link.fetch(schedules.rewind(term, pick=pick, now=now))
-            _require_term(answer[0])
+            _require_term(answer.holds)
             if not pick.peek:
-                for name in answer[1]:
+                for name in answer.names:
                     text = "schedule planned again from now on, because the server's clock was ahead"
                     ticks_log.warning(text, extra={"schedule": name})
             return answer
 
-        await self._unrewound.run(send, read=lambda answer: list(answer[1]))
+        await self._unrewound.run(send, read=lambda answer: answer.names)
 
     async def _retire(self, link: Link, term: Term) -> None:
-        async def send(pick: Pick) -> tuple[Any, ...]:
+        async def send(pick: Pick) -> RetiredRow:
             [answer] = await link.fetch(schedules.retire(term, pick=pick))
-            _require_term(answer[0])
+            _require_term(answer.holds)
             if not pick.peek:
-                for name, owner in json.loads(answer[1] or "[]"):
+                for name, owner in json.loads(answer.retired or "[]"):
                     log.info(RETIRED, extra={"schedule": name, "app": owner})
             return answer
 
-        await self._unretired.run(send, read=lambda answer: [name for name, _owner in json.loads(answer[1] or "[]")])
+        await self._unretired.run(send, read=lambda answer: [name for name, _owner in json.loads(answer.retired or "[]")])
 
     def _watch_clock(self, clock: datetime) -> None:
         """If the server's clock has fallen behind the local one by seconds, it was set back: rows with times in the future are

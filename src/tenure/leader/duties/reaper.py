@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
 from tenure.leader.outlets import Outlets
 from tenure.leader.requeue import Requeuer, announce
 from tenure.periodic import boottime
-from tenure.store import leases, workers
+from tenure.store import jobs, workers
 from tenure.store.isolation import RefusedRows
+from tenure.store.jobs import ExpiredRow
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
+from tenure.store.workers import CondemnedRow, UnknownWorkersRow
 
 log = logging.getLogger("tenure")
 
@@ -108,38 +110,43 @@ class Reaper:
     async def _condemn_expired(self, link: Link, term: Term) -> Condemned:
         reap = self._contact.age >= self.patience
 
-        async def send(pick: Pick) -> tuple[Any, ...]:
-            [answer] = await link.fetch(leases.condemn_expired(term, reap=reap, pick=pick))
-            if not answer[0]:
+        async def send(pick: Pick) -> CondemnedRow:
+            [answer] = await link.fetch(workers.condemn_expired(term, reap=reap, pick=pick))
+            if not answer.holds:
                 raise TermOver
             return answer
 
         answers = await self._uncondemned.run(send)
-        found = [Condemned(*fields) for _holds, *fields, _ids in answers]
-        return found[-1]._replace(workers=sum(one.workers for one in found), waiting=any(one.waiting for one in found))
+        last = answers[-1]
+        return Condemned(
+            workers=sum(answer.workers for answer in answers),
+            waiting=any(answer.waiting for answer in answers),
+            next_end=last.next_end,
+            overdue=last.overdue,
+        )
 
     async def _condemn_unknown(self, link: Link, term: Term) -> list[str]:
         if time.monotonic() < self._next_unknown:
             return []
 
-        async def send(pick: Pick) -> tuple[Any, ...]:
-            [answer] = await link.fetch(leases.condemn_unknown(term, pick=pick))
-            if not answer[0]:
+        async def send(pick: Pick) -> UnknownWorkersRow:
+            [answer] = await link.fetch(workers.condemn_unknown(term, pick=pick))
+            if not answer.holds:
                 raise TermOver
             return answer
 
-        answers = await self._unlisted.run(send, read=lambda answer: list(answer[1]))
-        unknown = [worker_id for answer in answers for worker_id in answer[1]]
+        answers = await self._unlisted.run(send, read=lambda answer: answer.ids)
+        unknown = [worker_id for answer in answers for worker_id in answer.ids]
         self._next_unknown = time.monotonic() + self.unknown_every
         if unknown:
             log.error("jobs held by unknown workers are requeued", extra={"worker_ids": unknown})
         return unknown
 
     async def _expire(self, link: Link, term: Term) -> int:
-        async def send(pick: Pick) -> tuple[Any, ...]:
-            [answer] = await link.fetch(leases.expire_jobs(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, pick=pick))
+        async def send(pick: Pick) -> ExpiredRow:
+            [answer] = await link.fetch(jobs.expire(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, pick=pick))
             if not pick.peek:
-                announce(self._outlets, answer[2], json.loads(answer[3] or "[]"))
+                announce(self._outlets, answer.queues, json.loads(answer.jobs or "[]"))
             return answer
 
-        return sum(answer[0] + answer[1] for answer in await self._refused.run(send))
+        return sum(answer.requeued + answer.quarantined for answer in await self._refused.run(send))

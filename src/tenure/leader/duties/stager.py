@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from uuid import UUID
 
 from tenure.leader.duties.duty import RoundResult
 from tenure.leader.outlets import Outlets
 from tenure.model.events import JobDue
-from tenure.store import leases
+from tenure.store import jobs
 from tenure.store.isolation import RefusedRows
+from tenure.store.jobs import PromotedRow
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
@@ -32,22 +32,21 @@ class Stager:
     async def run_once(self, link: Link, term: Term) -> RoundResult:
         listing = self._outlets.events.wants(JobDue)
 
-        async def send(pick: Pick) -> tuple[Any, ...]:
-            [answer] = await link.fetch(leases.promote(term, limit=self.batch, listing=listing, pick=pick))
+        async def send(pick: Pick) -> PromotedRow:
+            [answer] = await link.fetch(jobs.promote(term, limit=self.batch, listing=listing, pick=pick))
             if not pick.peek:
                 self._announce(answer)
             return answer
 
         answers = await self._refused.run(send)
-        holds, _, _, next_due, _ = answers[-1]
-        promoted = sum(answer[1] for answer in answers)
+        last = answers[-1]
+        promoted = sum(answer.promoted for answer in answers)
         if promoted >= self.batch:
-            return RoundResult(holds, promoted, 0.0)
-        return RoundResult(holds, promoted, min(self.longest_rest, max(0.0, next_due or self.longest_rest)))
+            return RoundResult(last.holds, promoted, 0.0)
+        return RoundResult(last.holds, promoted, min(self.longest_rest, max(0.0, last.next_due or self.longest_rest)))
 
-    def _announce(self, answer: tuple[Any, ...]) -> None:
-        _, _, queues, _, promoted = answer
-        for queue in queues:
+    def _announce(self, answer: PromotedRow) -> None:
+        for queue in answer.queues:
             self._outlets.tell(jobs_in(queue))
-        for job in json.loads(promoted or "[]"):
+        for job in json.loads(answer.jobs or "[]"):
             self._outlets.events.emit(JobDue(job_id=UUID(job["job_id"]), kind=job["kind"], queue=job["queue"]))

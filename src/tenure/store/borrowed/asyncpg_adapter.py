@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.model.errors import ConfigError
-from tenure.store.borrowed.base import Awaited, Rows
+from tenure.store.borrowed.base import Awaited
 from tenure.store.borrowed.positional import positional
 from tenure.store.borrowed.translation import ending, guarded, undoing
-from tenure.store.query import Query
+from tenure.store.query import Query, T
 
 
 class AsyncpgConnection(Awaited):
@@ -21,10 +21,12 @@ class AsyncpgConnection(Awaited):
     async def source(self) -> object:
         return getattr(self._connection, "_con", self._connection)  # of a pool's: what is behind the proxy
 
-    async def fetch(self, query: Query, schema: str) -> Rows:
+    async def fetch(self, query: Query[T], schema: str) -> list[T]:
         spelled = positional(query.name, schema)
         with guarded(self._lost):
-            return [tuple(row) for row in await self._connection.fetch(spelled.sql, *spelled.values(query))]
+            records = await self._connection.fetch(spelled.sql, *spelled.values(query))
+        # Without rows there is nothing that names the columns, and nothing to decode.
+        return query.decode([tuple(record) for record in records], lambda: list(records[0].keys())) if records else []
 
     async def begin(self) -> None:
         if self._transaction is not None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from tenure.model.errors import ConfigError
-from tenure.store.query import Query
-
-Rows = list[tuple[Any, ...]]
+from tenure.store.query import Query, T
 
 
 class Borrowed(ABC):
@@ -22,8 +20,8 @@ class Borrowed(ABC):
         """Equal for connections to the same database: an address as a tuple, or an object that can be referred to weakly."""
 
     @abstractmethod
-    def fetch_sync(self, query: Query, schema: str) -> Rows:
-        """Runs the statement in the caller's transaction and gives all its rows."""
+    def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
+        """Runs the statement in the caller's transaction and returns its rows."""
 
     @abstractmethod
     def begin_sync(self) -> None:
@@ -35,7 +33,7 @@ class Borrowed(ABC):
 
     @abstractmethod
     def rollback_sync(self) -> None:
-        """Ends the transaction. Says nothing when the connection is lost, for then it is rolled back already."""
+        """Ends the transaction. Does not raise when the connection is lost: the transaction is rolled back then."""
 
     def after_commit_sync(self) -> None:  # noqa: B027 - most have nothing to do
         """What the caller's framework runs after a commit, apart from the commit: it may raise."""
@@ -44,7 +42,7 @@ class Borrowed(ABC):
     async def source(self) -> object: ...
 
     @abstractmethod
-    async def fetch(self, query: Query, schema: str) -> Rows: ...
+    async def fetch(self, query: Query[T], schema: str) -> list[T]: ...
 
     @abstractmethod
     async def begin(self) -> None: ...
@@ -64,7 +62,7 @@ class Blocking(Borrowed):
     async def source(self) -> object:
         return self.source_sync()
 
-    async def fetch(self, query: Query, schema: str) -> Rows:
+    async def fetch(self, query: Query[T], schema: str) -> list[T]:
         return self.fetch_sync(query, schema)
 
     async def begin(self) -> None:
@@ -78,14 +76,14 @@ class Blocking(Borrowed):
 
 
 class Awaited(Borrowed):
-    """An asynchronous connection: there is no way to use it without await."""
+    """An asynchronous connection: it can only be used with await."""
 
     is_async = True
 
     def source_sync(self) -> object:
         self._needs_await()
 
-    def fetch_sync(self, query: Query, schema: str) -> Rows:
+    def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
         del query, schema
         self._needs_await()
 

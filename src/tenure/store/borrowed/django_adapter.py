@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tenure.model.errors import ConfigError, TransactionError
-from tenure.store.borrowed.base import Blocking, Rows
+from tenure.store.borrowed.base import Blocking
 from tenure.store.borrowed.translation import ending, guarded, undoing
-from tenure.store.query import Query
+from tenure.store.query import Query, T
 from tenure.store.statements import statement
 
 
@@ -29,10 +29,11 @@ class DjangoConnection(Blocking):
         settings = self._connection.settings_dict
         return tuple(str(settings.get(name) or "") for name in ("HOST", "PORT", "NAME"))
 
-    def fetch_sync(self, query: Query, schema: str) -> Rows:
+    def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
         with guarded(), _awaited_by_nobody(), self._connection.cursor() as cursor:
             cursor.execute(statement(query.name, schema), dict(query.values))
-            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+            rows = [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+            return query.decode(rows, lambda: [column[0] for column in cursor.description or ()])
 
     def begin_sync(self) -> None:
         from django.db import transaction  # noqa: PLC0415 - loaded already, by the caller
@@ -79,7 +80,7 @@ class DjangoConnection(Blocking):
 
 @contextmanager
 def _awaited_by_nobody() -> Iterator[None]:
-    """Django refuses its connections to code on an event loop; its words do not say what to do about a job."""
+    """Django rejects the use of its connections on an event loop. Its message does not explain how to enqueue a job there."""
     try:
         yield
     except Exception as error:

@@ -13,8 +13,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
-from tenure.store.borrowed.base import Borrowed, Rows
-from tenure.store.query import Query
+from tenure.store import reports
+from tenure.store.borrowed.base import Borrowed
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
 
@@ -24,21 +24,21 @@ ASK_AGAIN_AFTER = 60.0
 """Seconds after which an app's database that could not be asked is asked again."""
 
 _own: dict[DatabaseTarget, tuple[str, float]] = {}
-"""By place: the identity, and until when it counts."""
+"""By database: the identity, and until when it is valid."""
 _by_address: dict[Any, str] = {}
 _by_object: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 async def check_database(borrowed: Borrowed, database: DatabaseTarget) -> None:
-    """Raises `ConfigError` when the connection leads to another database than `place`."""
+    """Raises `ConfigError` when the connection leads to another database than `database`."""
     source = await borrowed.source()
     answers = _answers(source)
     if source in answers and answers[source] == _known_own(database):
         return
-    # Asked again before anything is refused: a database may have been dropped and made anew under its name.
+    # Asked again before anything is refused: a database may have been dropped and created again under its name.
     own = await asyncio.to_thread(_ask_own, database)
     if own:
-        answers[source] = _identity(await borrowed.fetch(_question(), database.schema))
+        answers[source] = _identity(await borrowed.fetch(reports.identify_database(), database.schema))
         _compare(own, answers[source], database)
 
 
@@ -49,7 +49,7 @@ def check_database_sync(borrowed: Borrowed, database: DatabaseTarget) -> None:
         return
     own = _ask_own(database)
     if own:
-        answers[source] = _identity(borrowed.fetch_sync(_question(), database.schema))
+        answers[source] = _identity(borrowed.fetch_sync(reports.identify_database(), database.schema))
         _compare(own, answers[source], database)
 
 
@@ -65,10 +65,10 @@ def _ask_own(database: DatabaseTarget) -> str:
     link = SyncLink(database, "identify")
     identity, lasts = "", ASK_AGAIN_AFTER
     try:
-        identity = _identity(link.fetch(_question(), deadline=time.monotonic() + PATIENCE))
+        identity = _identity(link.fetch(reports.identify_database(), deadline=time.monotonic() + PATIENCE))
         lasts = float("inf")
     except (StoreUnavailable, SchemaMismatch):
-        pass  # whoever works with that database is told so
+        pass  # the next statement of the app on that database raises it
     finally:
         link.close()
     _own[database] = identity, time.monotonic() + lasts
@@ -79,12 +79,8 @@ def _answers(source: object) -> MutableMapping[Any, str]:
     return _by_address if isinstance(source, tuple) else _by_object
 
 
-def _question() -> Query:
-    return Query("control/identify_database")
-
-
-def _identity(rows: Rows) -> str:
-    return str(rows[0][0] or "") if rows else ""
+def _identity(found: list[str | None]) -> str:
+    return (found[0] or "") if found else ""
 
 
 def _compare(own: str, found: str, database: DatabaseTarget) -> None:

@@ -22,7 +22,7 @@ class Positional:
     sql: str
     names: tuple[str, ...]
 
-    def values(self, query: Query) -> tuple[Any, ...]:
+    def values(self, query: Query[object]) -> tuple[Any, ...]:
         return tuple(query.values[name] for name in self.names)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.store.borrowed.base import Blocking, Rows
+from tenure.store.borrowed.base import Blocking
 from tenure.store.borrowed.translation import ending, guarded, undoing
-from tenure.store.query import Query
+from tenure.store.query import Query, T
 from tenure.store.statements import statement
 
 
@@ -20,10 +20,11 @@ class Psycopg2Connection(Blocking):
             told = self._connection.get_dsn_parameters()
         return tuple(told.get(name, "") for name in ("host", "hostaddr", "port", "dbname"))
 
-    def fetch_sync(self, query: Query, schema: str) -> Rows:
+    def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
         with guarded(self._lost), self._connection.cursor() as cursor:
             cursor.execute(statement(query.name, schema), dict(query.values))
-            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+            rows = [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+            return query.decode(rows, lambda: [column[0] for column in cursor.description or ()])
 
     def begin_sync(self) -> None:
         with ending(self._lost), self._connection.cursor() as cursor:

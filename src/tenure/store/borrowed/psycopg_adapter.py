@@ -16,9 +16,10 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from tenure.model.errors import ConfigError
-from tenure.store.borrowed.base import Awaited, Blocking, Rows
+from tenure.store.borrowed.base import Awaited, Blocking
 from tenure.store.borrowed.translation import ending, guarded, undoing
-from tenure.store.query import Query
+from tenure.store.columns import column_names
+from tenure.store.query import Query, T
 from tenure.store.statements import statement
 
 
@@ -31,12 +32,12 @@ class PsycopgConnection(Blocking):
     def source_sync(self) -> object:
         return _address(self._connection)
 
-    def fetch_sync(self, query: Query, schema: str) -> Rows:
+    def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
         # Not by connection.cursor(): the caller may have set another kind of cursor or of row.
         with guarded(), Cursor(self._connection, row_factory=tuple_row) as cursor:
             cursor.execute(statement(query.name, schema), query.values, binary=True)
             with _unless_rowless():
-                return cursor.fetchall()
+                return query.decode(cursor.fetchall(), lambda: column_names(cursor))
             return []
 
     def begin_sync(self) -> None:
@@ -75,12 +76,12 @@ class PsycopgAsyncConnection(Awaited):
     async def source(self) -> object:
         return _address(self._connection)
 
-    async def fetch(self, query: Query, schema: str) -> Rows:
+    async def fetch(self, query: Query[T], schema: str) -> list[T]:
         with guarded():
             async with AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
                 await cursor.execute(statement(query.name, schema), query.values, binary=True)
                 with _unless_rowless():
-                    return await cursor.fetchall()
+                    return query.decode(await cursor.fetchall(), lambda: column_names(cursor))
                 return []
 
     async def begin(self) -> None:

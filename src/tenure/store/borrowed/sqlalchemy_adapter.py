@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import ConfigError, TransactionError
-from tenure.store.borrowed.base import Awaited, Blocking, Rows
+from tenure.store.borrowed.base import Awaited, Blocking
 from tenure.store.borrowed.positional import positional
 from tenure.store.borrowed.translation import ending, guarded, undoing
-from tenure.store.query import Query
+from tenure.store.query import Query, T
 from tenure.store.statements import statement
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ class _Alchemy(Blocking):
         with guarded():
             return self._connection().engine
 
-    def fetch_sync(self, query: Query, schema: str) -> Rows:
+    def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
         with guarded():
             connection = self._connection()
             sql, values = _spelled(connection.dialect, query, schema)
-            # A statement that writes cannot be read through a server-side cursor, whatever the caller has set.
+            # A statement that writes cannot be read through a server-side cursor, even if the caller's options ask for one.
             result = connection.exec_driver_sql(sql, values, execution_options={"stream_results": False})
-            return [tuple(row) for row in result] if result.returns_rows else []
+            rows = [tuple(row) for row in result] if result.returns_rows else []
+            return query.decode(rows, lambda: list(result.keys()) if result.returns_rows else [])
 
     def begin_sync(self) -> None:
         with ending():
@@ -104,7 +105,7 @@ class AlchemyAsync(Awaited):
     async def source(self) -> object:
         return await self._target.run_sync(lambda target: self._blocking(target).source_sync())
 
-    async def fetch(self, query: Query, schema: str) -> Rows:
+    async def fetch(self, query: Query[T], schema: str) -> list[T]:
         return await self._target.run_sync(lambda target: self._blocking(target).fetch_sync(query, schema))
 
     async def begin(self) -> None:
@@ -117,7 +118,7 @@ class AlchemyAsync(Awaited):
         await self._target.run_sync(lambda target: self._blocking(target).rollback_sync())
 
 
-def _spelled(dialect: Dialect, query: Query, schema: str) -> tuple[str, Any]:
+def _spelled(dialect: Dialect, query: Query[T], schema: str) -> tuple[str, Any]:
     """The statement and its values as the driver below wants them."""
     if dialect.name == "postgresql" and dialect.driver in _NAMED:
         return statement(query.name, schema), dict(query.values)

@@ -1,4 +1,4 @@
-"""Claims jobs into free slots, from where the pending ones begin."""
+"""Claims jobs without a limit, starting at the cursors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uuid import uuid4
 from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Registry
 from tenure.periodic import jittered
-from tenure.store import jobs
+from tenure.store import jobs, queues
 from tenure.store.faults import FailedInside, Refused
 from tenure.store.jobs import PeekedJob
 from tenure.store.link import Link
@@ -29,7 +29,7 @@ log = logging.getLogger("tenure")
 
 
 SURVEY_EVERY = 60.0
-"""Seconds. Whatever it does not know is found by the claim all the same, between the priorities it does know."""
+"""Seconds. Jobs of unknown priorities are also found by the claim, in the gaps between the known ones."""
 
 Which = Literal["all", "healthy", "suspects"]
 
@@ -41,19 +41,19 @@ class Scope:
     queues: Sequence[str]
     capabilities: Sequence[str] = ()
     jobs: Which = "all"
-    """Suspects are jobs that were in two crashes. A supervisor runs them alone, in a process of their own, so that only
-    their own crash can condemn them."""
+    """Suspects are jobs that were in two crashes. A supervisor runs each of them alone in a process, so that only its own
+    crash can quarantine it."""
 
 
 class WorkerCondemned(Exception):  # noqa: N818
-    """The worker's lease ran out or was taken away: nothing may be claimed under this id any more."""
+    """The worker's lease expired or was revoked: it cannot claim any more."""
 
 
 class ClaimsUnderWay:
-    """Claims that were sent and whose jobs are not in their slots yet."""
+    """Claims that were sent and whose jobs have no slots yet."""
 
     def __init__(self, unanswered: Callable[[], None]) -> None:
-        """`unanswered()` is called when a claim ends without an answer: it may have been committed, or be committed yet."""
+        """`unanswered()` is called when a claim ends without an answer: it may have been committed, or be committed later."""
         self._unanswered = unanswered
         self.ids: set[str] = set()
 
@@ -70,17 +70,17 @@ class ClaimsUnderWay:
             raise
 
     def started(self) -> None:
-        """The jobs of all claims before are in their slots."""
+        """The jobs of all earlier claims have their slots."""
         self.ids.clear()
 
 
 def leases_of(kinds: Registry) -> str:
-    """By kind, in seconds: of those that have a lease of their own."""
+    """By kind, in seconds: of the kinds with their own lease."""
     return json.dumps({name: kind.lease.total_seconds() for name, kind in kinds.items() if kind.lease})
 
 
 class Claimer:
-    """Jobs that stand at no gate."""
+    """Of jobs without a limit."""
 
     def __init__(
         self,
@@ -108,12 +108,12 @@ class Claimer:
 
     @property
     def look_again(self) -> bool:
-        """Jobs have come back that the last claim did not look for yet, or it did not look because limits have changed, or it
+        """Jobs were requeued that the last claim did not look for yet, or it took nothing because limits have changed, or it
         took fewer than there are because some were refused."""
         return self._cursors.returned or self._outdated or self._isolated
 
     def look_everywhere(self) -> None:
-        """Other kinds and queues are ours than before."""
+        """The worker serves other kinds or queues than before."""
         self._cursors.rewind_all()
 
     async def claim(self, limit: int) -> list[Run]:
@@ -129,7 +129,7 @@ class Claimer:
         except (Refused, FailedInside):
             return await self._claim_others(limit)
         signals = ClaimReply.read(rows[0][0])
-        found = [row[1:] for row in rows if row[1] is not None]
+        found: list[tuple[Any, ...]] = [row[1:] for row in rows if row.id is not None]
         if self._is_outdated(signals):
             return []
         self._learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, began)
@@ -175,13 +175,13 @@ class Claimer:
         return self._cursors.plan(time.monotonic()).without(self._known_limits.closed_queues)
 
     def _is_outdated(self, signals: ClaimReply) -> bool:
-        """Limits have changed, so nothing was looked at."""
+        """Limits have changed, so nothing was claimed."""
         self._outdated = signals.holds and signals.limits != self._known_limits.version
         if self._outdated:
             self._known_limits.doubt()
         return self._outdated
 
-    def _query(self, claim_id: str, plan: Plan, limit: int) -> Query:
+    def _query(self, claim_id: str, plan: Plan, limit: int) -> Query[jobs.ClaimRow]:
         return jobs.claim(
             worker_id=self._worker_id,
             claim_id=claim_id,
@@ -203,10 +203,10 @@ class Claimer:
         self._cursors.learn(plan, found, limit, signals, now=now, took=now - began)
 
     async def _survey(self) -> None:
-        """Meets the priorities that wait, and names once each kind that nobody here can run."""
+        """Learns the priorities of pending jobs, and logs once each kind that this worker cannot run."""
         self._next_survey = time.monotonic() + jittered(SURVEY_EVERY)
         kinds = array_literal(list(self._kinds))
-        for queue, priority, unknown in await self._link.fetch(jobs.survey(json.dumps(list(self._scope.queues)), kinds)):
+        for queue, priority, unknown in await self._link.fetch(queues.survey(json.dumps(list(self._scope.queues)), kinds)):
             self._cursors.meet(queue, priority)
             self._report(queue, json.loads(unknown or "[]"))
 
@@ -215,7 +215,7 @@ class Claimer:
             if kind not in self._reported:
                 self._reported.add(kind)
                 log.warning(
-                    "queue %r holds jobs of kind %r, which this worker does not know: they are left for others. "
+                    "queue %r has jobs of kind %r, which this worker does not know: they are left to other workers. "
                     "Start a worker whose app defines it, or import the module that does",
                     queue,
                     kind,

@@ -1,4 +1,4 @@
-"""Where the next jobs come from: the open ones, and those at gates. They take turns at being asked first."""
+"""Claims jobs without a limit and jobs under limits. The two claimers take turns at going first."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tenure.worker.run.run import Run
 log = logging.getLogger("tenure")
 
 QUIET = 0.2
-"""Seconds for which gates are left alone where nothing could be claimed, unless somebody says that there is something now: those
-who are not limited must not pay for a look with each of their claims."""
+"""Seconds without a claim under limits after one that found nothing, unless a wake-up announces a job: jobs without a limit must
+not pay for it with each of their claims."""
 
 LONGEST_QUIET = 2.0
-"""Seconds for which a rate that is used up keeps us away at most: by then it may have been changed."""
+"""Longest wait, in seconds, for a rate that is used up: it may have been changed by then."""
 
 
 FAILED_QUIET = 2.0
-"""Seconds until limited jobs are tried again after PostgreSQL refused to claim them. The others do not wait for that."""
+"""Seconds until jobs under limits are claimed again after PostgreSQL refused it. Other jobs do not wait for that."""
 
 
 class CombinedClaimer:
@@ -42,7 +42,7 @@ class CombinedClaimer:
         tell: Callable[[str], None],
         unanswered: Callable[[], None],
     ) -> None:
-        """`unanswered()` is called when it is not known what a claim took."""
+        """`unanswered()` is called when it is not known which jobs a claim took."""
         # A claim that is lost in a crash of the server never happened, so it need not wait for the disk. One under a limit must
         # not be lost while its job runs: its transaction is durable nevertheless (lock_limits).
         self.link = Link(database, "claim", hot=True, durable=False)
@@ -63,7 +63,7 @@ class CombinedClaimer:
 
     @property
     def rest(self) -> float:
-        """Seconds after which another look is worth while, as far as is known here. 0: at once."""
+        """Seconds until the next claim is worthwhile, as far as this worker knows. 0: at once."""
         if self._open.look_again:
             return 0.0
         return max(0.0, self._gated_due - time.monotonic()) if self._known_limits.names else FOREVER
@@ -73,7 +73,7 @@ class CombinedClaimer:
         self.nudge()
 
     def nudge(self) -> None:
-        """Something may stand at a gate that can be claimed now."""
+        """A job under a limit may be claimable now."""
         self._nudged = True
         self._next_gated = 0.0
 
@@ -101,14 +101,14 @@ class CombinedClaimer:
             runs = await self._gated.claim(limit)
         except (StoreUnavailable, WorkerCondemned):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, jobs without a limit must go on
+        except Exception as error:  # noqa: BLE001 - on any error, jobs without a limit continue
             self._report(error)
             self._next_gated = time.monotonic() + FAILED_QUIET
             return []
         self._gated_error = ""
         now = time.monotonic()
         self._gated_due = now + self._gated.rest
-        # What came up while we looked is to be looked for again.
+        # A wake-up that arrived during the claim needs another claim.
         if not self._nudged and not runs:
             self._next_gated = now + (QUIET if self._gated.rest >= FOREVER else min(self._gated.rest, LONGEST_QUIET))
         return runs

@@ -1,16 +1,16 @@
-"""Where to look for pending jobs without walking over what is gone.
+"""Where to look for pending jobs without scanning the index entries of jobs that are gone.
 
 PostgreSQL keeps the index entries of claimed jobs for as long as any old snapshot may want them, and every claim from the
-front walks over them all. So a worker remembers, for each queue and priority, from which position on pending jobs may
-stand, and claims from there. That is safe because of four rules:
+front scans all of them. So a worker remembers, for each queue and priority, the first position at which there may be a
+pending job, and claims from there. That is safe because of four rules:
 
 - **late arrivals** (a transaction took its position early and committed late) are found by a sweep from the *floor*, the
-  position below which every transaction that was under way has ended. Read by PostgreSQL's own snapshot: never a guess.
-- **returned jobs** (crash, shutdown) keep their place, so each return moves the queue's `returns` counter, which every
-  claim reads: the cursors of that queue go back to the start.
-- **unknown priorities**: between the known priorities lie gaps, looked into from the start at every claim. They are empty,
-  so that costs a probe each; a job found there, or by the survey now and then, makes its priority known.
-- **all else** (another worker's claim that was rolled back) is found by a full sweep now and then.
+  position below which every open transaction has ended, according to PostgreSQL's own snapshot.
+- **requeued jobs** (crash, shutdown) keep their position, so each requeue increments the queue's `returns` counter, which
+  every claim reads: the cursors of that queue go back to the start.
+- **unknown priorities**: the gaps between known priorities are read from the start by every claim. They are empty, so that
+  costs one index probe each; a job found there, or by the periodic survey, makes its priority known.
+- **anything else** (another worker's claim that was rolled back) is found by a periodic full sweep.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ A worker that has slots to spare sweeps with every claim: two transactions that 
 second must not wait."""
 
 SWEEP_SHARE = 20
-"""A sweep that took longer than a plain claim is repeated after so many times its length: it never costs more than 5 %."""
+"""A sweep that took longer than a plain claim is repeated after this many times its length: it never costs more than 5 %."""
 
 PLAIN_CLAIM = 0.005
 """Seconds that any claim may take; a sweep no longer than that is not worth avoiding."""
 
 RECENT = 0.2
-"""Seconds for which an empty lane is not passed by: most transactions that took a position commit within it, and a job that
+"""Seconds for which the cursor of an empty lane stays: most transactions that took a position commit within it, and a job that
 is urgent need not wait for the sweep while workers are busy with others."""
 
 MOST_MARKS = 64
@@ -50,25 +50,25 @@ FULL_SWEEP_EVERY = 30.0
 """Seconds between sweeps from the very start."""
 
 FULL_SWEEP_SHARE = 50
-"""A full sweep that took long is repeated after so many times its own length: it never costs more than 2 %."""
+"""A full sweep that took long is repeated after this many times its own length: it never costs more than 2 %."""
 
 
 @dataclass(slots=True)
 class ClaimReply:
-    """What a claim tells beside its jobs."""
+    """What a claim returns besides its jobs."""
 
     holds: bool
     returns: dict[str, int]
     paused: list[str]
     picked: int
-    """How many rows were locked for us. One that changed in that moment is locked and yet not claimed."""
+    """How many rows the claim locked. One that changed in that moment is locked but not claimed."""
     position: int
     xmin: int
     xid: int
     limits: int = 0
-    """The version of the limits, as the claim met it. With another than its worker knows, nothing was looked at."""
+    """The version of the limits in the database. If the worker knows another one, nothing was claimed."""
     peeked: list[PeekedJob] = field(default_factory=list)
-    """Jobs that would be claimed, if the claim was asked for that only."""
+    """Jobs that would be claimed, if the claim was asked to peek."""
 
     @staticmethod
     def read(text: str) -> ClaimReply:
@@ -79,34 +79,34 @@ class ClaimReply:
 
 @dataclass(slots=True)
 class Floor:
-    """The position below which nothing can appear any more by a late commit.
+    """The position below which no job can appear any more by a late commit.
 
     A mark is (position, xid): everything up to `position` was taken by transactions numbered below `xid`. When the
-    oldest transaction still under way is no older than that, they have all ended, and whoever looks now sees their jobs.
+    oldest open transaction is not older than that, they have all ended, and a later snapshot sees their jobs.
     So only a sweep, which looks from the old floor on, may raise the floor.
     """
 
     position: int = 0
     seen: int = 0
-    """The newest position that any claim was told, and the number of that claim's transaction. Both only grow on one server."""
+    """The newest position that any claim has returned, and the number of its transaction. Both only grow on one server."""
     xid: int = 0
     _marks: list[tuple[int, int]] = field(default_factory=list)
 
     def note(self, signals: ClaimReply) -> None:
         # The position comes from the claim before: it was read before this claim had its number, so its takers are older.
         if self.seen:
-            del self._marks[MOST_MARKS - 1 :]  # the newest mark gives way to a newer one
+            del self._marks[MOST_MARKS - 1 :]  # a newer mark replaces the newest one
             self._marks.append((self.seen, signals.xid))
         self.seen, self.xid = signals.position, signals.xid
 
     def rise(self, signals: ClaimReply) -> None:
-        """After a sweep: up to the newest mark whose transactions this sweep has seen the end of."""
+        """After a sweep: raised to the newest mark whose transactions had ended when it ran."""
         while self._marks and self._marks[0][1] <= signals.xmin:
             self.position = max(self.position, self._marks.pop(0)[0] + 1)
 
 
 class Cursors:
-    """For one worker: its queues, the priorities it has met, and where each of them begins."""
+    """Of one worker: its queues, the priorities it has seen, and where the pending jobs of each begin."""
 
     def __init__(self, queues: Iterable[str]) -> None:
         self.queues = list(queues)
@@ -114,11 +114,11 @@ class Cursors:
         self._returns: dict[str, int] = {}
         self._floor = Floor()
         self._seen: deque[tuple[float, int]] = deque()
-        """When which newest position was known; the first one is the newest that is not recent any more."""
+        """When each newest position was seen; the first entry is the newest one that is no longer recent."""
         self._next_sweep = 0.0
         self._next_full_sweep = 0.0
         self.returned = False
-        """Jobs came back to a queue since the claim before: what was just claimed did not look for them yet."""
+        """Jobs were requeued since the previous claim, and the last claim did not look for them yet."""
 
     def plan(self, now: float) -> Plan:
         """The lanes of the next claim, highest priority first. Queues take turns at being first among equals."""
@@ -133,7 +133,7 @@ class Cursors:
         return Plan(lanes, sweep=sweep, full=full)
 
     def _lower(self, ceiling: int) -> None:
-        """A sweep goes on over several claims where the slots are filled before its end."""
+        """A sweep continues over several claims if the slots are filled before its end."""
         for starts in self._starts.values():
             for priority, start in starts.items():
                 starts[priority] = min(start, ceiling)
@@ -149,7 +149,7 @@ class Cursors:
             yield Lane(queue, high, LOWEST, 0)
 
     def learn(self, plan: Plan, claimed: list[JobPosition], limit: int, signals: ClaimReply, *, now: float, took: float) -> None:
-        """Takes in what a claim gave, and how long it took."""
+        """Moves the cursors by what a claim returned and how long it took."""
         if not signals.holds:
             return  # nothing was looked at
         if signals.position < self._floor.seen or signals.xid < self._floor.xid:
@@ -170,7 +170,7 @@ class Cursors:
         self._look_again(signals, missed=signals.picked > len(claimed))
 
     def _look_again(self, signals: ClaimReply, *, missed: bool) -> None:
-        """Back to the start of every queue to which jobs came back, or in which one slipped away under our hands."""
+        """Goes back to the start of every queue in which jobs were requeued, or in which a locked row was not claimed."""
         self.returned = False
         for queue in self.queues:
             returns = signals.returns.get(queue, 0)
@@ -181,11 +181,11 @@ class Cursors:
                 self.rewind(queue)
 
     def meet(self, queue: str, priority: int) -> None:
-        """There are jobs of this priority, ours or not: from now on it is a lane of its own."""
+        """There are jobs of this priority, for this worker or others: from now on it is a lane."""
         self._starts[queue].setdefault(priority, 0)
 
     def rewind_all(self) -> None:
-        """What was not for us may be now."""
+        """Jobs that this worker could not run may be claimable now."""
         for queue in self.queues:
             self.rewind(queue)
 
@@ -193,15 +193,15 @@ class Cursors:
         self._starts[queue] = dict.fromkeys(self._starts[queue], 0)
 
     def _forget_positions(self) -> None:
-        """The sequence has gone back, as after a failover to a replica that lagged: what was learnt of positions is wrong."""
+        """The sequence went backwards, as after a failover to a lagging replica: all known positions are wrong."""
         self._floor = Floor()
         self._seen.clear()
         self._next_sweep = 0.0
         self.rewind_all()
 
     def _pass_exhausted(self, plan: Plan, claimed: list[JobPosition], limit: int, paused: list[str], now: float) -> None:
-        """Known lanes that were read to their end begin after the newest position that was known a moment before this claim:
-        whatever else stood there was not for us."""
+        """Known lanes that were read to their end now begin after the newest position that was known just before this claim:
+        any other job there is not for this worker."""
         while len(self._seen) > 1 and self._seen[1][0] <= now - RECENT:
             self._seen.popleft()
         passed = self._seen[0][1] if self._seen and self._seen[0][0] <= now - RECENT else 0
@@ -228,7 +228,7 @@ class Plan:
     full: bool
 
     def without(self, queues: AbstractSet[str]) -> Plan:
-        """The same, but for queues that are not to be looked into."""
+        """The same plan without these queues."""
         if not queues:
             return self
         return replace(self, lanes=[lane for lane in self.lanes if lane.queue not in queues])

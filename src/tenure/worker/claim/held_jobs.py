@@ -1,6 +1,6 @@
-"""Compares the jobs that PostgreSQL says this worker holds with those it knows of, and requeues the rest.
+"""Compares the jobs that this worker holds according to PostgreSQL with those it runs, and requeues the others.
 
-A job that is held and not known would stay `running` for as long as its worker lives. That happens when the answer to a claim
+A job that is held but not run would stay `running` for as long as its worker lives. That happens when the answer to a claim
 is lost with its connection, when an error comes between a claim and its slots, and after a failover to a replica that has the
 claim but not the settlement.
 """
@@ -27,14 +27,14 @@ BUSY_EVERY = 5.0
 """Seconds between two comparisons while jobs run here."""
 
 IDLE_EVERY = 60.0
-"""While none do. Whatever can make a job unknown also calls `doubt()`."""
+"""While none run. Every event that can make a job unknown also calls `doubt()`."""
 
 AFTER_DOUBT = (0.0, 2.0, 10.0, 60.0)
-"""Seconds after a claim without an answer: its transaction may still be under way on the server, and commit later."""
+"""Seconds after a claim without an answer: its transaction may still be open on the server, and commit later."""
 
 
 class Known(Protocol):
-    """What a worker knows of its jobs."""
+    """The jobs that a worker knows."""
 
     @property
     def held(self) -> set[HeldJob]:
@@ -58,7 +58,7 @@ class HeldJobs:
         self.beat = PeriodicTask("held jobs", self._turn)
 
     def doubt(self) -> None:
-        """A claim may have taken jobs of which we never heard."""
+        """A claim may have taken jobs of which this worker was not notified."""
         self._doubts = [time.monotonic() + seconds for seconds in AFTER_DOUBT]
         self.beat.wake()
 
@@ -75,7 +75,7 @@ class HeldJobs:
         before = self._snapshot()
         rows = await self._link.fetch(jobs.list_held(self._worker_id))
         after = self._snapshot()
-        # Known at either moment is known: a claim may have come and a run may have gone while the statement was under way.
+        # Known at either moment is known: a claim may have arrived, or a run ended, while the statement ran.
         unknown = [held for row in rows if not ((held := HeldJob(*row)) in before or held in after)]
         if unknown or doubted:
             await self._requeue(unknown)

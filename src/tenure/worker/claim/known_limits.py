@@ -1,13 +1,13 @@
-"""What a worker knows of limits, and what it keeps right about them.
+"""The limits that a worker knows, and how it keeps limited jobs in their groups.
 
-What is limited is not for the ordinary claim: a limited kind is left out of it, a limited queue as a whole. Every claim names the
-version of the limits that its worker knows, and takes nothing under another, so nobody goes on for long by what held before.
+The ordinary claim leaves out limited kinds and limited queues. Every claim sends the version of the limits that its worker knows,
+and takes nothing if the database has another one, so no worker claims by outdated limits.
 
-- **declared** limits are written by whoever's code says them, at the start and whenever the table says otherwise;
-- **strays** (handed in before there was such a limit, or past the door) are adopted: found like the jobs of a claim, from
-  cursors of their own;
-- **gates given under other rules** are given anew, or taken away with the limit;
-- **what runs here** counts under the rules of now.
+- **declared** limits are written by the workers whose code declares them, at the start and when the table differs;
+- **strays** (enqueued before there was such a limit, or by other means than `tenure.enqueue`) are adopted: found like the jobs
+  of a claim, with separate cursors;
+- **groups assigned under other rules** are assigned again, or removed with the limit;
+- **jobs that run here** count under the current rules.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from tenure.worker.claim.cursors import ClaimReply, Cursors
 log = logging.getLogger("tenure")
 
 LEARN_EVERY = 60.0
-"""Seconds after which limits are read again, though nothing said that they changed. A job whose limit was removed while it was
-scheduled, or before its transaction committed, waits no longer than that."""
+"""Seconds after which limits are read again without a reported change. A job whose limit was removed while it was scheduled, or
+before its transaction committed, waits no longer than that."""
 
 DECLARE_EVERY = 60.0
-"""Seconds until what the code says is said again, where the table says otherwise. Two versions of the code, while one replaces
-the other, must not answer each other at once; and when the older one is gone, the newer one has the last word."""
+"""Seconds until declared limits are written again where the table differs. During a deployment, two versions of the code must not
+overwrite each other at once; when the older one is gone, the newer one wins."""
 
 ADOPT_EVERY = 2.0
-"""Seconds between two looks for strays."""
+"""Seconds between two searches for strays."""
 
 BATCH = 1000
-"""Jobs whose gate is written by one statement."""
+"""Jobs whose limit group is written by one statement."""
 
 REGATE_REST = 2.0
-"""Seconds until gates are looked over again where nothing could be changed: the rows are locked, or PostgreSQL refuses them."""
+"""Seconds until groups are checked again if none could be changed: the rows are locked, or PostgreSQL refuses them."""
 
 HELD_RECHECKS = 3
-"""How often, after a change, what runs here is looked over: a row that is locked at the moment is passed by."""
+"""How often running jobs are checked after a change: rows that are locked are skipped."""
 
 
 class KnownLimits:
@@ -68,23 +68,23 @@ class KnownLimits:
         self._next_regating = 0.0
         self._refused = RefusedRows("to write the limit group of a job")
         self.version = 0
-        """Of the limits as they are known here."""
+        """Of the limits that this worker knows."""
         self.names: list[str] = []
-        """Of the limits that concern this worker."""
+        """Of the limits that apply to this worker's kinds and queues."""
         self.closed_kinds: frozenset[str] = frozenset()
         self.closed_queues: frozenset[str] = frozenset()
 
     def doubt(self) -> None:
-        """Limits have changed: learn them before the next claim."""
+        """Limits may have changed: read them before the next claim."""
         self._next_learning = 0.0
 
     def misgated(self) -> bool:
-        """Jobs stand at gates that were given under other rules. Whether they are looked over before the next claim."""
+        """Jobs are in groups that were assigned under other rules. Returns whether they are checked before the next claim."""
         self._misgated = True
         return time.monotonic() >= self._next_regating
 
     async def keep(self) -> bool:
-        """What is due of all that. True when the ordinary claim has other work before it than it had."""
+        """Does what is due. True when the ordinary claim may find other jobs than before."""
         changed = time.monotonic() >= self._next_learning and await self._learn()
         if self._misgated and time.monotonic() >= self._next_regating:
             await self._regate()
@@ -108,7 +108,7 @@ class KnownLimits:
         return changed
 
     async def _declare(self, told: dict[str, object]) -> bool:
-        """Says what the code says, where the table says otherwise; but not in answer to another who says otherwise."""
+        """Writes the declared limits where the table differs, but not right after another process wrote something else."""
         now = time.monotonic()
         if now < self._next_declaration:
             return False
@@ -142,7 +142,7 @@ class KnownLimits:
         picked = sum(one.picked for one in signals)
         self._strays.learn(plan, found, BATCH, replace(signals[-1], picked=picked), now=now, took=now - began)
         if found:
-            log.info("%d jobs were handed in without a gate, and have theirs now", len(found))
+            log.info("assigned %d jobs without a limit group to their groups", len(found))
         busy = len(found) == BATCH or self._strays.returned
         self._next_adoption = now if busy else now + ADOPT_EVERY
 
@@ -158,4 +158,4 @@ class KnownLimits:
         self._misgated = any(answer[1] for answer in answers)
         self._next_regating = 0.0 if changed else time.monotonic() + REGATE_REST
         if changed:
-            log.info("%d jobs stood at gates of other rules than those of now", changed)
+            log.info("reassigned %d jobs after a limit change", changed)

@@ -1,8 +1,8 @@
-"""Claims jobs that stand at gates, as many as the limits leave room for.
+"""Claims jobs under limits, as many as the limits leave room for.
 
-Exact, because claims under a limit come one at a time: the first statement locks the limits, the second counts what is held and
-claims, in a transaction that is durable when it ends. The count sees every claim before it, since its snapshot is younger than
-the lock. Whoever does not get a lock comes again soon.
+Limits are exact, because claims under a limit are serialized: the first statement locks the limits, the second counts the running
+jobs and claims, in a durable transaction. The count sees every earlier claim, since its snapshot is newer than the lock. A worker
+that does not get the lock tries again soon.
 """
 
 from __future__ import annotations
@@ -26,30 +26,32 @@ from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.run.run import Run
 
+LimitedClaim = Query[limits.LimitedClaimRow]
+
 STEPS = 100
-"""Groups of jobs that one claim looks at in each queue."""
+"""Limit groups that one claim looks at in each queue."""
 
 LOCKED_REST = 0.02
-"""Seconds until a limit is tried again that another worker claims under just now: as long as a claim takes, more or less."""
+"""Seconds until a limit is tried again that another worker has locked: about as long as a claim takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedClaimReply:
-    """What a claim tells beside its jobs."""
+    """What a claim under limits returns besides its jobs."""
 
     holds: bool
     seen: int
     chosen: int
     cursors: dict[str, str] | None
     more: bool
-    """There are slots left, and gates that were not looked at."""
+    """There are free slots left, and groups that were not looked at."""
     around: bool
-    """The look came to the end of a queue's gates, and went on at the first."""
+    """The claim reached the last group of a queue and continued with the first."""
     stale: bool
     wait: float | None
     """Seconds until the next start that a rate allows."""
     peeked: list[PeekedJob] = field(default_factory=list)
-    """Jobs that would be claimed, if the claim was asked for that only."""
+    """Jobs that would be claimed, if the claim was asked to peek."""
 
     @staticmethod
     def read(text: str) -> LimitedClaimReply:
@@ -79,7 +81,7 @@ class LimitedClaimer:
         self._after = dict.fromkeys(scope.queues, "")
         self._rounds = 0
         self.rest = FOREVER
-        """Seconds after which another look is worth while, as far as is known."""
+        """Seconds until the next claim is worthwhile, as far as this worker knows."""
 
     async def claim(self, limit: int) -> list[Run]:
         """At most `limit` jobs."""
@@ -91,7 +93,7 @@ class LimitedClaimer:
         except (Refused, FailedInside):
             return await self._claim_others(limit)
 
-    async def _claim(self, limit: int, pick: Callable[[Query], Query]) -> list[Run]:
+    async def _claim(self, limit: int, pick: Callable[[LimitedClaim], LimitedClaim]) -> list[Run]:
         with self._under_way.begin() as claim_id:
             rows = await self._ask(claim_id, limit, pick)
         if not rows:
@@ -99,7 +101,7 @@ class LimitedClaimer:
         told = LimitedClaimReply.read(rows[0][0])
         if not told.holds:
             raise WorkerCondemned
-        found = [row[1:] for row in rows if row[1] is not None]
+        found: list[tuple[Any, ...]] = [row[1:] for row in rows if row.id is not None]
         self._learn(told, len(found))
         return self._refused.claimed([Run(self._kinds[row[1]], ClaimedJob(*row), claim_id, self._worker_id) for row in found])
 
@@ -121,7 +123,9 @@ class LimitedClaimer:
     async def _claim_only(self, these: Sequence[PeekedJob]) -> list[Run]:
         return await self._claim(len(these), lambda query: self._refused.only(query, these))
 
-    async def _ask(self, claim_id: str, limit: int, pick: Callable[[Query], Query]) -> Sequence[tuple[Any, ...]]:
+    async def _ask(
+        self, claim_id: str, limit: int, pick: Callable[[LimitedClaim], LimitedClaim]
+    ) -> Sequence[limits.LimitedClaimRow]:
         """`pick` chooses among the jobs that the query claims."""
         async with self._link.transaction() as run:
             locks = await run(limits.lock(self._known_limits.names, self._scope.queues))
@@ -132,7 +136,7 @@ class LimitedClaimer:
                 return []
             return await run(pick(self._query(claim_id, locked, limit)))
 
-    def _query(self, claim_id: str, locked: list[str], limit: int) -> Query:
+    def _query(self, claim_id: str, locked: list[str], limit: int) -> LimitedClaim:
         return limits.claim(
             worker_id=self._worker_id,
             claim_id=claim_id,
@@ -152,6 +156,6 @@ class LimitedClaimer:
         if told.wait is not None:
             self.rest = min(self.rest, told.wait)
         self._rounds = 0 if found else self._rounds + told.around
-        # Twice around without finding anything: then all who wait are held up, and looking again does not help.
+        # Twice around without a job: all groups are at their limits, and another claim would not help.
         if regating or told.chosen > found or (told.more and self._rounds < 2):
             self.rest = 0.0

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from tenure.store.faults import FailedInside, Refused
 from tenure.store.isolation import AGAIN_AFTER, MOST_AT_ONCE, MOST_REMEMBERED, MOST_REPORTED
 from tenure.store.jobs import PeekedJob
-from tenure.store.query import Query, array_literal
+from tenure.store.query import Query, T, array_literal
 from tenure.worker.run.run import Run
 
 log = logging.getLogger("tenure")
@@ -70,15 +70,15 @@ class RefusedJobs:
                 self._pauses.pop(run.job_id, None)
         return list(runs)
 
-    def left_out(self, query: Query) -> Query:
+    def left_out(self, query: Query[T]) -> Query[T]:
         """The claim without the refused jobs: the same query, if there are none."""
         return query.passing_over(self._literal) if self._again_at else query
 
-    def peeking(self, query: Query) -> Query:
+    def peeking(self, query: Query[T]) -> Query[T]:
         """Claims nothing, returns the jobs that would be claimed."""
         return query.passing_over(self._literal, peek=True)
 
-    def only(self, query: Query, jobs: Sequence[PeekedJob]) -> Query:
+    def only(self, query: Query[T], jobs: Sequence[PeekedJob]) -> Query[T]:
         """The claim, restricted to these jobs."""
         return query.passing_over("{}", only=tuple(job.job_id for job in jobs))
 

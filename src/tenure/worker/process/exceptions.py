@@ -1,4 +1,4 @@
-"""What a handler raised in a process of its own, as the same exception in the worker's process.
+"""Carries what a handler raised in its process to the worker, as the same exception.
 
 Middleware, logs and error trackers see the class they know, with its attributes, and the original traceback as its cause.
 Only classes of modules that the worker has imported anyway are used: an exception must not make it import anything.
@@ -19,8 +19,8 @@ from tenure.model.payloads import clean_text
 LARGEST = 64 * 1024
 """Bytes of an exception's attributes. A larger one arrives as `RemoteError`."""
 
-CELL_MAIN = "__tenure_main__"
-"""The name of the worker's main program in a process for a job."""
+HANDLER_MAIN = "__tenure_main__"
+"""The name under which the worker's main program runs in a handler process."""
 
 _MARK = "_tenure_remote"
 
@@ -43,7 +43,7 @@ def remote_of(error: BaseException) -> Remote | None:
     return told if isinstance(told, Remote) else None
 
 
-# In the job's process
+# In the handler's process
 
 
 def packed(error: BaseException) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _rebuilt(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict
 
 
 def _known_class(module: str, name: str) -> type[Exception] | None:
-    found: Any = sys.modules.get("__main__" if module == CELL_MAIN else module)
+    found: Any = sys.modules.get("__main__" if module == HANDLER_MAIN else module)
     for part in name.split("."):
         found = getattr(found, part, None)
     known = isinstance(found, type) and issubclass(found, Exception)

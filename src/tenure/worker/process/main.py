@@ -25,7 +25,7 @@ from tenure.model.outcomes import Outcome
 from tenure.model.payloads import clean_text, describe_exception
 from tenure.model.reruns import rerunning
 from tenure.store.target import DatabaseTarget
-from tenure.worker.process.exceptions import CELL_MAIN, packed
+from tenure.worker.process.exceptions import HANDLER_MAIN, packed
 from tenure.worker.process.messages import (
     Abort,
     Decided,
@@ -58,13 +58,13 @@ from tenure.worker.run.settlement import Settlement
 from tenure.worker.run.transactions import settle_open, settle_open_sync
 from tenure.worker.run.updates import LONGEST_LINE, LONGEST_MESSAGE, plain
 
-TELL_EVERY = 0.05  # seconds between two words about progress
+SEND_PROGRESS_EVERY = 0.05  # seconds
 
 _THREADS = 4  # connections a single handler may hold at once
 
 
 def main() -> None:
-    os.setpgrp()  # the worker ends this whole group with us: what a handler starts does not outlive its process
+    os.setpgrp()  # the worker kills this whole group: what a handler starts does not outlive its process
     connection = WorkerConnection(socket.socket(fileno=int(sys.argv[1])))
     die_with(int(sys.argv[2]))
     own_forks()
@@ -101,8 +101,8 @@ class WorkerConnection:
     def send(self, message: ToWorker) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
-                "this process was forked by the handler: only the process that runs the handler can use its Context; pass back "
-                "to it what you have to report"
+                "this process was forked by the handler: only the process that runs the handler can use its Context; send it "
+                "what you have to report"
             )
         with self._lock:
             self._file.write(encode(to_message(message)))
@@ -120,12 +120,12 @@ class WorkerConnection:
     def on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
         """Between two steps of a plain handler: the abort reaches it as an exception, and its clean-up runs."""
         run = self.run
-        # A SIGTERM from elsewhere, as to all processes of a service, is for the worker to understand, not for us.
+        # The worker handles a SIGTERM from elsewhere, as to all processes of a service; this process ignores it.
         if run is not None and run.abort_reason is not None:
             raise Aborted(run.abort_reason)
 
     def _cut(self) -> None:
-        """In a process that the handler has forked: it cannot answer for the job, and does not keep the line open."""
+        """In a process that the handler has forked: it cannot report for the job, and must not hold the connection open."""
         with suppress(OSError):
             # Not closed: the number would be given to another file, which the objects here would close later.
             nothing = os.open(os.devnull, os.O_RDWR)
@@ -144,7 +144,7 @@ class WorkerConnection:
                     self._flushed.set()
                 case _:
                     self._messages.put(message)
-        os._exit(0)  # the worker is gone, and our claim with it
+        os._exit(0)  # the worker is gone, and with it the claim
 
     def _received(self) -> Iterator[ToProcess]:
         for line in self._file:
@@ -157,24 +157,24 @@ class ProcessServices:
         self.resources = resources
         self.connection = connection
         self._progress: tuple[float, str | None] | None = None
-        self._teller: threading.Timer | None = None
+        self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
 
     def progress(self, run: Run, percent: float, message: str | None) -> None:  # noqa: ARG002 - one run at a time
         """Only the latest is sent, a moment later: a tight loop must not flood the connection."""
         with self._lock:
             self._progress = (percent, message)
-            if self._teller is None:
-                self._teller = threading.Timer(TELL_EVERY, self.tell_progress)
-                self._teller.daemon = True
-                self._teller.start()
+            if self._timer is None:
+                self._timer = threading.Timer(SEND_PROGRESS_EVERY, self.send_progress)
+                self._timer.daemon = True
+                self._timer.start()
 
-    def tell_progress(self) -> None:
+    def send_progress(self) -> None:
         with self._lock:
             latest, self._progress = self._progress, None
-            teller, self._teller = self._teller, None
-            if teller is not None:
-                teller.cancel()
+            timer, self._timer = self._timer, None
+            if timer is not None:
+                timer.cancel()
             if latest is not None:
                 percent, message = latest
                 self.connection.send(Progress(percent, None if message is None else clean_text(message, LONGEST_MESSAGE)))
@@ -190,7 +190,7 @@ class ProcessServices:
         await asyncio.to_thread(self.flush_sync, run)
 
     def flush_sync(self, run: Run) -> None:  # noqa: ARG002
-        self.tell_progress()
+        self.send_progress()
         self.connection.flush()
 
     def settled(self, settlement: Settlement, *, watched: bool) -> None:
@@ -201,7 +201,7 @@ class ProcessServices:
 
 
 class ProcessEnvironment:
-    """What is imported before a job, once for all jobs of this process."""
+    """The modules that jobs need, imported once per process."""
 
     def __init__(self, home: str | None, *, django: bool) -> None:
         self._home = home
@@ -209,7 +209,7 @@ class ProcessEnvironment:
         self._mains: dict[str, dict[str, Any]] = {}
 
     def kinds(self, given: RunJob, database: DatabaseTarget) -> Registry:
-        """Imports the app's module, then the job's. Gives the app's registry, and the app the worker's settings."""
+        """Imports the app's module, then the job's. Returns the app's registry, after giving the app the worker's settings."""
         self._prepare()
         module, name = given.module, given.job.kind
         names = self._run_main(given.main) if given.main else vars(importlib.import_module(module))
@@ -238,7 +238,7 @@ class ProcessEnvironment:
     def _run_main(self, path: str) -> dict[str, Any]:
         if path not in self._mains:
             with rerunning(path):
-                self._mains[path] = runpy.run_path(path, run_name=CELL_MAIN)
+                self._mains[path] = runpy.run_path(path, run_name=HANDLER_MAIN)
         return self._mains[path]
 
 
@@ -255,10 +255,10 @@ def _serve(services: ProcessServices, environment: ProcessEnvironment, given: Ru
         answer = _answer(services, run, kinds)
     finally:
         connection.run = None
-    services.tell_progress()
+    services.send_progress()
     connection.send(answer)
     if run.signal.aborted:
-        os._exit(0)  # what the handler left behind after an abort is not worth trusting
+        os._exit(0)  # the state that an aborted handler left behind cannot be trusted
 
 
 def _answer(services: ProcessServices, run: Run, kinds: Registry) -> ToWorker:

@@ -1,7 +1,7 @@
-"""Processes of their own for handlers that compute: one job at a time each, started when needed, replaced when worn.
+"""Processes for handlers with `run_in="process"`: one job at a time each, started when needed, replaced after `max_tasks`.
 
-A cell's death is the crash of its one job and nobody else's. It is told to end by its signal, which also
-interrupts the handler, and killed if it does not; it ends by itself when its worker is gone.
+The death of a process is the crash of its one job. An abort interrupts the handler, and the process is killed if it does not end;
+it exits by itself when its worker is gone.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from tenure.worker.run.settlement import Settlement
 log = logging.getLogger("tenure")
 
 LAST_WORDS = 0.2
-"""Seconds for what a process said before it died to arrive."""
+"""Seconds for the last messages of a process that died to arrive."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSettings:
     max_tasks: int = 100
-    """Jobs that a process runs before it is replaced: whatever leaks, leaks for so long only."""
+    """Jobs that a process runs before it is replaced, which bounds leaks of handlers."""
 
     memory_mb: int | None = None
-    """A process that holds more is killed, and its job has crashed. None: no limit."""
+    """A process that uses more is killed, and its job has crashed. None: no limit."""
 
 
 class HandlerProcess:
@@ -71,7 +71,7 @@ class HandlerProcess:
         self.tasks = 0
         self._process: asyncio.subprocess.Process | None = None
         self._stream: MessageStream | None = None
-        self._burial: asyncio.Task[None] | None = None
+        self._reaping: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
@@ -92,7 +92,7 @@ class HandlerProcess:
                 pass_fds=[theirs.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
             )
-        self._burial = asyncio.create_task(_hang_up_after_death(self._process, stream))
+        self._reaping = asyncio.create_task(_end_stream_after_exit(self._process, stream))
         self.send(Hello(asdict(database), sys.path, home, _uses_django()))
 
     def send(self, message: ToProcess) -> None:
@@ -120,7 +120,7 @@ class HandlerProcess:
                 os.kill(self.pid, number)
 
     def _kill_group(self) -> None:
-        """And what its handlers have started, unless that has made itself a group of its own."""
+        """Also kills what its handlers have started, unless that has its own process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -141,13 +141,13 @@ class HandlerProcess:
             self.signal(signal.SIGKILL)
             self._kill_group()
             await self._process.wait()
-        if self._burial is not None:
-            self._burial.cancel()
+        if self._reaping is not None:
+            self._reaping.cancel()
         if self._stream is not None:
             self._stream.close()
 
     def memory_mb(self) -> float:
-        """What it holds in memory; 0 where that cannot be read."""
+        """Its resident memory; 0 where that cannot be read."""
         try:
             with open(f"/proc/{self.pid}/statm") as statm:  # noqa: PTH123 - a virtual file, read often
                 return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
@@ -156,16 +156,16 @@ class HandlerProcess:
 
 
 def _uses_django() -> bool:
-    """Whether the worker's process has set up Django, so that a process for a job must do so, too."""
+    """Whether the worker's process has set up Django, so that handler processes must do so, too."""
     apps = getattr(sys.modules.get("django.apps"), "apps", None)
     return bool(getattr(apps, "ready", False)) and "DJANGO_SETTINGS_MODULE" in os.environ
 
 
-async def _hang_up_after_death(process: asyncio.subprocess.Process, stream: MessageStream) -> None:
-    """The end of the line is no sign: a process that the handler forked may hold it open."""
+async def _end_stream_after_exit(process: asyncio.subprocess.Process, stream: MessageStream) -> None:
+    """The end of the stream cannot be relied on: a process that the handler forked may hold it open."""
     await process.wait()
     await asyncio.sleep(LAST_WORDS)
-    stream.hang_up()
+    stream.end()
 
 
 class ProcessPool:
@@ -175,7 +175,7 @@ class ProcessPool:
         self._settings = settings
         self._idle: list[HandlerProcess] = []
         self._busy: set[HandlerProcess] = set()
-        self._overfed: set[HandlerProcess] = set()
+        self._too_large: set[HandlerProcess] = set()
         self._services = services
 
     async def run(self, ctx: Context) -> Any:
@@ -192,12 +192,12 @@ class ProcessPool:
             raise
         finally:
             self._busy.discard(process)
-            self._overfed.discard(process)
+            self._too_large.discard(process)
             await self._keep(process)
         return _result(run.kind, message)
 
     async def _take(self, run: Run) -> HandlerProcess:
-        """A process that has taken the job up. One that died while it was idle must not be this job's crash."""
+        """A process that has received the job. The death of an idle process must not count as this job's crash."""
         while True:
             process = self._idle.pop() if self._idle else HandlerProcess()
             self._busy.add(process)
@@ -221,7 +221,7 @@ class ProcessPool:
         await process.kill()
 
     async def _keep(self, process: HandlerProcess) -> None:
-        """For the next job, unless it is worn."""
+        """Keeps it for the next job, unless it must be replaced."""
         process.tasks += 1
         if process.dead or process.tasks >= self._settings.max_tasks or self._too_big(process):
             await process.kill()
@@ -250,8 +250,8 @@ class ProcessPool:
                     self._services.settled(Settlement(run, **settlement), watched=watched)
                 case _:
                     return message
-        if process in self._overfed:
-            raise ProcessDied(f"it held more than {self._settings.memory_mb} MB")
+        if process in self._too_large:
+            raise ProcessDied(f"it used more than {self._settings.memory_mb} MB")
         raise ProcessDied(await process.cause())
 
     async def _receive(self, process: HandlerProcess) -> ToWorker | None:
@@ -261,20 +261,20 @@ class ProcessPool:
             raise ProcessDied(str(error)) from None
 
     def watch(self) -> None:
-        """Now and then: a process that grew too large is killed under its job."""
+        """Kills processes that use too much memory. Called periodically."""
         for process in self._busy:
-            if process not in self._overfed and self._too_big(process):
-                log.error("process %d holds more than %d MB and is killed", process.pid, self._settings.memory_mb)
-                self._overfed.add(process)
+            if process not in self._too_large and self._too_big(process):
+                log.error("process %d uses more than %d MB and is killed", process.pid, self._settings.memory_mb)
+                self._too_large.add(process)
                 process.signal(signal.SIGKILL)
 
     def _too_big(self, process: HandlerProcess) -> bool:
         return self._settings.memory_mb is not None and process.memory_mb() > self._settings.memory_mb
 
     async def close(self) -> None:
-        process_pool = [*self._idle, *self._busy]
+        processes = [*self._idle, *self._busy]
         self._idle.clear()
-        for process in process_pool:
+        for process in processes:
             await process.kill()
 
 

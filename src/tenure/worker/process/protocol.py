@@ -78,7 +78,7 @@ class MessageStream:
                 return
             yield message
 
-    def hang_up(self) -> None:
+    def end(self) -> None:
         """Readers see the end of the stream."""
         if not self._reader.at_eof():
             self._reader.feed_eof()

@@ -1,4 +1,4 @@
-"""How a handler learns that its run is over before it is done."""
+"""How a handler learns that its run was aborted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Aborted(TenureError):  # noqa: N818 - reads as the fact it states
 
 
 class Signal:
-    """Safe to read from any thread. A coroutine is cancelled as well; a thread has only this to listen to."""
+    """Safe to read from any thread. A coroutine is cancelled as well; a thread has only this."""
 
     __slots__ = ("_asyncio_waiters", "_lock", "_thread_event", "reason")
 
@@ -50,7 +50,7 @@ class Signal:
         return self.reason
 
     def wait_sync(self, timeout: float | None = None) -> AbortReason | None:
-        """Waits in a thread; None when the time is up and the run goes on."""
+        """Waits in a thread; None when the time is up and the run continues."""
         with self._lock:
             if self._thread_event is None:
                 self._thread_event = threading.Event()
@@ -60,7 +60,7 @@ class Signal:
         return self.reason
 
     def abort(self, reason: AbortReason) -> None:
-        """The first reason stands."""
+        """Only the first reason counts."""
         with self._lock:
             if self.reason is not None:
                 return

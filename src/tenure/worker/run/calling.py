@@ -1,4 +1,4 @@
-"""Calls handlers where their kind wants to be run: on the loop, in a thread, in a process."""
+"""Calls handlers where their kind runs: on the loop, in a thread, in a process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tenure.worker.process.pool import ProcessPool
 
 ABORT_PATIENCE = 2.0
-"""Seconds that an aborted handler has for its clean-up. Then a process is killed, a coroutine or thread left to itself."""
+"""Seconds that an aborted handler has for its clean-up. Then a process is killed, and a coroutine or thread is abandoned."""
 
 
 class Caller:
@@ -54,7 +54,7 @@ class Caller:
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            # Told by its signal: it may still end in order.
+            # Its signal was set: it may still end in time.
             await asyncio.wait([waiting], timeout=ABORT_PATIENCE)
             if waiting.done():
                 return await waiting
@@ -102,7 +102,7 @@ def in_thread(ctx: Context, hooks: Iterable[AroundThread]) -> Any:
     try:
         return _carried(partial(call_plain, ctx, hooks))
     finally:
-        # The loop does not wait for this thread any more, so only we can end its transaction.
+        # The loop does not wait for this thread any more, so only this thread can end its transaction.
         if run.settled and (transaction := take(run)) is not None:
             transaction.rollback_sync()
 
@@ -124,7 +124,7 @@ def _called(ctx: Context) -> Any:
             return _call_handler(ctx, arguments)
     result = _call_handler(ctx, arguments)
     if run.transaction is not None and run.transaction.thread_bound:
-        # No other thread may commit it, and the hooks around us may close its connection.
+        # No other thread may commit it, and the hooks around the handler may close its connection.
         settle_open_sync(run, ctx._services, lambda: settlements.of_result(run, result))  # noqa: SLF001
     return result
 

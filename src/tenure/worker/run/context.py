@@ -1,4 +1,4 @@
-"""What a handler is told about its run, and what it can do in it."""
+"""What a handler knows about its run, and what it can do in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_SET = object()
 
 
 class Done:
-    """May be awaited or not. Not a coroutine, so Python does not warn where it is not."""
+    """Can be awaited or not. Not a coroutine, so Python does not warn if it is not awaited."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield  # one turn of the event loop, as `asyncio.sleep(0)`
@@ -72,7 +72,7 @@ class Context:
 
     @property
     def fence(self) -> int:
-        """Grows with every claim of this job. Hand it to other stores, so that they can refuse an older run."""
+        """Grows with every claim of this job. Pass it to other stores, so that they can reject an older run."""
         return self._run.fence
 
     @property
@@ -89,7 +89,7 @@ class Context:
 
     @property
     def signal(self) -> Signal:
-        """Tells when this run is over before it is done, and why."""
+        """Is set when this run is aborted, with the reason."""
         return self._run.signal
 
     @property
@@ -99,7 +99,7 @@ class Context:
 
     @property
     def auth(self) -> Any:
-        """On whose behalf the job was handed in: what `using(auth=...)` was given."""
+        """On whose behalf the job was enqueued: what `using(auth=...)` was given."""
         return None if self._run.job.auth is None else json.loads(self._run.job.auth)
 
     @property
@@ -109,23 +109,23 @@ class Context:
 
     @property
     def schedule(self) -> str | None:
-        """The name of the schedule that this job is of."""
+        """The name of the schedule that enqueued this job."""
         planned = planned_of(self.meta)
         return planned.schedule if planned else None
 
     @property
     def scheduled_for(self) -> datetime | None:
-        """The planned time that this job stands for. Jitter, queues and retries make it start later."""
+        """The planned time of this job. Jitter, queues and retries make it start later."""
         planned = planned_of(self.meta)
         return planned.at if planned else None
 
     @property
     def is_late(self) -> bool:
-        """Handed in more than a minute after its planned time: it was caught up, or waited for an earlier job to end."""
+        """Enqueued more than a minute after its planned time: the schedule caught up, or waited for an earlier job to end."""
         planned = planned_of(self.meta)
         return planned is not None and planned.late
 
-    # Telling
+    # Reporting
 
     def progress(self, percent: float, message: str | None = None) -> Awaitable[None]:
         """Reports how far the job is, 0 to 100. Does not wait: the latest report is written soon, and always before the outcome.
@@ -150,11 +150,11 @@ class Context:
             self._log = JobLog(self._run, self._services)
         return self._log
 
-    # Doing
+    # Database and HTTP
 
     def db(self) -> Database:
         """A pooled connection to Tenure's database: `async with ctx.db() as conn` (in plain functions `with`). Committed when
-        the block ends well. In an atomic job it is the job's own transaction."""
+        the block ends without an error. In an atomic job it is the job's own transaction."""
         return Database(self)
 
     def transaction(self, session: object | None = None) -> TransactionBlock:
@@ -171,7 +171,7 @@ class Context:
         return TransactionBlock(self._run, self._services, session, lambda: None if self._output is NOT_SET else (self._output,))
 
     def set_output(self, output: T) -> T:
-        """Sets the job's output before the handler returns, and gives it back: `return ctx.set_output(result)`."""
+        """Sets the job's output before the handler returns, and returns it: `return ctx.set_output(result)`."""
         self._output = output
         return output
 

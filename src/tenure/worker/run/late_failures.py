@@ -1,4 +1,4 @@
-"""Handlers that fail after a session of their own has completed their job: too late to fail it, but not to be reported."""
+"""Reports handlers that fail after their own session has completed the job: it stays completed."""
 
 from __future__ import annotations
 

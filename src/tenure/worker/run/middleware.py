@@ -1,4 +1,4 @@
-"""Layers around a handler, outermost first. What Tenure itself puts around it comes through the same door."""
+"""Middleware around a handler, outermost first. Tenure's own layer is one of them."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _around(layer: Middleware, inner: Call) -> Call:
 
 
 async def attend(ctx: Context, call_next: CallNext) -> Any:
-    """Log records and jobs handed in by the handler know whose run they belong to; and a run that exceeds its time is
-    aborted, by the watch, which looks at all deadlines twice a second. One layer for both: it is around every job."""
+    """Log records and jobs that the handler enqueues belong to its run, and a run that exceeds its time limit is aborted by the
+    monitor, which checks all deadlines twice a second. One layer for both, because every job pays for it."""
     run = ctx._run  # noqa: SLF001
     current_run.set(run)
     limit = run.time_limit

@@ -1,4 +1,4 @@
-"""Looks at what runs: deadlines, those who do not listen, and whether the jobs are still ours."""
+"""Watches runs: deadlines, handlers that ignore an abort, and whether their jobs are still held by this worker."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tenure.worker.run.slots import Slots
 log = logging.getLogger("tenure")
 
 WATCH_EVERY = 0.5
-"""Seconds between two looks at deadlines and at those who do not listen."""
+"""Seconds between two checks of deadlines and aborted handlers."""
 
 
 class RunMonitor:
     def __init__(self, slots: Slots, link: Link, check_every: float) -> None:
-        """`check_every`: seconds after which a long run asks whether it is still ours, even if nobody gave it reason to."""
+        """`check_every`: seconds after which a long run is checked without a particular reason."""
         self._slots = slots
         self._link = link
         self._check_every = check_every
@@ -30,10 +30,10 @@ class RunMonitor:
         self._last_check = time.monotonic()
         self.beat = PeriodicTask("watch", self._turn)
         self.checks = PeriodicTask("check", self._check)
-        """Apart from the deadlines: PostgreSQL may take long to answer."""
+        """A task apart from the deadlines, because PostgreSQL may take long to answer."""
 
     def doubt(self, job_ids: Iterable[str]) -> None:
-        """These may not be ours any more: ask at once."""
+        """Checks these at once: this worker may have lost them."""
         self._doubted.update(job_ids)
         self.checks.wake()
 
@@ -58,14 +58,14 @@ class RunMonitor:
             run.abort("timeout")
         if run.is_cut_off(now) and not (run.committing or run.signal.aborted):
             log.warning(
-                "job %s (%s): its heartbeats could not be written until its lease ran out: aborted", run.job_id, run.kind.name
+                "job %s (%s): aborted, its heartbeats could not be written before its lease expired", run.job_id, run.kind.name
             )
             run.abort("error")
         if run.aborted_at and now - run.aborted_at > ABORT_PATIENCE + WATCH_EVERY and not run.committing:
             self._slots.abandon(run)
 
     async def _check_claims(self, runs: list[Run]) -> None:
-        """Deleted, cancelled and taken-over jobs stop here."""
+        """Aborts runs whose jobs were deleted, canceled or taken over."""
         if not runs:
             return
         claims = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import SchemaMismatch, TransactionError
 from tenure.store import jobs
+from tenure.store.jobs import SettledRow, TransactionRow
 from tenure.store.query import Query
 from tenure.worker.run.run import Run
 from tenure.worker.run.settlement import Settlement
@@ -65,7 +66,7 @@ class OpenTransaction:
         self.connection = connection
         self.given = given
         self.ends_with_block = given is not None and release is None and not borrowed.thread_bound
-        """The session is the handler's own and may be closed right after the block, so it commits there."""
+        """The handler opened the session and may close it right after the block, so it commits there."""
         self.thread_bound = borrowed.thread_bound
         """Only the handler's own thread may end it."""
         self.pid: int | None = None
@@ -107,12 +108,12 @@ class OpenTransaction:
     # Committing
 
     async def commit(self, settlement: Settlement, threads: Executor | None = None) -> bool | None:
-        """Settles the job and commits: gives whether someone watches it. None: the job is not ours, nothing was written."""
+        """Settles the job and commits: returns whether a client watches it. None: the job was lost, nothing was written."""
         if not self._borrowed.is_async:
             return await asyncio.get_running_loop().run_in_executor(threads, self.commit_sync, settlement)
         try:
             settling = self._settling(settlement)
-            # Twice: it goes by the row's place, which a heartbeat that was still under way has changed meanwhile.
+            # Twice: it finds the row by its ctid, which a concurrent heartbeat may have changed.
             rows = await self._borrowed.fetch(settling, self._schema) or await self._borrowed.fetch(settling, self._schema)
             if rows:
                 if settlement.run.owes_output:
@@ -123,7 +124,7 @@ class OpenTransaction:
             self._refuse_if_ended(now[0], (await self._borrowed.fetch(self._check, self._schema))[0])
             await self._borrowed.rollback()
         except BaseException:
-            with suppress(Exception):  # the first error tells more
+            with suppress(Exception):  # the first error is more useful
                 await self._borrowed.rollback()
             raise
         finally:
@@ -163,7 +164,7 @@ class OpenTransaction:
         try:
             await self._borrowed.rollback()
             if self.given is not None and self._xact is not None:
-                with suppress(Exception):  # a broken connection has nothing more to tell
+                with suppress(Exception):  # the connection is broken
                     return bool((await self._borrowed.fetch(self._check, self._schema))[0][1])
             return False
         finally:
@@ -194,11 +195,11 @@ class OpenTransaction:
         raise TransactionError(ROLLED_BACK)
 
     @property
-    def _check(self) -> Query:
+    def _check(self) -> Query[TransactionRow]:
         assert self._xact is not None
         return jobs.check_transaction(self._xact)
 
-    def _settling(self, settlement: Settlement) -> Query:
+    def _settling(self, settlement: Settlement) -> Query[SettledRow]:
         text = f"[{settlement.to_json()}]"
         return jobs.finish(text, xact=self._xact) if settlement.finishing else jobs.move(text, xact=self._xact)
 
@@ -215,7 +216,7 @@ class OpenTransaction:
                 self._release()
 
 
-def _owing(run: Run) -> Query:
+def _owing(run: Run) -> Query[str]:
     """For as long as the handler may run. Without a time limit, a day: only a mark that is left behind needs an end."""
     return jobs.owe_output(run.claim_id, (run.time_limit or 86400.0) + 60.0)
 

@@ -127,7 +127,7 @@ class Run:
             self._state = RunState.COMMITTING
 
     def end_commit(self) -> None:
-        """Whatever came of it: `settle_itself()` was called if it settled the job."""
+        """Also after a failure; `settle_itself()` was called if the commit settled the job."""
         if self._state is RunState.COMMITTING:
             self._state = RunState.ACTIVE
 

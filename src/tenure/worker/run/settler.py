@@ -1,4 +1,4 @@
-"""The one writer: outcomes go out in groups, at once when idle, together under load."""
+"""The only writer of outcomes: in groups, immediately when idle, together under load."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import jobs
 from tenure.store.faults import FailedInside, Refused, StatementTimeout
 from tenure.store.groups import send_or_halve
+from tenure.store.jobs import SettledRow
 from tenure.store.link import Link
 from tenure.store.query import Query
 from tenure.worker.run import settlement as settlements
@@ -24,29 +25,28 @@ log = logging.getLogger("tenure")
 LARGEST_GROUP = 1000
 
 REWRITES = 5
-"""How often a job that is still ours, and was not found by the statement, is written again at once."""
+"""How often an outcome is written again at once if the statement did not find a job that this worker still holds."""
 
 PARKED = 30.0
-"""Seconds until an outcome of which PostgreSQL takes nothing at all is offered again."""
+"""Seconds until an outcome that PostgreSQL refuses in every form is sent again."""
 
 LOCK_TIMEOUT = 2.0
-"""Seconds for which a group waits for locks. Then the rows that nobody has locked are written."""
+"""Seconds for which a group waits for locks. Then the rows that are not locked are written."""
 
 LOCKED_AGAIN = 1.0
-"""Seconds until an outcome whose row was locked is offered again."""
+"""Seconds until an outcome whose row was locked is sent again."""
 
 SKIPPING_FOR = 10.0
-"""Seconds after a lock was in the way in which locked rows are left out from the beginning."""
+"""Seconds after a lock timeout during which locked rows are left out from the start."""
 
 POOLED_LIMIT = 30.0
-"""Behind a pooler a session has no lock timeout of ours: there a statement is canceled after so many seconds."""
+"""Behind a pooler a session has no lock timeout of ours: there a statement is canceled after this many seconds."""
 
 
 class Settler:
     """Keeps every settlement until PostgreSQL has answered for it.
 
-    `lost(settlement)` is called for each run that turned out not to be ours any more, `settled(settlement, watched)` for the
-    others.
+    `lost(settlement)` is called for each run that no longer held its job, `settled(settlement, watched)` for the others.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Settler:
         lost: Callable[[Settlement], None],
         before: Callable[[list[Run]], Awaitable[None]],
     ) -> None:
-        """`before(runs)` writes what these runs have said: once they are settled, it would be refused."""
+        """`before(runs)` writes what these runs have reported: once they are settled, it would be rejected."""
         self._link = link
         self._before = before
         self._settled = settled
@@ -72,12 +72,12 @@ class Settler:
 
     @property
     def backlog(self) -> int:
-        """What can be written as soon as PostgreSQL answers."""
+        """Outcomes that can be written as soon as PostgreSQL answers."""
         return len(self._waiting) + len(self._in_flight)
 
     @property
     def unwritten(self) -> int:
-        """All of which PostgreSQL does not know yet."""
+        """All outcomes that are not written yet."""
         return self.backlog + len(self._parked)
 
     def add(self, settlement: Settlement) -> None:
@@ -87,11 +87,11 @@ class Settler:
 
     @property
     def runs(self) -> Iterator[Run]:
-        """Whose outcome is not written yet."""
+        """Runs whose outcome is not written yet."""
         return (settlement.run for settlement in (*self._waiting, *self._in_flight, *self._parked))
 
     async def written(self) -> None:
-        """Returns when there is nothing left to write, as far as PostgreSQL takes it."""
+        """Returns when nothing is left that PostgreSQL accepts."""
         while self.backlog or self._locked:
             self._moved_on.clear()
             await self._moved_on.wait()
@@ -121,7 +121,7 @@ class Settler:
         written, skipped = await self._write_free(group, statement)
         stuck: list[Settlement] = []
         if missing := [s for s in group if s.run.job_id not in written and id(s) not in skipped]:
-            # From here on a row that is not found may have been written by the statement above.
+            # From here on, a row that is not found may have been written by the statement above.
             self._unsure, unsure = True, self._unsure
             stuck = await self._write_again(missing, statement, written)
             self._unsure = unsure
@@ -141,9 +141,11 @@ class Settler:
                 settlement, Refused("the row is not written, and no error is raised: does a trigger suppress it?")
             )
 
-    async def _write_free(self, group: list[Settlement], statement: Callable[..., Query]) -> tuple[dict[str, bool], set[int]]:
-        """What was written, and (by `id`) what is ours and was left out: somebody has locked the row, as
-        `cancel(conn=...)` does, and the others are not to wait for that transaction."""
+    async def _write_free(
+        self, group: list[Settlement], statement: Callable[..., Query[SettledRow]]
+    ) -> tuple[dict[str, bool], set[int]]:
+        """What was written, and (by `id`) what is still held but was left out: another session has locked the row, as
+        `cancel(conn=...)` does, and the others must not wait for that transaction."""
         if time.monotonic() >= self._skipping_until:
             try:
                 return await self._fetch(statement(_array(group))), set()
@@ -158,23 +160,23 @@ class Settler:
             self._skipping_until = time.monotonic() + SKIPPING_FOR
         return written, skipped
 
-    async def _fetch(self, query: Query) -> dict[str, bool]:
-        """The jobs that were settled, and whether somebody watches them."""
+    async def _fetch(self, query: Query[SettledRow]) -> dict[str, bool]:
+        """The jobs that were settled, and whether a client watches them."""
         try:
             return dict(await self._link.fetch(query, within=POOLED_LIMIT if self._link.database.pooled else None))
         except (Refused, FailedInside):
             raise
         except BaseException as error:
-            # The commit may have happened all the same: from now on a missing row may be our own doing. Not after a lock timeout.
+            # It may have been committed, except after a lock timeout: from now on, a missing row may be our own doing.
             if getattr(error, "cause", "") != "lock":
                 self._unsure = True
             raise
 
     async def _write_again(
-        self, missing: list[Settlement], statement: Callable[[str], Query], written: dict[str, bool]
+        self, missing: list[Settlement], statement: Callable[[str], Query[SettledRow]], written: dict[str, bool]
     ) -> list[Settlement]:
-        """Settling goes by the row's place, which a heartbeat that was still under way may have changed: then the job is ours,
-        and is found at the next try. Gives those that are ours and cannot be written."""
+        """Settling finds the row by its ctid, which a concurrent heartbeat may have changed: then the job is still held, and is
+        found at the next try. Returns those that are held and cannot be written."""
         for _ in range(REWRITES):
             lost = {row[:2] for row in await self._link.fetch(jobs.check_claims(_array(missing)))}
             missing = [s for s in missing if (s.run.job_id, s.run.claim_id) not in lost]
@@ -190,7 +192,7 @@ class Settler:
 
     async def _written_before(self, missing: list[Settlement]) -> dict[str, Settlement]:
         """What was settled by an earlier, unanswered sending, or by the handler's own transaction. A move leaves no trace of
-        its claim, but then the run is over either way."""
+        its claim, but the run has ended either way."""
         moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing and not s.run.loss_reported}
         finished = {row[0] for row in await self._link.fetch(jobs.find_settled(_array(missing)))}
         return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
@@ -200,12 +202,12 @@ class Settler:
         if job_id in written:
             self._settled(settlement, written[job_id])
         elif job_id in before:
-            self._settled(before[job_id], True)  # whether somebody watches is not known
+            self._settled(before[job_id], True)  # whether a client watches is not known
         else:
             self._lost(settlement)
 
     async def _refused(self, settlement: Settlement, error: Refused) -> None:
-        """PostgreSQL does not take this outcome: the job fails instead. If even that is refused, it is tried again later."""
+        """PostgreSQL refuses this outcome: the job fails instead. If even that is refused, it is tried again later."""
         if error.is_configuration:
             failures.failed("settler", error)
         if error.is_configuration or settlement.in_place_of_refused:
@@ -218,11 +220,11 @@ class Settler:
         try:
             await self._send([failed])
         except (Refused, FailedInside):
-            log.exception("job %s: its failure was refused as well; trying again every %g s", settlement.run.job_id, PARKED)
+            log.exception("job %s: its failure was refused as well; retrying every %g s", settlement.run.job_id, PARKED)
             self._park(failed, PARKED)
 
     def _park(self, settlement: Settlement, seconds: float) -> None:
-        """Nothing can be written about this job now. It stays ours, and others are not held up by it."""
+        """Nothing can be written about this job now. It stays held, and does not delay others."""
         self._in_flight = [s for s in self._in_flight if s is not settlement]
         self._parked.append(settlement)
         asyncio.get_running_loop().call_later(seconds, self._unpark, settlement)

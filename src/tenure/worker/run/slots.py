@@ -1,4 +1,4 @@
-"""The slots of a worker: what runs here, how it is called, and what becomes of it."""
+"""The slots of a worker: starts runs, collects their outcomes, and ends them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from tenure.worker.run.updates import UpdateWriter
 log = logging.getLogger("tenure")
 
 MOST_ABANDONED = 50
-"""Threads and coroutines that were told to end and did not. With more of them a process is worn out and wants replacing."""
+"""Threads and coroutines that ignored an abort. With this many, the process is replaced."""
 
 FLUSH_PATIENCE = 5.0
-"""Seconds that the last outcomes may take at the end, whatever is left of the grace. What cannot be written then is requeued
-when the lease ends."""
+"""Seconds for the last outcomes at a stop, even if the grace period is over. Jobs whose outcome cannot be written are requeued
+when the lease expires."""
 
 CLOSE_PATIENCE = 1.0
 
@@ -64,8 +64,8 @@ class Slots:
         levels: FailureLevels,
         worker: str,
     ) -> None:
-        """`freed()` is called when a slot is free or an outcome is safe, `released(run)` when what stood at a gate is settled,
-        `doubt(runs)` when runs may not be ours any more."""
+        """`freed()` is called when a slot is free or an outcome is written, `released(run)` when a job under a limit is settled,
+        `doubt(runs)` when runs may no longer hold their jobs."""
         self._link = link
         self._tell = tell
         self._freed = freed
@@ -76,7 +76,7 @@ class Slots:
         self._worker = worker
         self.updates = UpdateWriter(link, watched=lambda job_id: tell(f"moved {job_id}"), lost=doubt)
         self.settler = Settler(link, self._on_settled, self._on_lost, self.updates.flush)
-        # Threads are started as needed; abandoned ones must not keep the others waiting.
+        # Threads are started as needed; abandoned ones must not delay the others.
         self._threads = ThreadPoolExecutor(concurrency + MOST_ABANDONED, thread_name_prefix="tenure")
         self._resources = Resources(link.database, concurrency)
         self._services = LoopServices(self.updates, self._resources, self._on_settled)
@@ -104,10 +104,10 @@ class Slots:
         """Jobs that run here, or whose outcome is still to be written."""
         return {HeldJob(run.job_id, run.claim_id) for run in (*self.all(), *self.settler.runs)}
 
-    # The end
+    # Stopping
 
     async def drained(self, seconds: float) -> None:
-        """Returns when nothing runs any more, or after so many seconds."""
+        """Returns when no job runs any more, or after `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds) as self._patience:
                 while self.count:
@@ -116,7 +116,7 @@ class Slots:
         self._patience = None
 
     def hurry(self, seconds: float = 0.0) -> None:
-        """A waiting that is under way ends after so many seconds, if not sooner."""
+        """Shortens a current wait to at most `seconds`."""
         if self._patience is not None and self._patience.when() is not None:
             end = asyncio.get_running_loop().time() + seconds
             self._patience.reschedule(min(end, self._patience.when() or end))
@@ -129,13 +129,13 @@ class Slots:
         for run in self.all():
             self.lose(run, reason)
 
-    def hand_back_all(self) -> None:
+    def requeue_all(self) -> None:
         for run in self.all():
-            # A transaction that is just being committed decides itself; others may be not ours to hand back.
+            # A transaction that is being committed settles its job itself; other jobs may no longer be held by this worker.
             self._close(run, settlements.requeued(run) if run.abort_reason == "shutdown" else None)
 
     async def settled(self, seconds: float) -> None:
-        """Returns when every outcome is written, or after so many seconds: in an outage, all that is left of the grace."""
+        """Returns when every outcome is written, or after `seconds`: in an outage, the rest of the grace period."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds) as self._patience:
                 await self.settler.written()
@@ -156,13 +156,13 @@ class Slots:
     # Running
 
     def requeue(self, run: Run) -> None:
-        """It was claimed, and will not be started here."""
+        """It was claimed, and is not started by this worker."""
         run.settle()
         self.settler.add(settlements.requeued(run))
 
     def start(self, run: Run) -> None:
         if (older := self.runs.get(run.job_id)) is not None:
-            # It let its own lease run out, and the job was given to us a second time.
+            # Its own lease expired, and this worker claimed the job a second time.
             self._stale.add(older)
             self.lose(older, "taken_by_another_worker")
         self.runs[run.job_id] = run
@@ -178,7 +178,7 @@ class Slots:
         except GeneratorExit as error:
             self._close(run, settlements.of_error(run, error))  # nothing may be awaited any more
             return
-        # A thread that does not listen may still be using the connection; it is not given to others before the thread ends.
+        # An abandoned thread may still be using the connection; it is not reused before the thread ends.
         if run.transaction is not None and (run.thread is None or run.thread.done()):
             await self._roll_back(run)
         if settlement is not None:
@@ -187,23 +187,23 @@ class Slots:
                 await self._late.report(settlement)
         self._close(run, settlement)
         self._drop_owed_output(run)
-        run.task = None  # the task knows the run by its context: a circle, and work for the garbage collector
+        run.task = None  # breaks a reference cycle between run and task, to spare the garbage collector
 
     def _on_task_done(self, run: Run, task: asyncio.Task[None]) -> None:
-        """However its task ended, a run gives its slot back. The loop may have been torn down around it."""
+        """A run frees its slot however its task ended: the loop may have been torn down."""
         if self.runs.get(run.job_id) is run or run in self._stale:
             error = None if task.cancelled() else task.exception()
             self._close(run, settlements.of_error(run, error or asyncio.CancelledError("the task of the handler was canceled")))
 
     async def _outcome(self, run: Run) -> Settlement | None:
-        """Calls the handler. Gives what is to be written; nothing, when that is done already or not ours to do."""
+        """Calls the handler. Returns what is to be written; None if that was done already or the job was lost."""
         try:
             settlement = settlements.of_result(run, await self._caller.call(context_of(run, self._services)))
             return await self._concluded(run, settlement)
         except Outcome as outcome:
             return settlements.of_outcome(run, outcome)
         except (asyncio.CancelledError, Aborted) as error:
-            # Without a reason of ours the handler canceled itself, as a timer of its own does: a failed attempt like any other.
+            # Without a reason of ours, the handler canceled itself, as its own timeout does: an ordinary failed attempt.
             return self._of_abort(run, error)
         except GeneratorExit:
             raise
@@ -228,10 +228,10 @@ class Slots:
             case None:
                 return settlements.of_error(run, error)
             case _:
-                return None  # not ours any more: nothing to write
+                return None  # this worker no longer holds the job: nothing to write
 
     def _close(self, run: Run, settlement: Settlement | None) -> None:
-        """The run is over: its outcome is to be written, unless that happened already or is not ours to do."""
+        """Ends the run: its outcome is written, unless that happened already or this worker no longer holds the job."""
         if run.settle() and settlement is not None:
             log_failure(settlement, self._levels, self._worker)
             self.settler.add(settlement)
@@ -260,7 +260,7 @@ class Slots:
                 await transaction.rollback(self._threads)
 
     async def _add_output(self, run: Run, settlement: Settlement) -> None:
-        """The handler settled its job in a session of its own, and returned a result after that."""
+        """The handler settled its job in its own session, and returned a result afterwards."""
         try:
             await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, settlement.output or "null"))
             run.owes_output = False
@@ -268,15 +268,15 @@ class Slots:
             log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
 
     def _drop_owed_output(self, run: Run) -> None:
-        """The handler failed after its block, or was left to itself: `result()` need not wait for an output any longer."""
+        """The handler failed after its block, or was abandoned: `result()` must not wait for an output any longer."""
         if run.owes_output:
             run.owes_output = False
             self._background(self._link.fetch(jobs.drop_owed_output(run.claim_id)))
 
-    # Those who do not listen
+    # Handlers that ignore an abort
 
     def abandon(self, run: Run) -> None:
-        """A coroutine that was cancelled and goes on: it keeps no slot, and nothing of what it writes will count."""
+        """A coroutine that was cancelled and continues: it loses its slot, and its writes are rejected."""
         assert run.task is not None
         self._abandoned.add(run)
         self._report_abandoned(run)
@@ -292,7 +292,7 @@ class Slots:
     def _report_abandoned(self, run: Run) -> None:
         reason = run.abort_reason or "error"
         log.error(
-            "job %s (%s, fence %d) was told to end (%s) and did not: it is left to itself, and nothing it writes will count",
+            "job %s (%s, fence %d) did not end when aborted (%s): it is abandoned, and its writes are rejected",
             run.job_id,
             run.kind.name,
             run.fence,
@@ -300,11 +300,11 @@ class Slots:
         )
         self._events.emit(RunAbandoned(**names_of(run), reason=reason))
         if run.transaction is not None and run.transaction.pid is not None:
-            # It may still be using the connection, so only the server can end what it has begun.
+            # It may still be using the connection, so only the server can end its transaction.
             age = time.monotonic() - run.transaction.opened
             self._background(self._link.fetch(workers.end_session(run.transaction.pid, age)))
         if len(self._abandoned) >= MOST_ABANDONED:
-            log.critical("%d handlers did not end when told: this process is worn out", len(self._abandoned))
+            log.critical("%d handlers did not end when aborted: this process will be replaced", len(self._abandoned))
             self._worn_out()
 
     def _background(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -323,7 +323,7 @@ class Slots:
         if settlement.state in ("retry", "scheduled"):
             self._tell("due")
         if settlement.state == "pending":
-            self._tell(f"jobs {settlement.run.queue}")  # it came back: others may have room for it
+            self._tell(f"jobs {settlement.run.queue}")  # other workers may have a free slot for it
         if watched:
             self._tell(f"done {settlement.run.job_id}")
         self._freed()
@@ -348,17 +348,19 @@ class Slots:
 
     def _on_lost(self, settlement: Settlement) -> None:
         run = settlement.run
-        log.warning("job %s (%s, fence %d): its lease was lost, so its outcome was refused", run.job_id, run.kind.name, run.fence)
+        log.warning(
+            "job %s (%s, fence %d): its lease was lost, so its outcome was rejected", run.job_id, run.kind.name, run.fence
+        )
         self._report_lost(run, run.abort_reason or "taken_by_another_worker")
 
     def lose(self, run: Run, reason: AbortReason) -> None:
-        """The job is no longer this run's. A transaction that is just being committed finds that out itself."""
+        """The run no longer holds its job. A transaction that is being committed detects that itself."""
         if not (run.settled or run.committing):
             run.abort(reason)
             self._report_lost(run, reason)
 
     def _report_lost(self, run: Run, reason: AbortReason) -> None:
-        """Once for each run that was reported as started."""
+        """Once per run that was reported as started."""
         if run.was_started and not run.loss_reported:
             run.loss_reported = True
             self._events.emit(RunLost(**names_of(run), reason=reason))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tenure.lifeline import exit_if_forked
 from tenure.model.errors import ConfigError, LeaseLost, TransactionError
 from tenure.store import jobs
+from tenure.store.jobs import LostClaimRow
 from tenure.store.query import Query
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.open_transaction import ELSEWHERE, OpenTransaction
@@ -51,7 +52,7 @@ class TransactionBlock:
             if not await transaction.enter():
                 await self._refuse_unseen()
         except BaseException:
-            with suppress(Exception):  # the first error tells more
+            with suppress(Exception):  # the first error is more useful
                 await transaction.rollback()
             raise
         self._run.transaction = transaction
@@ -180,7 +181,7 @@ class TransactionBlock:
         schema = self._services.resources.database.schema
         return OpenTransaction(self._run, connection, borrowed, schema, given=self._given, release=release)
 
-    # The job is not seen on the given connection: is it not ours any more, or is the connection the wrong one?
+    # The job is not visible on the given connection: was it lost, or is it the wrong connection?
 
     async def _refuse_unseen(self) -> NoReturn:
         from tenure.store.borrowed import borrow  # noqa: PLC0415 - brings the driver
@@ -197,8 +198,8 @@ class TransactionBlock:
         self._refuse(lost)
 
     @property
-    def _claim(self) -> Query:
+    def _claim(self) -> Query[LostClaimRow]:
         return jobs.check_claims(json.dumps([{"id": self._run.job_id, "claim_id": self._run.claim_id}]))
 
-    def _refuse(self, lost: list[tuple[Any, ...]]) -> NoReturn:
-        raise LeaseLost(self._run.job_uuid, lost[0][2]) if lost else TransactionError(ELSEWHERE)
+    def _refuse(self, lost: list[LostClaimRow]) -> NoReturn:
+        raise LeaseLost(self._run.job_uuid, lost[0].reason) if lost else TransactionError(ELSEWHERE)

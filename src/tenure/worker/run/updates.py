@@ -1,4 +1,4 @@
-"""What runs tell on their way: progress, log lines, signs of life. Handlers never wait for it.
+"""Writes what runs report: progress, log lines, heartbeats. Handlers never wait for it.
 
 Everything said between two writes goes out in one statement for all runs of the process, at once when it was quiet and
 every half second when it was not. Of progress only the latest word counts. Before a run's outcome is written, all it said is.
@@ -24,7 +24,7 @@ from tenure.store.link import Link
 from tenure.worker.run.run import Run
 
 GAP = 0.5
-"""Seconds between two writes while runs keep telling."""
+"""Seconds between two writes while runs keep reporting."""
 
 KEPT_LINES = 200
 LONGEST_LINE = 2000
@@ -32,7 +32,7 @@ LONGEST_MESSAGE = 500
 
 
 class RunUpdates:
-    """What one run has said and nobody has written yet. Filled from any thread."""
+    """What one run has reported and is not written yet. Filled from any thread."""
 
     __slots__ = ("alive", "count", "lines", "progress")
 
@@ -66,13 +66,13 @@ def plain(value: Any) -> Any:
         if isinstance(value, int | float) and abs(value) < 1e300:  # neither NaN nor infinity is below
             return value
         return clean_text(str(value), LONGEST_LINE)
-    except Exception as fault:  # noqa: BLE001 - whatever a value's own code raises must not end the handler
+    except Exception as fault:  # noqa: BLE001 - an error of a value's own code must not end the handler
         return f"({type(value).__name__} whose str() raised {type(fault).__name__})"
 
 
 class UpdateWriter:
     def __init__(self, link: Link, *, watched: Callable[[str], None], lost: Callable[[list[Run]], None]) -> None:
-        """`watched(job_id)` is called when somebody waits for news of it, `lost(runs)` when runs turn out not to be ours."""
+        """`watched(job_id)` is called when a client watches the job, `lost(runs)` when runs no longer hold their jobs."""
         self._link = link
         self._watched = watched
         self._lost = lost
@@ -112,9 +112,9 @@ class UpdateWriter:
     # On the loop
 
     async def flush(self, runs: Collection[Run] | None = None) -> None:
-        """Writes what these runs, or all, have said. Raises `StoreUnavailable` and keeps what could not be written."""
+        """Writes what these runs, or all, have reported. Raises `StoreUnavailable` and keeps what could not be written."""
         if runs is not None and not any(run in self._dirty or run in self._on_the_way for run in runs):
-            return  # has nothing to wait for, so it must not wait for what others say
+            return  # it has nothing to write, so it must not wait for others
         async with self._sending:
             wanted = list(self._dirty) if runs is None else [run for run in runs if run in self._dirty]
             if wanted:
@@ -144,13 +144,13 @@ class UpdateWriter:
         for run in runs:
             if run.job_id in ours:
                 run.heartbeat_written()
-        # Of those that are about to be settled, the next word is the last one.
+        # Runs that are about to be settled report nothing more.
         talking = {run.job_id for run in runs if run.reports}
         for job_id, watched in rows:
             if watched and job_id in talking:
                 self._watched(job_id)
         if lost := [run for run in runs if run.job_id not in ours and not run.settled]:
-            for run in lost:  # perhaps its row was locked for a moment only: said again until it is known not to be ours
+            for run in lost:  # its row may have been locked for a moment: sent again until it is known that the job is lost
                 taken[run][1]()
                 self._dirty.add(run)
             self._lost(lost)
@@ -172,7 +172,7 @@ class UpdateWriter:
 
 
 def _taken(run: Run) -> tuple[str, Callable[[], None]]:
-    """The JSON of what the run said, and how to put it back if it could not be written."""
+    """The JSON of what the run reported, and how to restore it if it could not be written."""
     updates = run.updates
     assert updates is not None
     progress, updates.progress = updates.progress, None

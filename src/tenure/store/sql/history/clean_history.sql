@@ -30,5 +30,6 @@ gone as (
     delete from tenure.history h
      using (select o.id, o.finished_at from own o union all select o.id, o.finished_at from others o) o
      where h.id = o.id and h.finished_at = o.finished_at and not :peek::boolean)
-select exists (select from leader), (select count(*) from own), (select count(*) from others),
-       (select json_agg(o.id)::text from (select o.id from own o union select o.id from others o) o where :peek::boolean)
+select exists (select from leader) as holds, (select count(*) from own) as removed_own,
+       (select count(*) from others) as removed_others,
+       (select json_agg(o.id)::text from (select o.id from own o union select o.id from others o) o where :peek::boolean) as peeked

@@ -36,11 +36,11 @@ told as (
     select distinct r.queue, 1 from returned r
     on conflict (name) do update set returns = q.returns + 1
     returning q.name)
-select (select count(*) filter (where r.state = 'pending') from returned r),
-       (select count(*) filter (where r.state = 'dead_letter') from returned r),
-       (select coalesce(array_agg(t.name), '{}') from told t),
+select (select count(*) filter (where r.state = 'pending') from returned r) as requeued,
+       (select count(*) filter (where r.state = 'dead_letter') from returned r) as quarantined,
+       (select coalesce(array_agg(t.name), '{}') from told t) as queues,
        case when :peek::boolean then (select json_agg(l.id)::text from late l)
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id, 'why', 'expired',
                       'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error))::text
-                    from returned r) end
+                    from returned r) end as jobs

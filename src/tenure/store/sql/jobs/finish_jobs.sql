@@ -29,4 +29,4 @@ select s.id, s.claim_id, s.worker_id, s.fence, s.enqueued_at, s.run_at, s.starte
        s.attempt, s.max_attempts, s.priority, s.crashes, s.final, s.kind, s.queue, s.capability,
        coalesce(s.last_error, s.error), s.input, s.output, s.timeout, s.key, s.parent_id, s.enqueued_by, s.auth, s.meta
   from settled s
-returning id::text, exists (select from tenure.watches w where w.job_id = history.id)
+returning id::text, exists (select from tenure.watches w where w.job_id = history.id) as watched

@@ -36,4 +36,4 @@ noted as (
 tallied as (
     insert into tenure.tallies (queue, kind, what, jobs)
     select m.queue, m.kind, m.state, count(*) from moved m where m.state in ('retry', 'dead_letter') group by m.queue, m.kind, m.state)
-select m.id::text, exists (select from tenure.watches w where w.job_id = m.id) from moved m
+select m.id::text, exists (select from tenure.watches w where w.job_id = m.id) as watched from moved m

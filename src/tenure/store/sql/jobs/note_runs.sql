@@ -31,6 +31,6 @@ trimmed as (
     delete from tenure.logs l
      using ours o
      where o.lines is not null and l.job_id = o.id and l.fence = o.fence and l.last_line <= o.last - :keep_lines::integer)
-select o.id::text, exists (select from tenure.watches w where w.job_id = o.id)
+select o.id::text, exists (select from tenure.watches w where w.job_id = o.id) as watched
   from ours o
  where o.lease is null or o.id in (select e.id from extended e)

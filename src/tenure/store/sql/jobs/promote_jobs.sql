@@ -26,14 +26,14 @@ promoted as (
       from placed p
      where j.ctid = p.place
     returning j.id, j.kind, j.queue)
-select exists (select from leader),
-       (select count(*) from promoted),
-       (select coalesce(array_agg(distinct p.queue), '{}') from promoted p),
+select exists (select from leader) as holds,
+       (select count(*) from promoted) as promoted,
+       (select coalesce(array_agg(distinct p.queue), '{}') from promoted p) as queues,
        (select extract(epoch from j.run_at - coalesce(:now::timestamptz, now()))::float8
           from tenure.jobs j
          -- Before PostgreSQL 17, subtracting from infinity is an error.
          where j.state in ('scheduled', 'retry') and j.run_at > coalesce(:now::timestamptz, now()) and j.run_at < 'infinity'
-         order by j.run_at limit 1),
+         order by j.run_at limit 1) as next_due,
        case when :peek::boolean then (select json_agg(d.id)::text from due d)
             when :listing::boolean
-            then (select json_agg(json_build_object('job_id', p.id, 'kind', p.kind, 'queue', p.queue))::text from promoted p) end
+            then (select json_agg(json_build_object('job_id', p.id, 'kind', p.kind, 'queue', p.queue))::text from promoted p) end as jobs

@@ -54,13 +54,13 @@ buried as (
      -- between this statement's snapshot and its lock. The latter is in `held`, but the update by place did not find it.
      where w.id = d.id and not :peek::boolean
        and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from returned r) limit 1) is null)
-select (select count(*) filter (where r.state = 'pending') from returned r),
-       (select count(*) filter (where r.state = 'dead_letter') from returned r),
-       (select count(*) from held) >= :limit::integer or (select count(*) from held) > (select count(*) from returned),
-       (select coalesce(array_agg(t.name), '{}') from told t),
+select (select count(*) filter (where r.state = 'pending') from returned r) as requeued,
+       (select count(*) filter (where r.state = 'dead_letter') from returned r) as quarantined,
+       (select count(*) from held) >= :limit::integer or (select count(*) from held) > (select count(*) from returned) as more,
+       (select coalesce(array_agg(t.name), '{}') from told t) as queues,
        case when :peek::boolean then (select json_agg(h.id)::text from held h)
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
                       'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
                       'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error))::text
-                    from returned r) end
+                    from returned r) end as jobs

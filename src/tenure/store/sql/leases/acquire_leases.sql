@@ -32,8 +32,8 @@ mine as (
       from tenure.leases l
       join wanted d on d.name = l.name
      where l.holder = :holder::uuid and l.expires_at > clock_timestamp() and l.name not in (select w.name from won w))
-select coalesce((select json_object_agg(m.name, m.term)::text from mine m), '{}'),
+select coalesce((select json_object_agg(m.name, m.term)::text from mine m), '{}') as won,
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8
           from tenure.leases l
           join wanted d on d.name = l.name
-         where l.name not in (select m.name from mine m))
+         where l.name not in (select m.name from mine m)) as free_in

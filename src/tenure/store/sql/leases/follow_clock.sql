@@ -33,7 +33,8 @@ started as (
      where s.began > c.ahead and s.ended > c.now and not :peek::boolean
        and (:only::text[] is null or 'starts ' || s.gate || ' ' || s.began = any (:only::text[]))
     returning s.gate)
-select exists (select from leader), (select count(*) from renewed), (select count(*) from leased), (select count(*) from started),
+select exists (select from leader) as holds, (select count(*) from renewed) as workers, (select count(*) from leased) as jobs,
+       (select count(*) from started) as starts,
        (select json_agg(a.name)::text
           from (select 'workers ' || w.id as name
                   from tenure.workers w, clock c where w.died_at is null and w.heartbeat_at > c.ahead
@@ -43,4 +44,4 @@ select exists (select from leader), (select count(*) from renewed), (select coun
                 union all
                 select 'starts ' || s.gate || ' ' || s.began
                   from tenure.starts s, clock c where s.began > c.ahead and s.ended > c.now) a
-         where :peek::boolean)
+         where :peek::boolean) as peeked

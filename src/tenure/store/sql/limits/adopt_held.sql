@@ -13,4 +13,4 @@ adopted as (
       from held h
      where j.ctid = h.place and not :peek::boolean and j.gate is distinct from h.gate
     returning j.id)
-select (select count(*) from adopted), (select json_agg(h.id)::text from held h where :peek::boolean)
+select (select count(*) from adopted) as changed, (select json_agg(h.id)::text from held h where :peek::boolean) as peeked

@@ -4,16 +4,16 @@ select l.name, l.rules::text, l.declared::text, l.override::text, l.declared_at,
        (select count(*)
           from tenure.jobs j
          where j.gate > '' and j.gate is not null and j.worker_id is not null
-           and l.name in ('kind:' || j.kind, 'queue:' || j.queue)),
+           and l.name in ('kind:' || j.kind, 'queue:' || j.queue)) as running,
        (select coalesce(sum(s.jobs), 0)
           from tenure.starts s
-         where s.gate = l.name and s.ended > clock_timestamp() - make_interval(secs => (l.rules #>> '{rate,1}')::float8))::bigint,
+         where s.gate = l.name and s.ended > clock_timestamp() - make_interval(secs => (l.rules #>> '{rate,1}')::float8))::bigint as started,
        case when starts_with(l.name, 'kind:') then exists (
                 select from tenure.jobs j
                  where j.state = 'pending' and j.gate is not null and j.gate >= l.name and j.gate < l.name || '0' and 'kind:' || j.kind = l.name)
             else exists (
                 select from tenure.jobs j
-                 where j.state = 'pending' and j.gate is not null and j.queue = substr(l.name, 7) and j.gate > '') end
+                 where j.state = 'pending' and j.gate is not null and j.queue = substr(l.name, 7) and j.gate > '') end as waiting
   from tenure.limits l
  where l.declared is not null or l.override is not null
  order by l.name

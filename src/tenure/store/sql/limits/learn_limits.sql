@@ -21,15 +21,15 @@ gaps(queue, first, beyond) as (
     union all
     select s.queue, coalesce((select max(l.beyond collate "C") from limited l where l.queue = s.queue), ''), null from served s)
 select (select c.version from tenure.limit_changes c where c.id),
-       (select coalesce(json_object_agg(l.name, l.declared), '{}')::text from tenure.limits l),
-       (select coalesce(json_agg(h.name), '[]')::text from held h),
+       (select coalesce(json_object_agg(l.name, l.declared), '{}')::text from tenure.limits l) as declared,
+       (select coalesce(json_agg(h.name), '[]')::text from held h) as holding,
        exists (select from served s
                 cross join lateral (
                     select 1 from tenure.jobs j
-                     where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > '' limit 1) j),
+                     where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > '' limit 1) j) as standing,
        exists (select from gaps g
                 cross join lateral (
                     select 1 from tenure.jobs j
                      where j.state = 'pending' and j.gate is not null and j.queue = g.queue and j.gate > ''
                        and j.gate >= g.first and (g.beyond is null or j.gate < g.beyond)
-                     limit 1) j)
+                     limit 1) j) as unlimited

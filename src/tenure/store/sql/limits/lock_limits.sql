@@ -35,7 +35,7 @@ locked as materialized (
       from tenure.limits l
      where l.name = any (array(select w.name from wanted w))
        for no key update skip locked)
-select w.name, exists (select from locked l where l.name = w.name)
+select w.name, exists (select from locked l where l.name = w.name) as locked
   from wanted w
  cross join (select set_config('idle_in_transaction_session_timeout', '1000', true),
                     set_config('synchronous_commit', coalesce(nullif(current_setting('tenure_link.synchronous_commit', true), ''),

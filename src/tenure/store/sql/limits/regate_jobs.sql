@@ -42,5 +42,5 @@ told as (
     insert into tenure.queues as q (name, returns)
     select distinct r.queue, 1 from regated r where r.gate is null
     on conflict (name) do update set returns = q.returns + 1)
-select (select count(*) from regated), (select count(*) from picked) >= :limit::integer,
-       (select json_agg(p.id)::text from picked p where :peek::boolean)
+select (select count(*) from regated) as changed, (select count(*) from picked) >= :limit::integer as more,
+       (select json_agg(p.id)::text from picked p where :peek::boolean) as peeked

@@ -46,8 +46,8 @@ select p.pool, least(s.jobs, r.concurrency - h.held), s.since
     select count(*) as held from tenure.jobs j
      where j.gate is not null and j.worker_id is not null and j.gate >= r.stem and j.gate < r.after and r.concurrency is not null) h
  where s.jobs > 0 and (r.concurrency is null or r.concurrency > h.held))
-select w.pool, sum(w.jobs)::bigint,
-       extract(epoch from coalesce(:now::timestamptz, clock_timestamp()) - min(w.since))::float8
+select w.pool, sum(w.jobs)::bigint as jobs,
+       extract(epoch from coalesce(:now::timestamptz, clock_timestamp()) - min(w.since))::float8 as seconds
   from waiting w
  group by w.pool
 having sum(w.jobs) > 0

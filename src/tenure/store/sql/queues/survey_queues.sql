@@ -15,6 +15,6 @@ select l.queue, l.priority,
           from (select j.kind from tenure.jobs j
                  where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority = l.priority
                  order by j.position limit 100) s
-         where s.kind <> all (:kinds::text[]))
+         where s.kind <> all (:kinds::text[])) as unknown
   from lanes l
  where l.priority is not null

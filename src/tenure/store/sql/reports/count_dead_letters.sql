@@ -6,6 +6,6 @@ with lately as (
             union all
             select t.kind, t.jobs from tenure.tallies t where t.at >= now() - interval '1 hour' and t.what = 'dead_letter') m
      group by m.kind)
-select coalesce((select sum(l.jobs) from lately l), 0)::bigint,
-       (select count(*) from (select from tenure.jobs j where j.state = 'dead_letter' limit 10000) d),
+select coalesce((select sum(l.jobs) from lately l), 0)::bigint as last_hour,
+       (select count(*) from (select from tenure.jobs j where j.state = 'dead_letter' limit 10000) d) as total,
        (select l.kind from lately l order by l.jobs desc, l.kind limit 1)

@@ -1,6 +1,6 @@
 -- count_latencies: how many finished jobs of the last :seconds waited and ran for how long, by bucket; of one queue or kind where
 -- given. By minutes up to a day, by hours beyond. What the leader has not merged yet counts as well.
-select m.queue, m.kind, m.measure, m.bucket, sum(m.jobs)::bigint
+select m.queue, m.kind, m.measure, m.bucket, sum(m.jobs)::bigint as jobs
   from (select l.queue, l.kind, l.measure, l.bucket, l.jobs
           from tenure.latencies l
          where l.span = case when :seconds::float8 <= 86400 then 'minute' else 'hour' end

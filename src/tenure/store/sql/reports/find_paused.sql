@@ -1,6 +1,6 @@
 -- find_paused: paused queues, for how many seconds, by whom and why, how many jobs wait in each, and whether there may be more of them.
-select q.name, extract(epoch from clock_timestamp() - q.paused_at)::float8, q.paused_by, q.pause_reason,
-       f.jobs + l.jobs, f.jobs >= 1000 or l.jobs >= 1000
+select q.name, extract(epoch from clock_timestamp() - q.paused_at)::float8 as age, q.paused_by as by, q.pause_reason as reason,
+       f.jobs + l.jobs as waiting, f.jobs >= 1000 or l.jobs >= 1000 as capped
   from tenure.queues q
  cross join lateral (
     select count(*) as jobs

@@ -8,16 +8,16 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.gate,
        a.progress_percent, a.progress_message, a.failed_at,
-       clock_timestamp(),
-       (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = a.worker_id),
-       (select json_build_array(p.percent, p.message, p.updated_at)::text from tenure.progress p where p.job_id = :id::uuid),
+       clock_timestamp() as at,
+       (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = a.worker_id) as worker,
+       (select json_build_array(p.percent, p.message, p.updated_at)::text from tenure.progress p where p.job_id = :id::uuid) as progress,
        (select json_agg(i order by i.at, i.fence)::text
           from (select i.at, i.what, i.attempt, i.fence, i.worker_id, i.started_at, i.next_at, i.by, i.error,
                        (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = i.worker_id) as worker
                   from tenure.incidents i
                  where i.job_id >= :id::uuid and i.job_id <= :id::uuid
                  order by i.job_id desc, i.at desc
-                 limit :incidents::integer) i),
+                 limit :incidents::integer) i) as incidents,
        (select json_agg(json_build_array(l.fence, l.at, l.line) order by l.fence, l.first_line, l.place)::text
           from (select c.fence, c.first_line, c.at, e.line, e.place
                   from (select l.fence, l.first_line, l.at, l.lines
@@ -27,7 +27,7 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
                          limit :lines::integer) c
                  cross join lateral jsonb_array_elements(c.lines) with ordinality as e(line, place)
                  order by c.fence desc, c.first_line desc, e.place desc
-                 limit :lines::integer) l),
+                 limit :lines::integer) l) as log,
        (select json_agg(json_build_array(c.id, c.kind, c.state) order by c.id)::text
           from (select c.id, c.kind, c.state
                   from ((select j.id, j.kind, j.state
@@ -42,6 +42,6 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
                           order by h.parent_id
                           limit :children::integer + 1)) c
                  order by c.id
-                 limit :children::integer + 1) c)
+                 limit :children::integer + 1) c) as children
   from tenure.all_jobs a
  where a.id = :id::uuid

@@ -46,8 +46,8 @@ kinds as (
      where q.paused_at is null
      group by w.queue, w.kind, w.capability)
 select k.queue, k.kind, k.capability, k.jobs, k.age,
-       (select count(*) from alive a where a.queues ? k.queue),
-       (select count(*) from alive a where a.queues ? k.queue and a.kinds ? k.kind),
+       (select count(*) from alive a where a.queues ? k.queue) as for_queue,
+       (select count(*) from alive a where a.queues ? k.queue and a.kinds ? k.kind) as for_kind,
        k.capped
   from kinds k
  where k.age >= :seconds::float8 and exists (select from alive)

@@ -1,8 +1,9 @@
 -- probe_indexes: every index of our tables, without those of partitions: its name and table, whether it serves reads, whether a
 -- constraint needs it, and a text that is the same for indexes which differ in their names only.
-select i.relname::text, t.relname::text, x.indisvalid and x.indisready, x.indisunique,
+select i.relname::text as name, t.relname::text as table, x.indisvalid and x.indisready as valid, x.indisunique as unique,
        concat_ws('|', t.relname, i.relam, x.indkey, x.indcollation, x.indclass, x.indoption,
-                 coalesce(pg_get_expr(x.indexprs, x.indrelid), '-'), coalesce(pg_get_expr(x.indpred, x.indrelid), '-'))
+                 coalesce(pg_get_expr(x.indexprs, x.indrelid), '-'),
+                 coalesce(pg_get_expr(x.indpred, x.indrelid), '-')) as definition
   from pg_index x
   join pg_class i on i.oid = x.indexrelid
   join pg_class t on t.oid = x.indrelid

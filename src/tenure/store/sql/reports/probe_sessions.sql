@@ -1,10 +1,10 @@
 -- probe_sessions: connections in use and how many there may be; sessions of which this account sees nothing, and its name;
 -- as JSON, transactions of this database that are open for more than :old seconds, the oldest first, and prepared ones.
 -- Without pg_read_all_stats the details of other accounts' sessions are null.
-select (select count(*) from pg_stat_activity a where coalesce(a.backend_type, 'client backend') = 'client backend'),
-       current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer,
-       (select count(*) from pg_stat_activity a where a.backend_type is null),
-       quote_ident(current_user),
+select (select count(*) from pg_stat_activity a where coalesce(a.backend_type, 'client backend') = 'client backend') as connections,
+       current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer as max_connections,
+       (select count(*) from pg_stat_activity a where a.backend_type is null) as hidden,
+       quote_ident(current_user) as account,
        (select json_agg(t order by t.age desc)::text
           from (select a.pid, coalesce(nullif(a.application_name, ''), 'no application name') as application, a.usename as "user", a.state,
                        extract(epoch from clock_timestamp() - a.xact_start)::float8 as age, a.backend_xmin is not null as snapshot
@@ -15,4 +15,4 @@ select (select count(*) from pg_stat_activity a where coalesce(a.backend_type, '
                 select null, format('prepared transaction %s', x.gid), x.owner, 'prepared',
                        extract(epoch from clock_timestamp() - x.prepared)::float8, true
                   from pg_prepared_xacts x
-                 where x.database = current_database() and x.prepared < clock_timestamp() - make_interval(secs => :old::float8)) t)
+                 where x.database = current_database() and x.prepared < clock_timestamp() - make_interval(secs => :old::float8)) t) as transactions

@@ -1,6 +1,7 @@
 -- probe_settings: the settings :names where the server, this database or a role of ours sets them: name, value, for what, and the
 -- statement that puts it back. Roles of ours: this one, and those of sessions that Tenure opened.
-select s.name, current_setting(s.name), 'the whole server', format('put it back in postgresql.conf (ALTER SYSTEM RESET %s) and reload', s.name)
+select s.name, current_setting(s.name) as value, 'the whole server' as where,
+       format('put it back in postgresql.conf (ALTER SYSTEM RESET %s) and reload', s.name) as reset
   from pg_settings s
  where s.name = any (:names::text[]) and s.source in ('configuration file', 'command line', 'environment variable')
 union all

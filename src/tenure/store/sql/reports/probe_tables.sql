@@ -7,8 +7,9 @@ with ours as materialized (
       from pg_class c
       join pg_namespace n on n.oid = c.relnamespace
      where c.relkind = 'r' and c.relnamespace = (select j.relnamespace from pg_class j where j.oid = 'tenure.jobs'::regclass))
-select o.name, coalesce(s.n_live_tup, 0)::bigint, coalesce(s.n_dead_tup, 0)::bigint,
-       coalesce(o.reloptions::text, '') !~ 'autovacuum_enabled=(false|off|no|0)', o.relpersistence = 'u',
+select o.name, coalesce(s.n_live_tup, 0)::bigint as live, coalesce(s.n_dead_tup, 0)::bigint as dead,
+       coalesce(o.reloptions::text, '') !~ 'autovacuum_enabled=(false|off|no|0)' as autovacuum,
+       o.relpersistence = 'u' as unlogged,
        case when o.anonymous then (
            select json_agg(distinct p.pubname)::text
              from pg_publication p
@@ -16,7 +17,7 @@ select o.name, coalesce(s.n_live_tup, 0)::bigint, coalesce(s.n_dead_tup, 0)::big
             where (p.pubupdate or p.pubdelete) and t.schemaname = o.nspname
               -- A partition may be published by the name of the table it belongs to.
               and t.tablename in (select o.relname union all
-                                  select c.relname from pg_partition_ancestors(o.oid) a join pg_class c on c.oid = a.relid)) end
+                                  select c.relname from pg_partition_ancestors(o.oid) a join pg_class c on c.oid = a.relid)) end as publications
   from ours o
   left join pg_stat_all_tables s on s.relid = o.oid
  order by o.name

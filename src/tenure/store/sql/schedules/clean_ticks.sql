@@ -17,4 +17,5 @@ old as materialized (
        for update skip locked),
 gone as (
     delete from tenure.ticks t where t.ctid = any (array(select o.place from old o where not :peek::boolean)) returning t.schedule)
-select exists (select from leader), (select count(*) from gone), (select json_agg(o.place)::text from old o where :peek::boolean)
+select exists (select from leader) as holds, (select count(*) from gone) as removed,
+       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -21,14 +21,14 @@ due as materialized (
         and s.version <> all (:skipped::uuid[])
       order by s.next_at
       limit :limit::integer))
-select exists (select from leader),
+select exists (select from leader) as holds,
        (select c.now from clock c),
        (select extract(epoch from s.next_at - (select c.now from clock c))::float8
           from tenure.schedules s
          where s.paused_at is null and s.retired_at is null and s.next_at > (select c.now from clock c)
-         order by s.next_at limit 1),
+         order by s.next_at limit 1) as next_due,
        exists (select from tenure.ticks t
                  left join tenure.schedules s on s.name = t.schedule
                 where t.outcome = 'queued' and (s.name is null or s.paused_at is null)
-                  and (s.retired_at is null or s.retired_at < (select c.now from clock c) - make_interval(secs => :patience::float8))),
-       coalesce((select json_agg(d)::text from due d), '[]')
+                  and (s.retired_at is null or s.retired_at < (select c.now from clock c) - make_interval(secs => :patience::float8))) as queued,
+       coalesce((select json_agg(d)::text from due d), '[]') as schedules

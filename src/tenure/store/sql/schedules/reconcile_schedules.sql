@@ -62,8 +62,8 @@ select k.name,
        case when m.name is null then 'created'
             when m.retired_at is not null then 'back'
             when m.owner is distinct from :owner::text then 'taken'
-            else 'changed' end,
-       m.owner
+            else 'changed' end as what,
+       m.owner as old_owner
   from kept k
   left join met m on m.name = k.name
 union all

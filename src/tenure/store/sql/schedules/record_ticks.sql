@@ -71,8 +71,8 @@ moved as (
       from held h
      where s.name = h.name
     returning s.name)
-select exists (select from leader),
-       (select count(*) from moved),
-       (select count(*) from handed_in),
-       (select coalesce(array_agg(distinct case when a.run_at > clock_timestamp() then 'due' else 'jobs ' || a.queue end), '{}') from asked a),
-       (select json_agg(w order by w.schedule, w.planned_at)::text from written w where :listing::boolean or w.outcome in ('missed', 'skipped'))
+select exists (select from leader) as holds,
+       (select count(*) from moved) as moved,
+       (select count(*) from handed_in) as enqueued,
+       (select coalesce(array_agg(distinct case when a.run_at > clock_timestamp() then 'due' else 'jobs ' || a.queue end), '{}') from asked a) as words,
+       (select json_agg(w order by w.schedule, w.planned_at)::text from written w where :listing::boolean or w.outcome in ('missed', 'skipped')) as ticks

@@ -56,13 +56,13 @@ handed_in as materialized (
     select e.id from tenure.enqueue((select coalesce(jsonb_agg(a.job order by a.planned_at), '[]')::text from asked a)) e),
 moved as (
     update tenure.schedules s set version = gen_random_uuid() from held h where s.name = h.name returning s.name)
-select exists (select from leader),
-       (select count(*) from handed_in),
-       (select coalesce(array_agg(distinct a.queue), '{}') from asked a),
-       (select count(*) from dropped),
-       (select count(*) from moved),
+select exists (select from leader) as holds,
+       (select count(*) from handed_in) as enqueued,
+       (select coalesce(array_agg(distinct a.queue), '{}') from asked a) as queues,
+       (select count(*) from dropped) as dropped,
+       (select count(*) from moved) as moved,
        case when :peek::boolean then (select json_agg(w.schedule)::text from waiting w)
             else (select json_agg(t)::text
                     from (select w.schedule, w.planned_at, w.outcome, w.times, w.job_id from written w where :listing::boolean
                           union all
-                          select d.schedule, d.planned_at, d.outcome, d.times, null from dropped d) t) end
+                          select d.schedule, d.planned_at, d.outcome, d.times, null from dropped d) t) end as ticks

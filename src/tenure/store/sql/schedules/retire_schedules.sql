@@ -22,6 +22,6 @@ retired as (
      -- Declared in this moment: then the row has another version, and is looked at again in a minute.
      where s.name = u.name and s.retired_at is null and not :peek::boolean
     returning s.name, s.owner)
-select exists (select from leader),
+select exists (select from leader) as holds,
        case when :peek::boolean then (select json_agg(json_build_array(u.name, u.owner) order by u.name)::text from undeclared u)
-            else (select json_agg(json_build_array(r.name, r.owner) order by r.name)::text from retired r) end
+            else (select json_agg(json_build_array(r.name, r.owner) order by r.name)::text from retired r) end as retired

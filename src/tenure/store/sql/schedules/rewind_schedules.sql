@@ -28,6 +28,6 @@ rewound as (
       from ahead a
      where not :peek::boolean and s.name = a.name
     returning s.name)
-select exists (select from leader),
+select exists (select from leader) as holds,
        coalesce(case when :peek::boolean then (select array_agg(a.name order by a.name) from ahead a)
-                     else (select array_agg(r.name order by r.name) from rewound r) end, '{}')
+                     else (select array_agg(r.name order by r.name) from rewound r) end, '{}') as names

@@ -33,4 +33,4 @@ handed_in as materialized (
               from written w
               join held h on h.name = w.schedule) a
      cross join lateral tenure.enqueue(a.jobs) e)
-select h.kind, h.queue, (select count(*) from handed_in), (select count(*) from moved) from held h
+select h.kind, h.queue, (select count(*) from handed_in) as enqueued, (select count(*) from moved) as moved from held h

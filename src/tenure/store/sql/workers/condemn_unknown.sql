@@ -26,6 +26,6 @@ unknown as (
      where not :peek::boolean
     on conflict (id) do nothing
     returning id)
-select exists (select from leader),
+select exists (select from leader) as holds,
        coalesce(case when :peek::boolean then (select array_agg(l.id::text) from lost l)
-                     else (select array_agg(u.id::text) from unknown u) end, '{}')
+                     else (select array_agg(u.id::text) from unknown u) end, '{}') as ids

@@ -20,11 +20,12 @@ condemned as (
       from expired e
      where w.id = e.id and not :peek::boolean
     returning w.id)
-select exists (select from leader),
-       (select count(*) from condemned),
-       exists (select from tenure.workers w where w.died_at is not null) or exists (select from condemned),
+select exists (select from leader) as holds,
+       (select count(*) from condemned) as workers,
+       exists (select from tenure.workers w where w.died_at is not null) or exists (select from condemned) as waiting,
        extract(epoch from least(
            (select min(w.expires_at) from tenure.workers w where w.died_at is null),
-           (select min(j.lease_until) from tenure.jobs j where j.lease_until > '-infinity')) - coalesce(:now::timestamptz, clock_timestamp()))::float8,
-       exists (select from tenure.jobs j where j.lease_until <= coalesce(:now::timestamptz, now())),
-       (select json_agg(e.id)::text from expired e where :peek::boolean)
+           (select min(j.lease_until) from tenure.jobs j where j.lease_until > '-infinity')) - coalesce(:now::timestamptz,
+           clock_timestamp()))::float8 as next_end,
+       exists (select from tenure.jobs j where j.lease_until <= coalesce(:now::timestamptz, now())) as overdue,
+       (select json_agg(e.id)::text from expired e where :peek::boolean) as peeked

@@ -8,17 +8,17 @@ with renewed as (
            expires_at = coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => :ttl::float8)
      where w.id = any (:ids::uuid[]) and w.died_at is null
     returning w.id, w.queues, w.kinds, w.capabilities)
-select coalesce((select array_agg(r.id::text) from renewed r), '{}'),
+select coalesce((select array_agg(r.id::text) from renewed r), '{}') as renewed,
        exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is null and j.queue = any (:queues::text[]))
-           or exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is not null and j.queue = any (:queues::text[])),
+           or exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is not null and j.queue = any (:queues::text[])) as suspects,
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8
           from tenure.leases l
          -- What nobody took in a minute, nobody wants: a duty of another version. Users' own leases are none of our duties.
-         where l.expires_at > clock_timestamp() - interval '1 minute' and not starts_with(l.name, 'lease:')),
+         where l.expires_at > clock_timestamp() - interval '1 minute' and not starts_with(l.name, 'lease:')) as free_in,
        (select json_object_agg(r.id, c.alike)::text
           from renewed r
          cross join lateral (
             select count(*) as alike
               from tenure.workers w
              where w.died_at is null and w.queues = r.queues and w.kinds = r.kinds and w.capabilities = r.capabilities) c
-         where :counting::boolean)
+         where :counting::boolean) as alike

@@ -1,0 +1,114 @@
+"""Enqueues calls: one or many, on our own connection or in the caller's transaction, with or without an event loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tenure.client.calls import Call, to_json
+from tenure.client.handle import Handle
+from tenure.client.options import Options
+from tenure.client.runtime import ClientRuntime
+from tenure.model.errors import ConfigError
+from tenure.model.events import JobEnqueued
+
+if TYPE_CHECKING:
+    from tenure.client.enqueue_batches import ExistingJobs
+
+log = logging.getLogger("tenure")
+
+R = TypeVar("R")
+
+CHUNK = 500  # jobs in a statement: few enough for the socket to take at once
+
+
+async def enqueue_call(runtime: ClientRuntime, options: Options, call: Call[R]) -> Handle[R]:
+    if options.conn is not None:
+        return _handle(runtime, call, await _borrowed(runtime, options, [call]))
+    return _handle(runtime, call, await runtime.session().enqueue([call], call.fields.words, _within(runtime, options)))
+
+
+def enqueue_call_sync(runtime: ClientRuntime, options: Options, call: Call[R]) -> Handle[R]:
+    if options.conn is not None:
+        return _handle(runtime, call, _borrowed_sync(runtime, options, [call]))
+    return _handle(runtime, call, runtime.direct().enqueue([call], call.fields.words, _within(runtime, options)))
+
+
+async def enqueue_many(runtime: ClientRuntime, calls: Iterable[Call[Any]], options: Options) -> list[Handle[Any]]:
+    """Writes all jobs in one transaction, or none. A generator is advanced while earlier jobs are being written."""
+    if options.conn is not None:
+        listed = list(_several(calls))
+        return _handles(runtime, listed, await _borrowed(runtime, options, listed))
+    drawn: list[Call[Any]] = []
+    words: set[str] = set()
+
+    def chunks() -> Iterator[str]:
+        source = iter(_several(calls))
+        while chunk := list(islice(source, CHUNK)):
+            drawn.extend(chunk)
+            words.update(_words(chunk))
+            yield to_json(chunk)
+
+    return _handles(runtime, drawn, await runtime.session().enqueue_bulk(chunks(), words, _within(runtime, options)))
+
+
+def enqueue_many_sync(runtime: ClientRuntime, calls: Iterable[Call[Any]], options: Options) -> list[Handle[Any]]:
+    if options.conn is not None:
+        listed = list(_several(calls))
+        return _handles(runtime, listed, _borrowed_sync(runtime, options, listed))
+    source = iter(_several(calls))
+    first = list(islice(source, CHUNK + 1))
+    if len(first) > CHUNK:
+        return runtime.portal.run(enqueue_many(runtime, chain(first, source), options))
+    existing = runtime.direct().enqueue(first, _words(first), _within(runtime, options)) if first else {}
+    return _handles(runtime, first, existing)
+
+
+def _within(runtime: ClientRuntime, options: Options) -> float:
+    return runtime.patience() if options.within is None else options.within
+
+
+def _handles(runtime: ClientRuntime, calls: list[Call[Any]], existing: ExistingJobs) -> list[Handle[Any]]:
+    return [_handle(runtime, call, existing) for call in calls]
+
+
+def _handle(runtime: ClientRuntime, call: Call[R], existing: ExistingJobs) -> Handle[R]:
+    """For the call's own job, or for the earlier job that has its key."""
+    if not existing or str(call.id) not in existing:
+        if runtime.events.wants(JobEnqueued):
+            runtime.events.emit(JobEnqueued(job_id=call.id, kind=call.kind))
+        return Handle(call.id, call.kind, runtime)
+    job_id, differs = existing[str(call.id)]
+    if differs:
+        log.warning("job with the same key has different input", extra={"job_id": str(job_id), "kind": call.kind})
+    return Handle(job_id, call.kind, runtime, existed=True, same_input=not differs)
+
+
+async def _borrowed(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> ExistingJobs:
+    from tenure.client.enqueue_batches import enqueue_borrowed  # noqa: PLC0415 - imports the driver
+
+    return await enqueue_borrowed(runtime, options.conn, calls, _words_at_commit(runtime, options, calls))
+
+
+def _borrowed_sync(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> ExistingJobs:
+    from tenure.client.enqueue_batches import enqueue_borrowed_sync  # noqa: PLC0415 - imports the driver
+
+    return enqueue_borrowed_sync(runtime, options.conn, calls, _words_at_commit(runtime, options, calls))
+
+
+def _words_at_commit(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> frozenset[str]:
+    """What listeners receive when the caller's transaction commits."""
+    notify = runtime.notifies_in_transactions() if options.notify is None else options.notify
+    return _words(calls) if notify else frozenset()
+
+
+def _words(calls: list[Call[Any]]) -> frozenset[str]:
+    return frozenset[str]().union(*(call.fields.words for call in calls))
+
+
+def _several(calls: Iterable[Call[Any]]) -> Iterable[Call[Any]]:
+    if isinstance(calls, Call):  # a tuple, so it could be iterated
+        raise ConfigError("enqueue_many() got a single call: give a list of calls, or use job.enqueue(...)")
+    return calls

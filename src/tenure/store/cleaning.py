@@ -1,0 +1,75 @@
+"""The statements by which the leader counts what was done and removes what is old, as values. `keep` is in seconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.store.leases import Term, guard
+from tenure.store.query import ALL, Pick, Query
+
+
+class CleanedRow(NamedTuple):
+    holds: bool
+    removed: int
+    peeked: str | None
+    """JSON: the rows that would be removed."""
+
+
+class CleanedKeysRow(NamedTuple):
+    holds: bool
+    expired: int
+    freed: int
+    next_kind: str | None
+    """Where to continue; None: the end was reached."""
+    next_key: str | None
+    peeked: str | None
+
+
+class MergedRow(NamedTuple):
+    holds: bool
+    merged: int
+    peeked: str | None
+
+
+def merge_tallies(term: Term, *, limit: int, pick: Pick = ALL) -> Query[MergedRow]:
+    return Query("cleaning/merge_tallies", MergedRow, {**guard(term), **pick.values(limit)})
+
+
+def clean_keys(term: Term, *, limit: int, after: tuple[str, str] | None = None, pick: Pick = ALL) -> Query[CleanedKeysRow]:
+    """Give `next_kind` and `next_key` as `after` the next time."""
+    kind, key = after or ("", "")
+    values = {**guard(term), "after_kind": kind, "after_key": key, **pick.values(limit)}
+    return Query("cleaning/clean_keys", CleanedKeysRow, values)
+
+
+def clean_progress(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_progress", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_logs(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_logs", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_incidents(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_incidents", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_dead(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_dead", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_watches(term: Term, *, limit: int, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_watches", CleanedRow, {**guard(term), **pick.values(limit)})
+
+
+def clean_counters(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    """Keep them no less than history: a queue's kinds are found here."""
+    return Query("cleaning/clean_counters", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_minutes(term: Term, *, limit: int, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_minutes", CleanedRow, {**guard(term), **pick.values(limit)})
+
+
+def clean_latencies(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_latencies", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})

@@ -1,0 +1,21 @@
+-- clean_incidents: removes incidents older than :keep seconds of jobs that are not live any more, at most :limit. A duty's write: holder and term
+-- are checked by the statement itself.
+--   only  null, or the places (ctid) to which it is restricted; peek: removes nothing, and returns the places as JSON
+-- Returns whether the term holds, how many were removed, and the places that were asked for.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for key share),
+old as materialized (
+    select n.ctid as place
+      from tenure.incidents n
+     where n.at < now() - make_interval(secs => :keep::float8) and exists (select from leader)
+       and (:only::tid[] is null or n.ctid = any (:only::tid[]))
+       and (select j.id from tenure.jobs j where j.id = n.job_id limit 1) is null
+     order by n.at
+     limit :limit::integer
+       for update skip locked),
+gone as (
+    delete from tenure.incidents n where n.ctid = any (array(select o.place from old o where not :peek::boolean)) returning n.job_id)
+select exists (select from leader) as holds, (select count(*) from gone) as removed,
+       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -1,0 +1,23 @@
+-- clean_latencies: removes latencies of minutes that ended more than a day ago and of hours that ended more than :keep seconds ago, at
+-- most :limit. A duty's write: holder and term are checked by the statement itself.
+--   only  null, or the places (ctid) to which it is restricted; peek: removes nothing, and returns the places as JSON
+-- Returns whether the term holds, how many were removed, and the places that were asked for.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for key share),
+old as materialized (
+    select c.place
+      from (values ('minute', interval '1 day'), ('hour', make_interval(secs => :keep::float8))) as s(span, keep)
+     cross join lateral (
+        select c.ctid as place from tenure.latencies c
+         where c.span = s.span and c.at < now() - s.keep and exists (select from leader)
+           and (:only::tid[] is null or c.ctid = any (:only::tid[]))
+         order by c.at
+         limit :limit::integer
+           for update skip locked) c
+     limit :limit::integer),
+gone as (
+    delete from tenure.latencies c where c.ctid = any (array(select o.place from old o where not :peek::boolean)) returning c.at)
+select exists (select from leader) as holds, (select count(*) from gone) as removed,
+       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -1,4 +1,0 @@
--- count_live: how many live jobs there are of each queue, kind and state, and since when the oldest of them is there.
-select j.queue, j.kind, j.state, count(*), min(j.enqueued_at)
-  from tenure.jobs j
- group by j.queue, j.kind, j.state

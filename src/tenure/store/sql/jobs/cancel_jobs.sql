@@ -1,0 +1,52 @@
+-- cancel_jobs: any live state -> canceled, for these jobs; where :states are given, only while they are in one of them.
+-- A row that somebody else holds at this moment is left alone: it is being claimed, settled or moved, and who came first wins. Only
+-- jobs in those states are locked: a claim would step over a pending job that is, and not come back to it for long. One that left
+-- them in that very moment is locked all the same: then the workers of its queue look again.
+-- The claim is not kept: history must not say that this very run ended the job.
+-- Returns each job that was live: whether it is canceled now (if not, ask again), whether it ran, whether somebody watches it, and its
+-- kind.
+with found as materialized (
+    select j.place
+      from unnest(:ids::uuid[]) as i(id)
+     cross join lateral (
+        select j.ctid as place
+          from tenure.jobs j
+         where j.id = i.id and (:states::text[] is null or j.state = any (:states::text[]))
+         limit 1
+           for update skip locked) j),
+canceled as (
+    delete from tenure.jobs j
+     where j.ctid = any (array(select f.place from found f))
+    returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
+missed as (
+    insert into tenure.queues as q (name, returns)
+    select distinct j.queue, 1
+      from unnest(:ids::uuid[]) as i(id)
+     cross join lateral (select j.id, j.queue, j.state from tenure.jobs j where j.id = i.id limit 1) j
+     where j.state = any (:states::text[]) and j.id not in (select c.id from canceled c)
+    on conflict (name) do update set returns = q.returns + 1),
+kept as (
+    insert into tenure.history (id, worker_id, fence, enqueued_at, run_at, started_at, finished_at, attempt, max_attempts,
+           priority, crashes, state, kind, queue, capability, error, input, timeout, key, parent_id, enqueued_by, auth, meta)
+    select c.id, c.worker_id, c.fence, c.enqueued_at, c.run_at, c.started_at, c.ended_at, c.attempt, c.max_attempts,
+           c.priority, c.crashes, 'canceled', c.kind, c.queue, c.capability, :error::text, c.input, c.timeout, c.key, c.parent_id,
+           c.enqueued_by, c.auth, c.meta
+      from canceled c),
+noted as (
+    insert into tenure.incidents (job_id, at, what, attempt, fence, worker_id, started_at, by, error)
+    select c.id, c.ended_at, 'canceled', case when c.claim_id is not null then c.attempt end,
+           case when c.claim_id is not null then c.fence end, c.worker_id,
+           case when c.claim_id is not null then c.started_at end, :by::text, :reason::text
+      from canceled c),
+tallied as (
+    insert into tenure.tallies (queue, kind, what, jobs, waited, ran)
+    select c.queue, c.kind, 'canceled', count(*), sum(c.started_at - c.enqueued_at),
+           sum(c.ended_at - c.started_at) filter (where c.claim_id is not null)
+      from canceled c
+     group by c.queue, c.kind)
+select i.id, c.id is not null as done, c.claim_id is not null as ran,
+       exists (select from tenure.watches w where w.job_id = i.id) as watched, j.kind
+  from unnest(:ids::uuid[]) as i(id)
+  left join canceled c on c.id = i.id
+ cross join lateral (select j.kind, j.state from tenure.jobs j where j.id = i.id limit 1) j
+ where c.id is not null or :states::text[] is null or j.state = any (:states::text[])

@@ -1,0 +1,51 @@
+-- delete_jobs: removes jobs, live or finished, with all that is kept of them.
+--   force  also those that run; without it, nothing at all is removed while one of them runs
+-- Returns each job that was there: whether it is gone now, whether it ran, whether somebody watches it, and its kind. Not gone
+-- and not running: somebody else holds its row at this moment, ask again.
+with running as materialized (
+    select j.id
+      from unnest(:ids::uuid[]) as i(id)
+     cross join lateral (select j.id, j.claim_id from tenure.jobs j where j.id = i.id limit 1) j
+     where j.claim_id is not null),
+found as materialized (
+    select j.place
+      from unnest(:ids::uuid[]) as i(id)
+     cross join lateral (
+        select j.ctid as place
+          from tenure.jobs j
+         where j.id = i.id and (:force::boolean or j.claim_id is null)
+         limit 1
+           for update skip locked) j
+     where :force::boolean or not exists (select from running)),
+live as (
+    delete from tenure.jobs j
+     where j.ctid = any (array(select f.place from found f))
+    returning j.id, j.kind, j.key),
+finished as (
+    delete from tenure.history h
+     where h.id = any (:ids::uuid[]) and (:force::boolean or not exists (select from running))
+    returning h.id, h.kind, h.key),
+gone as materialized (
+    select l.id, l.kind, l.key from live l
+    union all
+    select f.id, f.kind, f.key from finished f),
+unkeyed as (
+    delete from tenure.keys k
+     using gone g
+     where k.kind = g.kind and k.key = g.key and k.job_id = g.id),
+unmeasured as (
+    delete from tenure.progress p where p.job_id = any (array(select g.id from gone g))),
+unlogged as (
+    delete from tenure.logs l where l.job_id = any (array(select g.id from gone g))),
+unnoted as (
+    delete from tenure.incidents n where n.job_id = any (array(select g.id from gone g))),
+unwatched as (
+    delete from tenure.watches w where w.job_id = any (array(select g.id from gone g))
+    returning w.job_id)
+select i.id, g.id is not null as done, r.id is not null as ran,
+       exists (select from unwatched w where w.job_id = i.id) as watched, coalesce(g.kind, j.kind) as kind
+  from unnest(:ids::uuid[]) as i(id)
+  left join gone g on g.id = i.id
+  left join running r on r.id = i.id
+  left join lateral (select j.id, j.kind from tenure.jobs j where j.id = i.id limit 1) j on true
+ where g.id is not null or j.id is not null

@@ -1,0 +1,55 @@
+-- replay_jobs: dead_letter -> pending, at the end of their queues, the oldest first, with all attempts before them again.
+--   input, priority  instead of their own, where given
+-- A dead letter with a key takes it again, and is left alone where another job has it meanwhile: never two live jobs for one key.
+-- The locks give the transaction its number before positions are taken: workers rely on that order. Only dead letters are locked:
+-- a claim would step over a pending job that is, and not come back to it for long. One that stopped being a dead letter in that very
+-- moment is locked all the same: then the workers of its queue look again.
+-- Returns each that was a dead letter: its queue, whether it was moved, its kind, and the job that has its key instead. Not moved, and no
+-- such job: somebody else holds its row, ask again.
+with found as materialized (
+    select j.place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
+      from unnest(:ids::uuid[]) as i(id)
+     cross join lateral (
+        select j.ctid as place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
+          from tenure.jobs j
+         -- Not by the index of dead letters, which the planner takes for short.
+         where j.id = i.id and coalesce(j.state, '') = 'dead_letter'
+         limit 1
+           for no key update skip locked) j),
+keyed as materialized (
+    select k.id, k.stands
+      from (select jsonb_agg(jsonb_build_object('id', f.id, 'kind', f.kind, 'key', f.key, 'key_for', 'live', 'input', f.input) order by f.id) as jobs
+              from found f where f.key is not null) g
+     cross join lateral jsonb_to_recordset(tenure.take_keys(g.jobs)) as k(id uuid, stands uuid)
+     where g.jobs is not null),
+placed as materialized (
+    select f.*, nextval('tenure.job_position') as position
+      from (select f.* from found f
+             -- The state is known; named here, it tells the planner that these are few.
+             where f.state = 'dead_letter' and (f.key is null or f.id in (select k.id from keyed k where k.stands is null))
+             order by f.id) f),
+moved as (
+    update tenure.jobs j
+       set state = 'pending', position = p.position, run_at = null, attempt = 0, crashes = 0,
+           input = coalesce(:input::jsonb, j.input), priority = coalesce(:priority::smallint, j.priority),
+           gate = case when :input::jsonb is not null or j.gate is not null
+                       then tenure.gate_of(j.kind, j.queue, coalesce(:input::jsonb, j.input)) end
+      from placed p
+     where j.ctid = p.place and j.id = p.id
+    returning j.id, p.attempt, p.fence),
+missed as (
+    insert into tenure.queues as q (name, returns)
+    select distinct j.queue, 1
+      from unnest(:ids::uuid[]) as i(id)
+     cross join lateral (select j.id, j.queue, j.state from tenure.jobs j where j.id = i.id limit 1) j
+     where j.state = 'dead_letter' and j.id not in (select m.id from moved m)
+       and j.id not in (select k.id from keyed k where k.stands is not null)
+    on conflict (name) do update set returns = q.returns + 1),
+noted as (
+    insert into tenure.incidents (job_id, what, attempt, fence, by)
+    select m.id, 'replayed', m.attempt, m.fence, :by::text from moved m)
+select j.id, j.queue, exists (select from moved m where m.id = j.id) as moved, j.kind,
+       (select k.stands from keyed k where k.id = j.id) as holder
+  from unnest(:ids::uuid[]) as i(id)
+ cross join lateral (select j.id, j.kind, j.queue, j.state from tenure.jobs j where j.id = i.id limit 1) j
+ where j.state = 'dead_letter'

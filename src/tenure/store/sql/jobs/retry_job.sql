@@ -1,0 +1,44 @@
+-- retry_job: retry, scheduled, dead_letter -> pending at once, at the end of its queue. A dead letter starts again with all attempts, and
+-- takes its key again; it is left alone where another job has that meanwhile.
+-- The lock gives the transaction its number before the position is taken: workers rely on that order. A pending job is not locked: a
+-- claim would step over it, and not come back to it for long. One that became pending in that very moment is locked all the
+-- same: then the workers of its queue look again.
+-- Returns the state in which the job was, whether it was moved, its queue and kind, and the job that has its key. Not moved from one of
+-- the three states, and its key is not the reason: somebody else holds the row at this moment, ask again. No row: it is not live.
+with found as materialized (
+    select j.ctid as place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
+      from tenure.jobs j
+     where j.id = :id::uuid and j.state in ('retry', 'scheduled', 'dead_letter')
+       for no key update skip locked),
+keyed as materialized (
+    select k.stands
+      from (select jsonb_agg(jsonb_build_object('id', f.id, 'kind', f.kind, 'key', f.key, 'key_for', 'live', 'input', f.input)) as jobs
+              from found f where f.key is not null and f.state = 'dead_letter') g
+     cross join lateral jsonb_to_recordset(tenure.take_keys(g.jobs)) as k(id uuid, stands uuid)
+     where g.jobs is not null and k.stands is not null),
+placed as materialized (
+    select f.*, nextval('tenure.job_position') as position
+      from found f
+     where not exists (select from keyed)),
+moved as (
+    update tenure.jobs j
+       set state = 'pending', position = p.position, run_at = null,
+           attempt = case when p.state = 'dead_letter' then 0 else j.attempt end,
+           crashes = case when p.state = 'dead_letter' then 0 else j.crashes end,
+           gate = case when j.gate is not null then tenure.gate_of(j.kind, j.queue, j.input) end
+      from placed p
+     where j.ctid = p.place and j.id = p.id
+    returning j.id, p.attempt, p.fence),
+missed as (
+    insert into tenure.queues as q (name, returns)
+    select j.queue, 1
+      from tenure.jobs j
+     where j.id = :id::uuid and j.state in ('retry', 'scheduled', 'dead_letter')
+       and not exists (select from moved) and not exists (select from keyed)
+    on conflict (name) do update set returns = q.returns + 1),
+noted as (
+    insert into tenure.incidents (job_id, what, attempt, fence, by)
+    select m.id, 'retried', m.attempt, m.fence, :by::text from moved m)
+select j.state, exists (select from moved) as moved, j.queue, j.kind, (select k.stands from keyed k limit 1) as holder
+  from tenure.jobs j
+ where j.id = :id::uuid

@@ -1,0 +1,39 @@
+-- list_dead: dead letters of these kinds. Otherwise as list_finished_kinds.
+with streams as materialized (
+    select s.name, :before::uuid as before, :floor::uuid as floor, greatest(5000 / count(*) over (), 1) as share
+      from jsonb_array_elements_text(:kinds::jsonb) as s(name)),
+found as materialized (
+    select s.name, s.share, x.id, x.place, x.fits
+      from streams s
+     cross join lateral (
+        select x.id, x.place, f.fits
+          from (select y.*, row_number() over (order by y.kind desc, y.id desc) as place
+                  from (select j.*
+                          from tenure.jobs j
+                         where j.state = 'dead_letter' and (j.kind, j.id) < (s.name, s.before)
+                           and (j.kind, j.id) >= (s.name, s.floor)
+                         order by j.kind desc, j.id desc
+                         limit 5000) y
+                 order by y.kind desc, y.id desc
+                 limit (select s.share from streams s limit 1)) x
+         cross join lateral (
+            select x.id >= :floor::uuid
+               and (:states::text[] is null or x.state = any (:states::text[]))
+               and (:kind::text is null or x.kind = :kind::text)
+               and (:queue::text is null or x.queue = :queue::text)
+               and (:priority::smallint is null or x.priority = :priority::smallint)
+               and (:capability::text is null or x.capability = :capability::text)
+               and (:key::text is null or x.key = :key::text)
+               and (:parent::uuid is null or x.parent_id = :parent::uuid)
+               and (:since::timestamptz is null or x.enqueued_at >= :since::timestamptz)
+               and (:until::timestamptz is null or x.enqueued_at < :until::timestamptz)
+               and (:input::jsonb is null or x.input @> :input::jsonb) as fits) f
+         where f.fits or x.place = s.share
+         order by x.kind desc, x.id desc
+         limit :limit::integer) x),
+edges as (
+    select distinct on (f.name) f.id, f.place = f.share or count(*) over (partition by f.name) = :limit::integer as cut
+      from found f
+     order by f.name, f.id)
+select array(select f.id from found f where f.fits order by f.id desc limit :limit::integer) as ids,
+       (select e.id from edges e where e.cut order by e.id desc limit 1) as edge

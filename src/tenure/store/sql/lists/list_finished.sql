@@ -1,0 +1,31 @@
+-- list_finished: finished jobs that fit, newest first. Otherwise as list_live.
+with asked as materialized (
+    select :before::uuid as before),
+found as materialized (
+    select x.id, x.place, x.fits
+      from asked a
+     cross join lateral (
+        select x.id, x.place, f.fits
+          from (select y.*, row_number() over (order by y.id desc) as place
+                  from (select h.*
+                          from tenure.history h
+                         where h.id < a.before
+                         order by h.id desc
+                         limit 5000) y) x
+         cross join lateral (
+            select x.id >= :floor::uuid
+               and (:states::text[] is null or x.state = any (:states::text[]))
+               and (:kind::text is null or x.kind = :kind::text)
+               and (:queue::text is null or x.queue = :queue::text)
+               and (:priority::smallint is null or x.priority = :priority::smallint)
+               and (:capability::text is null or x.capability = :capability::text)
+               and (:key::text is null or x.key = :key::text)
+               and (:parent::uuid is null or x.parent_id = :parent::uuid)
+               and (:since::timestamptz is null or x.enqueued_at >= :since::timestamptz)
+               and (:until::timestamptz is null or x.enqueued_at < :until::timestamptz)
+               and (:input::jsonb is null or x.input @> :input::jsonb) as fits) f
+         where f.fits or x.place = 5000
+         order by x.id desc
+         limit :limit::integer) x)
+select array(select f.id from found f where f.fits order by f.id desc) as ids,
+       (select f.id from found f where f.place = 5000 or (select count(*) from found) = :limit::integer order by f.id limit 1) as edge

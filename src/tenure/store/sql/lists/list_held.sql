@@ -1,0 +1,25 @@
+-- list_held: claimed and running jobs that fit, newest first, by the workers that hold them. Otherwise as list_live.
+-- Looks at all of them: there are never more than the fleet has slots.
+-- Equality written as a range: what stale statistics say of one worker must not make the planner walk over all jobs.
+with found as materialized (
+    select x.id
+      from (select j.*
+              from tenure.workers w
+             cross join lateral (
+                select j.* from tenure.jobs j where j.worker_id >= w.id and j.worker_id <= w.id offset 0) j
+             where j.id < :before::uuid) x
+     where x.id >= :floor::uuid
+       and (:states::text[] is null or x.state = any (:states::text[]))
+       and (:kind::text is null or x.kind = :kind::text)
+       and (:queue::text is null or x.queue = :queue::text)
+       and (:priority::smallint is null or x.priority = :priority::smallint)
+       and (:capability::text is null or x.capability = :capability::text)
+       and (:key::text is null or x.key = :key::text)
+       and (:parent::uuid is null or x.parent_id = :parent::uuid)
+       and (:since::timestamptz is null or x.enqueued_at >= :since::timestamptz)
+       and (:until::timestamptz is null or x.enqueued_at < :until::timestamptz)
+       and (:input::jsonb is null or x.input @> :input::jsonb)
+     order by x.id desc
+     limit :limit::integer)
+select array(select f.id from found f order by f.id desc) as ids,
+       (select f.id from found f order by f.id desc offset :limit::integer - 1 limit 1) as edge

@@ -1,0 +1,91 @@
+"""A call is an immutable value; its JSON is made when it is sent."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from tenure import ConfigError, InvalidPayload, Tenure
+from tenure.client.calls import to_json
+
+
+@pytest.fixture
+def work():
+    app = Tenure()  # nothing here needs a database
+
+    @app.job(queue="mail", priority="high", capability="smtp", max_attempts=5)
+    async def work(n: int = 1) -> None: ...
+
+    return work
+
+
+def sent(*calls):
+    return json.loads(to_json(calls))
+
+
+def test_a_call_is_sent_with_all_its_fields(work):
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    call = work.using(run_at=at, timeout="30s", key="k", key_for="live", auth={"user": 1}, meta={"a": 1}).call(2)
+    [job] = sent(call)
+    assert job.pop("by") == call.sender.by
+    assert job == {
+        "id": call.id.hex,
+        "kind": "work",
+        "queue": "mail",
+        "priority": 75,
+        "capability": "smtp",
+        "max_attempts": 5,
+        "timeout": 30.0,
+        "run_at": "2030-01-01T00:00:00+00:00",
+        "key": "k",
+        "key_for": "live",
+        "auth": {"user": 1},
+        "meta": {"a": 1},
+        "input": {"n": 2},
+    }
+
+
+def test_fields_that_equal_the_defaults_of_the_schema_are_not_sent():
+    app = Tenure()
+
+    @app.job
+    async def plain() -> None: ...
+
+    [job] = sent(plain.call())
+    assert set(job) == {"id", "kind", "by", "input"}
+
+
+def test_a_call_cannot_be_changed_but_copied_with_more_meta(work):
+    call = work.using(meta={"tenant": 7}).call()
+    traced = call.with_meta(traceparent="00-1-2-01")
+    with pytest.raises(AttributeError):
+        call.input = "{}"
+    assert [job["meta"] for job in sent(call, traced)] == [{"tenant": 7}, {"tenant": 7, "traceparent": "00-1-2-01"}]
+    assert traced.id == call.id
+    with pytest.raises(InvalidPayload, match="the meta of job 'work'"):
+        call.with_meta(bad=object())
+
+
+def test_another_sender_can_be_named(work):
+    [job] = sent(work.call().sent_by("ann"))
+    assert job["by"] == "ann"
+
+
+def test_meta_is_taken_as_it_was_when_the_option_was_given(work):
+    meta = {"a": 1}
+    bound = work.using(meta=meta)
+    meta["a"] = 2
+    [job] = sent(bound.call())
+    assert job["meta"] == {"a": 1}
+
+
+def test_a_single_call_is_refused_by_enqueue_many():
+    app = Tenure()
+
+    @app.job
+    async def plain() -> None: ...
+
+    with pytest.raises(ConfigError, match="give a list of calls"):
+        app.enqueue_many_sync(plain.call())

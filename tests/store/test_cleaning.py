@@ -1,0 +1,316 @@
+"""What the leader does for lists and counts: merging tallies, forgetting what nobody needs any more."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tenure.store import cleaning, history, jobs, reports
+from tenure.store.leases import Term
+from tests.store.desk import Desk
+
+WRITES: dict[str, Any] = {
+    "merge tallies": lambda term: cleaning.merge_tallies(term, limit=100),
+    "clean keys": lambda term: cleaning.clean_keys(term, limit=100),
+    "clean progress": lambda term: cleaning.clean_progress(term, limit=100, keep=60.0),
+    "clean logs": lambda term: cleaning.clean_logs(term, limit=100, keep=60.0),
+    "clean incidents": lambda term: cleaning.clean_incidents(term, limit=100, keep=60.0),
+    "clean watches": lambda term: cleaning.clean_watches(term, limit=100),
+    "clean counters": lambda term: cleaning.clean_counters(term, limit=100, keep=60.0),
+    "clean dead": lambda term: cleaning.clean_dead(term, limit=100, keep=60.0),
+    "clean history": lambda term: history.clean(term, limit=100, keep=60.0),
+}
+
+
+def lay_out(desk: Desk) -> None:
+    """Something to do for each of them."""
+    desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
+    desk.sql(
+        "insert into tenure.keys (kind, key, job_id, scope, expires_at, digest) values"
+        " ('k', 'over', gen_random_uuid(), 'window', now() - interval '1 s', ''),"
+        " ('k', 'idle', gen_random_uuid(), 'live', null, '')"
+    )
+    leave_traces(desk, str(uuid4()))
+    desk.sql("insert into tenure.watches (job_id, until) values (gen_random_uuid(), now() - interval '1 s')")
+    desk.sql(
+        "insert into tenure.counters (hour, queue, kind, what, jobs) values (now() - interval '1 day', 'q', 'k', 'failed', 1)"
+    )
+    desk.enqueue({}, {})
+    desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() - interval '1 hour'")
+    desk.sql("insert into tenure.retentions values ('kept', '1 day')")
+    finish(desk, "work", "1 hour")
+    finish(desk, "kept", "2 days")
+
+
+def finish(desk: Desk, kind: str, age: str) -> None:
+    desk.sql(
+        "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
+        " queue, input) values (gen_random_uuid(), 1, now(), now() - %s::interval, 1, 1, 50, 0, 'completed', %s, 'q', '{}')",
+        *(age, kind),
+    )
+
+
+def leave_traces(desk: Desk, job_id: str, age: str = "1 hour") -> None:
+    desk.sql(
+        "insert into tenure.progress (job_id, fence, percent, began_at) values (%s, 1, 5, now() - %s::interval)", job_id, age
+    )
+    desk.sql(
+        "insert into tenure.logs (job_id, fence, first_line, last_line, at, lines)"
+        " values (%s, 1, 1, 1, now() - %s::interval, '[]')",
+        *(job_id, age),
+    )
+    desk.sql("insert into tenure.incidents (job_id, what, at) values (%s, 'failed', now() - %s::interval)", job_id, age)
+
+
+def everything(desk: Desk) -> dict[str, list[Any]]:
+    tables = (
+        "tallies",
+        "counters",
+        "keys",
+        "progress",
+        "logs",
+        "incidents",
+        "watches",
+        "leases",
+        "minutes",
+        "latencies",
+        "jobs",
+        "history",
+    )
+    return {table: sorted(desk.sql(f"select t::text from tenure.{table} t")) for table in tables}
+
+
+def traced(desk: Desk) -> set[str]:
+    found = [desk.sql(f"select job_id::text from tenure.{table}") for table in ("progress", "logs", "incidents")]
+    return {row[0] for rows in found for row in rows}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_without_the_current_term_nothing_is_written(desk, write):
+    lay_out(desk)
+    old = desk.term("duty")
+    desk.end_term("duty")
+    term = desk.term("duty")
+    before = everything(desk)
+    for wrong in (old, Term("duty", str(uuid4()), term.term, 60.0), Term("other", term.holder, term.term, 60.0)):
+        assert desk.run(WRITES[write](wrong))[0][0] is False
+    assert everything(desk) == before
+    desk.end_term("duty")
+    before = everything(desk)
+    assert desk.run(WRITES[write](term))[0][0] is False
+    assert everything(desk) == before
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_the_current_term_writes(desk, write):
+    lay_out(desk)
+    term = desk.term("duty")
+    before = everything(desk)
+    holds, *counts = desk.run(WRITES[write](term))[0]
+    found = {"merge tallies": 2, "clean keys": 2, "clean dead": 2, "clean history": 2}.get(write, 1)
+    assert (holds, sum(count for count in counts if isinstance(count, int))) == (True, found)
+    assert everything(desk) != before
+
+
+# Counts
+
+
+def test_tallies_are_added_up_by_the_hour(desk):
+    term = desk.term("rollup")
+    rows = [
+        ("2026-01-01 10:59:59+00", "completed", 3, "6 s", "3 s"),
+        ("2026-01-01 10:00:00+00", "completed", 1, "2 s", "1 s"),
+        ("2026-01-01 11:00:00+00", "completed", 5, "1 s", "1 s"),
+        ("2026-01-01 10:30:00+00", "retry", 2, None, None),
+    ]
+    for at, what, count, waited, ran in rows:
+        desk.sql(
+            "insert into tenure.tallies values (%s, 'q', 'k', %s, %s, %s::interval, %s::interval)", at, what, count, waited, ran
+        )
+    desk.sql("set timezone = 'Asia/Kolkata'")  # half an hour off: an hour is an hour of UTC
+    merged = 0
+    while (count := desk.run(cleaning.merge_tallies(term, limit=3))[0][1]) > 0:
+        merged += count
+    assert merged == 4
+    seconds = "extract(epoch from waited)::int, extract(epoch from ran)::int"
+    assert desk.sql(f"select (hour at time zone 'UTC')::text, what, jobs, {seconds} from tenure.counters order by 1, 2") == [
+        ("2026-01-01 10:00:00", "completed", 4, 8, 4),
+        ("2026-01-01 10:00:00", "retry", 2, 0, 0),
+        ("2026-01-01 11:00:00", "completed", 5, 1, 1),
+    ]
+
+
+def test_what_is_being_merged_is_seen_once_and_counted_once(desk, other):
+    for _ in range(10):
+        desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
+    first, second = desk.term("one"), desk.term("two")
+    with other.connection.transaction():
+        assert other.run(cleaning.merge_tallies(first, limit=6))[0] == (True, 6, None)
+        assert [tuple(row[2:4]) for row in desk.run(reports.count_finished())] == [("completed", 10)]
+    assert [tuple(row[2:4]) for row in desk.run(reports.count_finished())] == [("completed", 10)]
+    assert desk.run(cleaning.merge_tallies(second, limit=100))[0] == (True, 4, None)
+    assert desk.sql("select sum(jobs) from tenure.counters") == [(10,)]
+
+
+def test_old_counts_and_watches_that_are_over_go_and_the_others_stay(desk):
+    term = desk.term("cleaner")
+    desk.sql(
+        "insert into tenure.counters (hour, queue, kind, what, jobs)"
+        " select now() - n * interval '1 day', 'q', 'k', 'completed', 1 from generate_series(0, 9) n"
+    )
+    desk.sql("insert into tenure.watches select gen_random_uuid(), now() + n * interval '1 minute' from generate_series(-4, 5) n")
+    for removed in (3, 2, 0):
+        assert desk.run(cleaning.clean_counters(term, limit=3, keep=5 * 86400.0 - 60))[0] == (True, removed, None)
+    for removed in (3, 2, 0):
+        assert desk.run(cleaning.clean_watches(term, limit=3))[0] == (True, removed, None)
+    assert desk.sql("select count(*) from tenure.watches where until > now()") == desk.sql("select count(*) from tenure.watches")
+    assert desk.sql("select count(*) from tenure.counters") == [(5,)]
+
+
+def test_tallies_are_added_up_by_the_minute_with_their_latencies(desk):
+    worker = desk.worker()
+    desk.enqueue({}, {}, {})
+    desk.run(jobs.finish(desk.claim(worker).outcomes()))
+    desk.sql("update tenure.tallies set at = '2026-01-01 10:59:30+00'")
+    live = [tuple(row) for row in desk.run(reports.latencies(86400.0, None, None))]
+    assert {row[2] for row in live} == {"waited", "ran"}
+    desk.run(cleaning.merge_tallies(desk.term("rollup"), limit=100))
+    assert desk.sql("select (minute at time zone 'UTC')::text, queue, kind, what, jobs from tenure.minutes order by what") == [
+        ("2026-01-01 10:59:00", "default", "work", what, 3) for what in ("completed", "enqueued", "started")
+    ]
+    hours = desk.sql(
+        "select (at at time zone 'UTC')::text, measure, sum(jobs) from tenure.latencies"
+        " where span = 'hour' group by 1, 2 order by 2"
+    )
+    assert [tuple(row) for row in hours] == [("2026-01-01 10:00:00", "ran", 3), ("2026-01-01 10:00:00", "waited", 3)]
+
+
+def test_a_bucket_holds_what_took_at_most_its_bound(desk):
+    for bucket in range(64):
+        bound = f"{2 ** (bucket / 2) * 1000:.3f} microseconds"
+        assert desk.sql("select tenure.latency_bucket(%s::interval)", bound)[0][0] in (bucket, bucket + 1)
+    assert desk.sql("select tenure.latency_bucket('-1 s'), tenure.latency_bucket('1 year')") == [(0, 63)]
+
+
+def test_minutes_go_after_a_day_and_hours_stay(desk):
+    term = desk.term("cleaner")
+    for age in ("1 hour", "25 hours"):
+        desk.sql("insert into tenure.minutes values (now() - %s::interval, 'q', 'k', 'completed', 1)", age)
+        for span in ("minute", "hour"):
+            desk.sql("insert into tenure.latencies values (now() - %s::interval, %s, 'q', 'k', 'ran', 5, 1)", age, span)
+    assert desk.run(cleaning.clean_minutes(term, limit=10))[0] == (True, 1, None)
+    assert desk.run(cleaning.clean_latencies(term, limit=10, keep=90 * 86400.0))[0] == (True, 1, None)
+    assert desk.sql("select span, count(*) from tenure.latencies group by span order by span") == [("hour", 2), ("minute", 1)]
+
+
+# Retention
+
+
+def test_dead_letters_go_when_their_own_time_is_over(desk):
+    old, young, alive = desk.enqueue({}, {}, {})
+    desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() where id in (%s, %s)", old, young)
+    desk.sql("update tenure.jobs set started_at = now() - interval '31 days' where id in (%s, %s)", old, alive)
+    term = desk.term("cleaner")
+    assert desk.run(cleaning.clean_dead(term, limit=10, keep=30 * 86400.0))[0] == (True, 1, None)
+    assert {row[0] for row in desk.sql("select id::text from tenure.jobs")} == {young, alive}
+
+
+def test_a_kind_is_kept_for_its_own_time_and_the_others_for_theirs(desk):
+    desk.run(history.declare_retentions({"audit": 30 * 86400.0, "noise": 3600.0, "work": None}))
+    for kind, age in [("audit", "6 days"), ("work", "8 days"), ("noise", "2 hours"), ("noise", "1 minute"), ("work", "1 day")]:
+        finish(desk, kind, age)
+    term = desk.term("cleaner")
+    assert desk.run(history.clean(term, limit=10, keep=7 * 86400.0))[0] == (True, 1, 1, None)
+    left = desk.sql("select kind, (now() - finished_at)::text from tenure.history order by kind, finished_at desc")
+    assert [kind for kind, _ in left] == ["audit", "noise", "work"]
+    assert desk.run(history.clean(term, limit=10, keep=7 * 86400.0))[0] == (True, 0, 0, None)
+
+
+def test_partitions_stay_for_the_kind_that_is_kept_longest(fresh_dsn):
+    with Desk(fresh_dsn) as desk:
+        desk.sql(
+            "do $$ declare day date := (now() at time zone 'UTC')::date - 10; begin"
+            " execute format('create table tenure.history_%s partition of tenure.history for values from (%L) to (%L)',"
+            " to_char(day, 'YYYYMMDD'), day, day + 1); end $$"
+        )
+        desk.run(history.declare_retentions({"audit": 30 * 86400.0}))
+        term = desk.term("cleaner")
+        assert desk.run(history.drop(term, keep=7 * 86400.0)) == [(None,)]
+        desk.run(history.declare_retentions({"audit": None}))
+        assert desk.run(history.drop(term, keep=7 * 86400.0))[0][0].startswith("history_")
+
+
+def test_what_the_code_says_of_retention_is_taken_over_and_taken_back(desk):
+    desk.run(history.declare_retentions({"a": 60.0, "b": 60.0}))
+    desk.run(history.declare_retentions({"a": 90.0, "b": None, "c": None}))
+    assert desk.sql("select kind, extract(epoch from keep)::int from tenure.retentions") == [("a", 90)]
+
+
+# Traces
+
+
+def test_traces_go_with_their_time_but_never_those_of_a_live_job(desk):
+    term = desk.term("cleaner")
+    [live] = desk.enqueue({})
+    young = str(uuid4())
+    leave_traces(desk, live)
+    leave_traces(desk, young, "1 minute")
+    for _ in range(5):
+        leave_traces(desk, str(uuid4()))
+    for clean in (cleaning.clean_progress, cleaning.clean_logs, cleaning.clean_incidents):
+        for removed in (3, 2, 0):
+            assert desk.run(clean(term, limit=3, keep=600.0))[0] == (True, removed, None)
+    assert traced(desk) == {live, young}
+
+
+# Keys
+
+
+def sweep(desk: Desk, limit: int = 2) -> tuple[int, int]:
+    """All keys, some at a time."""
+    term, after, expired, freed = desk.term(f"cleaner {uuid4()}"), None, 0, 0
+    while True:
+        holds, over, idle, kind, key, _ = desk.run(cleaning.clean_keys(term, limit=limit, after=after))[0]
+        assert holds
+        expired, freed = expired + over, freed + idle
+        if kind is None:
+            return expired, freed
+        after = (kind, key)
+
+
+def keys(desk: Desk) -> list[str]:
+    return [row[0] for row in desk.sql("select key from tenure.keys order by key")]
+
+
+def test_keys_go_when_nothing_stands_behind_them_any_more(desk):
+    worker = desk.worker()
+    desk.enqueue(
+        *[{"key": f"done {scope}", "key_for": scope} for scope in ("live", "forever", "0.001", "3600")],
+        *[{"key": f"live {scope}", "key_for": scope, "queue": "later"} for scope in ("live", "forever", "0.001", "3600")],
+        *[{"key": f"many {n}", "key_for": "live"} for n in range(5)],
+    )
+    desk.run(jobs.finish(desk.claim(worker, limit=100).outcomes()))
+    assert sweep(desk) == (1, 6)
+    assert keys(desk) == ["done 3600", "done forever", "live 0.001", "live 3600", "live forever", "live live"]
+    assert sweep(desk) == (0, 0)
+
+
+def test_a_key_that_is_being_taken_over_at_this_moment_stays(desk, other):
+    desk.enqueue({"key": "a", "key_for": "live"}, {"key": "b", "key_for": "0.001"})
+    desk.run(jobs.finish(desk.claim(desk.worker()).outcomes()))
+    with other.connection.transaction():
+        taken = other.enqueue({"key": "a", "key_for": "live"}, {"key": "b", "key_for": "60"})
+        assert sweep(desk) == (0, 0)
+    assert sweep(desk) == (0, 0)
+    assert {row[0] for row in desk.sql("select job_id::text from tenure.keys")} == set(taken)
+
+
+def test_an_enqueue_whose_key_is_removed_meanwhile_takes_it_anew(desk, other):
+    desk.enqueue({"key": "a", "key_for": "live"})
+    desk.run(jobs.finish(desk.claim(desk.worker()).outcomes()))
+    with other.connection.transaction():
+        assert sweep(other) == (0, 1)
+    [job_id] = desk.enqueue({"key": "a", "key_for": "live"})
+    assert desk.sql("select job_id::text from tenure.keys") == [(job_id,)]
