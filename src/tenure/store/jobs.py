@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from tenure.model.claimed_job import ClaimedJob
 from tenure.store.leases import Term, guard
 from tenure.store.query import ALL, TEXT, Pick, Query, array_literal
 from tenure.store.statements import SKIPPING
@@ -74,23 +75,10 @@ def enqueue_borrowed(jobs: str, channel: str, words: str) -> Query[EnqueuedRow]:
 
 
 class ClaimRow(NamedTuple):
-    """A claimed job. When there is none, one row with `signals` alone."""
-
     signals: str
     """JSON; see `ClaimReply`. The same in each row."""
-    id: str | None
-    kind: str | None
-    queue: str | None
-    priority: int | None
-    position: int | None
-    attempt: int | None
-    max_attempts: int | None
-    crashes: int | None
-    fence: int | None
-    input: str | None
-    timeout: float | None
-    auth: str | None
-    meta: str | None
+    job: ClaimedJob
+    """When nothing was claimed, there is one row, and all of its fields are None."""
 
 
 class PeekedJob(NamedTuple):

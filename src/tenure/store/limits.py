@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from tenure.store.jobs import ClaimRow
 from tenure.store.query import ALL, INTEGER, TEXT, Pick, Query, array_literal
 
 LIMITS = "limits"
@@ -44,27 +45,6 @@ class LockedRow(NamedTuple):
 
     name: str
     locked: bool
-
-
-class LimitedClaimRow(NamedTuple):
-    """A claimed job. When there is none, one row with `signals` alone."""
-
-    signals: str
-    """JSON; see `LimitedClaimReply`. The same in each row."""
-    id: str | None
-    kind: str | None
-    queue: str | None
-    priority: int | None
-    position: int | None
-    attempt: int | None
-    max_attempts: int | None
-    crashes: int | None
-    fence: int | None
-    input: str | None
-    timeout: float | None
-    auth: str | None
-    meta: str | None
-    gate: str | None
 
 
 class AdoptedRow(NamedTuple):
@@ -131,7 +111,7 @@ def claim(
     leases: str,
     which: str,
     now: datetime | None = None,
-) -> Query[LimitedClaimRow]:
+) -> Query[ClaimRow]:
     """To be run in the transaction that ran `lock`."""
     values = {
         "worker_id": worker_id,
@@ -146,7 +126,7 @@ def claim(
         "which": which,
         "now": now,
     }
-    return Query("limits/claim_gated", LimitedClaimRow, values)
+    return Query("limits/claim_gated", ClaimRow, values)
 
 
 def adopt(lanes: str, *, kinds: Iterable[str], queues: Iterable[str], limit: int, pick: Pick = ALL) -> Query[AdoptedRow]:

@@ -114,8 +114,12 @@ def _decoder(name: str, returns: Any, columns: Sequence[str]) -> Callable[[Rows]
 
 
 def _maker(row_type: Any, at: Mapping[str, int]) -> Callable[[tuple[Any, ...]], Any]:
+    first = at[columns_of(row_type)[0]]
+    if [at[column] for column in row_type._fields if column in at] == list(range(first, first + len(row_type._fields))):
+        last = first + len(row_type._fields)  # side by side and in order, as those of a claimed job: cut out at once
+        return lambda row: tuple.__new__(row_type, row[first:last])
     takes = [itemgetter(at[name]) if inner is None else _maker(inner, at) for name, inner in _fields(row_type)]
-    return lambda row: row_type._make(take(row) for take in takes)
+    return lambda row: tuple.__new__(row_type, [take(row) for take in takes])
 
 
 def _check_columns(name: str, declared_as: str, declared: Sequence[str], columns: Sequence[str]) -> None:

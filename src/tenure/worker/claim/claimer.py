@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 from tenure.model.claimed_job import ClaimedJob
@@ -17,7 +17,7 @@ from tenure.model.kinds import Registry
 from tenure.periodic import jittered
 from tenure.store import jobs, queues
 from tenure.store.faults import FailedInside, Refused
-from tenure.store.jobs import PeekedJob
+from tenure.store.jobs import ClaimRow, PeekedJob
 from tenure.store.link import Link
 from tenure.store.query import Query, array_literal
 from tenure.worker.claim.cursors import ClaimReply, Cursors, JobPosition, Plan
@@ -128,11 +128,11 @@ class Claimer:
                 rows = await self._link.fetch(self._refused.left_out(self._query(claim_id, plan, limit)))
         except (Refused, FailedInside):
             return await self._claim_others(limit)
-        signals = ClaimReply.read(rows[0][0])
-        found: list[tuple[Any, ...]] = [row[1:] for row in rows if row.id is not None]
-        if self._is_outdated(signals):
+        reply = ClaimReply.read(rows[0].signals)
+        if self._is_outdated(reply):
             return []
-        self._learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, began)
+        found = _claimed(rows)
+        self._learn(plan, [(job.queue, job.priority, job.position) for job in found], limit, reply, began)
         return self._runs(found, claim_id)
 
     async def _claim_others(self, limit: int) -> list[Run]:
@@ -142,16 +142,16 @@ class Claimer:
         while tried < MOST_AT_ONCE:
             plan, began = self._plan(), time.monotonic()
             rows = await self._link.fetch(self._refused.peeking(self._query(str(uuid4()), plan, limit)))
-            signals = ClaimReply.read(rows[0][0])
-            if not signals.holds:
+            reply = ClaimReply.read(rows[0].signals)
+            if not reply.holds:
                 raise WorkerCondemned
-            if self._is_outdated(signals):
+            if self._is_outdated(reply):
                 return []
-            isolated = await self._refused.isolate(signals.peeked, partial(self._claim_only, plan))
-            if isolated.count == len(signals.peeked):
+            isolated = await self._refused.isolate(reply.peeked, partial(self._claim_only, plan))
+            if isolated.count == len(reply.peeked):
                 # All that the peek found is claimed or refused, so the cursors may pass it, as after a claim.
-                places = [(job.queue, job.priority, job.position) for job in signals.peeked]
-                self._learn(plan, places, limit, signals, began)
+                positions = [(job.queue, job.priority, job.position) for job in reply.peeked]
+                self._learn(plan, positions, limit, reply, began)
             if isolated.runs or not isolated.refused:
                 self._isolated = bool(isolated.runs)
                 return isolated.runs
@@ -161,22 +161,21 @@ class Claimer:
     async def _claim_only(self, plan: Plan, these: Sequence[PeekedJob]) -> list[Run]:
         with self._under_way.begin() as claim_id:
             rows = await self._link.fetch(self._refused.only(self._query(claim_id, plan, len(these)), these))
-        if not ClaimReply.read(rows[0][0]).holds:
+        if not ClaimReply.read(rows[0].signals).holds:
             raise WorkerCondemned
-        return self._runs([row[1:] for row in rows if row[1] is not None], claim_id)
+        return self._runs(_claimed(rows), claim_id)
 
-    def _runs(self, found: list[tuple[Any, ...]], claim_id: str) -> list[Run]:
-        claimed = [ClaimedJob(*row) for row in found]
+    def _runs(self, found: list[ClaimedJob], claim_id: str) -> list[Run]:
         # An UPDATE returns its rows in no certain order.
-        claimed.sort(key=lambda job: (-job.priority, job.position))
-        return self._refused.claimed([Run(self._kinds[job.kind], job, claim_id, self._worker_id) for job in claimed])
+        found.sort(key=lambda job: (-job.priority, job.position))
+        return self._refused.claimed([Run(self._kinds[job.kind], job, claim_id, self._worker_id) for job in found])
 
     def _plan(self) -> Plan:
         return self._cursors.plan(time.monotonic()).without(self._known_limits.closed_queues)
 
-    def _is_outdated(self, signals: ClaimReply) -> bool:
+    def _is_outdated(self, reply: ClaimReply) -> bool:
         """Limits have changed, so nothing was claimed."""
-        self._outdated = signals.holds and signals.limits != self._known_limits.version
+        self._outdated = reply.holds and reply.limits != self._known_limits.version
         if self._outdated:
             self._known_limits.doubt()
         return self._outdated
@@ -194,21 +193,21 @@ class Claimer:
             limits=self._known_limits.version,
         )
 
-    def _learn(self, plan: Plan, found: list[JobPosition], limit: int, signals: ClaimReply, began: float) -> None:
-        if not signals.holds:
+    def _learn(self, plan: Plan, found: list[JobPosition], limit: int, reply: ClaimReply, began: float) -> None:
+        if not reply.holds:
             raise WorkerCondemned
         if len(found) > limit:
             log.critical("claimed %d jobs for %d slots: please report this", len(found), limit)
         now = time.monotonic()
-        self._cursors.learn(plan, found, limit, signals, now=now, took=now - began)
+        self._cursors.learn(plan, found, limit, reply, now=now, took=now - began)
 
     async def _survey(self) -> None:
         """Learns the priorities of pending jobs, and logs once each kind that this worker cannot run."""
         self._next_survey = time.monotonic() + jittered(SURVEY_EVERY)
         kinds = array_literal(list(self._kinds))
-        for queue, priority, unknown in await self._link.fetch(queues.survey(json.dumps(list(self._scope.queues)), kinds)):
-            self._cursors.meet(queue, priority)
-            self._report(queue, json.loads(unknown or "[]"))
+        for row in await self._link.fetch(queues.survey(json.dumps(list(self._scope.queues)), kinds)):
+            self._cursors.meet(row.queue, row.priority)
+            self._report(row.queue, json.loads(row.unknown or "[]"))
 
     def _report(self, queue: str, unknown: Iterable[str]) -> None:
         for kind in unknown:
@@ -220,3 +219,7 @@ class Claimer:
                     queue,
                     kind,
                 )
+
+
+def _claimed(rows: Iterable[ClaimRow]) -> list[ClaimedJob]:
+    return [row.job for row in rows if row.job.id is not None]

@@ -92,16 +92,16 @@ class Floor:
     xid: int = 0
     _marks: list[tuple[int, int]] = field(default_factory=list)
 
-    def note(self, signals: ClaimReply) -> None:
+    def note(self, reply: ClaimReply) -> None:
         # The position comes from the claim before: it was read before this claim had its number, so its takers are older.
         if self.seen:
             del self._marks[MOST_MARKS - 1 :]  # a newer mark replaces the newest one
-            self._marks.append((self.seen, signals.xid))
-        self.seen, self.xid = signals.position, signals.xid
+            self._marks.append((self.seen, reply.xid))
+        self.seen, self.xid = reply.position, reply.xid
 
-    def rise(self, signals: ClaimReply) -> None:
+    def rise(self, reply: ClaimReply) -> None:
         """After a sweep: raised to the newest mark whose transactions had ended when it ran."""
-        while self._marks and self._marks[0][1] <= signals.xmin:
+        while self._marks and self._marks[0][1] <= reply.xmin:
             self.position = max(self.position, self._marks.pop(0)[0] + 1)
 
 
@@ -148,11 +148,11 @@ class Cursors:
         if high >= LOWEST:
             yield Lane(queue, high, LOWEST, 0)
 
-    def learn(self, plan: Plan, claimed: list[JobPosition], limit: int, signals: ClaimReply, *, now: float, took: float) -> None:
+    def learn(self, plan: Plan, claimed: list[JobPosition], limit: int, reply: ClaimReply, *, now: float, took: float) -> None:
         """Moves the cursors by what a claim returned and how long it took."""
-        if not signals.holds:
+        if not reply.holds:
             return  # nothing was looked at
-        if signals.position < self._floor.seen or signals.xid < self._floor.xid:
+        if reply.position < self._floor.seen or reply.xid < self._floor.xid:
             self._forget_positions()
         if plan.full:
             self._next_full_sweep = now + max(FULL_SWEEP_EVERY, FULL_SWEEP_SHARE * took)
@@ -162,18 +162,18 @@ class Cursors:
         for queue, priority, position in claimed:
             starts = self._starts[queue]
             starts[priority] = max(starts.get(priority, 0), position + 1)
-        self._pass_exhausted(plan, claimed, limit, signals.paused, now)
-        self._seen.append((now, signals.position))
+        self._pass_exhausted(plan, claimed, limit, reply.paused, now)
+        self._seen.append((now, reply.position))
         if plan.sweep:
-            self._floor.rise(signals)
-        self._floor.note(signals)
-        self._look_again(signals, missed=signals.picked > len(claimed))
+            self._floor.rise(reply)
+        self._floor.note(reply)
+        self._look_again(reply, missed=reply.picked > len(claimed))
 
-    def _look_again(self, signals: ClaimReply, *, missed: bool) -> None:
+    def _look_again(self, reply: ClaimReply, *, missed: bool) -> None:
         """Goes back to the start of every queue in which jobs were requeued, or in which a locked row was not claimed."""
         self.returned = False
         for queue in self.queues:
-            returns = signals.returns.get(queue, 0)
+            returns = reply.returns.get(queue, 0)
             returned = self._returns.get(queue, 0) != returns
             if missed or returned:
                 self.returned |= returned

@@ -76,7 +76,7 @@ class HeldJobs:
         rows = await self._link.fetch(jobs.list_held(self._worker_id))
         after = self._snapshot()
         # Known at either moment is known: a claim may have arrived, or a run ended, while the statement ran.
-        unknown = [held for row in rows if not ((held := HeldJob(*row)) in before or held in after)]
+        unknown = [held for held in rows if not (held in before or held in after)]
         if unknown or doubted:
             await self._requeue(unknown)
 
@@ -90,8 +90,8 @@ class HeldJobs:
             if pick.peek:
                 return (json.dumps([held.job_id for held in unknown]),)
             chosen = unknown if pick.only is None else [held for held in unknown if held.job_id in pick.only]
-            for job_id, kind in await self._link.fetch(jobs.disown(self._worker_id, chosen, self._queues)):
-                log.warning("job %s (%s) was held by this worker but did not run in it: requeued", job_id, kind)
+            for row in await self._link.fetch(jobs.disown(self._worker_id, chosen, self._queues)):
+                log.warning("job %s (%s) was held by this worker but did not run in it: requeued", row.id, row.kind)
             return ()
 
         await self._refused.run(send)

@@ -17,14 +17,13 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from tenure.model.kinds import Registry
 from tenure.model.limits import kind_limit, queue_limit
 from tenure.periodic import jittered
 from tenure.store import limits
 from tenure.store.isolation import RefusedRows
-from tenure.store.limits import LIMITS
+from tenure.store.limits import LIMITS, AdoptedHeldRow, AdoptedRow, RegatedRow
 from tenure.store.link import Link
 from tenure.store.query import Pick
 from tenure.worker.claim.cursors import ClaimReply, Cursors
@@ -93,31 +92,31 @@ class KnownLimits:
         return changed
 
     async def _learn(self) -> bool:
-        version, declared, holding, standing, unlimited = (await self._link.fetch(limits.learn(self._queues)))[0]
-        if await self._declare(json.loads(declared)):
-            version, _, holding, standing, unlimited = (await self._link.fetch(limits.learn(self._queues)))[0]
+        [found] = await self._link.fetch(limits.learn(self._queues))
+        if await self._declare(json.loads(found.declared)):
+            [found] = await self._link.fetch(limits.learn(self._queues))
         self._next_learning = time.monotonic() + jittered(LEARN_EVERY)
-        changed: bool = version != self.version
-        self.version = version
-        self._take(set(json.loads(holding)))
+        changed = found.version != self.version
+        self.version = found.version
+        self._take(set(json.loads(found.holding)))
         if changed:
             self._held_looks = HELD_RECHECKS
             self._next_adoption = 0.0
             self._strays.rewind_all()
-        self._misgated |= unlimited or (changed and standing)
+        self._misgated |= found.unlimited or (changed and found.standing)
         return changed
 
-    async def _declare(self, told: dict[str, object]) -> bool:
+    async def _declare(self, declared: dict[str, object]) -> bool:
         """Writes the declared limits where the table differs, but not right after another process wrote something else."""
         now = time.monotonic()
         if now < self._next_declaration:
             return False
         self._next_declaration = now + DECLARE_EVERY
-        unsaid = {name: rules for name, rules in self._kinds.limits.items() if told.get(name) != rules}
-        if unsaid:
-            await self._link.fetch(limits.declare(unsaid))
+        different = {name: rules for name, rules in self._kinds.limits.items() if declared.get(name) != rules}
+        if different:
+            await self._link.fetch(limits.declare(different))
             self._tell(LIMITS)
-        return bool(unsaid)
+        return bool(different)
 
     def _take(self, holding: set[str]) -> None:
         self.closed_kinds = frozenset(kind for kind in self._kinds if kind_limit(kind) in holding)
@@ -131,31 +130,31 @@ class KnownLimits:
         began = time.monotonic()
         plan = self._strays.plan(began)
 
-        async def send(pick: Pick) -> list[tuple[Any, ...]]:
+        async def send(pick: Pick) -> list[AdoptedRow]:
             kinds, queues = self.closed_kinds, self.closed_queues
             return await self._link.fetch(limits.adopt(plan.to_json(), kinds=kinds, queues=queues, limit=BATCH, pick=pick))
 
-        answers = await self._refused.run(send, lambda rows: list(json.loads(rows[0][0] or "[]")))
-        found = [row[1:] for rows in answers for row in rows if row[1] is not None]
-        signals = [ClaimReply.read(rows[0][0]) for rows in answers]
+        answers = await self._refused.run(send, lambda rows: list(json.loads(rows[0].signals or "[]")))
+        found = [(row.queue, row.priority or 0, row.position or 0) for rows in answers for row in rows if row.queue is not None]
+        replies = [ClaimReply.read(rows[0].signals or "{}") for rows in answers]
         now = time.monotonic()
-        picked = sum(one.picked for one in signals)
-        self._strays.learn(plan, found, BATCH, replace(signals[-1], picked=picked), now=now, took=now - began)
+        picked = sum(reply.picked for reply in replies)
+        self._strays.learn(plan, found, BATCH, replace(replies[-1], picked=picked), now=now, took=now - began)
         if found:
             log.info("assigned %d jobs without a limit group to their groups", len(found))
         busy = len(found) == BATCH or self._strays.returned
         self._next_adoption = now if busy else now + ADOPT_EVERY
 
-    async def _adopt_held(self, pick: Pick) -> tuple[Any, ...]:
+    async def _adopt_held(self, pick: Pick) -> AdoptedHeldRow:
         return (await self._link.fetch(limits.adopt_held(self._worker_id, pick=pick)))[0]
 
     async def _regate(self) -> None:
-        async def send(pick: Pick) -> tuple[Any, ...]:
+        async def send(pick: Pick) -> RegatedRow:
             return (await self._link.fetch(limits.regate(self._queues, limit=BATCH, pick=pick)))[0]
 
         answers = await self._refused.run(send)
-        changed = sum(answer[0] for answer in answers)
-        self._misgated = any(answer[1] for answer in answers)
+        changed = sum(answer.changed for answer in answers)
+        self._misgated = any(answer.more for answer in answers)
         self._next_regating = 0.0 if changed else time.monotonic() + REGATE_REST
         if changed:
             log.info("reassigned %d jobs after a limit change", changed)

@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import uuid4
 
-from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Registry
 from tenure.periodic import FOREVER, jittered
 from tenure.store import limits
 from tenure.store.faults import FailedInside, Refused
-from tenure.store.jobs import PeekedJob
+from tenure.store.jobs import ClaimRow, PeekedJob
 from tenure.store.link import Link
 from tenure.store.query import Query, array_literal
 from tenure.worker.claim.claimer import ClaimsUnderWay, Scope, WorkerCondemned, leases_of
@@ -26,7 +24,7 @@ from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.run.run import Run
 
-LimitedClaim = Query[limits.LimitedClaimRow]
+LimitedClaim = Query[ClaimRow]
 
 STEPS = 100
 """Limit groups that one claim looks at in each queue."""
@@ -55,8 +53,8 @@ class LimitedClaimReply:
 
     @staticmethod
     def read(text: str) -> LimitedClaimReply:
-        told = json.loads(text)
-        return LimitedClaimReply(**told | {"peeked": [PeekedJob(*job) for job in told.get("peeked") or ()]})
+        fields = json.loads(text)
+        return LimitedClaimReply(**fields | {"peeked": [PeekedJob(*job) for job in fields.get("peeked") or ()]})
 
 
 class LimitedClaimer:
@@ -98,12 +96,12 @@ class LimitedClaimer:
             rows = await self._ask(claim_id, limit, pick)
         if not rows:
             return []
-        told = LimitedClaimReply.read(rows[0][0])
-        if not told.holds:
+        reply = LimitedClaimReply.read(rows[0].signals)
+        if not reply.holds:
             raise WorkerCondemned
-        found: list[tuple[Any, ...]] = [row[1:] for row in rows if row.id is not None]
-        self._learn(told, len(found))
-        return self._refused.claimed([Run(self._kinds[row[1]], ClaimedJob(*row), claim_id, self._worker_id) for row in found])
+        found = [row.job for row in rows if row.job.id is not None]
+        self._learn(reply, len(found))
+        return self._refused.claimed([Run(self._kinds[job.kind], job, claim_id, self._worker_id) for job in found])
 
     async def _claim_others(self, limit: int) -> list[Run]:
         """After a refusal: finds the jobs that are refused, and claims the others. Raises the refusal if it is not a matter of
@@ -111,7 +109,7 @@ class LimitedClaimer:
         tried, limit = 0, min(limit, MOST_AT_ONCE)
         while tried < MOST_AT_ONCE:
             rows = await self._ask(str(uuid4()), limit, self._refused.peeking)
-            peeked = LimitedClaimReply.read(rows[0][0]).peeked if rows else []
+            peeked = LimitedClaimReply.read(rows[0].signals).peeked if rows else []
             isolated = await self._refused.isolate(peeked, self._claim_only)
             if isolated.runs or not isolated.refused:
                 if isolated.runs:
@@ -123,13 +121,11 @@ class LimitedClaimer:
     async def _claim_only(self, these: Sequence[PeekedJob]) -> list[Run]:
         return await self._claim(len(these), lambda query: self._refused.only(query, these))
 
-    async def _ask(
-        self, claim_id: str, limit: int, pick: Callable[[LimitedClaim], LimitedClaim]
-    ) -> Sequence[limits.LimitedClaimRow]:
+    async def _ask(self, claim_id: str, limit: int, pick: Callable[[LimitedClaim], LimitedClaim]) -> Sequence[ClaimRow]:
         """`pick` chooses among the jobs that the query claims."""
         async with self._link.transaction() as run:
             locks = await run(limits.lock(self._known_limits.names, self._scope.queues))
-            locked = [name for name, had in locks if had]
+            locked = [row.name for row in locks if row.locked]
             if len(locked) < len(locks):
                 self.rest = jittered(LOCKED_REST)
             if not locked:
@@ -150,12 +146,12 @@ class LimitedClaimer:
             which=self._scope.jobs,
         )
 
-    def _learn(self, told: LimitedClaimReply, found: int) -> None:
-        self._after |= told.cursors or {}
-        regating = told.stale and self._known_limits.misgated()
-        if told.wait is not None:
-            self.rest = min(self.rest, told.wait)
-        self._rounds = 0 if found else self._rounds + told.around
+    def _learn(self, reply: LimitedClaimReply, found: int) -> None:
+        self._after |= reply.cursors or {}
+        regating = reply.stale and self._known_limits.misgated()
+        if reply.wait is not None:
+            self.rest = min(self.rest, reply.wait)
+        self._rounds = 0 if found else self._rounds + reply.around
         # Twice around without a job: all groups are at their limits, and another claim would not help.
-        if regating or told.chosen > found or (told.more and self._rounds < 2):
+        if regating or reply.chosen > found or (reply.more and self._rounds < 2):
             self.rest = 0.0

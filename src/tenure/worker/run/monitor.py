@@ -69,7 +69,7 @@ class RunMonitor:
         if not runs:
             return
         claims = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
-        reasons = {(job_id, claim_id): reason for job_id, claim_id, reason in await self._link.fetch(jobs.check_claims(claims))}
+        reasons = {(row.id, row.claim_id): row.reason for row in await self._link.fetch(jobs.check_claims(claims))}
         for run in runs:
             reason = reasons.get((run.job_id, run.claim_id))
             if reason is not None and not (run.settled or run.committing or run.loss_reported):

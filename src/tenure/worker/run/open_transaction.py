@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import SchemaMismatch, TransactionError
 from tenure.store import jobs
-from tenure.store.jobs import SettledRow, TransactionRow
+from tenure.store.jobs import EnteredRow, SettledRow, TransactionRow
 from tenure.store.query import Query
 from tenure.worker.run.run import Run
 from tenure.worker.run.settlement import Settlement
@@ -99,11 +99,11 @@ class OpenTransaction:
             return False
         return self._entered(first[0], second[0])
 
-    def _entered(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-        self._xact, seen = first
-        if second[0] != self._xact:
+    def _entered(self, first: EnteredRow, second: EnteredRow) -> bool:
+        self._xact = first.xact
+        if second.xact != self._xact:
             raise TransactionError(AUTOCOMMIT)
-        return bool(seen) or self.given is None
+        return first.seen or self.given is None
 
     # Committing
 
@@ -119,7 +119,7 @@ class OpenTransaction:
                 if settlement.run.owes_output:
                     await self._borrowed.fetch(_owing(settlement.run), self._schema)
                 await self._borrowed.commit()
-                return bool(rows[0][1])
+                return rows[0].watched
             now = await self._borrowed.fetch(self._check, self._schema)
             self._refuse_if_ended(now[0], (await self._borrowed.fetch(self._check, self._schema))[0])
             await self._borrowed.rollback()
@@ -139,7 +139,7 @@ class OpenTransaction:
                 if settlement.run.owes_output:
                     self._borrowed.fetch_sync(_owing(settlement.run), self._schema)
                 self._borrowed.commit_sync()
-                return bool(rows[0][1])
+                return rows[0].watched
             now = self._borrowed.fetch_sync(self._check, self._schema)
             self._refuse_if_ended(now[0], self._borrowed.fetch_sync(self._check, self._schema)[0])
             self._borrowed.rollback_sync()
@@ -186,11 +186,12 @@ class OpenTransaction:
                     self._borrowed.rollback_sync()
             self._give_back_sync()
 
-    def _refuse_if_ended(self, now: tuple[Any, ...], again: tuple[Any, ...]) -> None:
-        xact, committed = now
-        if xact == self._xact:
+    def _refuse_if_ended(self, now: TransactionRow, again: TransactionRow) -> None:
+        if now.xact == self._xact:
             return
-        if committed or again[0] != xact:  # or what came after the handler's rollback was committed, a statement at a time
+        if (
+            now.committed or again.xact != now.xact
+        ):  # or what came after the handler's rollback was committed, a statement at a time
             raise TransactionError(COMMITTED, committed=True)
         raise TransactionError(ROLLED_BACK)
 

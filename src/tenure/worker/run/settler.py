@@ -154,7 +154,7 @@ class Settler:
                     raise
         written = await self._fetch(statement(_array(group), skipping=True))
         missing = [s for s in group if s.run.job_id not in written]
-        lost = {row[:2] for row in await self._link.fetch(jobs.check_claims(_array(missing)))} if missing else set()
+        lost = await self._lost_among(missing)
         skipped = {id(s) for s in missing if (s.run.job_id, s.run.claim_id) not in lost}
         if skipped or time.monotonic() >= self._skipping_until:
             self._skipping_until = time.monotonic() + SKIPPING_FOR
@@ -178,7 +178,7 @@ class Settler:
         """Settling finds the row by its ctid, which a concurrent heartbeat may have changed: then the job is still held, and is
         found at the next try. Returns those that are held and cannot be written."""
         for _ in range(REWRITES):
-            lost = {row[:2] for row in await self._link.fetch(jobs.check_claims(_array(missing)))}
+            lost = await self._lost_among(missing)
             missing = [s for s in missing if (s.run.job_id, s.run.claim_id) not in lost]
             if missing:
                 written |= await self._fetch(statement(_array(missing)))
@@ -187,6 +187,11 @@ class Settler:
                 break
         return missing
 
+    async def _lost_among(self, settlements: list[Settlement]) -> set[tuple[str, str]]:
+        """Those whose job this worker no longer holds: job and claim."""
+        rows = await self._link.fetch(jobs.check_claims(_array(settlements))) if settlements else []
+        return {(row.id, row.claim_id) for row in rows}
+
     def _in_question(self, missing: list[Settlement]) -> bool:
         return bool(missing) and (self._unsure or any(s.instead_of is not None for s in missing))
 
@@ -194,7 +199,7 @@ class Settler:
         """What was settled by an earlier, unanswered sending, or by the handler's own transaction. A move leaves no trace of
         its claim, but the run has ended either way."""
         moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing and not s.run.loss_reported}
-        finished = {row[0] for row in await self._link.fetch(jobs.find_settled(_array(missing)))}
+        finished = set(await self._link.fetch(jobs.find_settled(_array(missing))))
         return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
 
     def _answer(self, settlement: Settlement, written: dict[str, bool], before: dict[str, Settlement]) -> None:

@@ -140,15 +140,15 @@ class UpdateWriter:
             raise
         finally:
             self._on_the_way = set()
-        ours = {row[0] for row in rows}
+        ours = {row.id for row in rows}
         for run in runs:
             if run.job_id in ours:
                 run.heartbeat_written()
         # Runs that are about to be settled report nothing more.
         talking = {run.job_id for run in runs if run.reports}
-        for job_id, watched in rows:
-            if watched and job_id in talking:
-                self._watched(job_id)
+        for row in rows:
+            if row.watched and row.id in talking:
+                self._watched(row.id)
         if lost := [run for run in runs if run.job_id not in ours and not run.settled]:
             for run in lost:  # its row may have been locked for a moment: sent again until it is known that the job is lost
                 taken[run][1]()
