@@ -141,7 +141,7 @@ def test_a_statement_that_waits_for_a_lock_is_reported_until_it_has_succeeded(fa
     failures.succeeded(SERVER, "jobs/claim_jobs")
     assert said() == [
         ("WARNING", f"{text}; waiting"),
-        ("INFO", "jobs/claim_jobs is no longer blocked, 21.0 s after that was reported"),
+        ("INFO", "jobs/claim_jobs is no longer blocked, 21.0 s after the report"),
     ]
 
 

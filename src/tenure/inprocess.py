@@ -1,7 +1,7 @@
-"""A worker inside the caller's own process: engine, lease and leader on one event loop.
+"""A worker inside the caller's process: engine, lease and leader on one event loop.
 
-Simple to start and to stop, at one price: a handler that blocks the loop also holds up the renewal of the lease.
-`tenure worker` has no such price, because there the lease is renewed by a process that runs no user code.
+Simple to start and to stop, with one drawback: a handler that blocks the loop also delays the renewal of the lease.
+`tenure worker` does not have it, because there a process that runs no user code renews the lease.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from contextlib import suppress
 from uuid import UUID
 
 from tenure.leader.declaring import Declarations, declare
-from tenure.leader.duties.duty import Outlets
-from tenure.leader.duties.requeue import give_back
 from tenure.leader.leader import Leader
+from tenure.leader.outlets import Outlets
+from tenure.leader.requeue import requeue_jobs
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
@@ -40,11 +40,11 @@ log = logging.getLogger("tenure")
 
 
 COUNT_EVERY = 3
-"""Renewals between two looks at how many workers serve the same."""
+"""Every third renewal also counts the workers that serve the same queues."""
 
 
 class InProcessWorker:
-    """`start()` returns when jobs are being claimed; `stop()` when nothing of it runs any more. Both may be repeated."""
+    """`start()` returns when jobs are being claimed, `stop()` when the worker has ended. Both may be called repeatedly."""
 
     def __init__(
         self,
@@ -60,21 +60,21 @@ class InProcessWorker:
         grace: Duration | None = None,
         name: str | None = None,
     ) -> None:
-        """`wakeups()` gives those of the running event loop, which others may share."""
+        """`wakeups()` returns those of the running event loop, which may be shared."""
         self._kinds = kinds
         self._wakeups_here = wakeups
         self._settings = settings
         self._events = events
         self._owner = owner
-        told = settings.workers
-        self._scope = scope_of(kinds, queues or told.queues, capabilities or told.capabilities)
+        block = settings.workers
+        self._scope = scope_of(kinds, queues or block.queues, capabilities or block.capabilities)
         self._engine_settings = engine_settings(settings, concurrency)
         self._grace = settings.workers.grace_seconds if grace is None else to_seconds(grace, what="grace")
         self._supervisor_id = str(uuid7())
         self.name = check_name(name or settings.workers.name or default_name())
-        """In `tenure workers`, events and logs."""
+        """Shown in `tenure workers`, events and logs."""
         self._engine: Engine | None = None
-        self._leaving = False
+        self._stopping = False
         self._renewals = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._stopped = asyncio.Event()
@@ -101,12 +101,12 @@ class InProcessWorker:
             deaf=lambda: self._wakeups.deaf,
         )
         self._stopped.clear()
-        self._leaving = False
-        async with Link(database, "declare", hot=True) as link:  # it may wait for locks
+        self._stopping = False
+        async with Link(database, "declare", hot=True) as link:  # the statements may wait for locks
             changed = await declare(link, Declarations.of(self._kinds, self._owner), self._supervisor_id)
-        self._engine = await self._enter()
+        self._engine = await self._register()
         self._engine.start()
-        self._deafen = self._wakeups.subscribe(self._hear)
+        self._unsubscribe = self._wakeups.subscribe(self._hear)
         self._wakeups.start(self)
         if changed:
             self._wakeups.tell(schedules.CHANGED)
@@ -118,7 +118,7 @@ class InProcessWorker:
         )
 
     async def run(self) -> None:
-        """Works until it is stopped or cancelled, then leaves in order."""
+        """Works until it is stopped or cancelled, then shuts down."""
         await self.start()
         try:
             await self._stopped.wait()
@@ -126,11 +126,11 @@ class InProcessWorker:
             await self.stop()
 
     async def stop(self, timeout: Duration | None = None) -> None:
-        """Lets running jobs finish for `timeout` (the grace period), hands back the others, and leaves."""
+        """Waits up to `timeout` (the grace period) for running jobs, requeues the others, and shuts down."""
         engine = self._engine
-        if engine is None or self._leaving:
+        if engine is None or self._stopping:
             return
-        self._leaving = True  # and the lease is renewed to the end: the jobs that still run are ours
+        self._stopping = True  # the lease is still renewed, because this worker holds the jobs that still run
         grace = self._grace if timeout is None else to_seconds(timeout, what="timeout")
         self._events.emit(WorkerStopping(worker_id=UUID(engine.worker_id), grace=grace, worker=self.name))
         await engine.stop(grace)
@@ -141,15 +141,15 @@ class InProcessWorker:
         with suppress(StoreUnavailable):
             async with Link(self._link.database, "return", hot=True) as link:
                 await link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
-                await give_back(link, engine.worker_id, self._outlets)
+                await requeue_jobs(link, engine.worker_id, self._outlets)
                 await link.fetch(schedules.withdraw_app(self._supervisor_id))
         await self._leader.stop()
-        self._deafen()
+        self._unsubscribe()
         await self._wakeups.stop(self)
         self._events.emit(WorkerStopped(worker_id=UUID(engine.worker_id), worker=self.name))
         self._stopped.set()
 
-    async def _enter(self) -> Engine:
+    async def _register(self) -> Engine:
         worker_id = str(uuid7())
         registration = Registration(
             id=worker_id,
@@ -193,13 +193,14 @@ class InProcessWorker:
         return jittered(self._settings.workers.renew_every)
 
     async def _replace(self, engine: Engine) -> None:
-        """Our lease is gone, and our jobs with it: start over under a new name."""
-        log.warning("worker %s lost its lease; its runs are aborted and a new worker takes its place", engine.worker_id)
+        """The lease is lost, and the jobs with it: continue with a new worker id."""
+        lost = {"worker_id": engine.worker_id, "worker": self.name}
+        log.warning("worker lost its lease; its runs are aborted", extra=lost)
         self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id), worker=self.name))
         engine.lose("taken_by_another_worker")
-        if self._leaving:
+        if self._stopping:
             return
-        self._engine = await self._enter()
+        self._engine = await self._register()
         self._engine.start()
         await engine.stop(0)
 
@@ -223,7 +224,7 @@ def scope_of(
     which: Which = "all",
     without: Sequence[str] = (),
 ) -> Scope:
-    """Without queues named: those of the known kinds, and `default`, but for those `without`."""
+    """If no queues are given: those of the known kinds and `default`, except those in `without`."""
     served = (
         list(dict.fromkeys(queues)) if queues else sorted(({kind.queue for kind in kinds.values()} | {"default"}) - {*without})
     )

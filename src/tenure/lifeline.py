@@ -1,4 +1,4 @@
-"""Processes that must not outlive the one that started them, and what handlers fork."""
+"""Processes that must not outlive the process that started them, including what handlers fork."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import threading
 from collections import deque
 
 _PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: not safe in a process that was just forked
+_libc = (
+    ctypes.CDLL(None) if sys.platform == "linux" else None
+)  # loaded here, because that is not safe in a process that was just forked
 
 _owner: list[int] = []
 _forking = threading.local()
 
 
 def die_with(starter: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """From now on this process gets the signal when its starter dies, where the system can do that (Linux)."""
+    """From now on this process receives the signal when its starter dies (Linux only)."""
     if _libc is not None:
         _libc.prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != starter:
-        os._exit(0)  # it died before we asked
+        os._exit(0)  # it died before the call
 
 
 def exit_if_forked(process: int) -> None:
@@ -32,21 +34,22 @@ def exit_if_forked(process: int) -> None:
 
 
 def own_forks() -> None:
-    """From now on what this process forks (`os.fork`, multiprocessing) ends with it, obeys SIGTERM, and never works for it.
+    """From now on a process that this one forks (`os.fork`, multiprocessing) ends with it, is ended by SIGTERM, and does not
+    run the worker.
 
-    What such a process forks in its turn is on its own, as daemons are.
+    Processes that a forked process forks are not affected, like daemons.
     """
     _owner[:] = [os.getpid()]
     os.register_at_fork(before=_before_fork, after_in_parent=_unblock, after_in_child=_own)
 
 
 def _before_fork() -> None:
-    # A signal to the new process must wait until it has given up the handlers of this one.
+    # A signal to the new process must wait until it has removed the handlers of this one.
     _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    # The system watches the thread that forks. Of threads that the handler has started it is not known how long they live.
+    # The kernel watches the thread that forks, not the process. The lifetime of threads that the handler started is unknown.
     thread = threading.current_thread()
     lasts = thread is threading.main_thread() or thread.name.startswith("tenure")
-    # uvloop starts other programs by way of this hook, asyncio does not. Such programs are left alone.
+    # uvloop calls this hook when it starts another program, asyncio does not. Such programs are not affected.
     starts_a_program = sys._getframe(1).f_globals.get("__name__") == "asyncio.subprocess"  # noqa: SLF001
     _forking.watch = lasts and not starts_a_program
     try:
@@ -66,19 +69,19 @@ def _own() -> None:
 
 
 def _begin_as_child_of(process: int) -> None:
-    # Otherwise a signal to this process would wake the event loop of its parent, which would take it for its own.
+    # Otherwise a signal to this process would wake the event loop of its parent, which would handle it as its own.
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if _forking.watch:
         die_with(process)
-    _end_with_next_turn_of_the_loop()
+    _exit_when_the_loop_continues()
 
 
-def _end_with_next_turn_of_the_loop() -> None:
-    """A forked copy of a coroutine that runs to its next `await` would run the worker a second time, on the same sockets."""
+def _exit_when_the_loop_continues() -> None:
+    """A forked copy of a coroutine that reaches its next `await` would run the worker a second time, on the same sockets."""
     loop = _forking.loop
     if loop is not None:
         loop.call_soon(os._exit, 0)
         ready = getattr(loop, "_ready", None)  # of asyncio's own loops
         if isinstance(ready, deque):
-            ready.rotate(1)  # before all that was ready when the handler forked
+            ready.rotate(1)  # before all callbacks that were ready when the handler forked

@@ -1,10 +1,10 @@
-"""Logging of the processes that Tenure itself starts. A library that is imported leaves logging to its user.
+"""Logging of the processes that Tenure starts. As a library, Tenure does not configure logging.
 
-TENURE_LOG is the level (INFO), TENURE_LOG_FORMAT is `text` or `json`. Every record of a handler, also through plain
-`logging`, carries the job it belongs to.
+TENURE_LOG is the level (default INFO), TENURE_LOG_FORMAT is `text` or `json`. Every record that a handler logs, with any
+logger, contains the job it belongs to.
 
-A log call of Tenure's is one event: a short fixed message, and its facts as fields: `log.info("worker process ready",
-extra={"child_pid": 7})`. As text they follow the message as `child_pid=7`; as JSON they are keys beside it.
+A log call of Tenure is one event: a short fixed message and fields, as in `log.info("worker process ready",
+extra={"child_pid": 7})`. In text the fields follow the message as `child_pid=7`; in JSON they are keys of the object.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from tenure.model.errors import ConfigError
 
 FORMATS = ("text", "json")
 SPELLED_OUT = "spelled_out"
-"""Given as `extra=` with a message that has its facts in words, for applications with a format of their own: lines for people do
-not repeat them."""
+"""Given in `extra=` if the message already contains the fields as words, for applications with their own log format. The text
+format does not repeat them."""
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields", SPELLED_OUT}
-"""Attributes of every record: what is beyond them was given as `extra=`."""
+"""Attributes of every record. Others were given as `extra=`."""
 
 
 class _Worker:
-    """The name of the worker that this process is, if it is one."""
+    """The worker name of this process, if it is a worker."""
 
     name: str | None = None
     given = False
-    """It was chosen by the operator, so it is worth a place in lines for people."""
+    """The operator has set the name, so the text format shows it."""
 
 
 def name_worker(name: str, *, given: bool) -> None:
-    """From here on every record of this process carries the name."""
+    """From now on every record of this process contains the name."""
     _Worker.name, _Worker.given = name, given
 
 
@@ -57,7 +57,7 @@ def set_up_logging(level: str | None = None, form: str | None = None) -> None:
 
 
 def job_fields() -> dict[str, Any]:
-    """Whose run the current code belongs to; nothing outside of one."""
+    """Fields of the job whose handler runs the current code; empty outside a handler."""
     run = current_run.get()
     if run is None:
         return {}
@@ -65,21 +65,21 @@ def job_fields() -> dict[str, Any]:
 
 
 def extra_fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given as `extra=`. Of our own records only: other libraries put objects there for handlers of theirs."""
+    """What was given as `extra=`, for Tenure's records only: other libraries put objects there for their own handlers."""
     if record.name != "tenure" and not record.name.startswith("tenure."):
         return {}
     return {name: value for name, value in vars(record).items() if name not in STANDARD}
 
 
 class Lines(logging.Formatter):
-    """For people."""
+    """The text format."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s[%(process)d] %(message)s", "%H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         line = super().formatMessage(record)
-        if getattr(record, SPELLED_OUT, False):  # which worker it was is not in the words
+        if getattr(record, SPELLED_OUT, False):  # the message does not contain the worker
             return f"{line}  worker={_word(_Worker.name)}" if _Worker.given else line
         fields = {**extra_fields(record), **getattr(record, "fields", {})}
         blocks = {name: str(value) for name, value in fields.items() if isinstance(value, str) and "\n" in value.strip()}
@@ -97,10 +97,10 @@ RESERVED = ("at", "level", "logger", "message", "pid", "fields", "traceback")
 
 
 class JsonLines(logging.Formatter):
-    """For programs: one object a line."""
+    """The JSON format: one object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        line: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -110,16 +110,16 @@ class JsonLines(logging.Formatter):
             **job_fields(),
         }
         for name, value in extra_fields(record).items():
-            told[name if name not in RESERVED else f"{name}_"] = value
+            line[name if name not in RESERVED else f"{name}_"] = value
         if fields := getattr(record, "fields", None):
-            told["fields"] = fields
+            line["fields"] = fields
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
 
 
 def _word(value: object) -> str:
-    """On one line, and quoted where it would not be seen where it ends."""
+    """On one line, and quoted if its end would not be clear otherwise."""
     if isinstance(value, list | tuple | set | frozenset):
         value = ",".join(map(str, value))
     text = str(value)

@@ -1,7 +1,7 @@
 """Logs failures that are retried: once when they begin, at most once a minute while they last, and once when they are over.
 
 A retry loop calls `failed()`. A failure is over when PostgreSQL has done what failed: after a lost connection any statement,
-after a rejected connection a new one, after a failed statement the same statement. A loop that had nothing to do proves nothing.
+after a rejected connection a new one, after a failed statement the same statement. A round without statements does not count.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ REPEAT_AFTER = 60.0
 """Seconds between two reports of the same failure."""
 
 BRIEF = 1.0
-"""Seconds. A failure that lasts less and returns within `REPEAT_AFTER` is logged at DEBUG: one of several connections flaps. When
-it lasts longer this time, it is logged as any other."""
+"""Seconds. A failure that lasts less and returns within `REPEAT_AFTER` is logged at DEBUG: one of several connections flaps. If
+it lasts longer this time, it is logged like any other."""
 
 FORGET_AFTER = 120.0
 """Seconds after which a failed statement that was not run again no longer keeps the failure open."""
 
 ANY, CONNECT = "", "connect"
-"""What has to succeed before a failure is over, where that is not a certain statement: any statement, or a new connection."""
+"""What has to succeed before a failure is over, if that is not a specific statement: any statement, or a new connection."""
 
 Key = tuple[str, str, str]
 """Server, cause, text."""
 
 
 @dataclass
-class Failure:
+class OngoingFailure:
     who: str
     began: float
     reported: float
@@ -44,7 +44,7 @@ class Failure:
     """What has to succeed before it is over, and when each last failed."""
 
     def is_due(self, now: float) -> bool:
-        """Whether it is to be reported again, or, if it seemed to be one that flaps, for the first time."""
+        """Whether to report it again, or for the first time if it was regarded as flapping."""
         if self.level == logging.DEBUG and now - self.began >= BRIEF:
             return True
         return now - self.reported >= REPEAT_AFTER
@@ -60,13 +60,13 @@ class Failures:
     """One instance for the process. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._open: dict[Key, Failure] = {}
+        self._open: dict[Key, OngoingFailure] = {}
         self._flapping: dict[Key, float] = {}
-        """Failures that were over at once, and when they were last reported at their full level."""
+        """Failures that lasted less than `BRIEF`, and when they were last reported at their full level."""
         self._lock = threading.Lock()
 
     def failed(self, who: str, error: Exception) -> None:
-        """`who` has failed and will retry. Exceptions other than ours are logged with their traceback."""
+        """`who` has failed and will retry. Exceptions that are not Tenure's are logged with their traceback."""
         key, has_to_succeed, text = _described(who, error)
         self._note(key, has_to_succeed, who, text, None if isinstance(error, TenureError) else error)
 
@@ -103,11 +103,11 @@ class Failures:
         fields = _fields(key, failure, now)
         log.log(level, "%s; %s", text, state, exc_info=error if is_new else None, extra=fields)
 
-    def _begun(self, key: Key, who: str, now: float) -> Failure:
+    def _begun(self, key: Key, who: str, now: float) -> OngoingFailure:
         reported = self._flapping.pop(key, None)
         if reported is None or now - reported >= REPEAT_AFTER:
-            return Failure(who, began=now, reported=now)
-        return Failure(who, began=now, reported=reported, level=logging.DEBUG)
+            return OngoingFailure(who, began=now, reported=now)
+        return OngoingFailure(who, began=now, reported=reported, level=logging.DEBUG)
 
     def _close(self, server: str, succeeded: str) -> None:
         now = time.monotonic()
@@ -136,18 +136,18 @@ def _described(who: str, error: Exception) -> tuple[Key, str, str]:
     return (server if statement else "", cause, str(error)), statement or who, f"{who}: {error}"
 
 
-def _fields(key: Key, failure: Failure, now: float) -> dict[str, object]:
+def _fields(key: Key, failure: OngoingFailure, now: float) -> dict[str, object]:
     lasted = round(now - failure.began, 1)
     return {SPELLED_OUT: True, "cause": key[1], "who": failure.who, "attempts": failure.count, "seconds": lasted}
 
 
-def _end_of(key: Key, failure: Failure, now: float) -> str:
+def _end_of(key: Key, failure: OngoingFailure, now: float) -> str:
     lasted = f"{now - failure.began:.1f} s"
     match key:
         case (_, "connection", _):
             return f"PostgreSQL is back after {lasted}"
         case (_, "blocked", _):
-            return f"{failure.who} is no longer blocked, {lasted} after that was reported"
+            return f"{failure.who} is no longer blocked, {lasted} after the report"
     return (
         f"{failure.who}: works again after {failure.count} failed {'attempt' if failure.count == 1 else 'attempts'} in {lasted}"
     )

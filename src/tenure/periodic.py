@@ -1,4 +1,4 @@
-"""The loop that sleeps, jitters, backs off and wakes. It exists once; everything periodic is a turn of it."""
+"""The loop of all periodic tasks: it sleeps with jitter, backs off after failures and can be woken."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import suppress
 from tenure.outages import failures
 
 FIRST_BACKOFF = 0.05
-FOREVER = 3600.0  # a turn that waits to be woken
-LONGEST_BACKOFF = 2.0  # all workers are back within seconds of the server, spread enough not to trample it
+FOREVER = 3600.0  # for a turn that waits to be woken
+LONGEST_BACKOFF = 2.0  # all workers reconnect within seconds of a restart, but not at the same time
 
 
 def boottime() -> float:
-    """Goes on while the machine is suspended, where the monotonic clock stops."""
+    """A monotonic clock that continues while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -26,22 +26,21 @@ def backoff(failures: int) -> float:
 
 
 def jittered(seconds: float) -> float:
-    """A tenth less or the same: never later than said, and never in step with the neighbours."""
+    """Up to a tenth less: never later than given, and not in step with other processes."""
     return seconds * random.uniform(0.9, 1.0)  # noqa: S311
 
 
 def cancellations() -> int:
-    """How often the running task was asked to end. A driver that is asked while its connection breaks may tell only of the
-    latter, and then whoever goes on after an outage would never end: such loops look whether this has grown."""
+    """How often the running task was cancelled. If a driver is cancelled while its connection breaks, it may raise only the
+    connection error; a loop that continues after outages would then never end. Such loops check whether this number has grown."""
     task = asyncio.current_task()
     return task.cancelling() if task else 0
 
 
 class PeriodicTask:
-    """Calls `turn` for ever. A turn answers after how many seconds it wants the next one; `wake()` makes it sooner.
+    """Calls `turn` repeatedly. A turn returns the seconds until the next one; `wake()` starts it sooner.
 
-    A turn that fails is repeated, and logged by `failures`. Cancellation ends a beat at once, `end()` after the turn
-    that is under way.
+    A turn that fails is retried, and logged by `failures`. Cancellation ends the task at once, `end()` after the current turn.
     """
 
     def __init__(self, name: str, turn: Callable[[], Awaitable[float]]) -> None:
@@ -55,7 +54,7 @@ class PeriodicTask:
         self._woken.set()
 
     def end(self) -> None:
-        """The turn under way is the last one. Nothing is interrupted, so no statement is left without its answer."""
+        """The current turn is the last one. It is not interrupted, so no statement is left without its answer."""
         self._ending.set()
         self.wake()
 
@@ -69,23 +68,23 @@ class PeriodicTask:
                 await asyncio.sleep(0)
 
     async def _once(self) -> float:
-        asked_to_end = cancellations()
+        cancelled_before = cancellations()
         try:
             rest = await self._turn()
-        except Exception as error:  # noqa: BLE001 - any error may be gone at the next turn
+        except Exception as error:  # noqa: BLE001 - the next turn may succeed after any error
             failures.failed(self.name, error)
         else:
             if self._failures:
                 failures.recovered(self.name)
             self._failures = 0
             return rest
-        if cancellations() > asked_to_end:
+        if cancellations() > cancelled_before:
             raise asyncio.CancelledError
         self._failures += 1
         return backoff(self._failures)
 
     async def _sleep(self, seconds: float) -> None:
-        # While failing, a wake-up must not turn the back-off into a hot loop.
+        # While turns fail, a wake-up must not turn the back-off into a busy loop.
         sooner = self._ending if self._failures else self._woken
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""Where settings are read from: a file that is named or found upwards from the working directory, and the environment."""
+"""Sources of settings: a file that is given or found in the working directory or above, and the environment."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ OWN_FILE = "tenure.toml"
 PROJECT_FILE = "pyproject.toml"
 FILE_VARIABLE = "TENURE_CONFIG"
 PATHS = ("workers_health_file",)
-"""Settings that are paths: a relative one is relative to the file that has it."""
+"""Settings that are paths. A relative path is relative to the file that contains it."""
 
 PREFIX = "TENURE_"
 NOT_SETTINGS = ("config", "pg_bin", "test_", "demo_", "chaos_", "interleavings", "property_", "planted")
-"""How other variables of ours begin."""
+"""Prefixes of Tenure's other variables."""
 LIKENESS = 0.65
-"""A lower one would suspect variables that belong to others, such as those of a Kubernetes service called `tenure`."""
+"""With a lower value, unrelated variables would be reported, such as those of a Kubernetes service called `tenure`."""
 
 Found = dict[str, tuple[Any, str]]
-"""By the name of a setting: its value, and where that came from."""
+"""By the name of a setting: its value and its source."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
     path: Path
     label: str
-    """How it is shown."""
+    """Shown as the source."""
     table: Mapping[str, Any]
 
     @property
@@ -49,14 +49,14 @@ class ConfigFile:
 
 
 def config_files(folder: Path, environ: Mapping[str, str], named: str | Path | None = None) -> list[ConfigFile]:
-    """The files that count, the stronger one last: the named one, or those of the nearest folder that has any."""
+    """The files to read, in rising precedence: the given one, or those of the nearest folder that contains any."""
     folder = folder.absolute()
     if named:
         return [_named(Path(named), "--config")]
     if environ.get(FILE_VARIABLE):
         return [_named(Path(environ[FILE_VARIABLE]), FILE_VARIABLE)]
-    for place in (folder, *folder.parents):
-        if found := list(_files_in(place, folder)):
+    for candidate in (folder, *folder.parents):
+        if found := list(_files_in(candidate, folder)):
             return found
     return []
 
@@ -75,7 +75,7 @@ def from_environment(environ: Mapping[str, str], names: Collection[str], *, have
 
 
 def misspelled(environ: Mapping[str, str], names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Variables that are not settings but look like one, each with the variable that was probably meant."""
+    """Variables that are not settings but similar to one, each with the variable that was probably meant."""
     for variable in environ:
         name = variable.removeprefix(PREFIX).lower()
         if variable.startswith(PREFIX) and name not in names and not name.startswith(NOT_SETTINGS):
@@ -86,27 +86,27 @@ def misspelled(environ: Mapping[str, str], names: Collection[str]) -> Iterator[t
 def _named(path: Path, source: str) -> ConfigFile:
     path = path.expanduser().absolute()
     if not path.is_file():
-        raise ConfigError(f"{source} names {path}, but there is no such file: correct the path or leave it out")
+        raise ConfigError(f"{source}: the file {path} does not exist: correct the path or leave it out")
     if path.name != PROJECT_FILE:
         return ConfigFile(path, str(path), _toml(path))
     table = _toml(path).get("tool", {}).get("tenure")
     if table is None:
-        raise ConfigError(f"{source} names {path}, but that has no [tool.tenure]: add it, or name another file")
+        raise ConfigError(f"{source}: {path} has no [tool.tenure]: add it, or give another file")
     return ConfigFile(path, f"[tool.tenure] of {path}", table)
 
 
-def _files_in(place: Path, working: Path) -> Iterator[ConfigFile]:
-    project, own = place / PROJECT_FILE, place / OWN_FILE
+def _files_in(folder: Path, working: Path) -> Iterator[ConfigFile]:
+    project, own = folder / PROJECT_FILE, folder / OWN_FILE
     table = _project_table(project)
     if table is not None:
         yield ConfigFile(project, f"[tool.tenure] of {_shown(project, working)}", table)
-    with suppress(OSError):  # a folder above that may not be read has nothing for us
+    with suppress(OSError):  # a parent folder that may not be read is skipped
         if own.is_file():
             yield ConfigFile(own, _shown(own, working), _toml(own))
 
 
 def _project_table(path: Path) -> Mapping[str, Any] | None:
-    """None unless the file mentions us: a broken one of another tool, in a folder above, is not our business."""
+    """None unless the file mentions `tenure`: an unrelated invalid file in a parent folder is not an error."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
 """Settings: flags > TENURE_* > tenure.toml > [tool.tenure] in pyproject.toml > defaults.
 
-Nothing is read at import or construction; `Settings.load()` reads once, and every fault is told at once.
+Nothing is read at import or construction; `Settings.load()` reads once and reports all problems together.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tenure.store.target import DatabaseTarget
 
 log = logging.getLogger("tenure")
 
-NO_DSN = """no database is set. Say which PostgreSQL to use in one of these ways:
+NO_DSN = """no database is set. Set the PostgreSQL to use in one of these ways:
   tenure ... --dsn postgresql://user@host/database
   TENURE_DSN=postgresql://user@host/database     (DATABASE_URL and PGHOST, PGDATABASE ... work as well)
   dsn = "postgresql://user@host/database"        in tenure.toml or [tool.tenure] of pyproject.toml
   Tenure("postgresql://user@host/database")      in your code
-or start one with `tenure dev`: programs in the same folder, or below it, then find it by themselves."""
+or start one with `tenure dev`: programs in the same folder or below then find it automatically."""
 
 DEFAULT_POOL = "default"
-"""The pool that `[workers]` itself describes."""
+"""The pool that `[workers]` describes."""
 
 SHARED = ("lease_timeout_seconds", "renew_interval_seconds", "scale_interval_ms", "health_file", "name")
-"""Settings of `[workers]` that a supervisor has once, for all of its pools."""
+"""Settings of `[workers]` that apply to all pools of a supervisor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,77 +42,77 @@ class WorkerSettings:
     """The block `[workers]`."""
 
     default_count: int = 2
-    """How many processes run handlers; `tenure up` never has fewer."""
+    """Processes that run handlers; `tenure up` never runs fewer."""
 
     max_count: int = 8
-    """As many as `tenure up` starts when jobs wait: what this machine can bear. No less than `default_count`."""
+    """The most processes that `tenure up` starts when jobs wait. Depends on the machine; at least `default_count`."""
 
     concurrency: int = 10
-    """How many jobs run at a time in one process."""
+    """Jobs that one process runs at a time."""
 
     queues: tuple[str, ...] = ()
-    """Queues to serve. None: those of the app's jobs, but for those that other pools name."""
+    """Queues to serve. Empty: those of the app's jobs, except those that other pools name."""
 
     capabilities: tuple[str, ...] = ()
-    """What this machine can do. Jobs that need more are left to others."""
+    """What this machine offers. It does not run jobs that require other capabilities."""
 
     lease_timeout_seconds: float = 15.0
-    """How long a worker's jobs stay its own without a sign of life. Less: a dead machine's jobs come back sooner. More:
-    kinder to slow networks."""
+    """How long a worker keeps its jobs without renewing its lease. Lower: the jobs of a dead machine are requeued sooner.
+    Higher: tolerates slower networks."""
 
     renew_interval_seconds: float = 0.0
-    """How often that lease is renewed. 0: three times in its span."""
+    """How often that lease is renewed. 0: a third of `lease_timeout_seconds`."""
 
     grace_seconds: float = 25.0
-    """How long running jobs may go on after SIGTERM before they are handed back. Kubernetes kills after 30."""
+    """How long running jobs may continue after SIGTERM before they are requeued. Kubernetes kills after 30."""
 
     stall_limit_seconds: float = 600.0
-    """A process whose event loop has not moved for so long is frozen, and is killed. Handlers that block the loop on
+    """A process whose event loop has not run for this long is frozen, and is killed. Handlers that block the loop on
     purpose belong in a thread."""
 
     poll_interval_ms: int = 250
-    """Longest wait between two looks for work while there is some. When idle it grows to 2 s; notifications come sooner."""
+    """The longest wait between two polls while there are jobs. When idle it grows to 2 s; notifications are faster."""
 
     next_job_delay_ms: int = 0
-    """A pause between the end of a job and the claim that fills its slot again."""
+    """A pause between the end of a job and the claim of the next job for its slot."""
 
     process_max_tasks: int = 100
     """Jobs of `run_in="process"` that one process runs before it is replaced."""
 
     process_memory_mb: int = 0
-    """A process of `run_in="process"` that holds more is killed, and its job has crashed. 0: no limit."""
+    """A process of `run_in="process"` that uses more is killed, and its job has crashed. 0: no limit."""
 
     scale_interval_ms: int = 1000
-    """How often `tenure up` looks whether there are enough processes."""
+    """How often `tenure up` checks whether there are enough processes."""
 
     scale_wait_seconds: float = 5.0
-    """When a job has waited longer, there is one more process at the next look, up to `max_count`."""
+    """If a job has waited longer, the next check adds a process, up to `max_count`."""
 
     scale_down_seconds: float = 30.0
-    """How long fewer processes must have been enough before there is one less. Less: they come and go."""
+    """How long fewer processes must have been enough before one is removed. With a low value processes start and end often."""
 
     drain_seconds: float = 3600.0
-    """How long a process that is replaced, or one too many, may go on with what it runs before that is handed back. It claims
-    nothing meanwhile, so there is no hurry; that of a shutdown is `grace_seconds`."""
+    """How long a process that is replaced or removed may continue its jobs before they are requeued. It claims no jobs
+    meanwhile, so a long time does no harm; `grace_seconds` applies to a shutdown."""
 
     recycle_after_jobs: int = 0
-    """A process that has run so many jobs is replaced: whatever leaks, leaks for so long only. 0: never."""
+    """A process that has run this many jobs is replaced, to bound the effect of leaks. 0: never."""
 
     recycle_after_seconds: float = 0.0
-    """A process that is so old is replaced. 0: never."""
+    """A process of this age is replaced. 0: never."""
 
     recycle_above_mb: int = 0
-    """A process that holds more memory is replaced, in order. 0: never."""
+    """A process that uses more memory is replaced; it finishes its jobs. 0: never."""
 
     restart_limit: int = 20
-    """When so many processes of a pool in a row died within 10 s of their start, and no older one is left, the supervisor
-    gives up with exit code 9. 0: never."""
+    """If this many processes of a pool in a row died within 10 s of their start, and no older one is left, the supervisor
+    exits with code 9. 0: never."""
 
     health_file: str | None = None
-    """A file that is touched while the supervisor lives, and FILE.ready while leases are renewed: for `tenure health`."""
+    """A file that is touched while the supervisor is alive, and FILE.ready while leases are renewed: for `tenure health`."""
 
     name: str | None = None
-    """Of this worker, in `tenure workers`, events and logs. Further processes are NAME-2, NAME-3. Else host:pid."""
+    """The name of this worker in `tenure workers`, events and logs. Further processes are NAME-2, NAME-3. Default: host:pid."""
 
     @property
     def renew_every(self) -> float:
@@ -123,11 +123,11 @@ class WorkerSettings:
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     name: str | None = None
-    """Of the app: what its code declares (schedules) is its own. Else `module:attribute`."""
+    """The name of the app, which owns the schedules that its code declares. Default: `module:attribute`."""
     app: str = "app:app"
-    """The Tenure object that workers load and `tenure enqueue` checks by, as module:attribute."""
+    """The Tenure object that workers load and `tenure enqueue` uses to check jobs, as module:attribute."""
     log_format: str = "text"
-    """How the processes that Tenure starts write their log: text or json."""
+    """The log format of the processes that Tenure starts: text or json."""
     dsn: str | None = None
     listen_dsn: str | None = None
     schema: str = "tenure"
@@ -135,47 +135,47 @@ class Settings:
     retention_seconds: float = 7 * 86400.0
     dead_letter_retention_seconds: float = 30 * 86400.0
     client_timeout_seconds: float = 10.0
-    """For how long enqueues and reads are repeated while PostgreSQL cannot be reached, before the caller gets
-    `StoreUnavailable`. Less than a web request may take."""
+    """How long enqueues and reads are retried while PostgreSQL cannot be reached, before they raise `StoreUnavailable`.
+    Should be less than the timeout of a web request."""
     notify_in_transactions: bool = True
-    """Whether a job that is enqueued in a transaction of the caller's (`conn=`) notifies workers when that commits. A NOTIFY
-    takes a lock for the whole database at commit; without it workers find the job by polling, within 2 s."""
+    """Whether a job that is enqueued in the caller's transaction (`conn=`) notifies workers when it commits. A NOTIFY takes a
+    lock for the whole database at commit; without it workers find the job by polling, within 2 s."""
     retry_max_attempts: int | None = None
-    """The block `[retry]`: the default of all jobs that have no retry of their own. Its names are those of `Retry`."""
+    """The block `[retry]`: the default for all jobs without their own retry. The names are those of `Retry`."""
     retry_backoff: str | None = None
     retry_initial: str | None = None
     retry_multiplier: float | None = None
     retry_max_backoff: str | None = None
     retry_jitter: bool | None = None
     leader_strategy: str = "lease"
-    """How it is settled who does the duties of the fleet: lease, shared or advisory."""
+    """How the leader's duties are assigned: lease, shared or advisory."""
     leader_rotate_seconds: float = 60.0
     """After how long a duty is handed to another process, if there is one. 0: never."""
     log_failed_attempt: str = "warning"
-    """The level at which a failed attempt is logged, with its exception, and a job that its handler ended with `Fail`."""
+    """The log level of a failed attempt, with its exception, and of a job that its handler ended with `Fail`."""
     log_dead_letter: str = "error"
-    """The level at which a job is logged that becomes a dead letter: its attempts are used up, or it was in too many crashes."""
+    """The log level of a job that becomes a dead letter: its attempts are used up, or it was in too many crashes."""
     log_schedule_missed: str = "warning"
-    """The level at which planned times of a schedule are logged for which no job was enqueued, because no leader was there."""
+    """The log level of planned times of a schedule for which no job was enqueued, because there was no leader."""
     log_schedule_skipped: str = "info"
-    """The level at which a planned time of a schedule is logged that was skipped, because an earlier job of it was live."""
+    """The log level of a planned time of a schedule that was skipped, because an earlier job of it was live."""
     leader_term_seconds: float = 10.0
-    """How long a duty stays its holder's without a heartbeat: when a leader dies, its duties are not done for that time."""
+    """How long a process keeps a duty without a heartbeat. When a leader dies, its duties pause for that time."""
     leader_heartbeat_seconds: float = 2.0
     leader_reap_interval_seconds: float = 5.0
-    """Longest wait between two looks for workers and jobs whose lease ran out. The reaper looks sooner when a lease ends."""
+    """The longest wait between two searches for workers and jobs whose lease expired. The reaper acts sooner when one expires."""
     leader_cleanup_interval_seconds: float = 1200.0
-    """How often partitions are made and dropped, and old rows removed."""
+    """How often partitions are created and dropped, and old rows deleted."""
     workers: WorkerSettings = WorkerSettings()
     pools: Mapping[str, WorkerSettings] = field(default_factory=dict)
-    """`[workers.NAME]`, each with what it inherits from `[workers]`."""
+    """`[workers.NAME]`, each with the settings it inherits from `[workers]`."""
 
     def in_pool(self, name: str) -> Settings:
-        """As a process of this pool sees them."""
+        """The settings of a process of this pool."""
         if name == DEFAULT_POOL:
             return self
         if name not in self.pools:
-            raise ConfigError(f"there is no pool {name!r}: write [workers.{name}] into tenure.toml, or leave it out")
+            raise ConfigError(f"there is no pool {name!r}: add [workers.{name}] to tenure.toml, or leave it out")
         return replace(self, workers=self.pools[name])
 
     @property
@@ -196,14 +196,14 @@ class Settings:
 
     @property
     def retry(self) -> Retry:
-        """The default of all jobs that have no retry of their own."""
+        """The default for all jobs without their own retry."""
         names = ("max_attempts", "backoff", "initial", "multiplier", "max_backoff", "jitter")
         given = {name: getattr(self, f"retry_{name}") for name in names}
         return Retry.from_value({name: value for name, value in given.items() if value is not None})
 
     @property
     def database(self) -> DatabaseTarget:
-        # A server that was started since these settings were read counts as well.
+        # Also finds an embedded server that was started after these settings were read.
         dsn = self.dsn if self.dsn is not None else _running_embedded(Path.cwd())[0]
         if dsn is None:
             raise ConfigError(NO_DSN)
@@ -213,8 +213,8 @@ class Settings:
     def load(
         *, folder: Path | None = None, environ: Mapping[str, str] | None = None, embedded: bool = True, **flags: Any
     ) -> Settings:
-        """`flags` that are None were not given; `config` names the file to read. Without `embedded`, a running server of the
-        project is not looked for."""
+        """`flags` that are None are ignored; `config` is the file to read. Without `embedded`, a running embedded server of the
+        project is not used."""
         return Settings.explained([("the call", flags)], folder=folder, environ=environ, embedded=embedded)[0]
 
     @staticmethod
@@ -225,7 +225,7 @@ class Settings:
         environ: Mapping[str, str] | None = None,
         embedded: bool = True,
     ) -> tuple[Settings, dict[str, str]]:
-        """The settings, and where each came from. `flags` by their source, the last one wins."""
+        """The settings, and the source of each. `flags` by source; the last one has precedence."""
         folder, environ = folder or Path.cwd(), os.environ if environ is None else environ
         given: dict[str, tuple[Any, str]] = {}
         for file in _files(flags, folder, environ):
@@ -233,8 +233,7 @@ class Settings:
         given.update(from_environment(environ, _readers(), have_dsn="dsn" in given))
         _warn_of_misspelled(environ)
         for source, values in flags:
-            told = {name: (value, source) for name, value in values.items() if value is not None and name != "config"}
-            given.update(told)
+            given.update({name: (value, source) for name, value in values.items() if value is not None and name != "config"})
         if embedded and "dsn" not in given:
             dsn, where = _running_embedded(folder)
             if dsn is not None:
@@ -256,7 +255,7 @@ _suspected: set[str] = set()
 
 
 def _warn_of_misspelled(environ: Mapping[str, str]) -> None:
-    """Once in a process."""
+    """Once per process."""
     for variable, meant in misspelled(environ, _readers()):
         if variable not in _suspected:
             _suspected.add(variable)
@@ -267,7 +266,7 @@ _announced: set[Path] = set()
 
 
 def _running_embedded(folder: Path) -> tuple[str | None, str]:
-    """The DSN of the embedded server that runs for this folder, and where that is. Logged once in a process."""
+    """The DSN of the embedded server that runs for this folder, and its source. Logged once per process."""
     from tenure.embedded.finding import running_server  # noqa: PLC0415 - needed only without a DSN
 
     found = running_server(folder)
@@ -304,11 +303,11 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
     problems += _retry_problems(others) + _leader_contradictions(others) + _contradictions("workers", workers)
     for pool, own in pools.items():
         problems += _misnamed(pool) + _contradictions(f"workers.{pool}", own, workers)
-    called = workers.get("name") or ""
-    if len(called.encode()) > 200 or not called.isprintable():
+    name = workers.get("name") or ""
+    if len(name.encode()) > 200 or not name.isprintable():
         problems.append("workers.name must be at most 200 bytes of printable text")
     if problems:
-        raise ConfigError("the settings are wrong: " + "; ".join(problems))
+        raise ConfigError("invalid settings: " + "; ".join(problems))
     base = _worker_settings(workers)
     return Settings(**others, workers=base, pools={name: _worker_settings(own, workers) for name, own in pools.items()})
 
@@ -332,7 +331,7 @@ def _worker_settings(own: Mapping[str, Any], inherited: Mapping[str, Any] | None
 
 def _unknown(name: str, pool: str, known: Mapping[str, Any]) -> str:
     if pool and name in SHARED:
-        return f"{name!r} is the same for all pools: it belongs into [workers], not into [workers.{pool}]"
+        return f"{name!r} is the same for all pools: set it in [workers], not in [workers.{pool}]"
     near = get_close_matches(name, known, n=1)
     where = f" in [workers.{pool}]" if pool else ""
     return f"unknown setting {name!r}{where}" + (f"; did you mean {near[0]!r}?" if near else "")
@@ -340,7 +339,7 @@ def _unknown(name: str, pool: str, known: Mapping[str, Any]) -> str:
 
 def _misnamed(pool: str) -> list[str]:
     if pool == DEFAULT_POOL:
-        return [f"[workers.{pool}]: what [workers] describes is called {pool!r} already; give this pool another name"]
+        return [f"[workers.{pool}]: {pool!r} is the name of the pool in [workers]; give this pool another name"]
     if pool in _pool_readers() or pool in SHARED:
         return [f"[workers.{pool}]: {pool!r} is a setting; give this pool another name"]
     return []
@@ -375,16 +374,14 @@ def _leader_contradictions(given: Mapping[str, Any]) -> list[str]:
     if not 1 <= reap <= 60:
         found.append(f"leader.reap_interval_seconds is {reap:g}, but must be from 1 to 60")
     if cleanup < 10:
-        found.append(
-            f"leader.cleanup_interval_seconds is {cleanup:g}, but must be at least 10: each round looks at a dozen tables"
-        )
+        found.append(f"leader.cleanup_interval_seconds is {cleanup:g}, but must be at least 10: each round reads a dozen tables")
     return found
 
 
 def _contradictions(block: str, own: Mapping[str, Any], inherited: Mapping[str, Any] | None = None) -> list[str]:
     found = []
     if own.get("lease_timeout_seconds", 15) < 3:
-        found.append(f"{block}.lease_timeout_seconds must be at least 3: a shorter lease is lost to any hiccup")
+        found.append(f"{block}.lease_timeout_seconds must be at least 3: a short delay would end a shorter lease")
     lease, renew = own.get("lease_timeout_seconds", 15), own.get("renew_interval_seconds", 0)
     if renew and not 0.5 <= renew <= lease / 2:
         found.append(
@@ -392,7 +389,7 @@ def _contradictions(block: str, own: Mapping[str, Any], inherited: Mapping[str, 
             " so that one renewal may fail; 0 is a third of it"
         )
     if own.get("scale_interval_ms", 1000) < 100:
-        found.append(f"{block}.scale_interval_ms must be at least 100: every look asks PostgreSQL")
+        found.append(f"{block}.scale_interval_ms must be at least 100: each check queries PostgreSQL")
     found += [f"{block}.{name} must be at least 1" for name in AT_LEAST_ONE if own.get(name, 1) < 1]
     found += [f"{block}.{name} must be 0 (no limit) or more" for name in AT_LEAST_NONE if own.get(name, 0) < 0]
     values = {**(inherited or {}), **own}
@@ -436,7 +433,7 @@ def _is_number(value: Any) -> bool:
 
 def _int(value: Any) -> int:
     if isinstance(value, bool | float) or not isinstance(value, int | str):
-        raise ValueError(f"{value!r} is not a whole number")  # noqa: TRY004 - told with the other faults
+        raise ValueError(f"{value!r} is not a whole number")  # noqa: TRY004 - reported with the other problems
     return int(value)
 
 
@@ -447,18 +444,18 @@ def _bool(value: Any) -> bool:
         return True
     if str(value).lower() in ("0", "false", "no", "off"):
         return False
-    raise ValueError(f"{value!r} is neither true nor false")
+    raise ValueError(f"{value!r} is not a boolean: use true or false")
 
 
 def _level(value: Any) -> str:
     if str(value).lower() not in LEVELS:
-        raise ValueError(f"{value!r} is not a level: use {', '.join(LEVELS)}")
+        raise ValueError(f"{value!r} is not a log level: use {', '.join(LEVELS)}")
     return str(value).lower()
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """A list, or text with commas, as variables have it."""
+    """A list, or names separated by commas, as in variables."""
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{value!r} is no list of names")
+        raise ValueError(f"{value!r} is not a list of names")
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))

@@ -1,7 +1,7 @@
 """SIGTERM and SIGINT before the supervisor handles them itself.
 
-Without a handler such a signal ends the process with 143, and as PID 1 of a container it is lost. Imports little: it is the
-first thing that `tenure worker`, `up` and `dev` do, and so do their worker processes.
+Without a handler such a signal ends the process with exit code 143, and PID 1 of a container ignores it. This module imports
+little, because it is the first one that `tenure worker`, `up`, `dev` and their worker processes use.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 
-TYPE_CHECKING = False  # as in `typing`, which takes milliseconds to import
+TYPE_CHECKING = False  # instead of `typing`, which takes milliseconds to import
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -19,7 +19,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def _end_at_once() -> None:
-    # Not SystemExit: while modules are imported, it may end up in a callback that prints and drops it.
+    # Not SystemExit: during imports it may be raised in a callback that prints and ignores it.
     os._exit(0)
 
 
@@ -28,7 +28,7 @@ def _exit() -> None:
 
 
 def note() -> None:
-    """Nothing more than `was_asked`."""
+    """Only sets `was_asked()`."""
 
 
 class _StopRequests:
@@ -46,13 +46,13 @@ _requests = _StopRequests()
 
 
 def listen(arguments: list[str]) -> None:
-    """From now on a signal ends the process with exit code 0, if the command line is that of a command that runs workers."""
+    """From now on a signal ends the process with exit code 0, if the command runs workers."""
     if arguments[:1] and arguments[0] in COMMANDS:
         _handle(_end_at_once)
 
 
 def clean_up_first() -> None:
-    """From now on a signal raises SystemExit(0): something may have been started that has to be stopped."""
+    """From now on a signal raises SystemExit(0), so that what was started can be stopped."""
     if _requests.listening:
         _requests.react = _exit
         if _requests.asked:
@@ -60,13 +60,13 @@ def clean_up_first() -> None:
 
 
 def remember() -> None:
-    """From now on a signal is only remembered, for `was_asked`."""
+    """From now on a signal only sets `was_asked()`."""
     if _requests.listening:
         _requests.react = note
 
 
 def remember_from_start() -> None:
-    """The same, for a process that did not `listen` before."""
+    """The same, for a process that did not call `listen()`."""
     _handle(note)
 
 
@@ -75,13 +75,13 @@ def was_asked() -> bool:
 
 
 def swap_reaction(react: Callable[[], None]) -> Callable[[], None]:
-    """What a signal does from now on, instead of what is returned."""
+    """Sets the reaction to a signal, and returns the previous one."""
     before, _requests.react = _requests.react, react
     return before
 
 
 def ignore_more() -> None:
-    """The supervisor has stopped. What remains is short, and more signals must not interrupt it."""
+    """The supervisor has stopped. The remaining work is short, and further signals must not interrupt it."""
     if _requests.listening:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)

@@ -17,6 +17,7 @@ import pytest
 from tenure import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnavailable, Tenure
 from tenure.cli.doctor import of_workers
 from tenure.client import leases as module
+from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
 from tenure.store.faults import Refused
 from tenure.store.link import Link
@@ -229,7 +230,7 @@ async def test_duties_and_leases_do_not_meet(place, app, desk):
     leader = Leader(place)
     leader.start()
     try:
-        await until(lambda: len(leader.duties_held), is_=6)
+        await until(lambda: len(leader.duties_held), is_=len(DUTIES))
         async with app.lease("stager", wait=False) as lease:
             assert lease.term == 1
         leaders = await app.client().leaders()

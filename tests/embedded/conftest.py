@@ -52,7 +52,7 @@ def status(home):
 
 
 class HolderProcess:
-    """A process that holds the server of a home until told to leave, or killed."""
+    """A process that holds the server of a home until it is asked to end, or killed."""
 
     def __init__(self, home, python=sys.executable, **options):
         environment = {**os.environ, "PYTHONPATH": SEARCH_PATH, **options.pop("env", {})}
@@ -86,7 +86,7 @@ class HolderProcess:
 
 @contextmanager
 def reachable_folder():
-    """Not pytest's own folder: as root nobody else can reach that, and its path is long."""
+    """Not pytest's own folder: as root only root can reach that, and its path is long."""
     folder = Path(tempfile.mkdtemp(prefix="embedded-"))
     folder.chmod(0o711)
     try:

@@ -79,7 +79,7 @@ def test_a_crash_does_not_pile_up_temporary_folders(unfit):
         assert server.start().dsn == first
 
 
-def test_a_killed_initdb_is_begun_anew(workshop, hold):
+def test_a_killed_initdb_is_repeated(workshop, hold):
     home = workshop / "home"
     interrupted = hold(home)
     until(lambda: list(home.glob("pg.new-*/PG_VERSION")))

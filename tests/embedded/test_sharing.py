@@ -85,7 +85,7 @@ def test_a_forked_child_does_not_let_go_for_its_parent(home):
         assert answer(server.dsn) == "tenure in tenure"
 
 
-def test_a_reused_pid_is_no_holder(home):
+def test_a_reused_pid_is_not_a_holder(home):
     (home / "holders.json").write_text(json.dumps([{"id": "gone", "pid": os.getpid(), "started": "1"}]))
     assert status(home).holders == ()
     with EmbeddedServer(home, durable=False) as server:
@@ -93,7 +93,7 @@ def test_a_reused_pid_is_no_holder(home):
     assert not server.running
 
 
-def test_processes_are_told_apart_where_there_is_no_proc(home, monkeypatch):
+def test_processes_are_distinguished_where_there_is_no_proc(home, monkeypatch):
     monkeypatch.setattr(processes, "HAS_PROC", False)
     with EmbeddedServer(home, durable=False) as server:
         assert server.status().holders == (os.getpid(),)

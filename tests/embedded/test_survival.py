@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from tenure.embedded import EmbeddedServer
+from tenure.embedded.processes import start_time
 
 from .conftest import guardians_of, processes_naming, status, until
 
@@ -14,6 +15,7 @@ from .conftest import guardians_of, processes_naming, status, until
 def kill_guardian(home):
     [guardian] = until(lambda: guardians_of(home))
     os.kill(guardian, signal.SIGKILL)
+    until(lambda: start_time(guardian) is None)  # until then it holds its lock
     return guardian
 
 
@@ -57,7 +59,7 @@ def test_a_server_that_crashed_starts_again_at_once(home):
         psycopg.connect(server.dsn).close()
 
 
-def test_a_stale_pid_file_that_names_a_stranger_harms_nobody(home, hold):
+def test_a_stale_pid_file_with_the_pid_of_another_process_does_no_harm(home, hold):
     with EmbeddedServer(home, durable=False) as server:
         pid = server.status().pid
         pid_file = (home / "pg" / "postmaster.pid").read_text()

@@ -55,7 +55,7 @@ LOOKS: dict[str, Ask] = {
     "leases/check_lease": lambda _, term: leases.check(term),
     "schedules/find_due": lambda _, term: schedules.find_due(term, limit=10),
 }
-"""They write nothing, but tell what may be acted on."""
+"""They write nothing, but return what may be acted on."""
 
 
 def lay_out_work(desk: Desk) -> None:

@@ -11,7 +11,7 @@ async def test_the_doctor_looks_and_logs_once(place, desk, dsn, caplog):
     doctor, term = Doctor(lambda: True), desk.term("doctor")
 
     def told() -> list[str]:
-        return [record.code for record in caplog.records if record.message == f"doctor: {record.code}" and record.finding]
+        return [record.code for record in caplog.records if record.message == "doctor finding" and record.finding]
 
     try:
         first = await doctor.run_once(link, term)

@@ -8,10 +8,12 @@ import pytest
 
 from tenure.leader.duties import reaper
 from tenure.leader.duties.cleaner import Cleaner
-from tenure.leader.duties.duty import Outlets
 from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.registry import DUTIES, DutyContext, create_duties
 from tenure.leader.duties.stager import Stager
 from tenure.leader.leader import Leader
+from tenure.leader.outlets import Outlets
+from tenure.leader.settings import LeaderSettings
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
@@ -27,7 +29,7 @@ async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
 
 
 class OldContact(Contact):
-    """In touch with PostgreSQL for as long as is said."""
+    """In contact with PostgreSQL for the given time."""
 
     def __init__(self, age: float) -> None:
         super().__init__()
@@ -64,7 +66,7 @@ async def test_a_job_is_promoted_when_it_is_due_and_not_before(link, desk):
     assert desk.job(job_id)["state"] == "pending"
 
 
-async def test_a_job_that_is_tried_again_stands_behind_those_that_came_meanwhile(link, desk):
+async def test_a_job_that_is_retried_is_behind_those_that_were_enqueued_meanwhile(link, desk):
     [failed] = desk.enqueue({})
     claim = desk.claim(desk.worker())
     [meanwhile] = desk.enqueue({})
@@ -79,7 +81,7 @@ async def test_the_stager_rests_until_the_next_job_is_due(link, desk):
     assert 0 < report.rest <= 0.8
 
 
-async def test_the_stager_goes_on_at_once_when_there_may_be_more(link, desk):
+async def test_the_stager_continues_at_once_when_there_may_be_more(link, desk):
     stager = Stager()
     stager.batch = 2
     desk.enqueue(*({"delay": 60} for _ in range(3)))
@@ -90,7 +92,7 @@ async def test_the_stager_goes_on_at_once_when_there_may_be_more(link, desk):
     assert (second.touched, second.rest) == (1, Stager.longest_rest)
 
 
-async def test_the_stager_tells_the_queues_of_promoted_jobs(link, desk):
+async def test_the_stager_notifies_the_queues_of_promoted_jobs(link, desk):
     told: list[str] = []
     desk.enqueue({"delay": 60}, {"delay": 60, "queue": "mail"}, {"delay": 60, "queue": "mail"})
     desk.sql("update tenure.jobs set run_at = now()")
@@ -163,7 +165,7 @@ def test_contact_is_broken_by_silence_and_by_failure(monkeypatch):
     assert contact.age == 0.0
 
 
-async def test_jobs_whose_own_lease_ran_out_come_back_and_the_third_time_are_set_aside(link, desk):
+async def test_jobs_whose_own_lease_expired_are_requeued_and_the_third_time_dead_lettered(link, desk):
     [job_id] = desk.enqueue({})
     term, reaper = desk.term("reaper"), Reaper(Contact())
     for crashes in (1, 2, 3):
@@ -175,7 +177,7 @@ async def test_jobs_whose_own_lease_ran_out_come_back_and_the_third_time_are_set
 
 
 async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(fresh_dsn):
-    """Dropping a partition needs a lock that a long report holds up: that is no outage."""
+    """Dropping a partition waits for a lock that a long report holds: that is not an outage."""
     with Desk(fresh_dsn) as desk, Desk(fresh_dsn) as reader:
         desk.sql(
             "create table tenure.history_20200101 partition of tenure.history for values from ('2020-01-01') to ('2020-01-02')"
@@ -185,7 +187,7 @@ async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(
             reader.sql("select count(*) from tenure.history")
             leader.start()
             try:
-                await until(lambda: leader.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
+                await until(lambda: leader.duties_held, is_=sorted(DUTIES))
                 await until(lambda: leader.contact.age > 5.0, within=8)
             finally:
                 await leader.stop()
@@ -199,8 +201,14 @@ async def test_the_cleaner_reports_what_it_did_and_rests(link, desk):
     assert not (await Cleaner(7 * 86400.0, 30 * 86400.0).run_once(link, term)).holds
 
 
-async def test_a_duty_done_by_a_stale_leader_says_so(link, desk):
+async def test_a_duty_of_a_stale_leader_returns_that_it_does_not_hold(link, desk):
     for duty in (Stager(), Reaper(Contact())):
         term = desk.term(duty.name)
         desk.end_term(duty.name)
         assert not (await duty.run_once(link, term)).holds
+
+
+def test_the_registry_lists_every_duty_by_its_own_name():
+    context = DutyContext(settings=LeaderSettings(), outlets=Outlets(), contact=Contact(), deaf=lambda: False)
+    assert sorted(DUTIES) == ["cleaner", "cron", "doctor", "reaper", "rollup", "stager"]
+    assert [duty.name for duty in create_duties(context)] == list(DUTIES)

@@ -1,4 +1,4 @@
-"""Who does a duty: by lease, shared, or by a lock; handed over in order, and never done by two."""
+"""Which process does a duty: by lease, shared, or by a lock; handed over cleanly, and never done by two processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 
 from tenure.leader import leader as leading
 from tenure.leader import terms
-from tenure.leader.duties.duty import Report
+from tenure.leader.duties.duty import RoundResult
+from tenure.leader.duties.registry import DUTIES
 from tenure.leader.election import SHARED, Election
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
@@ -29,7 +30,7 @@ from tests.planted_secrets import assert_no_secret
 from tests.store.desk import Desk
 from tests.waiting import until
 
-ALL = ["cleaner", "cron", "doctor", "reaper", "rollup", "stager"]
+ALL = sorted(DUTIES)
 LEADERS_LOCKS = """from pg_locks where locktype = 'advisory' and objsubid = 1
     and database = (select oid from pg_database where datname = current_database())"""
 
@@ -38,18 +39,18 @@ class Counting:
     """A duty that does nothing but count its rounds."""
 
     name = "counting"
-    hears = ("count",)
+    wakes_on = ("count",)
     divisible = False
 
     def __init__(self, rest: float = 0.01) -> None:
         self.rounds: list[Term] = []
         self.rest = rest
 
-    async def run_once(self, link: Link, term: Term) -> Report:
+    async def run_once(self, link: Link, term: Term) -> RoundResult:
         holds = bool(await link.fetch(leases.check(term)))
         if holds:
             self.rounds.append(term)
-        return Report(holds, touched=2, rest=self.rest)
+        return RoundResult(holds, touched=2, rest=self.rest)
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def lease(desk: Desk, duty: str) -> dict[str, Any]:
 # Heartbeats
 
 
-async def test_the_heart_beats_between_the_rounds_and_tells_what_was_done(leaders, desk):
+async def test_heartbeats_between_the_rounds_store_what_was_done(leaders, desk):
     duty = Counting(rest=600.0)
     leader = leaders(duties=[duty])
     await until(lambda: leader.duties_held, is_=["counting"])
@@ -91,9 +92,9 @@ async def test_the_heart_beats_between_the_rounds_and_tells_what_was_done(leader
     assert {"last_run", "last_seconds", "next_run", "host", "pid", "strategy"} <= told.keys()
 
 
-async def test_what_went_wrong_is_told_and_counted(leaders, desk):
+async def test_failed_rounds_are_stored_and_counted(leaders, desk):
     class Failing(Counting):
-        async def run_once(self, link: Link, term: Term) -> Report:
+        async def run_once(self, link: Link, term: Term) -> RoundResult:
             raise RuntimeError("no luck")
 
     leaders(duties=[Failing()])
@@ -102,7 +103,7 @@ async def test_what_went_wrong_is_told_and_counted(leaders, desk):
     assert lease(desk, "counting")["last_error"] == "RuntimeError: no luck"
 
 
-async def test_the_record_goes_on_over_the_terms(leaders, desk):
+async def test_the_record_continues_over_the_terms(leaders, desk):
     first = leaders(duties=[Counting(rest=600.0)])
     await until(lambda: desk.sql("select metadata ->> 'runs' from tenure.leases"), is_=[("1",)])
     await first.stop()
@@ -150,7 +151,7 @@ async def test_a_holder_that_cannot_renew_stops_acting_before_its_term_ends(lead
 
 async def test_a_round_is_cut_off_when_the_time_is_over(place, desk):
     term = desk.term("duty", ttl=3.0)
-    held = terms.Held(term, terms.boottime())
+    held = terms.HeldTerm(term, terms.boottime())
     with pytest.raises(TimeoutError):
         async with held.round():
             await until(lambda: False, within=20)
@@ -159,18 +160,18 @@ async def test_a_round_is_cut_off_when_the_time_is_over(place, desk):
 
 async def test_a_heartbeat_prolongs_the_round_under_way(desk):
     term = desk.term("duty", ttl=2.4)
-    held = terms.Held(term, terms.boottime())
+    held = terms.HeldTerm(term, terms.boottime())
     async with held.round():
         held.renewed(terms.boottime() + 60)
         await until(lambda: held.round_age > 0.5)
     assert held.left > 50
 
 
-# What is logged of it
+# What is logged
 
 
 def losses(caplog) -> list[tuple[str, str]]:
-    return [(r.levelname, r.getMessage()) for r in caplog.records if "no longer leading" in r.getMessage()]
+    return [(record.levelname, record.duties) for record in caplog.records if record.getMessage() == "duties lost"]
 
 
 async def test_duties_that_are_lost_in_an_outage_are_one_debug_record(leaders, monkeypatch, caplog):
@@ -183,14 +184,14 @@ async def test_duties_that_are_lost_in_an_outage_are_one_debug_record(leaders, m
     leader = leaders(duties=[first, second], settings={"heartbeat": 3600.0})
     await until(lambda: first.rounds and second.rounds)
     leader.contact.longest_silence = 6.0
-    leader.contact._since -= 60  # it was well for a minute, and has had no answer since
+    leader.contact._since -= 60  # it had contact for a minute, and has had no answer since
     leader.contact._last -= 30
     asleep[0] = 30.0
     # The clock that is ahead makes it lose what it wins after that, too.
-    [(_, text), *_] = await until(lambda: losses(caplog))
+    [(_, duties), *_] = await until(lambda: losses(caplog))
     assert {level for level, _ in losses(caplog)} == {"DEBUG"}
-    assert "counting (term 1)" in text
-    assert "second (term 1)" in text
+    assert "counting (term 1)" in duties
+    assert "second (term 1)" in duties
 
 
 @pytest.mark.parametrize("stopping", [False, True])
@@ -208,7 +209,7 @@ async def test_a_duty_that_is_lost_although_postgresql_answers_is_a_warning_unle
     assert [lost for lost, _ in losses(caplog)] == [level]
 
 
-async def test_a_shared_duty_that_was_not_renewed_in_time_is_no_warning(leaders, monkeypatch, caplog):
+async def test_a_shared_duty_that_was_not_renewed_in_time_is_not_a_warning(leaders, monkeypatch, caplog):
     caplog.set_level("DEBUG", "tenure")
     asleep = [0.0]
     monkeypatch.setattr(terms, "boottime", lambda: clock() + asleep[0])
@@ -269,7 +270,7 @@ async def test_who_is_alone_keeps_its_duties(leaders, desk):
     assert lease(desk, "counting")["term"] == 1
 
 
-async def test_a_candidate_that_was_told_when_a_duty_is_free_does_not_ask_before(leaders, desk):
+async def test_a_candidate_that_knows_when_a_duty_is_free_does_not_try_before(leaders, desk):
     """And needs no connection meanwhile."""
     term = desk.term("counting", ttl=600.0)
     candidate = leaders(duties=[Counting()])
@@ -287,8 +288,8 @@ async def test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer(lea
     asked, heard = asyncio.Event(), asyncio.Event()
 
     class Slow(Election):
-        async def stand(self, link: Link, duties: Any, **more: Any) -> Any:
-            answer = await super().stand(link, duties, **more)
+        async def acquire(self, link: Link, duties: Any, **more: Any) -> Any:
+            answer = await super().acquire(link, duties, **more)
             asked.set()
             await heard.wait()
             return answer
@@ -306,7 +307,7 @@ async def test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer(lea
 
 
 def test_two_hundred_overlaps_and_no_stale_write(dsn, desk):
-    """A new holder takes over while the old one, which does not know, goes on writing as fast as it can."""
+    """A new holder takes over while the old one, which does not know that, continues to write as fast as it can."""
     desk.sql("create table public.audit (said bigint, was bigint)")
     desk.sql(
         """create function public.audit() returns trigger language plpgsql as $$ begin
@@ -387,7 +388,7 @@ async def test_by_lock_one_leads_and_the_next_as_soon_as_its_session_ends(leader
     locks = f"select count(*), count(*) filter (where granted) {LEADERS_LOCKS}"
     await until(lambda: desk.sql(locks), is_=[(1, 1)])
     await first.stop()
-    second._stand_in(0.0)
+    second._elect_in(0.0)
     await until(lambda: second.duties_held, is_=ALL, within=20)
     assert {(holder, term) for holder, term in desk.sql("select holder::text, term from tenure.leases")} == {(second.holder, 2)}
 
@@ -396,7 +397,7 @@ async def test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat(lea
     first = leaders(settings={"strategy": "advisory"})
     await until(lambda: first.duties_held, is_=ALL)
     desk.sql(f"select pg_terminate_backend(pid) {LEADERS_LOCKS}")
-    desk.sql(f"select pg_advisory_lock({first._election._key})")  # somebody else was quicker
+    desk.sql(f"select pg_advisory_lock({first._election._key})")  # another process was faster
     try:
         await until(lambda: first.duties_held, is_=[])
     finally:
@@ -410,20 +411,20 @@ def test_a_lock_is_refused_behind_a_pooler(dsn):
         Leader(DatabaseTarget.at(dsn), LeaderSettings(strategy="dice"))  # type: ignore[arg-type]
 
 
-async def test_what_the_renewal_tells_of_a_free_duty_does_not_put_off_a_candidate(leaders, desk):
+async def test_the_hint_of_a_renewal_does_not_delay_a_candidate(leaders, desk):
     desk.term("counting", ttl=600.0)
     candidate = leaders(duties=[Counting()])
-    await until(lambda: candidate._stand_at > leading.boottime() + 1)
+    await until(lambda: candidate._elect_at > leading.boottime() + 1)
     candidate.hear("free")
-    meant = candidate._stand_at
+    meant = candidate._elect_at
     candidate.hint(-5.0)
-    assert candidate._stand_at <= meant + 0.001
+    assert candidate._elect_at <= meant + 0.001
     candidate.hint(9.0)
-    assert candidate._stand_at > meant + 5
+    assert candidate._elect_at > meant + 5
 
 
 async def test_a_heartbeat_that_comes_when_the_round_is_being_cut_off_changes_nothing(desk):
-    held = terms.Held(desk.term("duty", ttl=60.0), terms.boottime())
+    held = terms.HeldTerm(desk.term("duty", ttl=60.0), terms.boottime())
     with pytest.raises(TimeoutError):
         async with held.round():
             held._limit.reschedule(asyncio.get_running_loop().time() - 1)
@@ -453,9 +454,9 @@ async def test_a_lease_whose_heartbeat_lies_in_the_future_can_be_taken_over(lead
 async def test_a_candidate_does_not_believe_that_a_lease_lasts_for_an_hour(leaders, desk):
     desk.term("counting", ttl=600.0)
     candidate = leaders(duties=[Counting()])
-    await until(lambda: candidate._stand_at > 0)
+    await until(lambda: candidate._elect_at > 0)
     candidate.hint(3600.0)
-    assert candidate._stand_at < leading.boottime() + 60
+    assert candidate._elect_at < leading.boottime() + 60
 
 
 # Failover by lock, with processes that are killed
@@ -492,11 +493,11 @@ async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_ou
     holds = "select count(*) from tenure.leases where expires_at > clock_timestamp()"
     await until(lambda: desk.sql(holds), is_=[(6,)], within=20)
     second = leaders(settings={"strategy": "advisory"})
-    await until(lambda: second._stand_at > 0)
+    await until(lambda: second._elect_at > 0)
     leading_process.kill()
 
     def followed() -> bool:
-        second.hint(9.0)  # a renewal tells when rows run out: it must not put off the question for the lock
+        second.hint(9.0)  # a renewal returns when leases expire: that must not delay the attempt to take the lock
         return bool(second.duties_held)
 
     desk.sql("update tenure.leases set expires_at = expires_at + interval '1 hour'")  # so that only the lock can be the reason
@@ -506,7 +507,7 @@ async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_ou
 
 async def test_a_duty_whose_round_hangs_goes_to_another_and_is_not_taken_back_at_once(leaders, desk, monkeypatch):
     class Hanging(Counting):
-        async def run_once(self, link: Link, term: Term) -> Report:
+        async def run_once(self, link: Link, term: Term) -> RoundResult:
             self.rounds.append(term)
             await asyncio.sleep(600)
             raise AssertionError

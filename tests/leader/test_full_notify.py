@@ -1,4 +1,4 @@
-"""A server whose queue of notifications is full takes no NOTIFY. Work must go on: a word that cannot be sent costs only time."""
+"""A server whose notification queue is full rejects NOTIFY. Work must continue: a lost notification costs only time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def small_server() -> Iterator[str]:
 
 @pytest.fixture
 def full(small_server: str) -> Iterator[Desk]:
-    """Somebody listens and stays in a transaction, so nothing leaves the queue; then it is filled."""
+    """A session listens and stays in a transaction, so nothing leaves the queue; then it is filled."""
     asyncio.run(migrate(DatabaseTarget.at(small_server)))
     with Desk(small_server) as desk, psycopg.connect(small_server) as sleeper:
         sleeper.execute("listen whatever")

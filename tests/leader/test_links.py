@@ -1,4 +1,4 @@
-"""Duties do not hold each other up: each round has a connection, and the heartbeat has one of its own."""
+"""Duties do not block each other: each round has a connection, and the heartbeat has its own."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader,
         desk.sql("update tenure.jobs set run_at = now()")
         overdue_worker(desk)
         leader.hear("due")
-        leader._beats["reaper"].wake()
+        leader._duty_tasks["reaper"].wake()
         await until(lambda: desk.sql("select state, count(*) from tenure.jobs group by state"), is_=[("pending", 2)])
     await until(lambda: desk.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
 
 
-async def test_a_round_that_does_not_get_a_lock_gives_up_and_is_no_broken_contact(leader, desk, other, monkeypatch):
+async def test_a_round_that_does_not_get_a_lock_ends_and_does_not_break_the_contact(leader, desk, other, monkeypatch):
     monkeypatch.setattr(links, "DutyLink", partial(DutyLink, lock_timeout=0.2))
     leader._links = links.DutyLinks(leader._link.database)
     desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
@@ -126,7 +126,7 @@ async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_write
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-async def test_a_lock_that_is_not_had_in_time_is_told_apart_from_an_outage(dsn, desk, other, pooled):
+async def test_a_lock_timeout_is_distinguished_from_an_outage(dsn, desk, other, pooled):
     link = DutyLink(DatabaseTarget.at(dsn, pooled=pooled), lock_timeout=0.1)
     term = desk.term("duty")
     try:
@@ -153,7 +153,7 @@ async def test_a_link_that_was_given_is_shared_and_stays_open(place, desk):
         await link.close()
 
 
-async def test_a_lock_on_a_shared_link_is_given_back_with_the_duties(place, desk):
+async def test_a_lock_on_a_shared_link_is_released_with_the_duties(place, desk):
     link = Link(place, "lease", hot=True)
     leader = Leader(place, LeaderSettings(strategy="advisory"), link=link)
     here = "(select oid from pg_database where datname = current_database())"
@@ -172,6 +172,6 @@ async def test_a_candidate_without_duties_has_no_connection(leader, desk):
     for duty in leader._duties:
         desk.term(duty, ttl=600.0)
     leader.start()
-    await until(lambda: leader._stand_at > 0)  # it has asked, and knows when to ask again
+    await until(lambda: leader._elect_at > 0)  # it has asked, and knows when to ask again
     for name in ("tenure leader", "tenure duties"):
         await until(lambda name=name: desk.sql(CONNECTED, name), is_=[(0,)])

@@ -1,4 +1,4 @@
-"""A row that PostgreSQL refuses, for whatever reason, stops no other: it is reported once, left out, and tried again later."""
+"""A row that PostgreSQL rejects, for any reason, does not block others: it is reported once, skipped, and tried again later."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def rounds(duty: Duty, link: DutyLink, desk: Desk, count: int = 2) -> None
 
 
 @pytest.mark.parametrize("code", ["AU001", "08001", "55P03", "40001", "42501", "0A000"])
-async def test_a_job_that_cannot_be_promoted_holds_up_no_other_and_is_reported_once(link, desk, refuse, caplog, code):
+async def test_a_job_that_cannot_be_promoted_blocks_no_other_and_is_reported_once(link, desk, refuse, caplog, code):
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'", code=code)
     due(desk, GOOD)
     [bad] = due(desk, queue="bad")
@@ -115,7 +115,7 @@ async def test_what_came_later_is_promoted_while_a_row_is_left_out(link, desk, r
     assert desk.sql("select count(*) from tenure.jobs where state = 'pending'") == [(3,)]
 
 
-async def test_more_bad_rows_than_a_batch_holds_stop_nobody(link, desk, refuse):
+async def test_more_bad_rows_than_a_batch_holds_stop_no_other(link, desk, refuse):
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
     stager = Stager()
     stager.batch = 4
@@ -126,7 +126,7 @@ async def test_more_bad_rows_than_a_batch_holds_stop_nobody(link, desk, refuse):
     assert desk.sql("select queue, state from tenure.jobs where queue <> 'bad'") == [("default", "pending")] * 3
 
 
-async def test_more_bad_rows_than_can_be_remembered_stop_nobody(link, desk, refuse, monkeypatch):
+async def test_more_bad_rows_than_can_be_remembered_stop_no_other(link, desk, refuse, monkeypatch):
     monkeypatch.setattr(isolation, "MOST_REMEMBERED", 4)
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
     stager = Stager()
@@ -152,7 +152,7 @@ async def test_bad_rows_that_are_no_longer_remembered_are_tried_again_later(link
     assert desk.sql("select distinct state from tenure.jobs") == [("pending",)]
 
 
-async def test_a_name_that_is_too_long_for_an_index_stops_nobody(link, desk, caplog):
+async def test_a_name_that_is_too_long_for_an_index_stops_no_other(link, desk, caplog):
     """Written before names had a limit, or past the client."""
     name = "".join(random.choices(string.ascii_letters + string.digits, k=4000))
     desk.sql(
@@ -164,13 +164,13 @@ async def test_a_name_that_is_too_long_for_an_index_stops_nobody(link, desk, cap
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_time_without_end_stops_nobody(link, desk):
+async def test_a_time_without_end_stops_no_other(link, desk):
     desk.sql("insert into tenure.jobs (id, state, kind, run_at) values (%s, 'scheduled', 'work', 'infinity')", uuid7())
     report = await Stager().run_once(link, desk.term("stager"))
     assert (report.holds, report.rest) == (True, Stager.longest_rest)
 
 
-async def test_what_is_refused_without_any_row_is_no_matter_of_rows(link, desk, refuse, caplog):
+async def test_a_rejection_without_any_row_is_not_attributed_to_rows(link, desk, refuse, caplog):
     due(desk, 100)
     refuse("jobs", "update", "", level="statement")
     with pytest.raises(Refused, match="the auditor says no"):
@@ -182,7 +182,7 @@ async def test_what_is_refused_without_any_row_is_no_matter_of_rows(link, desk, 
 
 
 @pytest.mark.parametrize("workers", [1, 5])
-async def test_a_job_that_cannot_be_requeued_holds_up_no_other(link, desk, refuse, caplog, workers):
+async def test_a_job_that_cannot_be_requeued_blocks_no_other(link, desk, refuse, caplog, workers):
     for number in range(workers):
         worker = desk.worker()
         desk.enqueue(*({} for _ in range(3)), *([{"kind": "bad"}] if number == 0 else []))
@@ -198,7 +198,7 @@ async def test_a_job_that_cannot_be_requeued_holds_up_no_other(link, desk, refus
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_worker_that_cannot_be_removed_holds_up_no_other(link, desk, refuse, caplog):
+async def test_a_worker_that_cannot_be_removed_blocks_no_other(link, desk, refuse, caplog):
     refuse("queues", "insert", "new.name = 'bad'")
     for queue in ("bad", "good"):
         worker = desk.worker(queues=[queue])
@@ -210,7 +210,7 @@ async def test_a_worker_that_cannot_be_removed_holds_up_no_other(link, desk, ref
     assert [hasattr(told, "worker_id") for told in complaints(caplog)] == [True]
 
 
-async def test_a_job_whose_lease_ran_out_and_that_is_refused_holds_up_no_other(link, desk, refuse, caplog):
+async def test_a_job_whose_lease_ran_out_and_that_is_refused_blocks_no_other(link, desk, refuse, caplog):
     desk.enqueue({"kind": "bad"}, *({} for _ in range(GOOD)))
     desk.claim(desk.worker(), kinds=["work", "bad"], leases={"work": 0, "bad": 0})
     refuse("jobs", "update", "new.kind = 'bad'")
@@ -250,7 +250,7 @@ def dead_worker(desk: Desk) -> str:
 
 
 @pytest.mark.parametrize("code", ["AU001", "08001", "55P03", "40001", "23514"])
-async def test_a_worker_that_cannot_be_condemned_holds_up_no_other_and_is_reported_once(link, desk, refuse, caplog, code):
+async def test_a_worker_that_cannot_be_condemned_blocks_no_other_and_is_reported_once(link, desk, refuse, caplog, code):
     ids = [dead_worker(desk) for _ in range(5)]
     refuse("workers", "update", f"new.died_at is not null and new.id = '{ids[2]}'", code=code)
     await rounds(Reaper(OldContact()), link, desk, count=3)
@@ -267,7 +267,7 @@ async def test_a_worker_that_cannot_be_condemned_does_not_make_the_reaper_busy(l
     assert report.rest >= 1.0
 
 
-async def test_a_worker_without_a_row_that_cannot_have_one_holds_up_no_other(link, desk, refuse, caplog):
+async def test_a_worker_without_a_row_that_cannot_have_one_blocks_no_other(link, desk, refuse, caplog):
     ids = [dead_worker(desk) for _ in range(3)]
     desk.sql("delete from tenure.workers")
     condemned = dead_worker(desk)
@@ -305,7 +305,7 @@ async def test_a_reaper_of_an_older_term_condemns_around_no_refused_worker(link,
 # Counting and cleaning
 
 
-async def test_a_count_that_cannot_be_added_holds_up_no_other(link, desk, refuse, caplog):
+async def test_a_count_that_cannot_be_added_blocks_no_other(link, desk, refuse, caplog):
     for queue in ("good", "bad", "good"):
         desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values (%s, 'k', 'completed', 1)", queue)
     refuse("counters", "insert", "new.queue = 'bad'")
@@ -385,7 +385,7 @@ CLEANED = {
 
 
 @pytest.mark.parametrize("table", CLEANED)
-async def test_a_row_that_cannot_be_removed_holds_up_no_other_and_no_other_table(link, desk, refuse, caplog, table):
+async def test_a_row_that_cannot_be_removed_blocks_no_other_row_or_table(link, desk, refuse, caplog, table):
     make, bad = CLEANED[table]
     desk.sql(make)
     other = "watches" if table != "watches" else "minutes"
@@ -444,7 +444,7 @@ async def test_a_schedule_that_is_refused_once_is_carried_out_when_that_has_pass
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_queued_time_that_cannot_be_enqueued_holds_up_no_other(link, desk, refuse, caplog):
+async def test_a_queued_time_that_cannot_be_enqueued_blocks_no_other(link, desk, refuse, caplog):
     for name in ("bad", "good"):
         plan(desk, name, overlap="queue", every="1s")
         desk.sql(
@@ -458,7 +458,7 @@ async def test_a_queued_time_that_cannot_be_enqueued_holds_up_no_other(link, des
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_tick_that_cannot_be_removed_holds_up_no_other(link, desk, refuse, caplog):
+async def test_a_tick_that_cannot_be_removed_blocks_no_other(link, desk, refuse, caplog):
     for number in range(5):
         desk.sql(
             "insert into tenure.ticks (schedule, planned_at, outcome, recorded_at)"
@@ -471,7 +471,7 @@ async def test_a_tick_that_cannot_be_removed_holds_up_no_other(link, desk, refus
 
 
 @pytest.mark.parametrize("code", ["AU001", "08001", "55P03"])
-async def test_a_schedule_that_cannot_be_rewound_holds_up_no_other(link, desk, refuse, caplog, code):
+async def test_a_schedule_that_cannot_be_rewound_blocks_no_other(link, desk, refuse, caplog, code):
     for name in ("a", "bad", "c"):
         plan(desk, name, every="60s")
     desk.sql("update tenure.schedules set since = now() + interval '1 day', next_at = now() + interval '1 day'")
@@ -485,7 +485,7 @@ async def test_a_schedule_that_cannot_be_rewound_holds_up_no_other(link, desk, r
     assert [told.schedule for told in complaints(caplog)] == ["bad"]
 
 
-async def test_a_schedule_that_cannot_be_retired_holds_up_no_other(link, desk, refuse, caplog):
+async def test_a_schedule_that_cannot_be_retired_blocks_no_other(link, desk, refuse, caplog):
     for name in ("a", "bad", "c"):
         plan(desk, name, every="1h")
     desk.sql("update tenure.schedules set owner = 'shop:app', since = now(), next_at = now() + interval '1 hour'")
@@ -504,7 +504,7 @@ BY_THE_OLD_CLOCK = {
 
 
 @pytest.mark.parametrize("table", BY_THE_OLD_CLOCK)
-async def test_a_row_that_cannot_follow_the_clock_holds_up_no_other(link, desk, refuse, caplog, table):
+async def test_a_row_that_cannot_follow_the_clock_blocks_no_other(link, desk, refuse, caplog, table):
     hour = "interval '1 hour'"
     bad = desk.worker(ttl=15)
     desk.sql("update tenure.workers set concurrency = 7 where id = %s", bad)

@@ -68,7 +68,7 @@ async def test_what_was_stopped_can_start_again(service, desk):
         await service.stop()
 
 
-async def test_a_worker_may_be_told_to_start_twice(app, desk):
+async def test_a_worker_may_be_started_twice(app, desk):
     worker = app.worker()
     await worker.start()
     await worker.start()

@@ -1,4 +1,4 @@
-"""A duty is done by one at a time, and a leader that was asleep can do no harm."""
+"""One process at a time does a duty, and a leader that was suspended cannot write with an old term."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 import tenure.store
+from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
 from tenure.store import leases
 from tenure.store.leases import Term
@@ -30,14 +31,14 @@ def told(desk: Desk, name: str, term: Term) -> bool:
 
 
 def test_every_statement_that_takes_a_term_is_tested_here():
-    """Whoever writes a new one gives it something to do in `guarded`."""
+    """A new statement needs something to do in `guarded`."""
     guarded = {str(path.relative_to(SQL).with_suffix("")) for path in SQL.rglob("*.sql") if ":term" in path.read_text("utf-8")}
     assert guarded == set(ASKED)
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_the_term_stands_in_the_statement_and_its_row_is_locked(name):
-    """Told as what it is: a look before the write, in a statement of its own, would be too early."""
+def test_the_statement_checks_the_term_and_locks_its_row(name):
+    """Checks the text: a check before the write, in its own statement, would be too early."""
     text = (SQL / f"{name}.sql").read_text("utf-8")
     guard = "l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()"
     assert guard in text
@@ -68,7 +69,7 @@ def test_a_leader_that_won_its_duty_again_writes_nothing_under_its_older_term(de
 
 
 @pytest.mark.parametrize("write", ASKED)
-def test_a_leader_whose_time_ran_out_writes_nothing_even_if_nobody_took_over(desk, write):
+def test_a_leader_whose_term_ended_writes_nothing_even_if_no_process_took_over(desk, write):
     lay_out_work(desk)
     term = desk.term("duty")
     desk.end_term("duty")
@@ -78,7 +79,7 @@ def test_a_leader_whose_time_ran_out_writes_nothing_even_if_nobody_took_over(des
 
 
 @pytest.mark.parametrize("write", ASKED)
-def test_nobody_writes_in_the_name_of_another(desk, write):
+def test_no_holder_writes_in_the_name_of_another(desk, write):
     lay_out_work(desk)
     term = desk.term("duty")
     before = everything(desk)
@@ -101,7 +102,7 @@ def test_the_leader_of_the_current_term_does_write(desk, write):
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_the_leader_of_the_current_term_is_told_that_it_is(desk, look):
+def test_a_statement_with_the_current_term_reports_that_it_holds(desk, look):
     lay_out_work(desk)
     term = desk.term("duty")
     before = everything(desk)
@@ -129,7 +130,7 @@ def test_the_term_grows_with_every_holder(desk):
     assert terms == [1, 2, 3]
 
 
-def test_a_duty_that_is_held_is_not_given_and_the_wait_is_told(desk):
+def test_a_held_duty_is_not_acquired_and_the_wait_is_returned(desk):
     desk.term("stager", ttl=60)
     [(won, next_free)] = desk.run(leases.acquire(str(uuid4()), [("stager", 10.0), ("reaper", 10.0)]))
     assert json.loads(won) == {"reaper": 1}
@@ -159,28 +160,21 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
     leaders = [Leader(place) for _ in range(2)]
     for leader in leaders:
         leader.start()
-    await until(lambda: sum(len(leader.duties_held) for leader in leaders), is_=6)
-    assert sorted(duty for leader in leaders for duty in leader.duties_held) == [
-        "cleaner",
-        "cron",
-        "doctor",
-        "reaper",
-        "rollup",
-        "stager",
-    ]
+    await until(lambda: sum(len(leader.duties_held) for leader in leaders), is_=len(DUTIES))
+    assert sorted(duty for leader in leaders for duty in leader.duties_held) == sorted(DUTIES)
     first = next(leader for leader in leaders if leader.duties_held)
     second = next(leader for leader in leaders if leader is not first)
     await first.stop()
     second.hear("free")
-    await until(lambda: second.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
+    await until(lambda: second.duties_held, is_=sorted(DUTIES))
     assert dict(desk.sql("select name, holder::text from tenure.leases")) == dict.fromkeys(second.duties_held, second.holder)
     await second.stop()
 
 
-async def test_a_leader_that_lost_its_term_notices_and_stands_again(place, desk):
+async def test_a_leader_that_lost_its_term_notices_and_is_elected_again(place, desk):
     leader = Leader(place)
     leader.start()
-    await until(lambda: leader.duties_held, is_=["cleaner", "cron", "doctor", "reaper", "rollup", "stager"])
+    await until(lambda: leader.duties_held, is_=sorted(DUTIES))
     desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1, expires_at = now() + interval '1 second'")
     leader.hear("")
     await until(lambda: desk.sql("select holder::text, term from tenure.leases where name = 'stager'"), is_=[(leader.holder, 3)])

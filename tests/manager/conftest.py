@@ -30,7 +30,7 @@ def queue(sql: Sql, dsn: str) -> Queue:
 
 @pytest.fixture
 def start(project: Path, dsn: str, ledger: Ledger) -> Iterator[Callable[..., WorkerProcess]]:
-    """Starts `tenure worker`s; whatever is left of them at the end is killed."""
+    """Starts `tenure worker`s; those that still run at the end are killed."""
     with ExitStack() as stack:
         yield lambda *options, **more: stack.enter_context(worker_process(project, more.pop("dsn", dsn), *options, **more))
 

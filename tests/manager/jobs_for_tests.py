@@ -61,7 +61,7 @@ async def gated(ctx: Context) -> str:
 
 @app.job
 async def patient(ctx: Context) -> str:
-    """Goes on when the gated ones end."""
+    """Continues when the gated ones end."""
     note(ctx, "start")
     await gate_opens(SECOND_GATE)
     return "done"
@@ -116,7 +116,7 @@ def holds_gil(ctx: Context, seconds: float) -> str:
     numbers = 20_000_000
     while True:
         began = time.monotonic()
-        sum(range(numbers))  # one call in C: nobody else in this process moves until it ends
+        sum(range(numbers))  # one call in C: nothing else in this process runs until it ends
         took = time.monotonic() - began
         if took >= seconds:
             return "done"

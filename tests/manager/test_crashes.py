@@ -1,4 +1,4 @@
-"""kill -9 of processes that run jobs: the jobs come back, fast and for free."""
+"""kill -9 of processes that run jobs: the jobs are requeued, fast and without spending an attempt."""
 
 from __future__ import annotations
 

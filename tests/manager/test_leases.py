@@ -12,7 +12,7 @@ from tests.waiting import until
 
 
 @pytest.mark.slow
-async def test_a_worker_frozen_beyond_its_lease_is_refused_and_goes_on_under_a_new_id(start, ledger, queue):
+async def test_a_worker_frozen_beyond_its_lease_is_rejected_and_continues_with_a_new_id(start, ledger, queue):
     rescuer = start("--concurrency", "1", env=SHORT_LEASE)
     [rescuing_child] = await serving(rescuer)
     os.kill(rescuing_child, signal.SIGSTOP)  # so that the other one gets the job
@@ -56,7 +56,7 @@ def take_away(queue, job):
     queue.sql("update tenure.jobs set claim_id = gen_random_uuid(), worker_id = null, fence = fence + 1 where id = %s", job)
 
 
-async def test_a_long_run_that_was_taken_over_is_told_why_it_is_over(start, ledger, queue):
+async def test_a_long_run_that_was_taken_over_learns_why_it_is_aborted(start, ledger, queue):
     worker = start(env=SHORT_LEASE)
     await serving(worker)
     ids = [*queue.add("gated"), *queue.add("gated_thread")]
@@ -113,7 +113,7 @@ async def test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_s
     assert queue.sql("select expires_at > clock_timestamp(), died_at from tenure.workers") == [(True, None)]
 
 
-async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come_back(start, ledger, queue):
+async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_requeued(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_STALL_LIMIT_SECONDS": "3"})
     [child] = await serving(worker)
     [job] = queue.add("gated")
@@ -123,22 +123,22 @@ async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come
 
     await ended(child, within=6)
     await until(lambda: ledger.runs(job), is_=[2])
-    assert "has not moved and is killed" in worker.said
+    assert "worker process is frozen; killing it" in worker.said
     ledger.open_gate()
     await queue.completed(job)
     assert queue.of(job, "attempt", "crashes") == (1, 1)
 
 
 async def test_a_worker_whose_lease_ran_out_before_anyone_noticed_renews_it_and_claims_again(start, queue):
-    """As after an outage or a sleep of the machine: nobody condemned it, so it is the same worker still."""
+    """As after an outage or a sleep of the machine: no process condemned it, so it is still the same worker."""
     worker = start()
     await serving(worker)
     [(worker_id, heartbeat)] = queue.sql("select id, heartbeat_at from tenure.workers")
     queue.sql("update tenure.workers set expires_at = clock_timestamp() - interval '1 s'")
-    queue.sql("select pg_notify('tenure', 'jobs default')")  # it looks for work, and is told that its lease is over
+    queue.sql("select pg_notify('tenure', 'jobs default')")  # it polls, and learns that its lease is over
     await until(lambda: queue.sql("select 1 from tenure.workers where heartbeat_at > %s", heartbeat))
 
-    [(job,)] = queue.sql("""select id::text from tenure.enqueue('[{"kind": "quick"}]')""")  # announced to nobody
+    [(job,)] = queue.sql("""select id::text from tenure.enqueue('[{"kind": "quick"}]')""")  # without a notification
 
     await queue.completed(job, within=6)
     assert queue.of(job, "worker_id") == (worker_id,)
@@ -164,7 +164,7 @@ REFUSED_RENEWAL = """
         when (old.id = '{worker}' and new.died_at is null) execute function refuse()"""
 
 
-async def test_a_worker_whose_renewal_is_refused_costs_no_other_its_lease_and_goes_on(start, queue):
+async def test_a_worker_whose_renewal_is_rejected_costs_no_other_its_lease_and_continues(start, queue):
     worker = start("--processes", "2", env=OFTEN_RENEWED)
     await serving(worker, 2)
 
@@ -181,5 +181,5 @@ async def test_a_worker_whose_renewal_is_refused_costs_no_other_its_lease_and_go
     queue.sql("drop function refuse() cascade")
     await until(lambda: renewed(bad, last), within=6)
     assert queue.sql("select count(*) from tenure.workers where died_at is null and id in (%s, %s)", bad, good) == [(2,)]
-    assert worker.said.count("PostgreSQL refuses to renew the lease of a worker") == 1
+    assert worker.said.count("PostgreSQL rejects the renewal of a worker") == 1
     assert "lost its lease" not in worker.said

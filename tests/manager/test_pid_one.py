@@ -61,7 +61,7 @@ async def test_as_pid_one_it_obeys_sigterm_and_buries_orphans(container, project
 
     [job] = queue.add("orphans")
     await queue.completed(job)
-    # One child left, which is no zombie: the orphan ended, was given to PID 1, and was waited for.
+    # One child left, which is not a zombie: the orphan ended, was given to PID 1, and was waited for.
     await until(lambda: [state[0] for state in children_of(supervisor).values()] == ["S"])
     [child] = children_of(supervisor)
     os.kill(supervisor, signal.SIGTERM)

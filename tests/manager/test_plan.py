@@ -47,7 +47,7 @@ def test_a_pool_inherits_what_it_does_not_say_but_for_the_queues(tmp_path):
     assert settings.in_pool("default") is settings
 
 
-def test_every_pool_is_told_what_the_others_serve(tmp_path):
+def test_every_pool_knows_the_queues_of_the_others(tmp_path):
     plans = {plan.name: plan for plan in pools_of(load(tmp_path, TWO_POOLS), SPEC)}
     assert list(plans) == ["default", "media", "rest"]
     assert plans["default"].spec.without == ["media", "video"]
@@ -58,7 +58,7 @@ def test_every_pool_is_told_what_the_others_serve(tmp_path):
 def test_some_of_the_pools_by_name(tmp_path):
     settings = load(tmp_path, TWO_POOLS)
     assert [plan.name for plan in pools_of(settings, SPEC, ["rest"])] == ["rest"]
-    with pytest.raises(ConfigError, match="no pool 'medai'; there are default, media, rest"):
+    with pytest.raises(ConfigError, match="no pool 'medai': use one of default, media, rest"):
         pools_of(settings, SPEC, ["medai"])
 
 
@@ -72,7 +72,7 @@ def test_flags_make_one_pool(tmp_path, least, most, expected):
 
 
 def test_more_to_begin_with_than_there_may_be_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="--max-processes is 2, but there are 3"):
+    with pytest.raises(ConfigError, match=r"--max-processes is 2, which is less than --processes \(3\)"):
         one_pool(SPEC, load(tmp_path), 3, 2)
 
 
@@ -86,23 +86,23 @@ def test_a_default_count_above_the_usual_limit_raises_it(tmp_path):
         ("[workers]\ndefault_count = 4\nmax_count = 2\n", "workers.max_count is 2, but default_count is 4"),
         ("[workers]\ndefault_count = 4\n[workers.x]\nmax_count = 2\n", "workers.x.max_count is 2, but default_count is 4"),
         ("[workers.x]\ncuncurrency = 4\n", "unknown setting 'cuncurrency' in [workers.x]; did you mean 'concurrency'?"),
-        ("[workers.x]\nlease_timeout_seconds = 4\n", "the same for all pools: it belongs into [workers]"),
+        ("[workers.x]\nlease_timeout_seconds = 4\n", "the same for all pools: set it in [workers]"),
         ("[workers.default]\nconcurrency = 4\n", "give this pool another name"),
         ("[workers.concurrency]\nqueues = ['a']\n", "'concurrency' is a setting"),
-        ("[workers]\nqueues = 5\n", "5 is no list of names"),
-        ("[workers]\nqueues = [5]\n", "[5] is no list of names"),
+        ("[workers]\nqueues = 5\n", "5 is not a list of names"),
+        ("[workers]\nqueues = [5]\n", "[5] is not a list of names"),
         ("[workers.x]\nconcurrency = 0\n", "workers.x.concurrency must be at least 1"),
         ("[workers]\nrestart_limit = -1\n", "workers.restart_limit must be 0 (no limit) or more"),
         ("[workers]\nscale_interval_ms = 5\n", "must be at least 100"),
         ("[workers.x.y]\nqueues = ['a']\n", "unknown setting 'y'"),
     ],
 )
-def test_what_makes_no_sense_is_told(tmp_path, text, told):
+def test_invalid_settings_are_reported(tmp_path, text, told):
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, text)
     assert told in str(caught.value)
 
 
-def test_a_process_of_a_pool_that_is_gone_says_so(tmp_path):
+def test_a_process_of_an_unknown_pool_reports_that(tmp_path):
     with pytest.raises(ConfigError, match="no pool 'media'"):
         load(tmp_path).in_pool("media")

@@ -1,4 +1,4 @@
-"""Handlers that kill their process: set aside after three crashes, at nobody else's cost."""
+"""Handlers that kill their process: dead-lettered after three crashes, without affecting other jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(("kind", "input_"), [("exits", {"code": 1}), ("exits", {"code": 0}), ("kills_itself", {})])
-async def test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not(start, ledger, queue, kind, input_):
+async def test_a_job_that_kills_its_worker_is_dead_lettered_and_its_neighbours_are_not(start, ledger, queue, kind, input_):
     neighbours = queue.add("neighbour", 3)
     [pill] = queue.add(kind, **input_)
     neighbours += queue.add("neighbour", 3)

@@ -53,7 +53,7 @@ def test_down_after_patience_then_one_at_a_look_to_the_default():
     assert counts(Scaler(BOUNDS, 5), *[IDLE] * 7) == [5, 5, 4, 3, 2, 2, 2]
 
 
-def test_one_look_at_which_all_are_needed_starts_the_patience_anew():
+def test_one_measurement_at_which_all_are_needed_resets_the_patience():
     needed = Demand(running=41)
     assert counts(Scaler(BOUNDS, 5), IDLE, IDLE, needed, IDLE, IDLE, IDLE) == [5, 5, 5, 5, 5, 4]
 

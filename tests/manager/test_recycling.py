@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from tenure.manager.process import ChildProcess
-from tenure.manager.recycling import wear_of
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.recycling import reason_to_recycle
+from tenure.manager.spec import ChildHello, ChildSpec
 from tests.manager.workshop import serving
 from tests.waiting import until
 
@@ -27,13 +27,13 @@ async def test_after_so_many_jobs_a_process_is_replaced_and_every_job_runs_once(
     assert set(queue.sql("select attempt, crashes from tenure.history")) == {(1, 0)}
 
 
-async def test_one_that_holds_too_much_goes_on_until_the_next_is_ready(start, ledger, queue):
+async def test_a_process_that_uses_too_much_memory_continues_until_the_next_is_ready(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_RECYCLE_ABOVE_MB": "300"})
     [old] = await serving(worker)
     [long] = queue.add("gated")
     await queue.completed(*queue.add("hoards", megabytes=400))
 
-    await until(lambda: 'reason="it holds' in worker.said, within=20)
+    await until(lambda: 'reason="it uses' in worker.said, within=20)
     await until(lambda: worker.said.count("ready: "), is_=2, within=20)
     ledger.open_gate()
 
@@ -49,7 +49,7 @@ async def test_one_that_is_old_is_replaced(start):
     await until(lambda: worker.children() and old not in worker.children(), within=20)
 
 
-HELLO = dict.fromkeys(Hello.__dataclass_fields__, 0) | {"queues": [], "kinds": [], "capabilities": []}
+HELLO = dict.fromkeys(ChildHello.__dataclass_fields__, 0) | {"queues": [], "kinds": [], "capabilities": []}
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ HELLO = dict.fromkeys(Hello.__dataclass_fields__, 0) | {"queues": [], "kinds": [
 )
 def test_what_wears_a_process_out(limits, seen, worn):
     child = ChildProcess(ChildSpec(app="", folder="", flags={}))
-    assert wear_of(child) is None
-    child.hello = Hello(**{**HELLO, **limits})
+    assert reason_to_recycle(child) is None
+    child.hello = ChildHello(**{**HELLO, **limits})
     for name, value in seen.items():
         setattr(child, name, value)
-    assert (wear_of(child) is not None) == worn
+    assert (reason_to_recycle(child) is not None) == worn

@@ -23,7 +23,7 @@ EXIT_SETTINGS = 3
         ({"user": "no_such_role"}, ["the role does not exist", "no_such_role", "check the user in the DSN"]),
     ],
 )
-async def test_a_worker_that_starts_with_the_wrong_dsn_tells_why_and_ends(start, ledger, dsn, wrong, texts):
+async def test_a_worker_that_starts_with_the_wrong_dsn_reports_why_and_ends(start, ledger, dsn, wrong, texts):
     worker = start(dsn=make_conninfo(dsn, **wrong))
     await until(lambda: worker.process.poll() is not None, within=20)
     assert worker.process.returncode == EXIT_SETTINGS

@@ -1,4 +1,4 @@
-"""Processes that die again and again: started anew more and more slowly, up to a limit."""
+"""Processes that die repeatedly: restarted after growing pauses, up to a limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tenure.manager.restarts import Restarts
 from tests.manager.workshop import serving
 from tests.waiting import until
 
-EXIT_HOPELESS = 9
+EXIT_RESTART_LIMIT = 9
 
 
 async def test_when_all_die_at_once_the_supervisor_gives_up_with_a_code_of_its_own(start, project, ledger):
     (project / "jobs.py").write_text("import os\nos._exit(5)\n")
     worker = start(env={"TENURE_WORKERS_RESTART_LIMIT": "3"})
-    await until(worker.process.poll, is_=EXIT_HOPELESS, within=20)
+    await until(worker.process.poll, is_=EXIT_RESTART_LIMIT, within=20)
     assert worker.said.count("exit code 5") == 3
     assert "3 processes in a row died" in worker.said
     assert "workers.restart_limit" in worker.said
@@ -35,7 +35,7 @@ async def test_a_process_that_dies_is_replaced_and_the_limit_is_not_reached_by_o
 
 class Ended:
     def __init__(self, *, young: bool) -> None:
-        self.died_young = young
+        self.crashed_early = young
 
 
 @pytest.fixture
@@ -50,13 +50,13 @@ def test_the_first_is_replaced_at_once_and_then_the_pause_doubles_to_half_a_minu
         watch.ended(Ended(young=True))
         pauses.append(round(watch.pause, 1))
     assert pauses == [0.0, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0, 30.0]
-    assert not watch.hopeless
+    assert not watch.limit_reached
 
 
-def test_one_that_lived_for_a_while_starts_the_count_anew(clock):
+def test_a_process_that_lived_longer_resets_the_count(clock):
     watch = Restarts(3)
     for young in (True, True, False, True, True):
         watch.ended(Ended(young=young))
-    assert (watch.young_deaths, watch.hopeless) == (2, False)
+    assert (watch.early_crashes, watch.limit_reached) == (2, False)
     watch.ended(Ended(young=True))
-    assert watch.hopeless
+    assert watch.limit_reached

@@ -1,4 +1,4 @@
-"""SIGHUP: every process is replaced by one with the code of now, one at a time, and no job is lost, doubled or tried again."""
+"""SIGHUP: every process is replaced by one with the current code, one at a time, and no job is lost, run twice or retried."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-DONE, ENDED = "rolling restart: done", "rolling restart: ended"
+DONE, ENDED = "rolling restart done", "rolling restart failed"
 
 
 async def test_under_load_no_job_is_lost_doubled_or_charged_an_attempt(start, ledger, queue):
@@ -51,14 +51,14 @@ async def test_the_new_processes_have_the_new_code(start, ledger, queue, project
     )
     [job] = queue.add("brand_new")
     await queue.completed(*queue.add("quick"))
-    assert queue.of(job, "state") == ("pending",)  # nobody knows it yet
+    assert queue.of(job, "state") == ("pending",)  # no process knows its kind yet
 
     os.kill(worker.pid, signal.SIGHUP)
 
     await queue.completed(job, within=20)
 
 
-async def test_code_that_cannot_be_loaded_is_told_and_the_old_processes_go_on(start, ledger, queue, project):
+async def test_code_that_cannot_be_loaded_is_reported_and_the_old_processes_continue(start, ledger, queue, project):
     worker = start("--processes", "2")
     old = await serving(worker, 2)
     good = (project / "jobs.py").read_text()
@@ -87,7 +87,7 @@ async def test_a_new_process_that_dies_at_its_start_ends_it_as_well(start, ledge
     assert worker.children() == old
 
 
-async def test_a_long_job_is_not_cut_short_and_holds_up_nobody(start, ledger, queue):
+async def test_a_long_job_is_not_cut_short_and_does_not_delay_the_restart(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
     [old] = await serving(worker)
     [long] = queue.add("gated")
@@ -120,7 +120,7 @@ async def test_a_shutdown_ends_a_drain_after_the_grace_period(start, ledger, que
     assert queue.of(long, "state", "attempt", "crashes") == ("pending", 0, 0)
 
 
-async def test_a_hang_up_to_the_whole_group_ends_nobody(start, ledger, queue):
+async def test_a_hang_up_to_the_whole_group_ends_no_process(start, ledger, queue):
     worker = start()
     old = await serving(worker)
     os.killpg(worker.pid, signal.SIGHUP)
@@ -150,7 +150,7 @@ async def test_one_that_does_not_end_when_its_drain_is_over_is_killed_and_its_jo
 
     os.kill(worker.pid, signal.SIGHUP)
     await until(lambda: DONE in worker.said, within=20)
-    await until(lambda: "did not end in time and is killed" in worker.said, within=20)
+    await until(lambda: "did not stop in time; killing it" in worker.said, within=20)
 
     await until(lambda: ledger.runs(job), is_=[2])
     ledger.open_gate()

@@ -9,10 +9,10 @@ from collections import Counter
 import psycopg
 import pytest
 
-from tenure.manager.plan import Plan
+from tenure.manager.plan import PoolPlan
 from tenure.manager.pool import Pool
 from tenure.manager.scaling import Scaling
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.store import workers
 from tenure.store.link import Link
 from tests.manager.workshop import serving
@@ -28,12 +28,12 @@ QUICKLY = {
     "TENURE_WORKERS_SCALE_INTERVAL_MS": "500",
     "TENURE_WORKERS_SCALE_DOWN_SECONDS": "2",
 }
-LOOK = re.compile(r"pool=(\w+)  look=(\d+)  pending=(\d+)  .*  processes_before=(\d+)  processes=(\d+)")
+MEASUREMENT = re.compile(r"pool=(\w+)  measurement=(\d+)  pending=(\d+)  .*  processes_before=(\d+)  processes=(\d+)")
 
 
-def looks(worker, pool="default") -> list[tuple[int, int, int, int]]:
+def measurements(worker, pool="default") -> list[tuple[int, int, int, int]]:
     """Number, jobs that waited, processes before and after."""
-    return [tuple(map(int, found)) for name, *found in LOOK.findall(worker.said) if name == pool]
+    return [tuple(map(int, found)) for name, *found in MEASUREMENT.findall(worker.said) if name == pool]
 
 
 async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(start, ledger, queue):
@@ -44,12 +44,12 @@ async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(s
     ids = queue.add("short", 1000)
     await queue.completed(*ids, within=60)
 
-    burst = next(number for number, waiting, _, _ in looks(up) if waiting > 20)
-    most = next(number for number, _, _, after in looks(up) if after == 4)
+    burst = next(number for number, waiting, _, _ in measurements(up) if waiting > 20)
+    most = next(number for number, _, _, after in measurements(up) if after == 4)
     assert most - burst <= 1
     assert len({entry["pid"] for entry in ledger.entries()}) > 1, "the new processes ran nothing"
     await until(lambda: len(up.children()), is_=1, within=20)
-    assert [after - before for _, _, before, after in looks(up) if after < before] == [-1] * 3
+    assert [after - before for _, _, before, after in measurements(up) if after < before] == [-1] * 3
     assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
     # Not the fence: a job whose claim was under way when its process was asked to stop is requeued before it begins.
     assert set(queue.sql("select attempt, crashes from tenure.history")) == {(1, 0)}
@@ -84,9 +84,9 @@ async def test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdo
     assert len({entry["pid"] for entry in ledger.entries(kind="patient")}) == 2
 
     ledger.open_gate()
-    await until(lambda: looks(up)[-1][3] == 1, within=20)
-    looked = looks(up)[-1][0]
-    await until(lambda: looks(up)[-1][0] >= looked + 6, within=20)  # three seconds
+    await until(lambda: measurements(up)[-1][3] == 1, within=20)
+    looked = measurements(up)[-1][0]
+    await until(lambda: measurements(up)[-1][0] >= looked + 6, within=20)  # three seconds
     assert len(up.children()) == 2
     ledger.open_gate("second_gate")
 
@@ -100,7 +100,7 @@ async def test_a_fixed_number_is_neither_scaled_nor_asked_about(start, ledger, q
     up = start("--processes", "1", command="up", env={**QUICKLY})
     await serving(up)
     await queue.completed(*queue.add("short", 100), within=20)
-    assert (len(up.children()), looks(up)) == (1, [])
+    assert (len(up.children()), measurements(up)) == (1, [])
     [(asked,)] = queue.sql("select count(*) from pg_stat_activity where application_name = 'tenure scale'")
     assert asked == 0
 
@@ -143,7 +143,7 @@ async def test_a_single_pool_can_be_started_on_a_machine_of_its_own(start, queue
 async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue, project, ledger):
     (project / "tenure.toml").write_text('[workers]\ndefault_count = 1\n[workers.all]\nqueues = ["default", "other"]\n')
     up = start(command="up")
-    await until(lambda: "pool has nothing to do" in up.said, within=20)
+    await until(lambda: "pool stops its processes" in up.said, within=20)
     await until(lambda: len(up.children()), is_=1)
     await queue.completed(*queue.add("quick"), *queue.add("elsewhere", queue="other"))
 
@@ -152,9 +152,9 @@ async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue
 def pool(dsn) -> Pool:
     """Of which no process is ever started: only its number is looked at."""
     spec = ChildSpec(app="", folder="", flags={})
-    pool = Pool(Plan(spec=spec, default_count=2, max_count=8, patience=3), house=None)
-    pool.hello = Hello(
-        **dict.fromkeys(Hello.__dataclass_fields__, 0)
+    pool = Pool(PoolPlan(spec=spec, default_count=2, max_count=8, patience=3), services=None)
+    pool.hello = ChildHello(
+        **dict.fromkeys(ChildHello.__dataclass_fields__, 0)
         | {"dsn": dsn, "queues": ["default"], "kinds": ["quick"], "capabilities": [], "concurrency": 10}
     )
     return pool
@@ -199,7 +199,7 @@ async def test_after_a_look_that_took_long_the_next_one_does_not_hold_up_the_ren
             monkeypatch.setattr("tenure.manager.scaling.SLOW", 60.0)
         await look
         await until(lambda: queue.sql(f"select pid {own}"), is_=[])
-        assert scaling.looks == 2
+        assert scaling.measurements == 2
     finally:
         await scaling.close()
 
@@ -210,6 +210,6 @@ async def test_a_paused_queue_brings_no_process(pool, queue, link):
         queue.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
         queue.add("quick", 60)
         assert await scaling.turn() >= 1.0
-        assert (pool.wanted, scaling.looks) == (2, 1)
+        assert (pool.wanted, scaling.measurements) == (2, 1)
     finally:
         await scaling.close()

@@ -1,4 +1,4 @@
-"""Schedules under real workers: declared by their code, recorded once whoever is killed."""
+"""Schedules under real workers: declared by their code, recorded once even if processes are killed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_what_the_code_declares_is_there_when_a_worker_starts_and_retired_
     fifth = start()
     await serving(fifth)
     assert sql("select retired_at is not null from tenure.schedules") == [(True,)]
-    assert "is not in the code of jobs:app any more" in fifth.said
+    assert "schedule retired, because the code no longer declares it" in fifth.said
 
 
 async def test_a_child_that_is_replaced_declares_new_code_and_does_not_undo_what_others_declared(start, project, sql):
@@ -129,14 +129,14 @@ async def test_a_child_that_is_replaced_declares_new_code_and_does_not_undo_what
     assert sql("select cron from tenure.schedules") == [("45 5 * * *",)]
 
 
-async def test_code_that_declares_what_cannot_be_is_told_at_start(start, project, sql):
+async def test_code_that_declares_an_invalid_schedule_is_reported_at_start(start, project, sql):
     write(project, NIGHTLY.replace("Berlin", "Berln"))
     worker = start()
     assert worker.wait(30) == 3
     assert "did you mean 'Europe/Berlin'?" in worker.said
 
 
-async def test_a_schedule_whose_jobs_run_in_a_process_of_their_own_tells_them_their_time(start, project, sql):
+async def test_jobs_of_a_schedule_that_run_in_their_own_process_know_their_planned_time(start, project, sql):
     write(
         project,
         """

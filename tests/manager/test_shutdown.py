@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: what runs may finish, the rest is handed back, nobody pays an attempt, nothing is left behind."""
+"""SIGTERM and SIGINT: running jobs may finish, the rest is requeued, no attempt is spent, no process is left."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clea
     worker, ids = await running(start, ledger, queue, "gated", "gated_thread")
 
     os.kill(worker.pid, number)
-    await until(lambda: "stopping: running jobs may finish" in worker.said)
+    await until(lambda: "stopping; waiting for running jobs" in worker.said)
     [late] = queue.add("quick")
     ledger.open_gate()
 
@@ -75,7 +75,7 @@ async def test_a_signal_to_the_whole_process_group_gives_the_same_grace(start, l
     assert (queue.of(job, "state", "fence"), ledger.entries("aborted")) == (("completed", 1), [])
 
 
-async def test_jobs_beyond_the_grace_are_told_and_handed_back_for_free(start, ledger, queue):
+async def test_jobs_beyond_the_grace_are_aborted_and_requeued_without_spending_an_attempt(start, ledger, queue):
     worker, ids = await running(start, ledger, queue, "gated", "gated_thread", env=SHORT_GRACE)
 
     worker.terminate()
@@ -103,7 +103,7 @@ async def test_a_second_signal_ends_the_grace_at_once(start, ledger, queue):
     worker, ids = await running(start, ledger, queue, "gated")
 
     worker.terminate()
-    await until(lambda: "a second signal ends that" in worker.said)
+    await until(lambda: "signal again to stop now" in worker.said)
     worker.terminate()
 
     assert await exit_code(worker, within=AFTER_GRACE) == 0
@@ -138,7 +138,7 @@ async def test_neither_a_blocked_loop_nor_an_endless_import_stops_the_exit(start
 
 @pytest.mark.parametrize(("seconds", "tries"), [(60.0, 11), (0.0, 1)], ids=["time is left", "time is up"])
 async def test_a_supervisor_that_stops_asks_postgresql_again_while_time_is_left(monkeypatch, seconds, tries):
-    monkeypatch.setattr(supervisor, "LAST_TRIES", seconds)
+    monkeypatch.setattr(supervisor, "RETRY_AFTER_STOP", seconds)
     monkeypatch.setattr(supervisor, "backoff", lambda _: 0.0)
     stopping, tried = supervisor.Supervisor([]), []
 
@@ -148,7 +148,7 @@ async def test_a_supervisor_that_stops_asks_postgresql_again_while_time_is_left(
             raise StoreUnavailable("away")
 
     stopping.stop()
-    await stopping.insist(work)
+    await stopping.retry_while_unavailable(work)
 
     assert len(tried) == tries
 

@@ -1,4 +1,4 @@
-"""What cannot work says so, names the way out, and leaves with an exit code of its own."""
+"""A worker that cannot work reports the reason and the remedy, and exits with its own exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def gives_up(worker, code, *texts):
 
 
 async def test_a_module_that_does_not_exist(start):
-    await gives_up(start(app="nowhere:app"), EXIT_SETTINGS, "no module 'nowhere'", "run it from your project's folder")
+    await gives_up(start(app="nowhere:app"), EXIT_SETTINGS, "no module 'nowhere'", "run it in your project's folder")
 
 
 async def test_a_submodule_that_does_not_exist(start):
@@ -56,7 +56,7 @@ async def test_a_module_that_cannot_be_imported_is_shown_with_its_own_error(star
 
 
 async def test_a_module_whose_import_ends_the_process(start, project, ledger):
-    """There is nobody left to say why; so it is tried again, more and more slowly, and said each time."""
+    """No process can report why, so it is restarted after growing pauses, and logged each time."""
     (project / "jobs.py").write_text("import os\nos._exit(5)\n")
     worker = start()
     await until(lambda: "exit code 5" in worker.said, within=6)
@@ -86,13 +86,13 @@ async def test_a_database_that_has_moved_on_asks_for_an_upgrade(start, sql):
     await gives_up(start(), EXIT_SCHEMA, "has schema version 99", "upgrade Tenure here")
 
 
-async def test_a_worker_of_the_version_before_goes_on_in_a_rolling_deploy(start, sql, queue):
+async def test_a_worker_of_the_previous_version_continues_in_a_rolling_deploy(start, sql, queue):
     sql("insert into tenure.migrations (version, phase, name) values (99, 'pre', 'later')")
     await serving(start())
     await queue.completed(*queue.add("quick"))
 
 
-async def test_a_role_without_rights_is_told_so(start, dsn, sql):
+async def test_a_role_without_privileges_is_reported(start, dsn, sql):
     """Not an outage, so there is nothing to wait for; silence would look like an idle worker."""
     role = f"stranger_{os.getpid()}"
     sql(f"create role {role} login")

@@ -36,7 +36,7 @@ class Ledger:
 
 
 class Queue:
-    """Hands in jobs beside the product's client, and looks at what became of them."""
+    """Enqueues jobs without the client, and reads their state."""
 
     def __init__(self, sql: Sql, dsn: str) -> None:
         self.sql, self.dsn = sql, dsn
@@ -51,7 +51,7 @@ class Queue:
 
     def of(self, job: str, *columns: str) -> tuple[Any, ...]:
         rows = self.sql(f"select {', '.join(columns)} from tenure.all_jobs where id = %s", job)
-        assert len(rows) == 1, f"job {job} stands in {len(rows)} places"
+        assert len(rows) == 1, f"job {job} is in {len(rows)} tables"
         return rows[0]
 
     def states(self, *ids: str) -> dict[str, int]:

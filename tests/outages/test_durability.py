@@ -1,4 +1,4 @@
-"""What somebody was told survives kill -9 of the server."""
+"""What was confirmed to a client survives kill -9 of the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 async def app(dsn, queue):
-    # Nothing gets to the disk by itself in time: what is there after the crash was written before it was told.
+    # Nothing gets to the disk by itself in time: what is there after the crash was written before it was confirmed.
     queue.sql("alter system set wal_writer_delay = '10s'")
     queue.sql("select pg_reload_conf()")
     await until(lambda: queue.sql("show wal_writer_delay"), is_=[("10s",)])
@@ -46,7 +46,7 @@ async def test_jobs_that_were_accepted_are_there_after_a_crash_of_the_server(app
     assert queue.states(*(str(handle.id) for handle in many)) == {"pending": 20}
 
 
-async def test_a_job_whose_result_was_told_is_completed_after_a_crash_of_the_server(app, queue, power):
+async def test_a_job_whose_result_was_returned_is_completed_after_a_crash_of_the_server(app, queue, power):
     async with app.running():
         handle = await app.gated.enqueue()
         told = asyncio.create_task(handle.result())

@@ -1,4 +1,4 @@
-"""The commit happened and its answer was lost: nobody repeats it, and nobody takes its jobs for stolen."""
+"""The commit succeeded and its answer was lost: it is not repeated, and its jobs are not taken for lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that is told to stop while PostgreSQL does not answer uses its grace, and reports nothing as lost that was written."""
+"""A worker that stops while PostgreSQL does not answer uses its grace period, and reports nothing as lost that was written."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ async def busy(start, ledger, queue, **more):
 
 
 async def finish_meanwhile(ledger):
-    """The running jobs end while there is nobody to take their results."""
+    """The running jobs end while PostgreSQL cannot take their results."""
     ledger.open_gate()
     await until(lambda: len(ledger.entries("end")), is_=4)
 
@@ -68,7 +68,7 @@ def on_disk(queue):
 
 @pytest.mark.slow
 async def test_leases_that_ran_out_while_the_server_was_away_are_nobodys_fault(start, ledger, queue, power):
-    """Two workers come back to expired leases; neither may blame the other."""
+    """Two workers reconnect with expired leases; neither may condemn the other."""
     lease = {"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(LEASE)}
     other = start("--concurrency", "5", env=lease)
     await serving(other)

@@ -101,7 +101,7 @@ def hunt_all(bugs: list[Bug], on: Ground, jobs: int, progress: TextIO) -> list[C
 
 
 def once_more(missed: Catch, bugs: list[Bug], on: Ground, progress: TextIO) -> Catch:
-    """IsolatedJob: transactions of other tests on the same server, though in other databases, hide some bugs."""
+    """Alone: transactions of other tests on the same server, though in other databases, hide some bugs."""
     [bug] = [bug for bug in bugs if bug.name == missed.name]
     catch = hunt(bug, on)
     tell(str(catch), progress)

@@ -35,7 +35,7 @@ BUGS = (
                 'Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT, durable=False)',
             ),
         ),
-        caught_by=(f"{DURABILITY}::test_a_job_whose_result_was_told_is_completed_after_a_crash_of_the_server",),
+        caught_by=(f"{DURABILITY}::test_a_job_whose_result_was_returned_is_completed_after_a_crash_of_the_server",),
     ),
     Bug(
         name="repeated_with_new_ids",

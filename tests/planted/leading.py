@@ -125,7 +125,7 @@ BUGS = (
             Edit(
                 LEADER,
                 "        stalled = [held for held in ours if held.round_age > STALLED]",
-                "        stalled: list[Held] = []",
+                "        stalled: list[HeldTerm] = []",
             ),
         ),
         caught_by=(f"{ELECTION}::test_a_duty_whose_round_hangs_goes_to_another_and_is_not_taken_back_at_once",),
@@ -141,7 +141,7 @@ BUGS = (
         name="word_overlooked_while_asking",
         breaks="a candidate that hears of a free duty while it asks goes by the older answer",
         promise=Promise.LEADERS,
-        edits=(Edit(LEADER, "        if self._stand_at == due:\n", "        if due is not None:\n"),),
+        edits=(Edit(LEADER, "        if self._elect_at == due:\n", "        if due is not None:\n"),),
         caught_by=(f"{ELECTION}::test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer",),
     ),
     Bug(
@@ -199,7 +199,7 @@ BUGS = (
                 "set state = 'pending', position = coalesce(nullif(j.position, 0), p.position)",
             ),
         ),
-        caught_by=(f"{DUTIES}::test_a_job_that_is_tried_again_stands_behind_those_that_came_meanwhile",),
+        caught_by=(f"{DUTIES}::test_a_job_that_is_retried_is_behind_those_that_were_enqueued_meanwhile",),
     ),
     Bug(
         name="live_key_cleaned",
@@ -244,21 +244,17 @@ BUGS = (
                 "leader/duties/stager.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
             ),
         ),
-        caught_by=(
-            "tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_promoted_holds_up_no_other_and_is_reported_once",
-        ),
+        caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_promoted_blocks_no_other_and_is_reported_once",),
     ),
     Bug(
         name="one_bad_row_stops_requeuing",
         breaks="a job that PostgreSQL refuses to change keeps all jobs of dead workers with them",
         promise=Promise.BACK,
         edits=(
-            Edit("leader/duties/requeue.py", "answers = await self._jobs.run(send)", "answers = [await send(ALL)]"),
-            Edit(
-                "leader/duties/requeue.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
-            ),
+            Edit("leader/requeue.py", "answers = await self._jobs.run(send)", "answers = [await send(ALL)]"),
+            Edit("leader/requeue.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
         ),
-        caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_requeued_holds_up_no_other",),
+        caught_by=("tests/leader/test_refused_rows.py::test_a_job_that_cannot_be_requeued_blocks_no_other",),
     ),
     Bug(
         name="one_bad_row_stops_condemning",
@@ -270,7 +266,7 @@ BUGS = (
                 "leader/duties/reaper.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
             ),
         ),
-        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_holds_up_no_other_and_is_reported_once",),
+        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_blocks_no_other_and_is_reported_once",),
     ),
     Bug(
         name="condemning_around_a_bad_row_takes_all",
@@ -279,7 +275,7 @@ BUGS = (
         edits=(
             Edit("store/sql/workers/condemn_workers.sql", "where w.id = e.id and not :peek::boolean\n", "where w.id = e.id\n"),
         ),
-        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_holds_up_no_other_and_is_reported_once",),
+        caught_by=(f"{REFUSED}::test_a_worker_that_cannot_be_condemned_blocks_no_other_and_is_reported_once",),
     ),
     Bug(
         name="one_bad_row_stops_rewinding",
@@ -289,7 +285,7 @@ BUGS = (
             Edit("leader/duties/cron.py", "await self._unrewound.run(send, read=lambda answer: answer.names)", "await send(ALL)"),
             Edit("leader/duties/cron.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
         ),
-        caught_by=(f"{REFUSED}::test_a_schedule_that_cannot_be_rewound_holds_up_no_other",),
+        caught_by=(f"{REFUSED}::test_a_schedule_that_cannot_be_rewound_blocks_no_other",),
     ),
     Bug(
         name="refused_rows_forgotten",

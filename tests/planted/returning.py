@@ -135,7 +135,7 @@ BUGS = (
                 "serving.keys() - renewal.renewed:",
             ),
         ),
-        caught_by=(f"{LEASES}::test_a_worker_whose_renewal_is_refused_costs_no_other_its_lease_and_goes_on",),
+        caught_by=(f"{LEASES}::test_a_worker_whose_renewal_is_rejected_costs_no_other_its_lease_and_continues",),
     ),
     Bug(
         name="reaper_without_patience",
@@ -152,7 +152,7 @@ BUGS = (
             Edit(
                 SUPERVISOR,
                 "serving = {child.worker_id: child for child in self.children if child.serving}",
-                "serving = {child.worker_id: child for child in self.children if child.serving and child.silent_for < 1.5}",
+                "serving = {child.worker_id: child for child in self.children if child.serving and child.silence < 1.5}",
             ),
         ),
         caught_by=(f"{LEASES}::test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_same",),
@@ -162,7 +162,7 @@ BUGS = (
         breaks="a frozen process is kept alive, and its jobs with it",
         promise=Promise.BACK,
         edits=(Edit(SUPERVISOR, "                child.kill()\n        if os.getpid() == 1:", "        if os.getpid() == 1:"),),
-        caught_by=(f"{LEASES}::test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_come_back",),
+        caught_by=(f"{LEASES}::test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_requeued",),
     ),
     Bug(
         name="scaled_down_in_a_hurry",
@@ -178,11 +178,11 @@ BUGS = (
         edits=(
             Edit(
                 "manager/pool.py",
-                "            fresh = self._begin(spare=True)\n",
-                "            life.drain()\n            fresh = self._begin(spare=True)\n",
+                "            fresh = self._start_child(spare=True)\n",
+                "            lifecycle.drain()\n            fresh = self._start_child(spare=True)\n",
             ),
         ),
-        caught_by=("tests/manager/test_rolling.py::test_code_that_cannot_be_loaded_is_told_and_the_old_processes_go_on",),
+        caught_by=("tests/manager/test_rolling.py::test_code_that_cannot_be_loaded_is_reported_and_the_old_processes_continue",),
     ),
     Bug(
         name="drain_outlasts_shutdown",
@@ -195,9 +195,9 @@ BUGS = (
         name="clean_exit_is_no_crash",
         breaks="a handler that ends its process with exit code 0 is given the next one for ever",
         promise=Promise.BACK,
-        edits=(Edit(LIFE, '"stopped" if child.said_bye or', '"stopped" if child.exit_code == 0 or'),),
+        edits=(Edit(LIFE, '"stopped" if child.stopped_cleanly or', '"stopped" if child.exit_code == 0 or'),),
         caught_by=(
-            "tests/manager/test_poison_pills.py::test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not[exits-input_1]",
+            "tests/manager/test_poison_pills.py::test_a_job_that_kills_its_worker_is_dead_lettered_and_its_neighbours_are_not[exits-input_1]",
         ),
     ),
     Bug(
@@ -206,7 +206,7 @@ BUGS = (
         promise=Promise.BACK,
         edits=(Edit("manager/spec.py", 'jobs: Which = "healthy"', 'jobs: Which = "all"'),),
         caught_by=(
-            "tests/manager/test_poison_pills.py::test_a_job_that_kills_its_worker_is_set_aside_and_its_neighbours_are_not[kills_itself-input_2]",
+            "tests/manager/test_poison_pills.py::test_a_job_that_kills_its_worker_is_dead_lettered_and_its_neighbours_are_not[kills_itself-input_2]",
         ),
     ),
     Bug(
@@ -215,7 +215,7 @@ BUGS = (
         promise=Promise.STALE,
         edits=(
             Edit("manager/child.py", "    die_with(int(sys.argv[2]))\n", ""),
-            Edit("manager/child.py", "        os._exit(0)  # the supervisor is gone, and our lease with it\n", ""),
+            Edit("manager/child.py", "        os._exit(0)  # the supervisor is gone, and the lease will expire\n", ""),
         ),
         caught_by=("tests/manager/test_crashes.py::test_children_do_not_outlive_their_supervisor",),
     ),

@@ -61,8 +61,8 @@ BUGS = (
             ),
             Edit(
                 "leader/duties/cron.py",
-                "            _insist(recorded.holds)\n",
-                "            _insist(recorded.holds)\n"
+                "            _require_term(recorded.holds)\n",
+                "            _require_term(recorded.holds)\n"
                 "            if recorded.asked:\n                await link.fetch(jobs.enqueue(recorded.asked))\n",
             ),
             Edit(

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenure.leader.duties.requeue import give_back
+from tenure.leader.requeue import requeue_jobs
 from tenure.store import jobs, limits, workers
 from tenure.store.link import Link
 from tests.store.desk import Desk
@@ -289,7 +289,7 @@ async def test_a_trigger_that_suppresses_every_return_does_not_make_the_reaper_t
     desk.sql("create trigger keep before update on tenure.jobs for each row execute function public.keep()")
     try:
         async with Link(place, "reaper") as link, asyncio.timeout(10):
-            assert await give_back(link, None) == 0
+            assert await requeue_jobs(link, None) == 0
     finally:
         desk.sql("drop trigger keep on tenure.jobs")
         desk.sql("drop function public.keep()")

@@ -12,8 +12,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tenure.leader.duties.reaper import Contact, Reaper
-from tenure.leader.duties.requeue import give_back
 from tenure.leader.duties.stager import Stager
+from tenure.leader.requeue import requeue_jobs
 from tenure.store import jobs, queues, workers
 from tenure.store.duty_link import DutyLink
 from tenure.store.leases import Term
@@ -135,11 +135,11 @@ async def test_plans_that_the_leader_made_on_an_empty_table_do_not_walk_it_once_
         for _ in range(8):  # PostgreSQL settles for a generic plan after five
             for duty in (stager, reaper):
                 await duty.run_once(link, terms[duty.name])
-            await give_back(link, None)
+            await requeue_jobs(link, None)
         prepare_stage(desk, "never analysed, filled", 20_000)
         for duty in (stager, reaper):
             await duty.run_once(link, terms[duty.name])
-        await give_back(link, None)
+        await requeue_jobs(link, None)
     finally:
         await link.close()  # a session tells its statistics when it ends
     await until(

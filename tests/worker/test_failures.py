@@ -138,5 +138,7 @@ async def test_the_levels_are_settings(app, desk, caplog):
 
 
 def test_a_level_that_does_not_exist_is_refused():
-    with pytest.raises(ConfigError, match=r"log_dead_letter.*'loud' is not a level: use debug, info, warning, error, critical"):
+    with pytest.raises(
+        ConfigError, match=r"log_dead_letter.*'loud' is not a log level: use debug, info, warning, error, critical"
+    ):
         _ = Tenure("postgresql://", log_dead_letter="loud").settings

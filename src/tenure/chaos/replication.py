@@ -19,8 +19,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tenure.embedded import EmbeddedServer, find_binaries
 from tenure.embedded.account import server_account
+from tenure.embedded.folders import settle_data
 from tenure.embedded.home import MARKER
-from tenure.embedded.place import settle_data
 from tenure.embedded.relocate import reachable_binaries
 from tenure.model.errors import ConfigError
 

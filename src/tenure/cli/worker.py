@@ -16,7 +16,7 @@ from tenure.cli.database_choice import on_terminal, worker_database
 from tenure.logs import set_up_logging
 from tenure.manager.loops import run_loop, run_until_stopped
 from tenure.manager.plan import one_pool
-from tenure.manager.spec import Hello
+from tenure.manager.spec import ChildHello
 from tenure.manager.supervisor import Supervisor
 from tenure.settings import Settings
 from tenure.store.migrator import migrate
@@ -67,7 +67,7 @@ def configure_logging() -> None:
     set_up_logging(form=form)
 
 
-def log_ready(hello: Hello) -> None:
+def log_ready(hello: ChildHello) -> None:
     """Scripts wait for `ready: `."""
     kinds = sorted(hello.kinds)
     facts = {"concurrency": hello.concurrency, "queues": hello.queues, "kinds": kinds}

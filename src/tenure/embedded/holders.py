@@ -1,6 +1,6 @@
-"""Who uses the server now. Several holders may live in one process; each counts.
+"""The holders that use the server. One process may contain several; each counts.
 
-Writes happen under the home's lock; reading needs none, because the file is replaced whole.
+Writes need the home's lock; reads do not, because the file is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tenure.embedded.processes import start_time
 
 
 @dataclass(frozen=True)
-class Holder:
+class ServerHolder:
     id: str
     pid: int
     started: str
@@ -28,28 +28,28 @@ class Holders:
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def alive(self) -> list[Holder]:
-        return [holder for holder in self.noted() if holder.alive]
+    def alive(self) -> list[ServerHolder]:
+        return [holder for holder in self.recorded() if holder.alive]
 
     def add(self, holder_id: str) -> None:
-        """Notes this process as a holder. The dead are forgotten on the way."""
-        me = Holder(holder_id, os.getpid(), start_time(os.getpid()) or "")
+        """Records this process as a holder, and removes dead ones."""
+        me = ServerHolder(holder_id, os.getpid(), start_time(os.getpid()) or "")
         self._write([*self._others(holder_id), me])
 
     def remove(self, holder_id: str) -> None:
         self._write(self._others(holder_id))
 
-    def _others(self, holder_id: str) -> list[Holder]:
+    def _others(self, holder_id: str) -> list[ServerHolder]:
         return [holder for holder in self.alive() if holder.id != holder_id]
 
-    def noted(self) -> list[Holder]:
+    def recorded(self) -> list[ServerHolder]:
         try:
-            return [Holder(**noted) for noted in json.loads(self.file.read_text())]
+            return [ServerHolder(**fields) for fields in json.loads(self.file.read_text())]
         except (OSError, ValueError, TypeError):
-            # Missing, or torn by a power failure: those who wrote it are gone as well.
+            # Missing, or damaged by a power failure, which ended the holders as well.
             return []
 
-    def _write(self, holders: list[Holder]) -> None:
+    def _write(self, holders: list[ServerHolder]) -> None:
         draft = self.file.with_suffix(".new")
         draft.write_text(json.dumps([asdict(holder) for holder in holders], indent=1))
         draft.replace(self.file)

@@ -1,4 +1,4 @@
-"""The folder everything of one embedded server is kept in, or found from."""
+"""The folder that contains the files of one embedded server, or links to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenure.model.errors import ConfigError
 MARKER = "TENURE_EMBEDDED"
 MARKER_TEXT = "This folder belongs to an embedded PostgreSQL of Tenure. Remove the whole folder or nothing of it.\n"
 LOCK_PATIENCE = 90.0  # seconds; longer than a start with crash recovery may take under the lock
-LARGEST_LOG = 10_000_000  # bytes; then it is set aside, so there are two of them at most
+LARGEST_LOG = 10_000_000  # bytes; then it is renamed, so there are at most two
 LOG_TAIL = 20  # lines
 
 
@@ -29,7 +29,7 @@ class Home:
 
     @property
     def data_link(self) -> Path:
-        """A folder, or a link to it where it had to be kept elsewhere."""
+        """The data folder, or a link to it if it is stored elsewhere."""
         return self.folder / "pg"
 
     @property
@@ -37,11 +37,11 @@ class Home:
         return self.data_link.resolve()
 
     def make(self) -> None:
-        """Makes the folder ours, or refuses if it is somebody else's."""
+        """Creates and marks the folder. Raises `ConfigError` if it belongs to another user or program."""
         try:
             self._make_folder()
-            self._refuse_strangers()
-            # The marker comes first: an interrupted start leaves a folder that the next one still recognises.
+            self._refuse_foreign()
+            # The marker is written first, so that the next start recognizes the folder of an interrupted one.
             write_marker(self.folder)
             ignored = self.folder / ".gitignore"
             if not ignored.exists():
@@ -51,14 +51,14 @@ class Home:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Held around every decision to start, stop, enter or leave."""
+        """Held around every decision to start, stop, join or leave."""
         with open_lock(self.folder / "tenure.lock") as descriptor:
             deadline = time.monotonic() + LOCK_PATIENCE
             while not try_lock(descriptor):
                 if time.monotonic() >= deadline:
                     raise ConfigError(
                         f"another process has held {self.folder / 'tenure.lock'} for {LOCK_PATIENCE:.0f} s: "
-                        "look for a stopped process that uses this home, and continue or end it"
+                        "find the suspended process that uses this home, and resume or end it"
                     )
                 time.sleep(0.02)
             yield
@@ -82,10 +82,10 @@ class Home:
             self.folder.mkdir(parents=True)
         except FileExistsError:
             return
-        # As root, the server's own account must be able to pass through.
+        # As root: the server's account must be able to traverse the folder.
         self.folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_foreign(self) -> None:
         if self.folder.stat().st_uid != os.geteuid():
             raise ConfigError(
                 f"{self.folder} belongs to another user (uid {self.folder.stat().st_uid}): "
@@ -100,14 +100,14 @@ def write_marker(folder: Path) -> None:
 
 
 def write_new(file: Path, text: str) -> None:
-    """Follows no link: as root we write into a folder of the server's account, which is less to be trusted."""
+    """Follows no link: as root this writes into a folder of the server's account, which is less trusted."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as stream:
         stream.write(text)
 
 
 def refuse_unmarked(folder: Path) -> None:
-    """A folder is ours if we marked it; an empty one may become ours."""
-    # In this order: the marker is the first file we ever write, so whoever sees another one of ours finds it.
+    """A folder belongs to Tenure if it contains the marker; an empty one may be used."""
+    # In this order: the marker is always written first, so a process that sees another file of Tenure also finds the marker.
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARKER).is_file():
         raise ConfigError(
             f"{folder} is not empty and was not made by Tenure (it has no file {MARKER}): "
@@ -121,7 +121,7 @@ def open_lock(file: Path) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        # Closing is not enough: a child forked meanwhile by another thread shares the lock until it ends.
+        # Closing is not enough: a child that another thread forked meanwhile shares the lock until it ends.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 

@@ -1,4 +1,4 @@
-"""Starts PostgreSQL and its guardian, and stops PostgreSQL. All of it under the home's lock."""
+"""Starts PostgreSQL and its guardian, and stops PostgreSQL. The caller holds the home's lock."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pathlib import Path
 from tenure.embedded import children
 from tenure.embedded.account import Account
 from tenure.embedded.binaries import Binaries
+from tenure.embedded.folders import PORT, clear_sockets, remove_temporary_sockets
 from tenure.embedded.home import Home, open_lock, try_lock
-from tenure.embedded.place import PORT, clear_sockets, remove_temporary_sockets
 from tenure.embedded.postmaster import Postmaster, disown_stale_pid, find_postmaster, stop_postmaster
 from tenure.model.errors import ConfigError
 
 log = logging.getLogger("tenure.embedded")
 
-START_PATIENCE = 60.0  # seconds; crash recovery of a busy server takes its time
+START_PATIENCE = 60.0  # seconds; crash recovery of a busy server takes time
 GUARDIAN = Path(__file__).with_name("run_guardian.py")
 DEFAULTS = {"shared_buffers": "128MB", "max_connections": "200"}
 FAST_BUT_LOSABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-RESERVED = {  # they keep the server private, and where we look for it
+RESERVED = {  # they keep the server private and at the expected path
     "config_file",
     "data_directory",
     "external_pid_file",
@@ -41,14 +41,14 @@ RESERVED = {  # they keep the server private, and where we look for it
 
 
 @dataclass(frozen=True)
-class Options:
+class ServerOptions:
     durable: bool
     settings: Mapping[str, str]
 
     def __post_init__(self) -> None:
         taken = sorted(name for name in self.settings if name.lower().replace("-", "_") in RESERVED)
         if taken:
-            raise ConfigError(f"an embedded server sets {', '.join(taken)} itself: leave that out, or use a server of your own")
+            raise ConfigError(f"an embedded server sets {', '.join(taken)} itself: leave that out, or use your own server")
 
     def arguments(self, sockets: Path) -> list[str]:
         options = {
@@ -64,7 +64,7 @@ class Options:
         return [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
 
 
-def launch(binaries: Binaries, home: Home, sockets: Path, account: Account, options: Options) -> Postmaster:
+def launch(binaries: Binaries, home: Home, sockets: Path, account: Account, options: ServerOptions) -> Postmaster:
     disown_stale_pid(home.data)
     clear_sockets(sockets)
     command: list[str | Path] = [binaries.program("postgres"), "-D", home.data, *options.arguments(sockets)]
@@ -74,25 +74,26 @@ def launch(binaries: Binaries, home: Home, sockets: Path, account: Account, opti
         postgres = _spawn(command, home, account)
         started = _await_serving(postgres, home.data, deadline)
         if started:
-            log.debug("PostgreSQL %s runs on %s (pid %d)", binaries.version, home.data, started.pid)
+            facts = {"version": binaries.version, "folder": str(home.data), "server_pid": started.pid}
+            log.debug("PostgreSQL started", extra=facts)
             return started
-        said = home.log_since(began)
-        if "is still in use" not in said or time.monotonic() >= deadline:
+        output = home.log_since(began)
+        if "is still in use" not in output or time.monotonic() >= deadline:
             raise ConfigError(
                 f"PostgreSQL did not start (exit status {postgres.returncode}); {home.log} ends:\n"
-                f"{said or '(nothing was written)'}\nMend what it names and start again"
+                f"{output or '(nothing was written)'}\nFix the cause and start again"
             )
-        # Orphans of a server that was killed are still ending.
+        # Orphaned processes of a server that was killed are still ending.
         time.sleep(0.1)
 
 
 def shut_down(data: Path) -> None:
-    """Only if nobody holds the server."""
+    """Only if there is no holder."""
     postmaster = find_postmaster(data)
     if postmaster:
         stop_postmaster(postmaster)
         remove_temporary_sockets(postmaster.sockets)
-        log.debug("PostgreSQL on %s has stopped", data)
+        log.debug("PostgreSQL stopped", extra={"folder": str(data)})
 
 
 def ensure_guardian(home: Home) -> None:

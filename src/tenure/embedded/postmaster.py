@@ -1,4 +1,4 @@
-"""The running server, as its `postmaster.pid` tells, believed only if that process really serves this data."""
+"""The running server according to `postmaster.pid`, after checking that the process really serves this data folder."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FAST, IMMEDIATE = signal.SIGINT, signal.SIGQUIT
 STOP_STEPS = (
     (FAST, 30.0),
     (IMMEDIATE, 10.0),
-)  # seconds for the last checkpoint; then recovery does that at the next start
-NO_PROCESS = 2**31 - 1  # fits PostgreSQL's pid type and lies above every kernel's largest pid
+)  # seconds for the last checkpoint; after an immediate stop the next start recovers instead
+NO_PROCESS = 2**31 - 1  # fits PostgreSQL's pid type and is above the largest pid of every kernel
 SERVING = {"ready", "standby"}
 
 
@@ -41,8 +41,8 @@ class Postmaster:
         return is_postmaster_of(self.pid, self.data)
 
 
-def noted_postmaster(data: Path) -> Postmaster | None:
-    """What the file says: perhaps a process long gone."""
+def recorded_postmaster(data: Path) -> Postmaster | None:
+    """The content of the file. The process may have ended long ago."""
     try:
         lines = (data / "postmaster.pid").read_text(errors="replace").splitlines()
         pid, _, _, port, sockets, _, _, state = [line.strip() for line in lines + [""] * 8][:8]
@@ -52,12 +52,12 @@ def noted_postmaster(data: Path) -> Postmaster | None:
 
 
 def find_postmaster(data: Path) -> Postmaster | None:
-    noted = noted_postmaster(data)
-    return noted if noted and noted.is_alive else None
+    recorded = recorded_postmaster(data)
+    return recorded if recorded and recorded.is_alive else None
 
 
 def settled_postmaster(data: Path, within: float) -> Postmaster | None:
-    """The serving server, once it has finished starting; None once there is none, or it has finished stopping."""
+    """The server once it accepts connections; None if there is none or once it has stopped."""
 
     def settled() -> bool:
         found = find_postmaster(data)
@@ -65,7 +65,7 @@ def settled_postmaster(data: Path, within: float) -> Postmaster | None:
 
     if not wait_until(settled, within):
         raise ConfigError(
-            f"the server on {data} has neither started nor stopped in {within:.0f} s: see its log, or end it by hand"
+            f"the server on {data} has neither started nor stopped in {within:.0f} s: see its log, or end it manually"
         )
     return find_postmaster(data)
 
@@ -77,17 +77,18 @@ def stop_postmaster(postmaster: Postmaster) -> None:
                 os.kill(postmaster.pid, step)
         if wait_until(lambda: not postmaster.is_alive, patience):
             return
-        log.warning("PostgreSQL (pid %d) did not end within %.0f s of %s", postmaster.pid, patience, step.name)
-    raise ConfigError(f"PostgreSQL (pid {postmaster.pid}) on {postmaster.data} does not stop: end it by hand")
+        facts = {"server_pid": postmaster.pid, "seconds": patience, "signal": step.name}
+        log.warning("PostgreSQL did not stop in time after %s", step.name, extra=facts)
+    raise ConfigError(f"PostgreSQL (pid {postmaster.pid}) on {postmaster.data} does not stop: end it manually")
 
 
 def disown_stale_pid(data: Path) -> None:
-    """After a crash, the noted pid may be a stranger's or a zombie's, and PostgreSQL would refuse to start over it.
+    """After a crash, the recorded pid may be that of an unrelated process or a zombie, and PostgreSQL would not start.
 
-    The file stays: its other lines let PostgreSQL see whether orphans of the crashed server still use its memory.
+    The file is kept: from its other lines PostgreSQL detects whether orphans of the crashed server still use its memory.
     """
-    noted = noted_postmaster(data)
-    if noted is None or noted.is_alive:
+    recorded = recorded_postmaster(data)
+    if recorded is None or recorded.is_alive:
         return
     file = data / "postmaster.pid"
     _, _, rest = file.read_text(errors="replace").partition("\n")

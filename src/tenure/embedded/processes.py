@@ -1,4 +1,4 @@
-"""Which process is this? A pid alone does not say: pids are reused."""
+"""Identifies processes. A pid alone is not enough, because pids are reused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POSTMASTER_NAMES = {"postgres", "postmaster"}
 
 
 def start_time(pid: int) -> str | None:
-    """When this process began, in the system's own notation. None: it has ended (a zombie has, too)."""
+    """When this process started, in the notation of the system. None: it has ended (a zombie too)."""
     return _start_time_from_proc(pid) if HAS_PROC else _start_time_from_ps(pid)
 
 
@@ -22,9 +22,9 @@ def is_postmaster_of(pid: int, data: Path) -> bool:
     return _serves_by_proc(pid, data) if HAS_PROC else _serves_by_ps(pid, data)
 
 
-def wait_until(fact: Callable[[], bool], within: float, every: float = 0.02) -> bool:
+def wait_until(condition: Callable[[], bool], within: float, every: float = 0.02) -> bool:
     deadline = time.monotonic() + within
-    while not fact():
+    while not condition():
         if time.monotonic() >= deadline:
             return False
         time.sleep(every)
@@ -36,7 +36,7 @@ def _start_time_from_proc(pid: int) -> str | None:
         stat = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The second field is the program's name in brackets and may itself hold spaces and brackets.
+    # The second field is the program's name in parentheses, which may contain spaces and parentheses.
     state, *later = stat.rpartition(")")[2].split()
     return None if state in "ZX" else later[18]
 

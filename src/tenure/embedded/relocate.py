@@ -1,7 +1,7 @@
-"""Brings the binaries to where the server's account can run them.
+"""Copies the programs to a folder where the server's account can run them.
 
-Only as root, and only if that account fails to run them where they are (a virtual environment under /root, say).
-The copies belong to root and nobody else can write there, so nobody can plant a program.
+Only as root, and only if that account cannot run them where they are (for example in a virtual environment under /root).
+The copies belong to root and only root can write there, so no other account can replace a program.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def reachable_binaries(binaries: Binaries, account: Account) -> Binaries:
         for cache in cache_folders():
             copy = _copied(binaries, cache)
             if _runs(copy, account):
-                log.info("account %s cannot run %s; using the copy in %s", account.name, binaries.folder, copy.folder)
+                facts = {"account": account.name, "programs": str(binaries.folder), "copy": str(copy.folder)}
+                log.info("the server's account cannot run the programs; using a copy", extra=facts)
                 return copy
     raise ConfigError(
         f"account {account.name} cannot run the programs in {binaries.folder} and no usable copy could be made: "
@@ -46,7 +47,7 @@ def cache_folders() -> Iterator[Path]:
 
 
 def make_trusted(folder: Path) -> bool:
-    """Makes the folder unless it is there. False if anybody but root could change what is in it, or replace it."""
+    """Creates the folder unless it exists. False if an account other than root could change its content or replace it."""
     try:
         if not folder.parent.is_dir() or not _keeps_entries_safe(folder.parent):
             return False
@@ -79,8 +80,8 @@ def _copied(binaries: Binaries, cache: Path) -> Binaries:
             _copy_install(install, draft)
             draft.rename(target)
         except OSError as error:
-            # Another process was faster and its copy is as good as ours, or there is no room here.
-            log.debug("no copy of %s made in %s: %s", install, cache, error)
+            # Another process was faster and its copy is equal, or there is no space here.
+            log.debug("programs were not copied", extra={"programs": str(install), "cache": str(cache), "error": str(error)})
             shutil.rmtree(draft, ignore_errors=True)
     return Binaries(target / install.parent.name / install.name / "bin", binaries.version)
 

@@ -1,6 +1,6 @@
-"""Runs the guardian without the rest of Tenure: it lives as long as the server does, and should weigh little.
+"""Runs the guardian without the rest of Tenure: it runs as long as the server does, and should use little memory.
 
-A script: `python -I -S run_guardian.py HOME`. It needs the standard library only.
+A script: `python -I -S run_guardian.py HOME`. It needs only the standard library.
 """
 
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 if __name__ == "__main__":
-    # A bare package in place of the real one, whose __init__ would bring in the driver and all rooms.
+    # An empty package instead of the real one, whose __init__ would import the driver and all packages.
     bare = ModuleType("tenure")
     bare.__path__ = [str(Path(__file__).parent.parent)]
     sys.modules["tenure"] = bare

@@ -1,4 +1,4 @@
-"""The one class that users of this room see."""
+"""The public class of this package."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tenure.embedded import children
 from tenure.embedded.account import server_account
 from tenure.embedded.binaries import find_binaries
 from tenure.embedded.cluster import USER, ensure_cluster, version_of
+from tenure.embedded.folders import settle_data, settle_sockets
 from tenure.embedded.home import Home
-from tenure.embedded.launch import START_PATIENCE, Options, ensure_guardian, launch, shut_down
-from tenure.embedded.place import settle_data, settle_sockets
-from tenure.embedded.postmaster import Postmaster, find_postmaster, noted_postmaster, settled_postmaster
+from tenure.embedded.launch import START_PATIENCE, ServerOptions, ensure_guardian, launch, shut_down
+from tenure.embedded.postmaster import Postmaster, find_postmaster, recorded_postmaster, settled_postmaster
 from tenure.embedded.processes import wait_until
 from tenure.embedded.relocate import reachable_binaries
 from tenure.model.errors import ConfigError
 
 DATABASE = "tenure"
-DYING = 0.5  # seconds in which a killed server is still to be seen but takes no connections
+DYING = 0.5  # seconds for which a killed server is still visible but accepts no connections
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ class ServerStatus:
     holders: tuple[int, ...]
     """The pids of the processes that hold the server."""
     data_dir: Path
-    """Outside the home if the server's account cannot reach that."""
+    """Outside the home if the server's account cannot reach the home."""
     version: str | None
     """The major version of the data; None before the first start."""
     log: Path
 
 
 class EmbeddedServer:
-    """Holds the server of a home: starts it if it does not run, and stops it on leaving if nobody else holds it.
+    """Holds the server of a home: starts it if it is not running, and stops it at the end if there is no other holder.
 
-    `start()` returns when the server takes connections, `stop()` when this object no longer holds it. Both may be
-    called twice. If the server runs already it is shared as it is, whatever `durable` and `settings` say here.
+    `start()` returns when the server accepts connections, `stop()` when this object no longer holds it. Both may be
+    called twice. A server that is already running is shared as it is; `durable` and `settings` are then ignored.
     """
 
     def __init__(self, home: Path, durable: bool = True, settings: Mapping[str, str] | None = None) -> None:
         self.home = Home(Path(home))
-        self.options = Options(durable, dict(settings or {}))
+        self.options = ServerOptions(durable, dict(settings or {}))
         self._id = uuid4().hex
         self._held_by: int | None = None
         self._dsn: str | None = None
@@ -97,13 +97,13 @@ class EmbeddedServer:
         return self
 
     def stop(self) -> None:
-        # A forked child has inherited this object but not the hold.
+        # A forked child has inherited this object, but does not hold the server.
         if self._held_by == os.getpid():
             try:
                 with self.home.lock():
                     self._release()
             except FileNotFoundError:
-                pass  # the home was removed; the guardian stops what still runs
+                pass  # the home was removed; the guardian stops the server
             self._held_by = None
             self._dsn = None
             atexit.unregister(self.stop)
@@ -122,7 +122,7 @@ class EmbeddedServer:
         except ConfigError:
             if not wait_until(lambda: not postmaster.is_alive, DYING):
                 raise
-            # It was killed while we entered.
+            # It was killed while this process joined.
             postmaster = self._launch()
             _ensure_database(postmaster)
         return dsn_of(postmaster, DATABASE)
@@ -138,9 +138,9 @@ class EmbeddedServer:
         binaries = reachable_binaries(find_binaries(), account)
         data = settle_data(self.home, account)
         ensure_cluster(data, binaries, account, durable=self.options.durable)
-        crashed = noted_postmaster(data)
+        crashed = recorded_postmaster(data)
         sockets = settle_sockets(data, account, previous=crashed.sockets if crashed else None)
-        # First the guardian: whoever is killed in between, somebody looks after the server.
+        # The guardian first: if this process is killed in between, the server is still guarded.
         ensure_guardian(self.home)
         return launch(binaries, self.home, sockets, account, self.options)
 
@@ -151,12 +151,12 @@ class EmbeddedServer:
 
 
 def dsn_of(postmaster: Postmaster, database: str) -> str:
-    """A URI: asyncpg knows no other form, psycopg and psql read both."""
+    """A URI, because asyncpg supports no other form; psycopg and psql support both."""
     return f"postgresql://{USER}@/{database}?host={quote(str(postmaster.sockets))}&port={postmaster.port}"
 
 
 def _ensure_database(postmaster: Postmaster) -> None:
-    import psycopg  # noqa: PLC0415 - importing this room must stay light
+    import psycopg  # noqa: PLC0415 - importing this package must stay fast
 
     try:
         with psycopg.connect(dsn_of(postmaster, "postgres"), autocommit=True) as connection:
@@ -165,5 +165,5 @@ def _ensure_database(postmaster: Postmaster) -> None:
                 connection.execute(f'create database "{DATABASE}"')
     except psycopg.Error as error:
         raise ConfigError(
-            f"the embedded server on {postmaster.data} runs but refuses work: {error}. See its log, or stop it"
+            f"the embedded server on {postmaster.data} is running but rejects connections: {error}. See its log, or stop it"
         ) from error

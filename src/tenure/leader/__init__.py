@@ -1,8 +1,8 @@
-"""Caretaking that the fleet needs done once: leases, terms, and the duties done under them.
+"""Cluster-wide singleton tasks ("duties"): leases, terms, and the duties done under them.
 
-Every process that runs jobs stands for election. Promises of this room:
+Every process that runs jobs is a candidate. Guarantees of this package:
 
-- a duty's every write checks holder and term inside its own statement, so a leader that was asleep can do no harm;
-- whoever leaves in order releases its duties at once, whoever dies loses them by time;
-- the reaper never blames a worker for an outage: it acts only after a while of unbroken contact of its own.
+- each write of a duty checks holder and term in its own statement, so a leader that was suspended cannot write with an old term;
+- a process that shuts down releases its duties at once; the duties of a process that dies are free when its lease expires;
+- the reaper does not condemn workers because of an outage: it acts only after 10 s of unbroken contact of its own.
 """

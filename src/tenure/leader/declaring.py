@@ -1,4 +1,4 @@
-"""When an app starts, the whole fleet is told what its code declares: schedules, and how long finished jobs are kept."""
+"""When an app starts, what its code declares is stored for all workers: schedules, and how long finished jobs are kept."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from tenure.store.link import Link
 
 log = logging.getLogger("tenure")
 
-_TOLD = {
-    "created": "schedule %r is new",
-    "changed": "schedule %r is changed, as the code has it",
-    "back": "schedule %r is back in the code",
+RETIRED = "schedule retired, because the code no longer declares it"
+
+_CHANGES = {
+    "created": "schedule created",
+    "changed": "schedule changed in the code",
+    "back": "schedule restored, because the code declares it again",
+    "retired": RETIRED,
 }
-RETIRED = "schedule %r is not in the code of %s any more, and is retired"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declarations:
-    """As plain data: a supervisor learns it from a child, since it runs no code of the app's."""
+    """Plain data: a supervisor receives it from a child, because it runs no code of the app."""
 
     owner: str
     schedules: Sequence[Mapping[str, Any]]
     retentions: Mapping[str, float | None]
-    """By kind, in seconds; None: as all others. All kinds of the app are here."""
+    """By kind, in seconds; None: the default. Contains all kinds of the app."""
 
     @staticmethod
     def of(kinds: Registry, owner: str) -> Declarations:
@@ -40,9 +42,9 @@ class Declarations:
 
 
 async def declare(link: Link, declared: Declarations, supervisor_id: str) -> bool:
-    """Whether schedules are other than before. May be repeated, and done by many at once.
+    """Whether schedules have changed. Idempotent, and safe to run concurrently.
 
-    What `supervisor_id` declares is not retired by another process while it lives.
+    While `supervisor_id` lives, no other process retires what it declares.
     """
     await link.fetch(history.declare_retentions(declared.retentions))
     kinds, names = declared.retentions.keys(), [str(schedule["name"]) for schedule in declared.schedules]
@@ -52,21 +54,21 @@ async def declare(link: Link, declared: Declarations, supervisor_id: str) -> boo
     foreign = sorted(row.name for row in done if row.what == "foreign")
     if foreign:
         log.warning(
-            "another app is called %s as well, but has other jobs: its schedules (%s) are left as they are; "
-            "give each app its own name with the setting `name`: TENURE_NAME, name = ... in tenure.toml, or Tenure(name=...)",
-            declared.owner,
-            ", ".join(foreign),
+            "another app with other jobs has the same name; its schedules are left unchanged: give each app its own name "
+            "with the setting `name` (TENURE_NAME, name = ... in tenure.toml, or Tenure(name=...))",
+            extra={"app": declared.owner, "schedules": foreign},
         )
     for row in done:
-        _tell(row.name, row.what, row.old_owner, declared.owner)
+        _log_change(row.name, row.what, row.old_owner, declared.owner)
     return len(done) > len(foreign)
 
 
-def _tell(name: str, what: str, before: str | None, owner: str) -> None:
-    if what == "taken":
-        was = f"that of {before}" if before else "made by hand"
-        log.warning("schedule %r was %s and is now that of %s: two apps need names that differ", name, was, owner)
-    elif what == "retired":
-        log.info(RETIRED, name, owner)
-    elif what in _TOLD:
-        log.info(_TOLD[what], name)
+def _log_change(name: str, what: str, before: str | None, owner: str) -> None:
+    fields = {"schedule": name, "app": owner}
+    if what == "taken" and before:
+        fields["app_before"] = before
+        log.warning("schedule taken over from another app; give each app its own schedule names", extra=fields)
+    elif what == "taken":
+        log.warning("schedule replaced one that was created by hand; give one of them another name", extra=fields)
+    elif what in _CHANGES:
+        log.info(_CHANGES[what], extra=fields)

@@ -1,11 +1,11 @@
-"""How it is settled who does the duties.
+"""Strategies that decide which process does a duty.
 
-`lease`: whoever finds a duty free takes its row, and keeps it as long as its heart beats.
-`shared`: everybody does the duties that go by batches of locked rows; the others as by `lease`. For development, and for
-fleets so large that one process could not keep up.
-`advisory`: the holder of one session lock does all. The server frees it the moment the session ends.
+`lease`: a process that finds a duty free takes its row, and keeps it as long as it sends heartbeats.
+`shared`: every process does the duties that work on batches of locked rows; the others are assigned as with `lease`. For
+development, and for clusters so large that one process cannot keep up.
+`advisory`: the holder of one session lock does all duties. The server releases the lock as soon as the session ends.
 
-In all of them the row in `leases` has the last word: every write of a duty checks its term there.
+With every strategy the row in `leases` decides: each write of a duty checks its term there.
 """
 
 from __future__ import annotations
@@ -27,73 +27,71 @@ from tenure.store.target import DatabaseTarget
 
 SHARED_TTL = 60.0
 SHARED = str(UUID(int=0))
-"""The holder that all share."""
+"""The holder of duties that all processes share."""
 
 LONGEST_WAIT = 10.0
 
-LOCK_ASKED = (0.5, 2.0)
-"""Seconds between two questions of a candidate for the lock."""
+LOCK_INTERVAL = (0.5, 2.0)
+"""Seconds between two attempts of a candidate to take the lock."""
 
-LOCK_ASKERS = 16
-"""Candidates up to which each asks as often as that. In a larger crowd each asks less, and one of them as soon."""
+LOCK_CANDIDATES = 16
+"""Up to this number of candidates each uses `LOCK_INTERVAL`. With more, each tries less often, and the total rate is the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Won:
+class ElectionResult:
     terms: list[Term]
-    ask_again_in: float
+    retry_in: float
     """Seconds."""
 
 
 class Election:
-    def __init__(
-        self, database: DatabaseTarget, holder: str, settings: LeaderSettings, whereabouts: Mapping[str, object]
-    ) -> None:
+    def __init__(self, database: DatabaseTarget, holder: str, settings: LeaderSettings, process: Mapping[str, object]) -> None:
         strategy = settings.strategy
         if strategy not in STRATEGIES:
             raise ConfigError(f"leader.strategy is {strategy!r}: use one of {', '.join(STRATEGIES)}")
         if strategy == "advisory" and database.pooled:
             raise ConfigError(
-                "leader.strategy 'advisory' needs a session of its own, and behind a transaction pooler there is none: "
-                "use 'lease', or give a dsn that goes to PostgreSQL directly"
+                "leader.strategy 'advisory' needs its own session, which a transaction pooler does not provide: "
+                "use 'lease', or set a dsn that connects to PostgreSQL directly"
             )
         self._holder = holder
         self._strategy = strategy
         self._ttl = settings.term
         self._locked = False
-        self._whereabouts = {**whereabouts, "strategy": strategy}
+        self._process = {**process, "strategy": strategy}
         self._key = zlib.crc32(database.schema.encode()) | 0x7E9 << 32
 
     @property
-    def by_lock(self) -> bool:
+    def uses_lock(self) -> bool:
         return self._strategy == "advisory"
 
     def is_shared(self, duty: Duty) -> bool:
         return self._strategy == "shared" and duty.divisible
 
-    async def stand(self, link: Link, duties: Iterable[Duty], *, crowd: int = 1) -> Won:
-        """Asks once for all of these. `crowd`: how many candidates there are, about."""
+    async def acquire(self, link: Link, duties: Iterable[Duty], *, crowd: int = 1) -> ElectionResult:
+        """Tries once to acquire these duties. `crowd`: the approximate number of candidates."""
         alone = [duty for duty in duties if not self.is_shared(duty)]
         together = [duty for duty in duties if self.is_shared(duty)]
         if not await self.may_lead(link):
-            # The lock is free the moment its session ends, without a notification: so candidates ask often.
-            return Won([], random.uniform(*LOCK_ASKED) * max(1.0, crowd / LOCK_ASKERS))  # noqa: S311
-        terms, free_in = await self._acquire(link, self._holder, alone, self._ttl, forced=self.by_lock) if alone else ([], None)
+            # The lock is free as soon as its session ends, without a notification, so candidates try often.
+            return ElectionResult([], random.uniform(*LOCK_INTERVAL) * max(1.0, crowd / LOCK_CANDIDATES))  # noqa: S311
+        terms, free_in = await self._acquire(link, self._holder, alone, self._ttl, forced=self.uses_lock) if alone else ([], None)
         if together:
             terms += (await self._acquire(link, SHARED, together, SHARED_TTL))[0]
-        # A little after the others' leases may have run out, and not all candidates in the same moment.
+        # Shortly after the leases of others may have expired, and not all candidates at the same time.
         wait = LONGEST_WAIT if free_in is None else max(0.0, min(LONGEST_WAIT, free_in))
-        return Won(terms, wait + random.uniform(0.1, 1.0))  # noqa: S311
+        return ElectionResult(terms, wait + random.uniform(0.1, 1.0))  # noqa: S311
 
     async def may_lead(self, link: Link) -> bool:
-        """Whether we hold the lock by which it is settled, where there is one. A session that broke has lost it."""
-        if not self.by_lock:
+        """With `advisory`, whether this session holds the lock; a broken session has lost it. Otherwise true."""
+        if not self.uses_lock:
             return True
         [self._locked] = await link.fetch(leases.lock(self._key))
         return self._locked
 
-    async def leave(self, link: Link) -> None:
-        """Releases the lock, if it is ours: the session may be used for other work."""
+    async def release_lock(self, link: Link) -> None:
+        """Releases the lock if this session holds it: the session may be used for other work."""
         if self._locked:
             self._locked = False
             await link.fetch(leases.unlock(self._key))
@@ -101,6 +99,6 @@ class Election:
     async def _acquire(
         self, link: Link, holder: str, duties: list[Duty], ttl: float, *, forced: bool = False
     ) -> tuple[list[Term], float | None]:
-        query = leases.acquire(holder, [(duty.name, ttl) for duty in duties], self._whereabouts, forced=forced)
+        query = leases.acquire(holder, [(duty.name, ttl) for duty in duties], self._process, forced=forced)
         [row] = await link.fetch(query)
         return [Term(name, holder, term, ttl) for name, term in json.loads(row.won).items()], row.free_in

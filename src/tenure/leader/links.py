@@ -1,4 +1,4 @@
-"""Connections for the rounds of duties: one while rounds come one after the other, more while a round is held up."""
+"""Connections for the rounds of duties: one while rounds follow each other, more while a round is blocked."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tenure.store.duty_link import DutyLink
 from tenure.store.target import DatabaseTarget
 
 PATIENCE = 2.0
-"""Seconds after which a round that has a connection is held up: then the others do not wait for it any longer."""
+"""Seconds. A round that has its connection for longer counts as blocked, and the others no longer wait for it."""
 
 
 class DutyLinks:
-    """A round that is held up, by a locked table for instance, keeps its connection and delays no other round for long."""
+    """A blocked round (for instance by a locked table) keeps its connection and does not delay the other rounds for long."""
 
     def __init__(self, database: DatabaseTarget) -> None:
         self._database = database
@@ -34,13 +34,13 @@ class DutyLinks:
             await self._give(link)
 
     async def close(self) -> None:
-        """Links in use are closed when their rounds end, but for one. May be used again."""
+        """Closes idle links. Links in use are closed when their rounds end, except one. The object stays usable."""
         while not self._idle.empty():
             await self._idle.get_nowait().close()
         self._idle.put_nowait(DutyLink(self._database))
 
     async def _taken(self) -> DutyLink:
-        """An idle one. A new one only when every other is held up: rounds that merely come one after the other share one."""
+        """An idle link. A new one only if all others are blocked: rounds that follow each other share one."""
         while self._idle.empty():
             left = max(self._taken_at.values(), default=0.0) + PATIENCE - time.monotonic()
             if left <= 0:

@@ -1,4 +1,4 @@
-"""A duty that is ours, as far as we can know: for how long yet by our own clock, and what was done for it."""
+"""A duty that this process holds: until when by its own clock, and the record of its rounds."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tenure.leader.duties.duty import Report
+from tenure.leader.duties.duty import RoundResult
 from tenure.periodic import boottime
 from tenure.store.leases import Term
 
 MARGIN = 1.0
-"""Seconds before the end of its term at which a holder stops acting: clocks differ, and a statement takes its time."""
+"""Seconds before the end of its term at which a holder stops acting: clocks differ, and a statement takes time."""
 
 
-class Held:
-    """The term, until when it may be acted on, and the record of its rounds since the last heartbeat."""
+class HeldTerm:
+    """A term, until when the holder may act on it, and the record of its rounds since the last heartbeat."""
 
     def __init__(self, term: Term, asked_at: float) -> None:
         self.term = term
         self.since = asked_at
-        # A lease found as it was may be half over.
+        # A lease that was already held is renewed only when half of it is over, so only half of it is certain.
         self._until = asked_at + term.ttl / 2
         self._limit: asyncio.Timeout | None = None
         self._began: float | None = None
         self._ended: float | None = None
         self._record: dict[str, Any] = {}
-        self._forget()
+        self._reset()
 
     @property
     def left(self) -> float:
-        """Seconds in which we may still act."""
+        """Seconds for which the holder may still act."""
         return self._until - MARGIN - boottime()
 
     @property
     def round_age(self) -> float:
-        """For how long the round under way has been going on; 0 between two."""
+        """Seconds since the current round started; 0 between rounds."""
         return 0.0 if self._began is None else boottime() - self._began
 
     def renewed(self, asked_at: float) -> None:
@@ -46,7 +46,7 @@ class Held:
 
     @asynccontextmanager
     async def round(self) -> AsyncIterator[None]:
-        """Ends with TimeoutError when our time is over, however far the round has come."""
+        """Raises TimeoutError in the round when the term ends."""
         self._began = boottime()
         try:
             async with asyncio.timeout(max(0.0, self.left)) as self._limit:
@@ -60,20 +60,20 @@ class Held:
             self._record["last_seconds"] = round(self.round_age, 4)
             self._ended, self._began, self._limit = boottime(), None, None
 
-    def did(self, report: Report) -> None:
+    def completed(self, report: RoundResult) -> None:
         self._record["runs"] += 1
         self._record["items"] += report.touched
         self._record["next"] = self._ended + report.rest if self._ended is not None else None
         self._record["findings"] = report.findings
 
-    def news(self) -> dict[str, object]:
-        """For the heartbeat. Told once: what is lost with a connection is missing from the record, and from nothing else."""
-        news = {"name": self.term.duty, "term": self.term.term, "ttl": self.term.ttl, **self._record}
-        news["ago"] = None if self._ended is None else boottime() - self._ended
-        if news.get("next") is not None:
-            news["next"] -= boottime()
-        self._forget()
-        return news
+    def take_record(self) -> dict[str, object]:
+        """What happened since the last heartbeat. Sent once: if the connection breaks, only these figures are lost."""
+        record = {"name": self.term.duty, "term": self.term.term, "ttl": self.term.ttl, **self._record}
+        record["ago"] = None if self._ended is None else boottime() - self._ended
+        if record.get("next") is not None:
+            record["next"] -= boottime()
+        self._reset()
+        return record
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._record = {"runs": 0, "items": 0, "errors": 0, "seconds": 0.0, "next": self._record.get("next")}

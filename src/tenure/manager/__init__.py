@@ -1,9 +1,9 @@
-"""Processes: a supervisor that runs no user code, and children that do.
+"""Worker processes: a supervisor that runs no user code, and children that do.
 
-Promises of this room:
+Guarantees of this package:
 
-- the lease is renewed by the supervisor, so no handler, however it blocks or hogs, can lose it;
-- a child's death is seen at once and its jobs are given back at once; a new child takes its place;
+- the supervisor renews the lease, so a handler that blocks or uses all CPU time cannot lose it;
+- the death of a child is noticed at once, its jobs are requeued at once, and a new child replaces it;
 - children do not outlive their supervisor;
-- a frozen child is not kept alive for ever.
+- a frozen child is killed after the stall limit.
 """

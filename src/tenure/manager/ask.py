@@ -1,4 +1,4 @@
-"""Asks an app, in a process of its own, what its code says: no user code runs in the asking process."""
+"""Loads an app in a separate process and returns facts about it, so that no user code runs in the calling process."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class JobFacts:
     name: str
     queue: str
     example: Sequence[str] | None
-    """NAME=VALUE for each argument that must be given; None: one of them has no simple form."""
+    """NAME=VALUE for each required argument; None: one of them has no simple form."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppFacts:
     dsn: str | None
-    """The database that the code names."""
+    """The database that is set in the code."""
     jobs: Sequence[JobFacts]
 
 
 def ask_app(app: str, folder: str) -> AppFacts:
     """Raises `ConfigError` when the app cannot be loaded."""
     command = [sys.executable, "-m", "tenure.manager.ask", app, folder]
-    asked = subprocess.run(command, capture_output=True, text=True, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
-        answer = json.loads(asked.stdout.splitlines()[-1])
+        answer = json.loads(ended.stdout.splitlines()[-1])
     except (IndexError, json.JSONDecodeError):
-        raise ConfigError(f"--app {app} cannot be loaded:\n{asked.stderr.strip()}") from None
+        raise ConfigError(f"--app {app} cannot be loaded:\n{ended.stderr.strip()}") from None
     if "problem" in answer:
         raise ConfigError(answer["problem"])
     return AppFacts(answer["dsn"], [JobFacts(**job) for job in answer["jobs"]])
@@ -65,6 +65,6 @@ def _value(name: str, annotation: Any) -> str:
 
 if __name__ == "__main__":
     try:
-        print(json.dumps(asdict(facts_of(load_app(sys.argv[1], sys.argv[2])))))  # noqa: T201 - read by the asking process
+        print(json.dumps(asdict(facts_of(load_app(sys.argv[1], sys.argv[2])))))  # noqa: T201 - read by the calling process
     except TenureError as error:
         print(json.dumps({"problem": str(error)}))  # noqa: T201

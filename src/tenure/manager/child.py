@@ -1,4 +1,4 @@
-"""A child process: imports the user's app and runs its jobs. Started by the supervisor by way of `child_start`."""
+"""A child process: imports the user's app and runs its jobs. The supervisor starts it through `child_start`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,27 @@ from tenure import stop_requests
 from tenure.inprocess import engine_settings
 from tenure.lifeline import die_with, own_forks
 from tenure.logs import name_worker, set_up_logging
-from tenure.manager.event_relay import told_event
+from tenure.manager.event_relay import relayed_event
+from tenure.manager.host import memory_mb
 from tenure.manager.loading import load_app
 from tenure.manager.loops import run_loop
-from tenure.manager.memory import memory_mb
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.messages import (
+    AppLoaded,
+    AppUnusable,
+    AssignWorker,
+    ChildHeartbeat,
+    LoadApp,
+    LoseLease,
+    RelayEvent,
+    SetCrowd,
+    Stop,
+    StoppedCleanly,
+    ToSupervisor,
+    WorkerFoundCondemned,
+    receive,
+    to_message,
+)
+from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import TenureError
 from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.payloads import clean_text
@@ -32,7 +48,7 @@ from tenure.worker.process.protocol import MessageStream
 if TYPE_CHECKING:
     from tenure.app import Tenure
 
-BEAT = 1.0  # seconds between two signs of life to the supervisor
+HEARTBEAT_INTERVAL = 1.0  # seconds
 UNUSABLE = 3  # exit code: the app cannot be loaded
 
 
@@ -41,14 +57,14 @@ def main() -> None:
     die_with(int(sys.argv[2]))
     own_forks()
     set_up_logging()
-    code = run_loop(Child(end).run())
+    code = run_loop(ChildWorker(end).run())
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads that do not listen cannot be joined; what they still want to write is refused by their fence.
+    # Threads that ignore their abort cannot be joined. The fence rejects what they still try to write.
     os._exit(code)
 
 
-class Child:
+class ChildWorker:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._engine: Engine | None = None
@@ -56,31 +72,33 @@ class Child:
         self._grace = 0.0
 
     async def run(self) -> int:
-        self._wire = await MessageStream.over(self._end)
-        self._inbox = self._wire.messages()
-        spec = ChildSpec.from_message((await anext(self._inbox))["spec"])
+        self._stream = await MessageStream.over(self._end)
+        self._inbox = receive(self._stream)
+        first = await anext(self._inbox)
+        assert isinstance(first, LoadApp)
+        spec = first.spec
         try:
             app = load_app(spec.app, spec.folder)
             app.configure(**spec.flags)
             settings = app.settings.in_pool(spec.pool)
-            hello = Hello.of(app.kinds, settings, spec, app.events)
+            hello = ChildHello.of(app.kinds, settings, spec, app.events)
         except TenureError as error:
             return self._unusable(str(error))
-        except BaseException:  # noqa: BLE001 - whatever user code raises while it is imported
+        except BaseException:  # noqa: BLE001 - user code may raise anything while it is imported
             return self._unusable(traceback.format_exc())
-        self._wire.send(hello=hello.to_message())
-        welcome = await anext(self._inbox, None)
-        if welcome is None or "worker_id" not in welcome:
+        self._send(AppLoaded(hello))
+        assigned = await anext(self._inbox, None)
+        if not isinstance(assigned, AssignWorker):
             return 0
-        self._name = welcome["name"]
+        self._name = assigned.name
         name_worker(self._name, given=spec.name is not None)
-        await self._work(app, settings, hello, spec, welcome["worker_id"])
-        # Said only here: a handler that calls os._exit(0) looks like a stop, and is a crash.
-        self._wire.send(bye=True)
-        await self._wire.drained()
+        await self._work(app, settings, hello, spec, assigned.worker_id)
+        # Sent only here: if a handler calls os._exit(0), the exit code is that of a stop, but it is a crash.
+        self._send(StoppedCleanly())
+        await self._stream.drained()
         return 0
 
-    async def _work(self, app: Tenure, settings: Settings, hello: Hello, spec: ChildSpec, worker_id: str) -> None:
+    async def _work(self, app: Tenure, settings: Settings, hello: ChildHello, spec: ChildSpec, worker_id: str) -> None:
         scope = Scope(queues=hello.queues, capabilities=hello.capabilities, jobs=spec.jobs)
         engine = self._engine = Engine(
             settings.database,
@@ -88,22 +106,25 @@ class Child:
             scope,
             worker_id,
             engine_settings(settings, hello.concurrency),
-            tell=lambda word: wakeups.tell(word),  # noqa: PLW0108 - they are made of the engine's connections, below
-            condemned=lambda: self._wire.send(condemned=True),
-            worn_out=lambda: self._leave(hello.grace),
+            tell=lambda word: wakeups.tell(word),  # noqa: PLW0108 - created below, from the engine's connections
+            condemned=lambda: self._send(WorkerFoundCondemned()),
+            worn_out=lambda: self._request_stop(hello.grace),
             events=app.events,
             name=self._name,
         )
         wakeups = engine.wakeups(engine.hear)
-        app._connections.share(wakeups)  # noqa: SLF001 - no part of what users see
+        app._connections.share(wakeups)  # noqa: SLF001 - not part of the public API
         self._events = app.events
         self._engine.start()
         wakeups.start()
         app.events.emit(WorkerStarted(worker_id=UUID(worker_id), queues=tuple(hello.queues), worker=self._name))
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._leave, hello.grace)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._request_stop, hello.grace)
         if stop_requests.was_asked():
-            self._leave(hello.grace)
-        tasks = [asyncio.create_task(self._obey(self._engine)), asyncio.create_task(self._beat(self._engine))]
+            self._request_stop(hello.grace)
+        tasks = [
+            asyncio.create_task(self._handle_messages(self._engine)),
+            asyncio.create_task(self._send_heartbeats(self._engine)),
+        ]
         await self._stop.wait()
         app.events.emit(WorkerStopping(worker_id=UUID(worker_id), grace=self._grace, worker=self._name))
         await self._engine.stop(self._grace)
@@ -115,26 +136,29 @@ class Child:
                 await wakeups.stop()
 
     def _unusable(self, why: str) -> int:
-        self._wire.send(unusable=clean_text(why))
+        self._send(AppUnusable(clean_text(why)))
         return UNUSABLE
 
-    async def _obey(self, engine: Engine) -> None:
+    def _send(self, message: ToSupervisor) -> None:
+        self._stream.send(**to_message(message))
+
+    async def _handle_messages(self, engine: Engine) -> None:
         async for message in self._inbox:
             match message:
-                case {"stop": grace}:
-                    self._leave(grace)
-                case {"event": name, "fields": fields}:
-                    self._events.emit(told_event(name, fields))
-                case {"crowd": crowd}:
+                case Stop(grace):
+                    self._request_stop(grace)
+                case RelayEvent(name, fields):
+                    self._events.emit(relayed_event(name, fields))
+                case SetCrowd(crowd):
                     engine.crowd = crowd
-                case {"lose": reason}:
+                case LoseLease(reason):
                     self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id), worker=self._name))
                     engine.lose(reason)
-                    self._leave(0.0)
-        os._exit(0)  # the supervisor is gone, and our lease with it
+                    self._request_stop(0.0)
+        os._exit(0)  # the supervisor is gone, and the lease will expire
 
-    def _leave(self, grace: float) -> None:
-        """The same wish may come twice, by a signal to the whole group and from the supervisor; a shorter one counts."""
+    def _request_stop(self, grace: float) -> None:
+        """May be called twice, for a signal to the process group and a message of the supervisor; the shorter grace applies."""
         if self._stop.is_set():
             self._grace = min(self._grace, grace)
             if self._engine is not None:
@@ -143,7 +167,7 @@ class Child:
         self._grace = grace
         self._stop.set()
 
-    async def _beat(self, engine: Engine) -> None:
+    async def _send_heartbeats(self, engine: Engine) -> None:
         while True:
-            self._wire.send(beat=engine.running, done=engine.finished, memory=memory_mb())
-            await asyncio.sleep(BEAT)
+            self._send(ChildHeartbeat(engine.running, engine.finished, memory_mb()))
+            await asyncio.sleep(HEARTBEAT_INTERVAL)

@@ -1,6 +1,6 @@
 """Starts a child process: `python -m tenure.manager.child_start`.
 
-Ctrl-C, and a SIGTERM to the process group, reach a child while it still imports; the supervisor decides what they mean.
+Ctrl-C and a SIGTERM to the process group reach a child while it still imports. The supervisor decides how to stop it.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""Finds the user's app by `module:attribute`."""
+"""Imports the user's app, given as `module:attribute`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def load_app(path: str, folder: str) -> Tenure:
-    from tenure.app import Tenure  # noqa: PLC0415 - the supervisor does without it
+    from tenure.app import Tenure  # noqa: PLC0415 - the supervisor must not import it
 
     module_name, _, attribute = path.partition(":")
     if folder not in sys.path:
@@ -23,7 +23,7 @@ def load_app(path: str, folder: str) -> Tenure:
     except ModuleNotFoundError as error:
         if error.name and module_name.startswith(error.name):
             raise ConfigError(
-                f"--app {path}: no module {error.name!r} in {folder} or on the path: run it from your project's folder"
+                f"--app {path}: no module {error.name!r} in {folder} or on the import path: run it in your project's folder"
             ) from None
         raise
     found = getattr(module, attribute or "app", None)

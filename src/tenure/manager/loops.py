@@ -1,4 +1,4 @@
-"""The event loop our processes run on: uvloop where it is installed."""
+"""Runs the event loop of Tenure's processes: uvloop if it is installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def run_until_stopped(work: Coroutine[Any, Any, Result]) -> Result:
-    """Before there is a supervisor: SIGTERM or SIGINT cancels the work and raises SystemExit(0)."""
+    """For work before the supervisor runs: SIGTERM or SIGINT cancels it and raises SystemExit(0)."""
 
     async def cancellable() -> Result:
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)

@@ -1,4 +1,4 @@
-"""The pools that a supervisor is to keep, as flags and settings have it."""
+"""The pools that a supervisor runs, from flags and settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenure.settings import DEFAULT_POOL, Settings, WorkerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class PoolPlan:
     """One pool: what its processes serve, and how many of them there may be."""
 
     spec: ChildSpec
@@ -36,33 +36,31 @@ class Plan:
         )
 
 
-def one_pool(spec: ChildSpec, settings: Settings, least: int | None = None, most: int | None = None) -> list[Plan]:
-    """As flags have it, else `[workers]`. Who says how many there are, and not how many there may be, wants just as many."""
+def one_pool(spec: ChildSpec, settings: Settings, least: int | None = None, most: int | None = None) -> list[PoolPlan]:
+    """From the flags, else from `[workers]`. If only the number of processes is given, it is also the maximum."""
     block = settings.workers
     least, most = least or min(block.default_count, most or block.default_count), most or least or block.max_count
     if most < least:
-        raise ConfigError(f"--max-processes is {most}, but there are {least} to begin with: raise it, or lower --processes")
+        raise ConfigError(f"--max-processes is {most}, which is less than --processes ({least}): raise it, or lower --processes")
     return [_plan(spec, block, least, most)]
 
 
-def pools_of(settings: Settings, spec: ChildSpec, only: Collection[str] = ()) -> list[Plan]:
-    """What `[workers]` and every `[workers.NAME]` ask for; of these only the named ones."""
+def pools_of(settings: Settings, spec: ChildSpec, only: Collection[str] = ()) -> list[PoolPlan]:
+    """The pools of `[workers]` and of each `[workers.NAME]`, restricted to `only` if that is given."""
     blocks = {DEFAULT_POOL: settings.workers, **settings.pools}
     if unknown := [name for name in only if name not in blocks]:
-        raise ConfigError(
-            f"there is no pool {unknown[0]!r}; there are {', '.join(sorted(blocks))}: see [workers.NAME] in tenure.toml"
-        )
+        raise ConfigError(f"there is no pool {unknown[0]!r}: use one of {', '.join(sorted(blocks))}, or add it to tenure.toml")
     plans = []
     for name, block in blocks.items():
         if not only or name in only:
-            # Named by a pool, even by one that runs on another machine, a queue is that pool's business.
+            # A queue that one pool names is served by that pool only, even if it runs on another machine.
             named = sorted({queue for other, one in blocks.items() if other != name for queue in one.queues})
             plans.append(_plan(replace(spec, pool=name, without=named), block, block.default_count, block.max_count))
     return plans
 
 
-def _plan(spec: ChildSpec, block: WorkerSettings, least: int, most: int) -> Plan:
-    return Plan(
+def _plan(spec: ChildSpec, block: WorkerSettings, least: int, most: int) -> PoolPlan:
+    return PoolPlan(
         spec=spec,
         default_count=least,
         max_count=most,

@@ -1,7 +1,7 @@
-"""How many processes a pool should have: a pure decision, taken once an interval.
+"""How many processes a pool should have: a pure function of the demand, called once per interval.
 
-Up at once, because jobs are waiting. Down slowly, one process at a time, and only when fewer would have done for a while:
-starting a process costs more than keeping one.
+It scales up at once, because jobs are waiting. It scales down slowly, one process at a time, and only after fewer would have
+been enough for `patience` measurements: starting a process costs more than keeping one.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What was seen at one look."""
+    """One measurement."""
 
     pending: int = 0
-    """Jobs that wait and that the pool could run. Need not be counted further than the pool could ever make use of."""
+    """Waiting jobs that the pool could run. Need not be counted beyond `Bounds.most_jobs`."""
 
     oldest_age: float = 0.0
-    """Seconds that the oldest of them has been waiting."""
+    """Seconds for which the oldest of them has waited."""
 
     running: int = 0
-    """Jobs under way in the pool's processes."""
+    """Jobs that run in the pool's processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,11 @@ class Bounds:
     concurrency: int
 
     target_wait: float = 5.0
-    """When a job has waited longer, one more process is tried, whatever the counts say: those that are there may be busy
-    with something else than taking jobs."""
+    """Seconds. If a job has waited longer, one process is added regardless of the counts: the existing ones may be busy
+    with something other than claiming jobs."""
 
     patience: int = 30
-    """Looks in a row at which fewer processes would have done, before there is one less."""
+    """Measurements in a row at which fewer processes would have been enough, before one is removed."""
 
     @property
     def scales(self) -> bool:
@@ -42,7 +42,7 @@ class Bounds:
 
     @property
     def most_jobs(self) -> int:
-        """More of them at a time than this pool could ever run."""
+        """The most jobs that the pool can run at a time."""
         return self.max_count * self.concurrency
 
     def clamp(self, count: int) -> int:
@@ -51,12 +51,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Scaler:
-    """`count` is how many processes there should be; `decide` gives the next one."""
+    """`count` is the number of processes there should be; `decide()` returns the next scaler."""
 
     bounds: Bounds
     count: int
     calm: int = 0
-    """Looks in a row at which fewer would have done."""
+    """Measurements in a row at which fewer would have been enough."""
 
     @staticmethod
     def of(bounds: Bounds) -> Scaler:
@@ -70,7 +70,7 @@ class Scaler:
             return replace(self, calm=0)
         if self.calm + 1 < self.bounds.patience:
             return replace(self, calm=self.calm + 1)
-        # It stays calm: while the need is lower, the next one goes at the next look.
+        # `calm` is kept: while the need is lower, the next measurement removes another one.
         return replace(self, count=self.count - 1, calm=self.bounds.patience)
 
     def _need(self, demand: Demand) -> int:

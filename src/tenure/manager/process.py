@@ -1,4 +1,4 @@
-"""One child as the supervisor sees it: a process, a line to it, and the worker id it works under."""
+"""A child process from the supervisor's side: the process, the message stream to it, and its worker id."""
 
 from __future__ import annotations
 
@@ -11,17 +11,33 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
-from tenure.manager.spec import ChildSpec, Hello
+from tenure.manager.messages import (
+    AppLoaded,
+    AppUnusable,
+    AssignWorker,
+    ChildHeartbeat,
+    LoadApp,
+    LoseLease,
+    RelayEvent,
+    SetCrowd,
+    Stop,
+    StoppedCleanly,
+    ToChild,
+    WorkerFoundCondemned,
+    receive,
+    to_message,
+)
+from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import ConfigError
 from tenure.model.ids import uuid7
 from tenure.store.workers import default_name
 from tenure.worker.process.protocol import MessageStream
+from tenure.worker.run.abort import AbortReason
 
-LAST_WORDS = 0.2  # seconds to read what an ended process still said
+FINAL_READ = 0.2  # seconds to read the last messages of a process that has ended
 AFTER_GRACE = 9.0
-"""Seconds beyond the grace period for clean-up, handing back and the last write, before a child is killed."""
+"""Seconds beyond the grace period for clean-up, requeuing and the last write, before a child is killed."""
 
 
 class ChildProcess:
@@ -29,25 +45,25 @@ class ChildProcess:
         self.spec = spec
         self.worker_id = str(uuid7())
         self.started = time.monotonic()
-        self.last_beat = time.monotonic()
+        self.last_heartbeat = time.monotonic()
         self.running = 0
         self.done = 0
-        """Runs that are over."""
+        """Runs that have ended."""
         self.memory = 0.0
         """In megabytes."""
-        self.leaving = False
-        """It has been told to end: it claims nothing more."""
-        self.leave_by = math.inf
-        self.overstayed = False
-        """It was killed because it had been told to end and did not."""
+        self.stopping = False
+        """It was asked to stop and claims no more jobs."""
+        self.stop_deadline = math.inf
+        self.killed_late = False
+        """It was killed because it did not stop in time."""
         self.serving = False
-        """It has been given its worker id: from here on it may hold jobs."""
-        self.said_bye = False
-        self.hello: Hello | None = None
+        """It has received its worker id and may hold jobs from now on."""
+        self.stopped_cleanly = False
+        self.hello: ChildHello | None = None
         self.number = 1
-        """Among the processes of this supervisor, the first one that is free."""
+        """The lowest number that no other process of this supervisor has."""
         self._process: asyncio.subprocess.Process | None = None
-        self._wire: MessageStream | None = None
+        self._stream: MessageStream | None = None
 
     @property
     def pid(self) -> int:
@@ -56,7 +72,7 @@ class ChildProcess:
 
     @property
     def name(self) -> str:
-        """As it is called in `tenure workers`, events and logs."""
+        """Shown in `tenure workers`, events and logs."""
         given = self.spec.name
         if given is None:
             return default_name(self.pid)
@@ -74,30 +90,30 @@ class ChildProcess:
                 pass_fds=[theirs.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
             )
-        self._wire = await MessageStream.over(ours)
-        self._inbox = self._wire.messages()
-        self._send(spec=self.spec.to_message())
+        self._stream = await MessageStream.over(ours)
+        self._inbox = receive(self._stream)
+        self._send(LoadApp(self.spec))
 
-    async def greeted(self) -> Hello | None:
-        """What the child says of its app; None when it died first. Raises when the app cannot be used."""
+    async def receive_hello(self) -> ChildHello | None:
+        """The child's description of its app; None if the child died first. Raises `ConfigError` if the app cannot be used."""
         assert self._process is not None
         first = asyncio.ensure_future(anext(self._inbox, None))
         ended = asyncio.ensure_future(self._process.wait())
         await asyncio.wait([first, ended], return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         match await first if first.done() else None:
-            case {"hello": told}:
-                self.hello = Hello(**told)
+            case AppLoaded(hello):
+                self.hello = hello
                 return self.hello
-            case {"unusable": why}:
-                raise ConfigError(why)
+            case AppUnusable(reason):
+                raise ConfigError(reason)
             case _:
                 return None
 
-    def welcome(self) -> None:
+    def assign_worker(self) -> None:
         self.serving = True
-        self.last_beat = time.monotonic()
-        self._send(worker_id=self.worker_id, name=self.name)
+        self.last_heartbeat = time.monotonic()
+        self._send(AssignWorker(self.worker_id, self.name))
 
     @property
     def exit_code(self) -> int | None:
@@ -105,47 +121,47 @@ class ChildProcess:
         return None if self._process is None else self._process.returncode
 
     async def watch(self, condemned: Callable[[], None]) -> None:
-        """Follows its signs of life until it ends. The end of the line is no sign: a process it forked may hold it open."""
+        """Reads its messages until it ends. The end of the stream does not show that: a process it forked may keep it open."""
         assert self._process is not None
         reading = asyncio.ensure_future(self._read(condemned))
         await self._process.wait()
-        await asyncio.wait([reading], timeout=LAST_WORDS)
+        await asyncio.wait([reading], timeout=FINAL_READ)
         reading.cancel()
 
     async def _read(self, condemned: Callable[[], None]) -> None:
         async for message in self._inbox:
             match message:
-                case {"beat": running, "done": done, "memory": memory}:
-                    self.last_beat = time.monotonic()
+                case ChildHeartbeat(running, done, memory):
+                    self.last_heartbeat = time.monotonic()
                     self.running, self.done, self.memory = running, done, memory
-                case {"condemned": _}:
+                case WorkerFoundCondemned():
                     condemned()
-                case {"bye": _}:
-                    self.said_bye = True
+                case StoppedCleanly():
+                    self.stopped_cleanly = True
 
     def close(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
+        if self._stream is not None:
+            self._stream.close()
 
     def stop(self, grace: float) -> None:
-        """It claims nothing more, has so long for what it runs, and ends. A later, shorter wish counts."""
-        self.leaving = True
-        self.leave_by = min(self.leave_by, time.monotonic() + grace + AFTER_GRACE)
-        self._send(stop=grace)
+        """It claims no more jobs, has `grace` seconds for those it runs, and ends. A later call can only shorten that."""
+        self.stopping = True
+        self.stop_deadline = min(self.stop_deadline, time.monotonic() + grace + AFTER_GRACE)
+        self._send(Stop(grace))
 
-    def tell(self, event: str, fields: dict[str, object]) -> None:
-        self._send(event=event, fields=fields)
+    def send_event(self, event: str, fields: dict[str, object]) -> None:
+        self._send(RelayEvent(event, fields))
 
-    def tell_crowd(self, crowd: int) -> None:
-        """How many workers serve the same as this one."""
-        self._send(crowd=crowd)
+    def send_crowd(self, crowd: int) -> None:
+        """`crowd`: the number of workers that serve the same queues as this one."""
+        self._send(SetCrowd(crowd))
 
-    def lose(self, reason: str) -> None:
-        self._send(lose=reason)
+    def lose_lease(self, reason: AbortReason) -> None:
+        self._send(LoseLease(reason))
 
-    def _send(self, **message: Any) -> None:
-        if self._wire is not None:  # else it is not even started, and whoever starts it looks whether it is still wanted
-            self._wire.send(**message)
+    def _send(self, message: ToChild) -> None:
+        if self._stream is not None:  # otherwise it is not started yet, and its start checks whether it is still wanted
+            self._stream.send(**to_message(message))
 
     def kill(self) -> None:
         if self._process is not None:
@@ -157,5 +173,5 @@ class ChildProcess:
         return time.monotonic() - self.started
 
     @property
-    def silent_for(self) -> float:
-        return time.monotonic() - self.last_beat
+    def silence(self) -> float:
+        return time.monotonic() - self.last_heartbeat

@@ -1,4 +1,4 @@
-"""Replaces processes that have run for long enough, or hold too much: whatever leaks, leaks for so long only."""
+"""Replaces processes that are old, have run many jobs or use too much memory, to bound the effect of leaks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tenure.manager.process import ChildProcess
 
 log = logging.getLogger("tenure")
 
-LOOK_EVERY = 1.0
+CHECK_EVERY = 1.0
 AFTER_FAILURE = 30.0
 """Seconds before a replacement that could not start is tried again."""
 
 
-def wear_of(child: ChildProcess) -> str | None:
-    """Why it should be replaced, if it should."""
+def reason_to_recycle(child: ChildProcess) -> str | None:
+    """None: the process is kept."""
     hello = child.hello
     if hello is None:
         return None
@@ -26,12 +26,12 @@ def wear_of(child: ChildProcess) -> str | None:
     if 0 < hello.recycle_after <= child.age:
         return f"it is {child.age:.0f} s old"
     if 0 < hello.recycle_above_mb < child.memory:
-        return f"it holds {child.memory:.0f} MB"
+        return f"it uses {child.memory:.0f} MB"
     return None
 
 
 class Recycling:
-    """One process of a pool at a time. The new one works before the old one drains."""
+    """One process of a pool at a time. The new one is ready before the old one drains."""
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self._pools = pools
@@ -41,13 +41,14 @@ class Recycling:
         for pool in self._pools:
             if time.monotonic() >= self._not_before.get(pool.name, 0.0):
                 await self._replace_one(pool)
-        return LOOK_EVERY
+        return CHECK_EVERY
 
     async def _replace_one(self, pool: Pool) -> None:
-        for life in pool.lives:
-            why = wear_of(life.child) if life.is_ready else None
+        for lifecycle in pool.active:
+            why = reason_to_recycle(lifecycle.child) if lifecycle.is_ready else None
             if why is not None:
-                log.info("worker process replaced", extra={"child_pid": life.child.pid, "pool": pool.name, "reason": why})
-                if not await pool.replace(life):
+                facts = {"child_pid": lifecycle.child.pid, "pool": pool.name, "reason": why}
+                log.info("worker process replaced", extra=facts)
+                if not await pool.replace(lifecycle):
                     self._not_before[pool.name] = time.monotonic() + AFTER_FAILURE
                 return

@@ -1,4 +1,4 @@
-"""Notices that the code has changed, for `tenure dev`."""
+"""Detects changes of the code, for `tenure dev`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from pathlib import Path
 
 log = logging.getLogger("tenure")
 
-LOOK_EVERY = 0.5
+CHECK_EVERY = 0.5
 SKIPPED = {"__pycache__", "node_modules", "site-packages"}
 
 
 async def watch_files(folder: Path, changed: Callable[[], None]) -> None:
-    """Looks at the times of all Python files, and of `tenure.toml`, below; hidden folders and environments are left out."""
+    """Compares the modification times of all Python files and `tenure.toml` below `folder`, except in hidden folders and
+    virtual environments."""
     known = dict(_times(folder))
     while True:
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(CHECK_EVERY)
         now = dict(_times(folder))
         if now != known:
             names = [path for path in now.keys() | known.keys() if now.get(path) != known.get(path)]
-            log.info("code changed: replacing worker processes", extra={"file": Path(min(names)).name})
+            log.info("code changed; replacing worker processes", extra={"file": Path(min(names)).name})
             known = now
             changed()
 

@@ -1,4 +1,4 @@
-"""A rolling restart: every process is replaced by one with the code and the settings of now, and no job notices."""
+"""A rolling restart: replaces every process by one with the current code and settings, without interrupting jobs."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ log = logging.getLogger("tenure")
 
 
 class Rolling:
-    """One process at a time: the new one is ready before the old one drains. A new one that cannot start ends it, and the
-    old ones go on."""
+    """One process at a time: the new one is ready before the old one drains. If a new one cannot start, the restart ends and
+    the remaining old ones continue."""
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self._pools = pools
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
 
-    def ask(self) -> None:
-        """Asked once more while it is under way, it begins anew after that: the code has changed again."""
-        self._asked.set()
+    def request(self) -> None:
+        """A request during a restart starts another one after it: the code has changed again."""
+        self._requested.set()
 
-    async def asked(self) -> None:
-        await self._asked.wait()
-        self._asked.clear()
+    async def wait_requested(self) -> None:
+        await self._requested.wait()
+        self._requested.clear()
 
     async def roll(self) -> bool:
-        """Whether all were replaced."""
+        """Whether all processes were replaced."""
         began = time.monotonic()
         for pool in self._pools:
-            for life in [life for life in pool.lives if life.child.started < began]:
-                if not await pool.replace(life):
+            for lifecycle in [lifecycle for lifecycle in pool.active if lifecycle.child.started < began]:
+                if not await pool.replace(lifecycle):
                     return False
-                # A neighbour that still drains takes memory; but a long job must not hold up the restart.
-                await life.over(life.child.hello.grace if life.child.hello else 0.0)
+                # A process that still drains takes memory; but a long job must not delay the restart.
+                await lifecycle.wait_ended(lifecycle.child.hello.grace if lifecycle.child.hello else 0.0)
         return True

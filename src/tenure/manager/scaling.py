@@ -1,4 +1,4 @@
-"""Looks how much work waits, and tells each pool how many processes it should have."""
+"""Measures how many jobs wait, and resizes each pool accordingly."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tenure.store.queues import Wants
 
 log = logging.getLogger("tenure")
 
-STRANGERS = 1000
-"""So many jobs that the pool cannot run are looked past, in each queue and priority."""
+OTHER_JOBS = 1000
+"""Jobs that the pool cannot run and that the measurement skips, in each queue and priority."""
 
 LARGEST_SHARE = 0.05
-"""Of the time is spent on looking: an answer that takes long, because an old snapshot keeps dead rows from being removed,
-makes the interval longer instead of the database busier."""
+"""Share of the time spent on measuring. If a measurement takes long, because an old snapshot keeps dead rows from being
+removed, the interval becomes longer instead of the database busier."""
 
 
 SLOW = 0.5
-"""Seconds. After a look that took longer, the next one has its own connection, so that it does not delay the renewal."""
+"""Seconds. After a measurement that took longer, the next one has its own connection, so that it does not delay the renewal."""
 
 
 class Scaling:
@@ -35,24 +35,24 @@ class Scaling:
         self._pools = [pool for pool in pools if pool.plan.max_count > pool.plan.default_count]
         self._interval = interval
         self._scalers: dict[str, Scaler] = {}
-        self.looks = 0
+        self.measurements = 0
 
     @property
     def is_needed(self) -> bool:
         return bool(self._pools)
 
     async def turn(self) -> float:
-        """One look, one decision for each pool. Gives the seconds to the next look."""
-        asked = [pool for pool in self._pools if pool.hello is not None]
-        if not asked:
+        """One measurement, and one decision for each pool. Returns the seconds until the next measurement."""
+        pools = [pool for pool in self._pools if pool.hello is not None]
+        if not pools:
             return self._interval
         began = time.monotonic()
-        scalers = {pool.name: self._scaler(pool) for pool in asked}
-        look = STRANGERS + max(scaler.bounds.most_jobs for scaler in scalers.values())
-        rows = await self._measure(queues.measure_demand(map(_wants, asked), look=look))
-        self.looks += 1
+        scalers = {pool.name: self._scaler(pool) for pool in pools}
+        look = OTHER_JOBS + max(scaler.bounds.most_jobs for scaler in scalers.values())
+        rows = await self._measure(queues.measure_demand(map(_wants, pools), look=look))
+        self.measurements += 1
         waiting = {row.pool: (row.jobs, row.seconds) for row in rows}
-        for pool in asked:
+        for pool in pools:
             jobs, age = waiting.get(pool.name, (0, 0.0))
             self._decide(pool, scalers[pool.name], Demand(pending=jobs, oldest_age=age, running=pool.running))
         return max(self._interval, (time.monotonic() - began) / LARGEST_SHARE)
@@ -62,7 +62,7 @@ class Scaling:
 
     async def _measure(self, query: Query[T]) -> list[T]:
         began, was_slow = time.monotonic(), self._is_slow
-        self._is_slow = True  # also if it is canceled
+        self._is_slow = True  # stays so if the statement is canceled
         rows = await (self._own_link if was_slow else self._shared_link).fetch(query)
         self._is_slow = time.monotonic() - began > SLOW
         if was_slow and not self._is_slow:
@@ -70,7 +70,7 @@ class Scaling:
         return rows
 
     def _scaler(self, pool: Pool) -> Scaler:
-        """The concurrency is known once a process has said it, and may be another after a restart."""
+        """A process reports the concurrency, and it may change with a restart."""
         assert pool.hello is not None
         bounds = pool.plan.bounds(pool.hello.concurrency)
         before = self._scalers.get(pool.name) or Scaler.of(bounds)
@@ -80,7 +80,7 @@ class Scaling:
         after = self._scalers[pool.name] = scaler.decide(seen)
         facts = {
             "pool": pool.name,
-            "look": self.looks,
+            "measurement": self.measurements,
             "pending": seen.pending,
             "oldest_seconds": round(seen.oldest_age, 1),
             "running": seen.running,

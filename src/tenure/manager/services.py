@@ -1,4 +1,4 @@
-"""What processes need of their supervisor."""
+"""What the lifecycle of a child needs from its supervisor."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from tenure.manager.event_relay import Telling
+from tenure.manager.event_relay import EventRelay
 from tenure.manager.process import ChildProcess
-from tenure.manager.spec import Hello
+from tenure.manager.spec import ChildHello
 from tenure.store.link import Link
 
 
 class SupervisorServices(Protocol):
     id: str
     children: set[ChildProcess]
-    """All that are started and not yet buried."""
-    events: Telling
+    """All that are started and not yet reaped."""
+    events: EventRelay
     stopping: asyncio.Event
 
     @property
     def link(self) -> Link:
-        """There once a first child has said where PostgreSQL is."""
+        """Exists once a first child has sent the DSN."""
 
-    async def open(self, hello: Hello) -> None:
-        """Opens what all children share, if that is not done."""
+    async def open(self, hello: ChildHello) -> None:
+        """Opens what all children share, unless that is done."""
 
-    async def declare(self, hello: Hello) -> None:
-        """Tells the fleet what the code says, if that is not known."""
+    async def declare(self, hello: ChildHello) -> None:
+        """Stores what the code declares, unless it is stored already."""
 
-    async def insist(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Repeats until PostgreSQL answers, or it is time to go (then the lease does it)."""
+    async def retry_while_unavailable(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Repeats `work` until PostgreSQL answers or the shutdown has to end; then the expired lease has the same effect."""
 
     def tell(self, word: str) -> None:
         """Wakes other processes, after a commit."""
@@ -38,4 +38,4 @@ class SupervisorServices(Protocol):
     def renew_soon(self) -> None: ...
 
     def fail(self, code: int, why: str) -> None:
-        """The end of it all."""
+        """Shuts down the supervisor with this exit code."""

@@ -1,13 +1,14 @@
-"""What supervisor and child tell each other when a child starts."""
+"""What supervisor and child send each other when a child starts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from tenure.inprocess import engine_settings, scope_of
 from tenure.leader.declaring import Declarations
+from tenure.leader.settings import LeaderSettings
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.settings import DEFAULT_POOL, Settings
@@ -17,36 +18,29 @@ from tenure.worker.claim.claimer import Which
 
 @dataclass(frozen=True, kw_only=True)
 class ChildSpec:
-    """From the supervisor: what to load and what to serve."""
+    """Sent by the supervisor: what to load and what to serve."""
 
     app: str
     """`module:attribute`"""
     folder: str
-    """Goes first on the import path, as `python -m` does."""
+    """Put first on the import path, as `python -m` does."""
     flags: dict[str, Any]
     """Settings given on the command line."""
     queues: Sequence[str] | None = None
     capabilities: Sequence[str] = ()
     concurrency: int | None = None
     pool: str = DEFAULT_POOL
-    """Whose settings count: `[workers.NAME]`."""
+    """Its settings apply: `[workers.NAME]`."""
     without: Sequence[str] = ()
-    """Queues that other pools serve, for a process that is told none."""
+    """Queues that other pools serve. Applies if `queues` is not given."""
     jobs: Which = "healthy"
     name: str | None = None
-    """Of the supervisor's workers; None: each is called host:pid."""
-
-    def to_message(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_message(message: dict[str, Any]) -> ChildSpec:
-        return ChildSpec(**message)
+    """The name of the supervisor's workers; None: each is called host:pid."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hello:
-    """From the child: what the app says, which the supervisor cannot know without running user code."""
+class ChildHello:
+    """Sent by the child: facts about the app, which the supervisor cannot know without running user code."""
 
     dsn: str
     schema: str
@@ -63,25 +57,23 @@ class Hello:
     recycle_after_jobs: int
     recycle_after: float
     recycle_above_mb: int
-    leader: dict[str, Any]
-    """LeaderSettings."""
-    declared: dict[str, Any]
-    """Declarations."""
+    leader: LeaderSettings
+    declared: Declarations
     renew: float = 0.0
     """Seconds between two renewals of the lease; 0: a third of it."""
     wants: Sequence[str] = ()
-    """The events to which the app subscribes: the supervisor sends its own to the child."""
+    """The events to which the app subscribes: the supervisor relays its own to the child."""
 
     @property
     def database(self) -> DatabaseTarget:
         return DatabaseTarget(dsn=self.dsn, schema=self.schema, pooled=self.pooled, listen_dsn=self.listen_dsn)
 
     @staticmethod
-    def of(kinds: Registry, settings: Settings, spec: ChildSpec, events: Events | None = None) -> Hello:
-        """`settings` as the pool sees them."""
+    def of(kinds: Registry, settings: Settings, spec: ChildSpec, events: Events | None = None) -> ChildHello:
+        """`settings` are those of the pool."""
         database, workers = settings.database, settings.workers
         scope = scope_of(kinds, spec.queues or workers.queues, spec.capabilities or workers.capabilities, spec.jobs, spec.without)
-        return Hello(
+        return ChildHello(
             dsn=database.dsn,
             schema=database.schema,
             pooled=database.pooled,
@@ -97,11 +89,8 @@ class Hello:
             recycle_after_jobs=workers.recycle_after_jobs,
             recycle_after=workers.recycle_after_seconds,
             recycle_above_mb=workers.recycle_above_mb,
-            leader=asdict(settings.leader),
-            declared=asdict(Declarations.of(kinds, settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app"))),
+            leader=settings.leader,
+            declared=Declarations.of(kinds, settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app")),
             renew=workers.renew_every,
             wants=[] if events is None else events.wanted(),
         )
-
-    def to_message(self) -> dict[str, Any]:
-        return asdict(self)

@@ -1,6 +1,7 @@
-"""`tenure worker` and `tenure up`: keeps pools of children, their leases renewed, and gives back what a dead one held.
+"""The supervisor of `tenure worker` and `tenure up`: runs pools of child processes, renews their leases, and requeues the jobs
+of a child that died.
 
-Runs no user code, not even the import of the app: nothing can hold up the renewal but the machine itself.
+It runs no user code and does not import the app, so no handler can delay the renewal.
 """
 
 from __future__ import annotations
@@ -18,20 +19,17 @@ from tenure import stop_requests
 from tenure.inprocess import COUNT_EVERY
 from tenure.leader.declaring import Declarations, declare
 from tenure.leader.leader import Leader
-from tenure.leader.settings import LeaderSettings
-from tenure.manager.event_relay import Telling
+from tenure.manager.event_relay import EventRelay
 from tenure.manager.health import TOUCH_EVERY, HealthChecks
-from tenure.manager.isolation import IsolatedJob
-from tenure.manager.orphans import reap_orphans
-from tenure.manager.plan import Plan
+from tenure.manager.host import Systemd, Terminal, reap_orphans
+from tenure.manager.isolation import IsolationProcess
+from tenure.manager.plan import PoolPlan
 from tenure.manager.pool import Pool
 from tenure.manager.process import AFTER_GRACE, ChildProcess
 from tenure.manager.recycling import Recycling
 from tenure.manager.rolling import Rolling
 from tenure.manager.scaling import Scaling
-from tenure.manager.spec import Hello
-from tenure.manager.systemd import Systemd
-from tenure.manager.terminals import Terminal
+from tenure.manager.spec import ChildHello
 from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.outages import failures
@@ -47,61 +45,62 @@ from tenure.store.wakeups import Wakeups
 log = logging.getLogger("tenure")
 
 EXIT_OK = 0
-LAST_TRIES = 5.0
-"""Seconds after a stop in which PostgreSQL is still asked again if it does not answer."""
+RETRY_AFTER_STOP = 5.0
+"""Seconds after the stop signal for which statements are still retried if PostgreSQL does not answer."""
 
 
 class Supervisor:
     def __init__(
         self,
-        plans: Sequence[Plan],
+        plans: Sequence[PoolPlan],
         *,
         scale_interval: float = 1.0,
         health_file: str | None = None,
-        ready: Callable[[Hello], None] = lambda _: None,
+        ready: Callable[[ChildHello], None] = lambda _: None,
     ) -> None:
         self.id = str(uuid7())
         self.children: set[ChildProcess] = set()
-        self.events = Telling(self.children)
+        self.events = EventRelay(self.children)
         self.stopping = asyncio.Event()
         self._pools = [Pool(plan, self, ready=self._on_ready) for plan in plans]
-        self._alone = IsolatedJob(self._pools, self)
+        self._isolation = IsolationProcess(self._pools, self)
         self._rolling = Rolling(self._pools)
         self._recycling = Recycling(self._pools)
         self._scale_interval = scale_interval
-        self._told_ready = ready
-        self._vitals = HealthChecks(health_file)
+        self._on_child_ready = ready
+        self._health = HealthChecks(health_file)
         self._systemd = Systemd()
         self._terminal = Terminal()
-        self._hello: Hello | None = None
+        self._hello: ChildHello | None = None
         self._opening = asyncio.Lock()
-        self._declared: dict[str, object] | None = None
-        """What was last told: old code is not told again when a child is replaced."""
+        self._declared: Declarations | None = None
+        """What was stored last: the declarations of unchanged code are not stored again when a child is replaced."""
         self._renewals = 0
         self._unrenewed: set[str] = set()
-        """Workers whose last renewal PostgreSQL refused."""
+        """Workers whose last renewal PostgreSQL rejected."""
         self._is_up = False
-        self._try_until = math.inf
+        self._retry_until = math.inf
         self._failure: tuple[int, str] | None = None
 
     async def run(self) -> int:
-        """Until a signal says stop. Gives the exit code."""
+        """Runs until a signal stops it. Returns the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         if stop_requests.was_asked():
             return EXIT_OK  # nothing has been started
         keeping = [asyncio.create_task(pool.keep()) for pool in self._pools]
-        renewing = [
-            asyncio.create_task(work) for work in (self._roll_when_asked(), PeriodicTask("recycling", self._recycling.turn).run())
+        replacing = [
+            asyncio.create_task(work)
+            for work in (self._roll_when_requested(), PeriodicTask("recycling", self._recycling.turn).run())
         ]
         watchdog = asyncio.create_task(PeriodicTask("watchdog", self._feed_watchdog).run())
         await self.stopping.wait()
-        await _cancelled(renewing)
+        await _cancelled(replacing)
         await self._wind_down(keeping)
         await _cancelled([watchdog])
-        self._vitals.gone()
+        self._health.remove()
         if self._failure is not None:
             code, why = self._failure
             log.error("supervisor stopped because of a failure", extra={"exit_code": code, "reason": why})
@@ -114,24 +113,24 @@ class Supervisor:
         for child in self.children:
             child.stop(0.0 if again or child.hello is None else child.hello.grace)
         if not again and self._hello is not None:
-            log.info("stopping: running jobs may finish; a second signal ends that", extra={"grace_seconds": self._grace})
+            log.info("stopping; waiting for running jobs (signal again to stop now)", extra={"grace_seconds": self._grace})
         if not again:
-            self._try_until = time.monotonic() + LAST_TRIES
+            self._retry_until = time.monotonic() + RETRY_AFTER_STOP
         self.stopping.set()
         self._systemd.stopping()
         for pool in self._pools:
             pool.wake()
 
     def roll(self) -> None:
-        """Every child is replaced, one at a time, by one with the code of now."""
-        self._rolling.ask()
+        """Replaces every child, one at a time, by one with the current code."""
+        self._rolling.request()
 
     def fail(self, code: int, why: str) -> None:
         self._failure = self._failure or (code, why)
         if not self.stopping.is_set():
             self.stop()
 
-    def _hang_up(self) -> None:
+    def _on_hangup(self) -> None:
         if self._terminal.is_gone:
             self.stop()
         else:
@@ -142,7 +141,7 @@ class Supervisor:
         return max((child.hello.grace for child in self.children if child.hello), default=0.0)
 
     async def _wind_down(self, keeping: list[asyncio.Task[None]]) -> None:
-        keeping = [*keeping, asyncio.create_task(self._alone.over())]
+        keeping = [*keeping, asyncio.create_task(self._isolation.wait_ended())]
         _, late = await asyncio.wait(keeping, timeout=self._grace + AFTER_GRACE)
         for child in self.children:
             child.kill()
@@ -151,39 +150,39 @@ class Supervisor:
         if self._hello is not None:
             await self._close()
 
-    async def _roll_when_asked(self) -> None:
+    async def _roll_when_requested(self) -> None:
         while True:
-            await self._rolling.asked()
-            log.info("rolling restart: started")
+            await self._rolling.wait_requested()
+            log.info("rolling restart started")
             self._systemd.reloading()
-            self._alone.drain()
+            self._isolation.drain()
             if await self._rolling.roll():
-                log.info("rolling restart: done")
+                log.info("rolling restart done")
             elif not self.stopping.is_set():
-                log.error("rolling restart: ended, because a new process could not start; the old ones continue")
+                log.error("rolling restart failed, because a new process could not start; the old ones continue")
             self._systemd.ready()
 
-    def _on_ready(self, hello: Hello) -> None:
-        self._told_ready(hello)
+    def _on_ready(self, hello: ChildHello) -> None:
+        self._on_child_ready(hello)
         if not self._is_up and all(pool.hello for pool in self._pools):
             self._is_up = True
             self._systemd.ready()
 
     # What all children share
 
-    async def open(self, hello: Hello) -> None:
+    async def open(self, hello: ChildHello) -> None:
         async with self._opening:
             if self._hello is not None:
                 return
             database = hello.database
-            # For all short statements. Each has a time limit, so that none delays the renewal for long.
+            # For all short statements. Each has a timeout, so that none delays the renewal for long.
             self.link = Link(database, "control", hot=True, within=max(1.0, hello.lease / 3))
-            await self.insist(self.link.open, starting=True)
-            await self.insist(lambda: check_settings(database))
-            await self.insist(lambda: check_schema(database))
+            await self.retry_while_unavailable(self.link.open, starting=True)
+            await self.retry_while_unavailable(lambda: check_settings(database))
+            await self.retry_while_unavailable(lambda: check_schema(database))
             self._leader = Leader(
                 database,
-                LeaderSettings(**hello.leader),
+                hello.leader,
                 link=self.link,
                 holder=self.id,
                 events=self.events,
@@ -196,10 +195,10 @@ class Supervisor:
             self._hello = hello
             self._wakeups.start()
             self._leader.start()
-            beats = [self._renewal, PeriodicTask("guard", self._guard)]
+            periodic = [self._renewal, PeriodicTask("guard", self._guard)]
             if self._scaling.is_needed:
-                beats.append(PeriodicTask("scaling", self._scaling.turn))
-            self._tasks = [asyncio.create_task(beat.run()) for beat in beats]
+                periodic.append(PeriodicTask("scaling", self._scaling.turn))
+            self._tasks = [asyncio.create_task(task.run()) for task in periodic]
 
     def tell(self, word: str) -> None:
         self._wakeups.tell(word)
@@ -207,20 +206,20 @@ class Supervisor:
     def _is_deaf(self) -> bool:
         return self._wakeups.deaf
 
-    async def declare(self, hello: Hello) -> None:
-        """What the code says that the whole fleet must know. Told again when another version of it is loaded."""
+    async def declare(self, hello: ChildHello) -> None:
+        """Stores what the code declares for all workers. Repeated when another version of the code is loaded."""
         async with self._opening:
             if hello.declared == self._declared:
                 return
 
-            async def tell() -> None:
-                async with Link(hello.database, "declare", hot=True) as link:  # it may wait for locks
-                    changed = await declare(link, Declarations(**hello.declared), self.id)
+            async def store() -> None:
+                async with Link(hello.database, "declare", hot=True) as link:  # the statements may wait for locks
+                    changed = await declare(link, hello.declared, self.id)
                 if changed:
                     self._wakeups.tell(schedules.CHANGED)
                 self._declared = hello.declared
 
-            await self.insist(tell)
+            await self.retry_while_unavailable(store)
 
     async def _close(self) -> None:
         await _cancelled(self._tasks)
@@ -231,7 +230,7 @@ class Supervisor:
         await self._scaling.close()
         await self.link.close()
 
-    async def insist(self, work: Callable[[], Awaitable[object]], *, starting: bool = False) -> None:
+    async def retry_while_unavailable(self, work: Callable[[], Awaitable[object]], *, starting: bool = False) -> None:
         attempts = 0
         while True:
             try:
@@ -242,7 +241,7 @@ class Supervisor:
                     raise  # waiting does not help
                 attempts += 1
                 failures.failed("supervisor", error)
-                if time.monotonic() >= self._try_until:
+                if time.monotonic() >= self._retry_until:
                     return
             await asyncio.sleep(backoff(attempts))
 
@@ -255,44 +254,43 @@ class Supervisor:
         serving = {child.worker_id: child for child in self.children if child.serving}
         self._renewals += 1
         counting = self._renewals % COUNT_EVERY == 1
-        renewal = await renew(self.link, serving, self._alone.queues, self._hello.lease, counting=counting)
+        renewal = await renew(self.link, serving, self._isolation.queues, self._hello.lease, counting=counting)
         self._leader.contact.touch()
         self._leader.hint(renewal.free_in)
         for worker_id, crowd in renewal.alike.items():
-            serving[worker_id].tell_crowd(crowd)
+            serving[worker_id].send_crowd(crowd)
         self._leader.crowd = max(renewal.alike.values(), default=self._leader.crowd)
-        self._vitals.renewed(processes=len(serving), lease=self._hello.lease)
+        self._health.renewed(processes=len(serving), lease=self._hello.lease)
         self._report_unrenewed(renewal.refused)
         for worker_id in serving.keys() - renewal.renewed - renewal.refused.keys():
             lost = {"worker_id": worker_id, "worker": serving[worker_id].name}
             log.warning("worker lost its lease; its runs are aborted", extra=lost)
-            serving[worker_id].lose("taken_by_another_worker")
+            serving[worker_id].lose_lease("taken_by_another_worker")
         if renewal.suspects is not None:
-            self._alone.mind(waiting=renewal.suspects)
+            self._isolation.update(suspects_waiting=renewal.suspects)
         return jittered(self._hello.renew or self._hello.lease / 3)
 
     def _report_unrenewed(self, refused: Mapping[str, Refused]) -> None:
-        """Once for each worker. It continues until another process condemns it: PostgreSQL may accept the next renewal."""
+        """Once for each worker. The worker continues until another process condemns it: the next renewal may succeed."""
         for worker_id in refused.keys() - self._unrenewed:
             error = refused[worker_id]
             facts = {"worker_id": worker_id, "sqlstate": error.sqlstate, "error": str(error)}
-            log.error("PostgreSQL refuses to renew the lease of a worker: it is tried again with every renewal", extra=facts)
+            log.error("PostgreSQL rejects the renewal of a worker's lease; retrying with every renewal", extra=facts)
         self._unrenewed = set(refused)
 
-    # Local looks only
+    # Local checks, without PostgreSQL
 
     async def _guard(self) -> float:
-        """A child that is frozen, or was told to end and did not, is killed; orphans of a container are buried."""
+        """Kills children that are frozen or did not stop in time, and reaps the orphans of a container."""
         for child in list(self.children):
-            if time.monotonic() > child.leave_by:
-                log.error(
-                    "worker process did not end in time and is killed", extra={"child_pid": child.pid, "worker": child.name}
-                )
-                child.overstayed = True
+            if time.monotonic() > child.stop_deadline:
+                facts = {"child_pid": child.pid, "worker": child.name}
+                log.error("worker process did not stop in time; killing it", extra=facts)
+                child.killed_late = True
                 child.kill()
-            if child.serving and child.hello and child.silent_for > child.hello.stall_limit:
-                facts = {"child_pid": child.pid, "worker": child.name, "silent_seconds": round(child.silent_for)}
-                log.error("worker process has not moved and is killed", extra=facts)
+            if child.serving and child.hello and child.silence > child.hello.stall_limit:
+                facts = {"child_pid": child.pid, "worker": child.name, "silent_seconds": round(child.silence)}
+                log.error("worker process is frozen; killing it", extra=facts)
                 child.kill()
         if os.getpid() == 1:
             reap_orphans({child.pid for child in self.children})
@@ -301,8 +299,8 @@ class Supervisor:
         return 1.0
 
     async def _feed_watchdog(self) -> float:
-        """Reports that the loop turns, from the first moment on, with or without PostgreSQL."""
-        self._vitals.alive(processes=len(self.children))
+        """Reports that the event loop runs, from the start on and also without PostgreSQL."""
+        self._health.alive(processes=len(self.children))
         if self._systemd.watchdog_every is None:
             return TOUCH_EVERY
         self._systemd.alive()

@@ -1,1 +1,1 @@
-"""The duties: each does one round when told, and says when it wants the next."""
+"""The duties. Each does one round when it is called, and returns when it wants the next."""

@@ -1,6 +1,6 @@
-"""Makes the partitions of history ahead of time, drops the old ones, and removes what only they were kept for.
+"""Creates the partitions of the history ahead of time, drops the old ones, and deletes rows that depend on them.
 
-Each part is done by itself: a table that is locked, or a row that PostgreSQL refuses to remove, stops no other part.
+The parts are independent: a table that is locked, or a row that PostgreSQL rejects the deletion of, does not stop the others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from tenure.leader.duties.duty import Report, TermOver
+from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
 from tenure.store import cleaning, history
 from tenure.store.cleaning import CleanedKeysRow, CleanedRow
@@ -28,16 +28,16 @@ Clean = Callable[[Pick], Query[Cleaned]]
 Answer = TypeVar("Answer", CleanedKeysRow, Cleaned)
 T = TypeVar("T")
 
-PATIENT_TRIES = 10
-"""Tries in a row without a lock after which it becomes a finding."""
+QUIET_ATTEMPTS = 10
+"""Attempts in a row without a lock after which it becomes a finding."""
 
 
 class Cleaner:
     name = "cleaner"
-    hears = ()
+    wakes_on = ()
     divisible = False
     again = 60.0
-    """Seconds until a part is tried again that failed or did not get its lock."""
+    """Seconds until a part that failed or did not get its lock is retried."""
     days_ahead = 7
     batch = 2000
     keep_counts = 90 * 86400.0
@@ -49,9 +49,9 @@ class Cleaner:
         self._refused: dict[str, RefusedRows] = {}
         self._failing: dict[str, int] = {}
 
-    async def run_once(self, link: Link, term: Term) -> Report:
+    async def run_once(self, link: Link, term: Term) -> RoundResult:
         parts = Parts()
-        # Partitions first, old ones before new ones.
+        # Partitions first: old ones, then new ones.
         works: list[tuple[str, Callable[[], Awaitable[int]]]] = [
             ("old partitions of tenure.history", partial(self._drop, link, term)),
             ("new partitions of tenure.history", partial(self._make, link, term)),
@@ -61,10 +61,10 @@ class Cleaner:
         try:
             done = [await parts.do(name, work) or 0 for name, work in works]
         except TermOver:
-            return Report(holds=False)
+            return RoundResult(holds=False)
         findings = self._report(parts.failures)
         rest = 0.0 if max(done) >= self.batch else min(self.again, self.every) if parts.failures else self.every
-        return Report(holds=True, touched=sum(done), rest=rest, findings=findings)
+        return RoundResult(holds=True, touched=sum(done), rest=rest, findings=findings)
 
     def _queries(self, term: Term) -> dict[str, Clean]:
         """By table."""
@@ -85,14 +85,14 @@ class Cleaner:
     async def _drop(self, link: Link, term: Term) -> int:
         dropped = 0
         while name := _only(await link.fetch(history.drop(term, keep=self._keep))):
-            log.info("history: dropped partition %s, whose time is over", name, extra={"partition": name})
+            log.info("history partition dropped", extra={"partition": name})
             dropped += 1
         return dropped
 
     async def _make(self, link: Link, term: Term) -> int:
         made = _only(await link.fetch(history.make(term, days_ahead=self.days_ahead)))
         if made:
-            log.info("history: made %d partitions for the days to come", made, extra={"partitions": made})
+            log.info("history partitions created", extra={"partitions": made})
         return made
 
     async def _clean_keys(self, link: Link, term: Term) -> int:
@@ -102,12 +102,12 @@ class Cleaner:
         answers = await self._run(link, "keys", query)
         kind, key = answers[-1].next_kind, answers[-1].next_key
         self._keys_after = None if kind is None or key is None else (kind, key)
-        # There are more to be looked at, even if few of these could go.
+        # There are more keys to check, even if few of these could be deleted.
         removed = max(sum(answer.expired for answer in answers), sum(answer.freed for answer in answers))
         return self.batch if self._keys_after else removed
 
     async def _clean(self, link: Link, table: str, query: Clean) -> int:
-        """How many were removed, of the sort of which most were: a full batch means that there is more."""
+        """The largest of the numbers of deleted rows: a full batch means that there are more."""
         answers = await self._run(link, table, query)
         by_sort: Iterable[tuple[int, ...]] = zip(*map(_removed, answers), strict=True)
         return max(map(sum, by_sort))
@@ -120,20 +120,21 @@ class Cleaner:
             return answer
 
         return await self._refused.setdefault(
-            table, RefusedRows(f"to remove a row of tenure.{table}", "id" if table == "history" else "ctid")
+            table, RefusedRows(f"to delete a row of tenure.{table}", "id" if table == "history" else "ctid")
         ).run(send)
 
     def _report(self, failures: dict[str, Exception]) -> list[str]:
-        """What failed, for people: logged when it begins, and kept with the lease while it lasts."""
+        """The failures for operators: logged when they begin, and stored with the lease while they last."""
         findings = []
         self._failing = {name: self._failing.get(name, 0) + 1 for name in failures}
         for name, error in failures.items():
             contended = isinstance(error, Contended)
             if self._failing[name] == 1:
                 level = logging.INFO if contended else logging.ERROR
-                log.log(level, "cleaner: %s: %s; trying again in %g s", name, error, self.again)
-            # A table that is read or locked for some minutes needs no attention.
-            if not contended or self._failing[name] > PATIENT_TRIES:
+                fields = {"part": name, "error": str(error), "retry_in": self.again}
+                log.log(level, "cleaner: part failed; retrying", extra=fields)
+            # A table that is locked for some minutes needs no attention.
+            if not contended or self._failing[name] > QUIET_ATTEMPTS:
                 findings.append(f"{name} cannot be cleaned: {error}")
         return findings
 

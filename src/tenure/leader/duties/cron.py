@@ -11,8 +11,9 @@ from typing import Any
 from uuid import UUID
 
 from tenure.leader.declaring import RETIRED
-from tenure.leader.duties.duty import Outlets, Report, TermOver
+from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
+from tenure.leader.outlets import Outlets
 from tenure.model.errors import ConfigError
 from tenure.model.events import ScheduleTicked
 from tenure.model.schedules import Schedule
@@ -35,78 +36,78 @@ ticks_log = logging.getLogger("tenure.schedules")
 Move = dict[str, Any]
 
 CLOCK_TOLERANCE = 5.0
-"""Seconds by which the server's clock may lag between two looks."""
+"""Seconds by which the server's clock may lag between two rounds."""
 
-MISSED = "schedule %r: planned times were missed, because no leader recorded them in time"
-SKIPPED = "schedule %r: a planned time was skipped, because an earlier job of it is live"
-DROPPED = "schedule %r: a queued time was skipped, because the schedule is deleted or retired"
+MISSED = "planned times of a schedule were missed, because no leader recorded them in time"
+SKIPPED = "planned time of a schedule was skipped, because an earlier job of it is live"
+DROPPED = "queued time of a schedule was skipped, because the schedule is deleted or retired"
 
 
 class Cron:
-    """What is due is read, decided here, and written in one statement that names the version it was read in: whoever was
-    asleep meanwhile, is not the leader any more, or repeats what was done already, writes nothing."""
+    """Reads the due schedules, decides here, and writes the result in one statement that names the version that was read: a
+    process that was suspended meanwhile, is no longer the leader, or repeats what is already done writes nothing."""
 
     name = "cron"
-    hears = (schedules.CHANGED,)
+    wakes_on = (schedules.CHANGED,)
     divisible = False
     batch = 200
     longest_rest = 15.0
-    """Who changes a schedule says so."""
+    """A change of a schedule sends a notification."""
     queued_rest = 1.0
-    """While ticks wait for an earlier job to end, which nobody tells."""
+    """While ticks wait for an earlier job to end, for which there is no notification."""
     clean_every = 600.0
     clean_batch = 2000
     verify_every = 60.0
-    """Seconds between two looks for schedules that no running code declares, or whose times lie ahead of the clock."""
+    """Seconds between two searches for schedules that no running code declares, or whose times are ahead of the clock."""
     again = 20.0
-    """Seconds until what failed of that, or of the cleaning, is tried again: it may wait for a lock each time."""
+    """Seconds until that, or the cleaning, is retried after a failure: it may wait for a lock each time."""
 
     def __init__(self, keep: float, outlets: Outlets | None = None) -> None:
         self._keep = keep
         self._outlets = outlets or Outlets()
         self._clean_at = self._verify_at = 0.0
         self._clock: tuple[datetime, float] | None = None
-        self._clock_set_back = True  # it may have been before our time
+        self._clock_set_back = True  # it may have happened before this process started
         self._broken: dict[str, float] = {}
-        """When to try versions of schedules again that could not be carried out."""
+        """Versions of schedules that failed, and when to retry them."""
         self._unreleased = RefusedRows("to enqueue a queued time of a schedule", "schedule")
-        self._uncleaned = RefusedRows("to remove a row of tenure.ticks", "ctid")
+        self._uncleaned = RefusedRows("to delete a row of tenure.ticks", "ctid")
         self._ahead = RefusedRows("to change a row that was written while the server's clock was ahead", "row")
         self._unrewound = RefusedRows("to plan a schedule again from now on", "schedule")
         self._unretired = RefusedRows("to retire a schedule", "schedule")
 
-    async def run_once(self, link: Link, term: Term, *, now: datetime | None = None) -> Report:
+    async def run_once(self, link: Link, term: Term, *, now: datetime | None = None) -> RoundResult:
         parts = Parts()
         try:
             query = schedules.find_due(term, limit=self.batch, skipped=self._skipped(), now=now)
             [due] = await link.fetch(query)
-            _insist(due.holds)
+            _require_term(due.holds)
             self._watch_clock(due.now)
             moves = [move for given in json.loads(due.schedules) if (move := self._move(given, due.now)) is not None]
             touched = await self._record(link, term, moves, now) if moves else 0
-            # Planned times are recorded whatever becomes of the rest, which may need other tables.
+            # Planned times are recorded even if the rest fails, which may need other tables.
             if due.queued:
                 touched += await parts.do("release", lambda: self._release(link, term, now)) or 0
             await self._verify(link, term, now, parts)
             await parts.do("clean", lambda: self._clean(link, term, now))
         except TermOver:
-            return Report(holds=False)
+            return RoundResult(holds=False)
         parts.raise_first()
-        return Report(holds=True, touched=touched, rest=self._rest(moves, due.next_due, queued=due.queued))
+        return RoundResult(holds=True, touched=touched, rest=self._rest(moves, due.next_due, queued=due.queued))
 
     def _rest(self, moves: list[Move], next_due: float | None, *, queued: bool) -> float:
-        if moves:  # each of them has another time now, which may have come already
+        if moves:  # each schedule now has its next time, which may be due already
             return 0.0
         longest = self.queued_rest if queued else self.longest_rest
         return longest if next_due is None else min(longest, max(0.0, next_due))
 
     def _move(self, given: Mapping[str, Any], now: datetime) -> Move | None:
-        """What to write of this schedule. One that cannot be worked out here must not hold up the others."""
+        """What to write for this schedule. One whose times cannot be computed must not block the others."""
         try:
             schedule = _schedule(given)
             decision = decide(schedule, datetime.fromisoformat(given["since"]), now)
         except (ConfigError, ArithmeticError, ValueError) as error:
-            self._complain(given, error)
+            self._log_broken(given, error)
             return None
         return {"name": given["name"], "version": given["version"], **to_json(schedule, decision)}
 
@@ -119,14 +120,14 @@ class Cron:
             nonlocal total
             query = schedules.record_ticks(term, group, listing=listing, now=now)
             [recorded] = await link.fetch(query)
-            _insist(recorded.holds)
+            _require_term(recorded.holds)
             total += recorded.enqueued
             for move in group:
                 self._broken.pop(move["version"], None)
             self._announce(recorded.words, recorded.ticks)
 
         async def refused(move: Move, error: Refused) -> None:
-            self._complain(move, error)
+            self._log_broken(move, error)
 
         await send_or_halve(moves, send, refused)
         return total
@@ -136,7 +137,7 @@ class Cron:
 
         async def send(pick: Pick) -> ReleasedRow:
             [answer] = await link.fetch(schedules.release_ticks(term, limit=self.batch, listing=listing, pick=pick, now=now))
-            _insist(answer.holds)
+            _require_term(answer.holds)
             if not pick.peek:
                 self._announce([jobs_in(queue) for queue in answer.queues], answer.ticks, skipped=DROPPED)
             return answer
@@ -150,7 +151,7 @@ class Cron:
 
         async def send(pick: Pick) -> CleanedRow:
             [answer] = await link.fetch(schedules.clean_ticks(term, limit=self.clean_batch, keep=self._keep, pick=pick, now=now))
-            _insist(answer.holds)
+            _require_term(answer.holds)
             return answer
 
         removed = sum(answer.removed for answer in await self._uncleaned.run(send))
@@ -170,24 +171,24 @@ class Cron:
     async def _follow_clock(self, link: Link, term: Term, now: datetime | None) -> None:
         async def send(pick: Pick) -> ClockRow:
             [answer] = await link.fetch(leases.follow_clock(term, pick=pick, now=now))
-            _insist(answer.holds)
+            _require_term(answer.holds)
             return answer
 
         answers = await self._ahead.run(send)
         workers, jobs, starts = (sum(counts) for counts in zip(*((a.workers, a.jobs, a.starts) for a in answers), strict=True))
         if workers or jobs or starts:
-            text = "the server's clock was set back: the leases of %d workers and %d jobs and %d starts count from now"
-            log.warning(text, workers, jobs, starts)
+            fields = {"workers": workers, "jobs": jobs, "starts": starts}
+            log.warning("the server's clock was set back; leases and rate limits were adjusted", extra=fields)
         self._clock_set_back = self._ahead.leaves_out
 
     async def _rewind(self, link: Link, term: Term, now: datetime | None) -> None:
         async def send(pick: Pick) -> RewoundRow:
             [answer] = await link.fetch(schedules.rewind(term, pick=pick, now=now))
-            _insist(answer.holds)
+            _require_term(answer.holds)
             if not pick.peek:
                 for name in answer.names:
-                    text = "schedule %r is planned again from now on, because the server's clock was ahead"
-                    ticks_log.warning(text, name, extra={"schedule": name})
+                    text = "schedule planned again from now on, because the server's clock was ahead"
+                    ticks_log.warning(text, extra={"schedule": name})
             return answer
 
         await self._unrewound.run(send, read=lambda answer: answer.names)
@@ -195,16 +196,17 @@ class Cron:
     async def _retire(self, link: Link, term: Term) -> None:
         async def send(pick: Pick) -> RetiredRow:
             [answer] = await link.fetch(schedules.retire(term, pick=pick))
-            _insist(answer.holds)
+            _require_term(answer.holds)
             if not pick.peek:
                 for name, owner in json.loads(answer.retired or "[]"):
-                    log.info(RETIRED, name, owner)
+                    log.info(RETIRED, extra={"schedule": name, "app": owner})
             return answer
 
         await self._unretired.run(send, read=lambda answer: [name for name, _owner in json.loads(answer.retired or "[]")])
 
     def _watch_clock(self, clock: datetime) -> None:
-        """When the server's clock lags behind ours by seconds, it was set back: what it left in the future is seen to at once."""
+        """If the server's clock has fallen behind the local one by seconds, it was set back: rows with times in the future are
+        corrected at once."""
         before, self._clock = self._clock, (clock, boottime())
         if before is not None and (clock - before[0]).total_seconds() < self._clock[1] - before[1] - CLOCK_TOLERANCE:
             self._clock_set_back = True
@@ -222,27 +224,27 @@ class Cron:
         """A planned time for which no job was enqueued."""
         fields = {"schedule": tick["schedule"], "planned_at": tick["planned_at"], "times": tick["times"]}
         if tick["outcome"] == "missed":
-            ticks_log.log(self._outlets.schedule_missed_level, MISSED, tick["schedule"], extra=fields)
+            ticks_log.log(self._outlets.schedule_missed_level, MISSED, extra=fields)
         elif tick["outcome"] == "skipped":
-            ticks_log.log(self._outlets.schedule_skipped_level, skipped, tick["schedule"], extra=fields)
+            ticks_log.log(self._outlets.schedule_skipped_level, skipped, extra=fields)
 
     def _skipped(self) -> list[str]:
         now = time.monotonic()
         return [version for version, again_at in self._broken.items() if again_at > now]
 
-    def _complain(self, given: Mapping[str, Any], error: Exception) -> None:
-        """Once for each version of it. It is tried again after some minutes: what refused it may pass."""
+    def _log_broken(self, given: Mapping[str, Any], error: Exception) -> None:
+        """Once for each version. It is retried after some minutes: the cause may be temporary."""
         name, version = given["name"], given["version"]
         if version not in self._broken:
-            text = "schedule %r cannot be carried out: %s; trying again every %d minutes until it is changed or deleted"
-            ticks_log.error(text, name, error, AGAIN_AFTER // 60, extra={"schedule": name})
+            fields = {"schedule": name, "error": str(error), "retry_in": AGAIN_AFTER}
+            ticks_log.error("schedule failed; retrying until it is changed or deleted", extra=fields)
         self._broken.pop(version, None)
         self._broken[version] = time.monotonic() + AGAIN_AFTER
         if len(self._broken) > MOST_REMEMBERED:
             del self._broken[next(iter(self._broken))]
 
 
-def _insist(holds: bool) -> None:
+def _require_term(holds: bool) -> None:
     if not holds:
         raise TermOver
 
@@ -260,7 +262,7 @@ def _event(tick: Mapping[str, Any]) -> ScheduleTicked:
 
 
 def _schedule(given: Mapping[str, Any]) -> Schedule:
-    """As far as its times go: what its jobs are like is known to the statement."""
+    """Only what decides its times: the options of its jobs are read by the statement."""
     return Schedule(
         name=given["name"],
         kind=given["kind"],

@@ -1,4 +1,4 @@
-"""A round that consists of several parts: one that fails does not stop the others."""
+"""A round of several parts: one that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Parts:
         """By the name of the part."""
 
     async def do(self, name: str, work: Callable[[], Awaitable[Result]]) -> Result | None:
-        """None when it failed. An outage of PostgreSQL and the end of the term are not failures of this part: they are raised."""
+        """None if it failed. An outage of PostgreSQL and the end of the term are not failures of the part: they are raised."""
         try:
             return await work()
         except Contended as error:
             self.failures[name] = error
         except (StoreUnavailable, TermOver):
             raise
-        except Exception as error:  # noqa: BLE001 - any error is this part's alone
+        except Exception as error:  # noqa: BLE001 - any error affects only this part
             self.failures[name] = error
         return None
 

@@ -1,4 +1,4 @@
-"""Gives back the jobs of workers whose lease ran out, and jobs whose own lease did."""
+"""Requeues the jobs of workers whose lease expired, and jobs whose own lease expired."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import logging
 import time
 from typing import NamedTuple
 
-from tenure.leader.duties.duty import Outlets, Report, TermOver
+from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
-from tenure.leader.duties.requeue import Requeuing, announce
+from tenure.leader.outlets import Outlets
+from tenure.leader.requeue import Requeuer, announce
 from tenure.periodic import boottime
 from tenure.store import jobs, workers
 from tenure.store.isolation import RefusedRows
@@ -26,7 +27,7 @@ class Contact:
     """For how long this process has been in unbroken contact with PostgreSQL."""
 
     def __init__(self, *, longest_silence: float = 6.0) -> None:
-        """After `longest_silence` seconds without an answer it counts as broken."""
+        """After `longest_silence` seconds without an answer the contact counts as broken."""
         self.longest_silence = longest_silence
         self._since = self._last = boottime()
 
@@ -45,66 +46,66 @@ class Contact:
 
     @property
     def unbroken_for(self) -> float:
-        """As `age`, but 0 while no answer has come for `longest_silence` seconds."""
+        """Like `age`, but 0 if the last answer is older than `longest_silence` seconds."""
         return 0.0 if boottime() - self._last > self.longest_silence else self.age
 
 
 class Condemned(NamedTuple):
-    """What was found and done about leases that ended."""
+    """Expired leases that were found, and the workers that were condemned."""
 
     workers: int
     waiting: bool
-    """Condemned workers still hold jobs, or have their rows."""
+    """Condemned workers still hold jobs or have their rows."""
     next_end: float | None
-    """Seconds until the next lease ends, of a worker or a job."""
+    """Seconds until the next lease of a worker or a job expires."""
     overdue: bool
-    """The own lease of a job has ended."""
+    """The own lease of a job has expired."""
 
 
 UNKNOWN = Condemned(0, waiting=True, next_end=None, overdue=True)
-"""Of a look that failed: requeuing must not depend on it."""
+"""After a failed statement: requeuing must not depend on it."""
 
 
 class Reaper:
     name = "reaper"
-    hears = ()
+    wakes_on = ()
     divisible = True
     batch = 500
     patience = 10.0
-    """Seconds of unbroken contact before anyone is condemned. After an outage all leases have run out, and their holders
-    are as eager to renew them as we are to look: they come first."""
+    """Seconds of unbroken contact before a worker is condemned. After an outage all leases have expired, and this gives their
+    holders the time to renew them first."""
 
     unknown_every = 30.0
-    """Seconds between two looks for jobs that are held by a worker without a row."""
+    """Seconds between two searches for jobs that are held by a worker without a row."""
 
     def __init__(self, contact: Contact, outlets: Outlets | None = None, *, every: float = 5.0) -> None:
-        """`every`: seconds between two looks at most. It looks sooner when a lease ends."""
+        """`every`: the longest time between two rounds in seconds. A round starts sooner when a lease expires."""
         self._contact = contact
         self._outlets = outlets or Outlets()
         self.longest_rest = every
         self._next_unknown = 0.0
-        self._requeuing = Requeuing(self._outlets)
+        self._requeuer = Requeuer(self._outlets)
         self._refused = RefusedRows("to requeue a job")
-        self._uncondemned = RefusedRows("to condemn a worker whose lease ended", "worker_id")
+        self._uncondemned = RefusedRows("to condemn a worker whose lease expired", "worker_id")
         self._unlisted = RefusedRows("to insert a row for a worker that holds jobs and has none", "worker_id")
 
-    async def run_once(self, link: Link, term: Term) -> Report:
+    async def run_once(self, link: Link, term: Term) -> RoundResult:
         self._contact.touch()
-        # What holds up the one must not hold up the others.
+        # A part that is blocked or fails must not stop the others.
         parts = Parts()
         try:
-            look = await parts.do("condemn", lambda: self._condemn_expired(link, term)) or UNKNOWN
+            found = await parts.do("condemn", lambda: self._condemn_expired(link, term)) or UNKNOWN
             unknown = await parts.do("condemn unknown", lambda: self._condemn_unknown(link, term))
         except TermOver:
-            return Report(holds=False)
-        returned = await parts.do("requeue", lambda: self._requeuing.give_back(link)) if look.waiting or unknown else 0
-        expired = await parts.do("expire", lambda: self._expire(link, term)) if look.overdue else 0
+            return RoundResult(holds=False)
+        returned = await parts.do("requeue", lambda: self._requeuer.requeue(link)) if found.waiting or unknown else 0
+        expired = await parts.do("expire", lambda: self._expire(link, term)) if found.overdue else 0
         parts.raise_first()
-        # What could not be condemned or requeued now (refused, or locked by another session) is overdue at the next look as well.
-        stuck = (look.overdue and not expired) or self._uncondemned.leaves_out
+        # What could not be condemned or requeued (rejected, or locked by another session) is overdue in the next round as well.
+        stuck = (found.overdue and not expired) or self._uncondemned.leaves_out
         soonest = 1.0 if stuck else 0.2
-        rest = self.longest_rest if look.next_end is None else min(self.longest_rest, max(soonest, look.next_end))
-        return Report(holds=True, touched=look.workers + (returned or 0) + (expired or 0), rest=rest)
+        rest = self.longest_rest if found.next_end is None else min(self.longest_rest, max(soonest, found.next_end))
+        return RoundResult(holds=True, touched=found.workers + (returned or 0) + (expired or 0), rest=rest)
 
     async def _condemn_expired(self, link: Link, term: Term) -> Condemned:
         reap = self._contact.age >= self.patience
@@ -138,7 +139,7 @@ class Reaper:
         unknown = [worker_id for answer in answers for worker_id in answer.ids]
         self._next_unknown = time.monotonic() + self.unknown_every
         if unknown:
-            log.error("jobs were held by workers that do not exist: %s; they are requeued", ", ".join(unknown))
+            log.error("jobs held by unknown workers are requeued", extra={"worker_ids": unknown})
         return unknown
 
     async def _expire(self, link: Link, term: Term) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from uuid import UUID
 
-from tenure.leader.duties.duty import Outlets, Report
+from tenure.leader.duties.duty import RoundResult
+from tenure.leader.outlets import Outlets
 from tenure.model.events import JobDue
 from tenure.store import jobs
 from tenure.store.isolation import RefusedRows
@@ -18,17 +19,17 @@ from tenure.store.wakeups import DUE, jobs_in
 
 class Stager:
     name = "stager"
-    hears = (DUE,)
+    wakes_on = (DUE,)
     divisible = True
     batch = 1000
     longest_rest = 3.0
-    """Seconds. Who schedules a job says so; a word that was lost is made good by then."""
+    """Seconds. A client that schedules a job notifies the stager; after this time a lost notification has no effect."""
 
     def __init__(self, outlets: Outlets | None = None) -> None:
         self._outlets = outlets or Outlets()
         self._refused = RefusedRows("to promote a job")
 
-    async def run_once(self, link: Link, term: Term) -> Report:
+    async def run_once(self, link: Link, term: Term) -> RoundResult:
         listing = self._outlets.events.wants(JobDue)
 
         async def send(pick: Pick) -> PromotedRow:
@@ -41,8 +42,8 @@ class Stager:
         last = answers[-1]
         promoted = sum(answer.promoted for answer in answers)
         if promoted >= self.batch:
-            return Report(last.holds, promoted, 0.0)
-        return Report(last.holds, promoted, min(self.longest_rest, max(0.0, last.next_due or self.longest_rest)))
+            return RoundResult(last.holds, promoted, 0.0)
+        return RoundResult(last.holds, promoted, min(self.longest_rest, max(0.0, last.next_due or self.longest_rest)))
 
     def _announce(self, answer: PromotedRow) -> None:
         for queue in answer.queues:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure.model.claimed_job import ClaimedJob
+from tenure.worker.process import protocol
 from tenure.worker.process.protocol import Message
 
 # From the worker
@@ -107,21 +108,11 @@ ToWorker = (
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToProcess.__args__, *ToWorker.__args__)}
 
 
-class UnknownMessage(Exception):  # noqa: N818 - reads as the fact it states
-    """Not one of the messages above: the handler may have written to the connection."""
-
-
 def to_message(sent: ToProcess | ToWorker) -> Message:
-    return {"type": type(sent).__name__, **sent._asdict()}
+    return protocol.to_message(sent)
 
 
 def from_message(message: Message) -> Any:
     """The value that `to_message()` was given."""
-    try:
-        fields = dict(message)
-        received = _TYPES[fields.pop("type")](**fields)
-    except (KeyError, TypeError, ValueError):
-        # Its values may be the job's data, and this text is logged.
-        names = ", ".join(map(str, message)) if isinstance(message, dict) else ""
-        raise UnknownMessage(f"it sent a message that is not understood: {names or 'nothing'}") from None
+    received = protocol.from_message(message, _TYPES)
     return received._replace(job=ClaimedJob._make(received.job)) if isinstance(received, RunJob) else received

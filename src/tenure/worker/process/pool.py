@@ -38,11 +38,10 @@ from tenure.worker.process.messages import (
     StoppedByAbort,
     ToProcess,
     ToWorker,
-    UnknownMessage,
     from_message,
     to_message,
 )
-from tenure.worker.process.protocol import MessageStream
+from tenure.worker.process.protocol import MessageStream, UnknownMessage
 from tenure.worker.run.abort import Aborted, AbortReason
 from tenure.worker.run.calling import ABORT_PATIENCE
 from tenure.worker.run.context import Context

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 Message = dict[str, Any]
@@ -22,6 +23,30 @@ def encode(message: Message) -> bytes:
 def decode(line: bytes) -> Message | None:
     """None for a line that was cut off: the other side is gone."""
     return json.loads(line) if line.endswith(b"\n") else None
+
+
+class UnknownMessage(Exception):  # noqa: N818 - reads as the fact it states
+    """Not a message of the protocol: the handler may have written to the connection."""
+
+
+def to_message(sent: Any) -> Message:
+    """`sent` is a NamedTuple. Its name and its fields are sent; fields that are dataclasses as dicts."""
+    fields = {
+        name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        for name, value in sent._asdict().items()
+    }
+    return {"type": type(sent).__name__, **fields}
+
+
+def from_message(message: Message, types: Mapping[str, Any]) -> Any:
+    """The NamedTuple that `to_message()` was given. `types` are those of the protocol, by name."""
+    try:
+        fields = dict(message)
+        return types[fields.pop("type")](**fields)
+    except (KeyError, TypeError, ValueError):
+        # Its values may be the job's data, and this text is logged.
+        names = ", ".join(map(str, message)) if isinstance(message, dict) else ""
+        raise UnknownMessage(f"it sent a message that is not understood: {names or 'nothing'}") from None
 
 
 class MessageStream:

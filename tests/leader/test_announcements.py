@@ -1,4 +1,4 @@
-"""What duties tell: events for those who subscribe, words for those who wait, and a log line that names the jobs."""
+"""What duties report: events to subscribers, notifications to waiting processes, and a log line with the jobs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 
 from tenure import Context, JobDue, JobReaped, Tenure
-from tenure.leader.duties.duty import Outlets
 from tenure.leader.duties.reaper import Contact, Reaper
-from tenure.leader.duties.requeue import give_back
 from tenure.leader.duties.stager import Stager
+from tenure.leader.outlets import Outlets
+from tenure.leader.requeue import requeue_jobs
 from tenure.model.events import Event, Events
 from tenure.store import jobs
 from tenure.store.link import Link
@@ -56,7 +56,7 @@ async def test_each_promoted_job_is_an_event(link, desk, ears):
     assert {type(event) for event in ears.seen} == {JobDue}
 
 
-async def test_promoted_jobs_are_not_even_listed_where_nobody_listens(desk):
+async def test_promoted_jobs_are_not_listed_without_a_subscriber(desk):
     desk.enqueue({"delay": 60})
     desk.sql("update tenure.jobs set run_at = now()")
     assert desk.run(jobs.promote(desk.term("stager"), limit=10))[0][-1] is None
@@ -71,7 +71,7 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, ca
     desk.sql("update tenure.jobs set crashes = 2 where kind = 'poison'")
     desk.claim(worker, queues=["default", "mail"], kinds=["work", "poison"])
     desk.condemn(worker, how)
-    await give_back(link, worker, ears.outlets)
+    await requeue_jobs(link, worker, ears.outlets)
     blamed = how != "stopped"
     assert sorted(ears.seen, key=lambda event: event.kind) == [
         JobReaped(job_id=UUID(second), kind="poison", queue="mail", worker_id=UUID(worker), why=why, quarantined=blamed),
@@ -94,7 +94,7 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, ca
     ],
     ids=["crash", "lease of the worker", "lease of the job"],
 )
-async def test_a_quarantined_job_is_one_error_that_tells_how_to_replay_it(link, desk, caplog, how, error):
+async def test_a_quarantined_job_is_one_error_with_the_command_to_replay_it(link, desk, caplog, how, error):
     [job] = desk.enqueue({"kind": "poison"})
     desk.sql("update tenure.jobs set crashes = 2")
     worker = desk.worker()
@@ -103,7 +103,7 @@ async def test_a_quarantined_job_is_one_error_that_tells_how_to_replay_it(link, 
         await Reaper(Contact()).run_once(link, desk.term("reaper"))
     else:
         desk.condemn(worker, how)
-        await give_back(link, worker)
+        await requeue_jobs(link, worker)
     [record] = caplog.records
     assert record.levelname == "ERROR"
     assert record.getMessage() == f"job {job} (poison) was {error}; to run it again: tenure jobs replay {job}"
@@ -117,11 +117,11 @@ async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, desk,
     desk.claim(worker)
     desk.condemn(worker, "crashed")
     level = Tenure("postgresql://", log_dead_letter="critical").settings.leader.dead_letter_level
-    await give_back(link, worker, Outlets(dead_letter_level=level))
+    await requeue_jobs(link, worker, Outlets(dead_letter_level=level))
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
 
-async def test_the_run_that_lost_its_own_lease_is_told_by_its_job(link, desk, ears):
+async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, desk, ears):
     [job_id] = desk.enqueue({})
     worker = desk.worker()
     desk.claim(worker, leases={"work": 0})

@@ -1,4 +1,4 @@
-"""How the supervisor tells others that it is well: a file, and systemd. And that it stops telling when it is not."""
+"""The health files and the systemd notifications of the supervisor, also when it is frozen or PostgreSQL is down."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tenure.manager.health import HealthChecks, liveness, readiness, ready_file
+from tenure.manager.host import Systemd
 from tenure.manager.supervisor import Supervisor
-from tenure.manager.systemd import Systemd
 from tests.manager.workshop import SHORT_LEASE
 from tests.planted_secrets import assert_no_secret
 from tests.processes import run_process
@@ -30,7 +30,7 @@ def health(*options: str, cwd=None) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def database_away(dsn: str, server_dsn: str):
-    """For everyone who does not hold a connection yet, and those who do lose theirs."""
+    """New connections are rejected, and existing ones are closed."""
     name = conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"alter database {name} allow_connections false")
@@ -109,7 +109,7 @@ def test_a_long_lease_is_renewed_less_often_and_that_is_no_reason(tmp_path):
     assert not readiness(file, 30.0).good
 
 
-def test_without_a_file_it_says_how_to_name_one(tmp_path):
+def test_without_a_file_the_error_shows_how_to_set_one(tmp_path):
     refused = health(cwd=tmp_path)
     assert refused.returncode == 2
     assert "health_file in [workers]" in refused.stderr
@@ -119,7 +119,7 @@ def test_without_a_file_it_says_how_to_name_one(tmp_path):
     assert health(cwd=tmp_path).returncode == 0
 
 
-def test_a_file_that_cannot_be_written_is_told_and_stops_nothing(tmp_path, caplog):
+def test_a_file_that_cannot_be_written_is_reported_and_stops_nothing(tmp_path, caplog):
     HealthChecks(str(tmp_path / "nowhere" / "file")).alive()
     assert "health file cannot be written" in caplog.text
 
@@ -151,7 +151,7 @@ def line(tmp_path):
     line.close()
 
 
-async def test_systemd_is_told_of_every_turn_of_our_life(start, ledger, tmp_path, line):
+async def test_systemd_is_notified_of_every_state(start, ledger, tmp_path, line):
     worker = start(env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "600000"})
     await until(lambda: line.hear("READY=1"), within=20)
     assert "ready: " in worker.said
@@ -180,7 +180,7 @@ async def test_the_watchdog_is_fed_while_the_loop_turns_although_nothing_was_eve
         assert line.hear("WATCHDOG=1")
 
 
-def test_without_systemd_nothing_is_told_and_nothing_fails():
+def test_without_systemd_nothing_is_sent_and_nothing_fails():
     systemd = Systemd({})
     systemd.ready()
     assert systemd.watchdog_every is None

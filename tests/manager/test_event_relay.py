@@ -1,4 +1,4 @@
-"""Events of the supervisor are told to a child, which calls the subscribers."""
+"""The supervisor sends its events to a child, which calls the subscribers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenure.manager.event_relay import Telling, told_event
+from tenure.manager.event_relay import EventRelay, relayed_event
 from tenure.model.events import Event, JobDue, JobReaped, LeaderElected, ScheduleTicked, WorkerDied
 from tests.manager.workshop import serving
 from tests.waiting import until
@@ -40,39 +40,39 @@ EVENTS: list[Event] = [
 class Child:
     def __init__(self, *wants: str) -> None:
         self.serving, self.started, self.hello = True, 0.0, SimpleNamespace(wants=wants)
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.sent: list[tuple[str, dict[str, Any]]] = []
 
-    def tell(self, name: str, fields: dict[str, Any]) -> None:
-        self.told.append((name, fields))
+    def send_event(self, name: str, fields: dict[str, Any]) -> None:
+        self.sent.append((name, fields))
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_an_event_arrives_as_it_was(event):
     child = Child()
-    Telling({child}).emit(event)  # type: ignore[arg-type]
-    [(name, fields)] = child.told
+    EventRelay({child}).emit(event)  # type: ignore[arg-type]
+    [(name, fields)] = child.sent
     assert all(value is None or isinstance(value, str | int | bool) for value in fields.values())
-    assert asdict(told_event(name, fields)) == asdict(event)
+    assert asdict(relayed_event(name, fields)) == asdict(event)
 
 
 def test_it_wants_what_the_app_of_a_child_subscribes_to():
-    telling = Telling({Child("JobReaped"), Child()})  # type: ignore[arg-type]
-    assert telling.wants(JobReaped)
-    assert not telling.wants(JobDue)
+    relay = EventRelay({Child("JobReaped"), Child()})  # type: ignore[arg-type]
+    assert relay.wants(JobReaped)
+    assert not relay.wants(JobDue)
 
 
 def test_what_happens_while_no_child_lives_is_sent_to_the_next_one():
     first, second = Child("JobReaped"), Child("JobReaped")
     children = {first}
-    telling = Telling(children)  # type: ignore[arg-type]
-    telling.catch_up()  # as when the first child is admitted
+    relay = EventRelay(children)  # type: ignore[arg-type]
+    relay.send_waiting()  # as when the first child is admitted
     children.clear()
-    assert telling.wants(JobReaped)
-    assert not telling.wants(JobDue)
-    telling.emit(EVENTS[3])
+    assert relay.wants(JobReaped)
+    assert not relay.wants(JobDue)
+    relay.emit(EVENTS[3])
     children.add(second)
-    telling.catch_up()
-    assert (first.told, [name for name, _ in second.told]) == ([], ["JobReaped"])
+    relay.send_waiting()
+    assert (first.sent, [name for name, _ in second.sent]) == ([], ["JobReaped"])
 
 
 async def test_the_only_process_of_a_worker_hears_of_the_jobs_that_its_predecessor_lost(start, project, ledger, queue):

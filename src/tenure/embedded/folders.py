@@ -1,4 +1,4 @@
-"""Where data and sockets are kept: in the home, unless the server's account or the system's limits forbid it."""
+"""The folders of data and sockets: in the home, unless the server's account or the system's limits prevent that."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ log = logging.getLogger("tenure.embedded")
 PORT = 5432
 SOCKET_NAME = f".s.PGSQL.{PORT}"
 SOCKET_PATH_LIMIT = 103 if sys.platform == "darwin" else 107  # bytes, set by the kernel
-# Commas part hosts in a DSN, and the drivers do not agree on how to escape the rest.
+# Commas separate hosts in a DSN, and drivers differ in how they escape other characters.
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")
 TEMPORARY_PREFIX = "tenure-"
 
 
 def settle_data(home: Home, account: Account) -> Path:
-    """The data folder's path, in a parent that the account can reach. The folder itself need not exist yet."""
+    """The path of the data folder, in a parent that the account can reach. The folder itself may not exist yet."""
     if home.data_link.is_symlink() and not home.data.parent.is_dir():
-        log.warning("%s is gone and its data with it; starting anew", home.data)
+        log.warning("the data folder was removed; starting with an empty one", extra={"folder": str(home.data)})
         home.data_link.unlink()
     refuse_unmarked(home.data.parent)
     if home.data.exists() or home.data_link.is_symlink():
@@ -39,12 +39,13 @@ def settle_data(home: Home, account: Account) -> Path:
     elif not _can_live_in(home.folder, account):
         state = _state_folder(home, account)
         home.data_link.symlink_to(state / "pg")
-        log.info("account %s cannot reach %s; the data is kept in %s", account.name, home.folder, home.data)
+        facts = {"account": account.name, "home": str(home.folder), "folder": str(home.data)}
+        log.info("the server's account cannot reach the home; the data is stored elsewhere", extra=facts)
     return home.data
 
 
 def settle_sockets(data: Path, account: Account, previous: Path | None) -> Path:
-    """A folder for the socket which only the account (and root) can enter."""
+    """A folder for the socket, which only the account (and root) can enter."""
     beside_data = data.parent / "run"
     if _fits(beside_data):
         beside_data.mkdir(exist_ok=True)
@@ -60,13 +61,13 @@ def settle_sockets(data: Path, account: Account, previous: Path | None) -> Path:
                 return made
             made.rmdir()
     raise ConfigError(
-        f"{beside_data} is too deep for a socket (at most {SOCKET_PATH_LIMIT} bytes) and so is every temporary folder: "
+        f"{beside_data} is too long for a socket (at most {SOCKET_PATH_LIMIT} bytes), and so is every temporary folder: "
         "choose a shorter home, or set TMPDIR to a short path"
     )
 
 
 def clear_sockets(sockets: Path) -> None:
-    """Leftovers of a crashed server. Only for a folder that is ours alone, with no server running."""
+    """Removes the sockets of a crashed server. Only for a private folder while no server is running."""
     for name in (SOCKET_NAME, f"{SOCKET_NAME}.lock"):
         (sockets / name).unlink(missing_ok=True)
 
@@ -82,7 +83,7 @@ def is_temporary(sockets: Path) -> bool:
 
 
 def remove_drafts(parent: Path, prefix: str) -> None:
-    """What killed attempts left behind. Only under the home's lock: then no attempt is alive."""
+    """Removes what killed attempts left. Only under the home's lock, when no attempt is running."""
     for draft in parent.glob(f"{prefix}*"):
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -96,7 +97,7 @@ def _demand_reach(folder: Path, account: Account) -> None:
     if not account.is_ours and not account.can_enter(folder):
         raise ConfigError(
             f"account {account.name} owns the data in {folder} but can no longer reach it: "
-            "open the folders above it for passing through (chmod o+x), or choose another home"
+            "make the folders above it traversable (chmod o+x), or choose another home"
         )
 
 
@@ -106,7 +107,7 @@ def _can_live_in(folder: Path, account: Account) -> bool:
 
 def _state_folder(home: Home, account: Account) -> Path:
     for parent in _state_parents():
-        # A random end: a home that was removed and made again must not find its old data.
+        # With a random suffix: a home that was removed and created again must not find its old data.
         prefix = hashlib.sha256(os.fsencode(home.folder)).hexdigest()[:12] + "-"
         state = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         state.chmod(0o711)
@@ -115,7 +116,7 @@ def _state_folder(home: Home, account: Account) -> Path:
             return state
         state.rmdir()
     raise ConfigError(
-        f"account {account.name} can reach neither {home.folder} nor any folder for its state: "
+        f"account {account.name} can reach neither {home.folder} nor a folder for its data: "
         "choose a home that this account can reach, or run as a normal user"
     )
 

@@ -1,4 +1,4 @@
-"""Requeues what condemned workers hold. Done by the reaper for all, by a supervisor for its own."""
+"""Requeues the jobs of condemned workers: the reaper those of all workers, a supervisor those of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from tenure.leader.duties.duty import Outlets
+from tenure.leader.outlets import Outlets
 from tenure.logs import SPELLED_OUT
 from tenure.model.events import JobReaped
 from tenure.store import jobs, workers
@@ -21,41 +21,41 @@ from tenure.store.wakeups import gone, jobs_in
 log = logging.getLogger("tenure")
 
 MOST_WORKERS = 500
-"""Condemned workers that are looked at one by one, where one of them is refused."""
+"""Condemned workers that are handled one by one, if one of them is rejected."""
 
 _LEVELS = {"stopped": logging.INFO}
-_WORDS = {
+_MESSAGES = {
     "stopped": "jobs of a stopped worker were requeued",
     "crashed": "jobs of a worker that died were requeued",
-    "lease_lost": "jobs of a worker whose lease ran out were requeued",
-    "expired": "jobs were requeued because their own lease ran out",
+    "lease_lost": "jobs of a worker whose lease expired were requeued",
+    "expired": "jobs whose own lease expired were requeued",
 }
 _MOST_NAMED = 20
 
 
-class Requeuing:
-    """Remembers, from one call to the next, which rows PostgreSQL refuses: they do not hold up the others."""
+class Requeuer:
+    """Remembers between calls which rows PostgreSQL rejects, so that they do not block the others."""
 
     def __init__(self, outlets: Outlets | None = None) -> None:
         self._outlets = outlets or Outlets()
         self._jobs = RefusedRows("to requeue a job")
         self._workers = RefusedRows("to remove a worker", "worker_id")
 
-    async def give_back(self, link: Link, worker_id: str | None = None) -> int:
-        """What one condemned worker holds, or all of them. Gives how many jobs were moved."""
+    async def requeue(self, link: Link, worker_id: str | None = None) -> int:
+        """Requeues the jobs of one condemned worker, or of all. Returns how many jobs were moved."""
         if worker_id is not None:
-            return await self._give_back(link, worker_id)
+            return await self._requeue(link, worker_id)
 
         async def send(pick: Pick) -> tuple[Any, ...]:
             if pick.peek:
                 return (json.dumps(await link.fetch(workers.find_condemned(limit=MOST_WORKERS + pick.more))),)
             if pick.only is None:
-                return (await self._give_back(link, None),)
-            return (sum([await self._give_back(link, one) for one in pick.only]),)
+                return (await self._requeue(link, None),)
+            return (sum([await self._requeue(link, one) for one in pick.only]),)
 
         return sum(total for (total,) in await self._workers.run(send))
 
-    async def _give_back(self, link: Link, worker_id: str | None) -> int:
+    async def _requeue(self, link: Link, worker_id: str | None) -> int:
         async def send(pick: Pick) -> ReturnedRow:
             [answer] = await link.fetch(jobs.return_jobs(worker_id, pick=pick))
             if not pick.peek:
@@ -67,21 +67,21 @@ class Requeuing:
             answers = await self._jobs.run(send)
             moved = sum(answer.requeued + answer.quarantined for answer in answers)
             total += moved
-            # A trigger may suppress every change without an error: then it is tried again in the next round.
+            # A trigger may suppress every change without an error: then the next round tries again.
             more = len(answers) == 1 and moved > 0 and answers[0].more
         return total
 
 
-async def give_back(link: Link, worker_id: str | None, outlets: Outlets | None = None) -> int:
-    """For a supervisor whose process has ended."""
-    return await Requeuing(outlets).give_back(link, worker_id)
+async def requeue_jobs(link: Link, worker_id: str | None, outlets: Outlets | None = None) -> int:
+    """For a supervisor or in-process worker that requeues the jobs of a worker that has ended."""
+    return await Requeuer(outlets).requeue(link, worker_id)
 
 
 def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str, Any]]) -> None:
-    """Wakes the workers that may take these jobs, and those that may still run them; reports what was done."""
+    """Wakes the workers that can claim these jobs and those that may still run them; logs and emits what was done."""
     for queue in queues:
         outlets.tell(jobs_in(queue))
-    # A process that has ended has no run that could be notified.
+    # Runs of a process that has ended need no notification.
     for word in gone([job["job_id"] for job in reaped if job["why"] in ("expired", "lease_lost")]):
         outlets.tell(word)
     _report_requeued([job for job in reaped if not job["quarantined"]])
@@ -122,4 +122,4 @@ def _report_requeued(reaped: Sequence[dict[str, Any]]) -> None:
             "kinds": ", ".join(sorted({job["kind"] for job in group})),
             "job_ids": ", ".join(job["job_id"] for job in group[:_MOST_NAMED]),
         }
-        log.log(_LEVELS.get(why, logging.WARNING), _WORDS[why], extra=fields)
+        log.log(_LEVELS.get(why, logging.WARNING), _MESSAGES[why], extra=fields)

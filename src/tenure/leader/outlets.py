@@ -1,0 +1,22 @@
+"""How duties and requeuing report what they did: to other processes, to subscribers, and to the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tenure.model.events import Events
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    tell: Callable[[str], None] = lambda _: None
+    """Wakes other processes, after the commit. If the notification is lost, they notice later; nothing else is lost."""
+    events: Events = field(default_factory=Events)
+    dead_letter_level: int = logging.ERROR
+    """Log level of jobs that become dead letters."""
+    schedule_missed_level: int = logging.WARNING
+    """Log level of planned times that no leader recorded in time."""
+    schedule_skipped_level: int = logging.INFO
+    """Log level of planned times that were skipped."""
