@@ -1,4 +1,4 @@
-"""Brings the schema to this code's version, one migration a transaction, one migrator at a time."""
+"""Brings the schema to this code's version: one transaction per migration, one migrator at a time."""
 
 from __future__ import annotations
 
@@ -52,6 +52,13 @@ log = logging.getLogger("tenure")
 
 LOCK_TIMEOUT = 5.0
 """Seconds. A migration that waits for a lock must not make every other session wait behind it for longer."""
+
+OUTSIDE_LOCK_TIMEOUT = 600.0
+"""Seconds, outside a transaction. `create index concurrently` waits for the end of older transactions. No reader or writer waits
+behind it, and every retry builds the index again, so it may wait longer."""
+
+LOCK_POLL = 0.1
+"""Seconds between two attempts to become the only migrator."""
 
 ATTEMPTS = 5
 """How often a migration that could not get its locks is tried."""
@@ -124,7 +131,7 @@ async def migrate(
         async with await connect(database, "migrate") as connection:
             planned = partial(_planned, connection, database.schema, phase, force=force, warn=warn)
             for migration in await _insist(connection, database, "migrate", planned, warn):
-                applied = partial(_apply, connection, database.schema, migration)
+                applied = partial(_apply, connection, database, migration)
                 if dry_run or await _insist(connection, database, migration.label, applied, warn):
                     tell(migration.label)
                     ran.append(migration.label)
@@ -260,7 +267,7 @@ async def _insist(
             told = f"{label} needs a lock that {_named(watch)} holds"
             if attempt == ATTEMPTS:
                 raise MigrationBlocked(
-                    f"{told}: tried {ATTEMPTS} times for {LOCK_TIMEOUT:g} s each, and nothing of it was done; "
+                    f"{told}: tried {ATTEMPTS} times, and it was not applied; "
                     "wait for that session or end it (pg_terminate_backend), then run this again"
                 ) from error
             warn(f"{told}; trying again ({attempt + 1} of {ATTEMPTS})")
@@ -277,19 +284,49 @@ def _named(watch: BlockerWatch) -> str:
     return " and ".join(map(str, watch.seen)) or "another session"
 
 
-async def _apply(connection: AsyncConnection[Any], schema: str, migration: Migration) -> bool:
+async def _apply(connection: AsyncConnection[Any], database: DatabaseTarget, migration: Migration) -> bool:
     """Whether it was run; False: another migrator was faster."""
+    schema = database.schema
+    if migration.outside:
+        return await _apply_outside(connection, database, migration)
     async with connection.transaction():
-        await _run(connection, _PINNED)
-        # Held to the end of the transaction: a second migrator waits, then finds the work done. Safe behind poolers.
-        await connection.execute("select pg_advisory_xact_lock(hashtextextended('tenure migrate ' || %s, 0))", [schema])
-        await _limit_lock_waits(connection)
-        await _make_ledger(connection, schema)
-        if migration.key in await _ledger(connection, schema):
+        if not await _begin(connection, schema, migration):
             return False
         await _run(connection, migration.sql(schema))
-        await _run(connection, migration.entry_sql(schema))
+        await _run(connection, migration.closing_sql(schema))
     return True
+
+
+async def _apply_outside(connection: AsyncConnection[Any], database: DatabaseTarget, migration: Migration) -> bool:
+    """Its statements one by one, while a transaction of another connection holds the lock of migrators.
+
+    That transaction holds no snapshot while it is idle, so `create index concurrently` does not wait for it.
+    """
+    async with await connect(database, "migrate") as guard, guard.transaction():
+        if not await _begin(guard, database.schema, migration):
+            return False
+        await _run(connection, f"set statement_timeout = 0; set lock_timeout = '{OUTSIDE_LOCK_TIMEOUT:g}s'")
+        for text in migration.statements(database.schema):
+            await _run(connection, text)
+        await _run(guard, migration.closing_sql(database.schema))
+    return True
+
+
+async def _begin(connection: AsyncConnection[Any], schema: str, migration: Migration) -> bool:
+    """Becomes the only migrator until the end of the transaction. False: the migration has been applied meanwhile."""
+    await _run(connection, _PINNED)
+    # Held to the end of the transaction, which is safe behind poolers. Polled, because a statement that waits for a lock holds a
+    # snapshot, and `create index concurrently` of the migrator that has the lock would wait for that snapshot.
+    while not await _locked(connection, schema):  # noqa: ASYNC110 - another process changes it
+        await asyncio.sleep(LOCK_POLL)
+    await _limit_lock_waits(connection)
+    await _make_ledger(connection, schema)
+    return migration.key not in await _ledger(connection, schema)
+
+
+async def _locked(connection: AsyncConnection[Any], schema: str) -> bool:
+    query = "select pg_try_advisory_xact_lock(hashtextextended('tenure migrate ' || %s, 0))"
+    return (await (await connection.execute(query, [schema])).fetchone()) == (True,)
 
 
 async def _limit_lock_waits(connection: AsyncConnection[Any]) -> None:
