@@ -123,6 +123,71 @@ async def test_versions_that_were_skipped_add_everything_before_anything_is_remo
     assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_late", "0003_pre_next", "0002_post_late", "0003_post_next"]
 
 
+# Outside a transaction
+
+CONCURRENTLY = {
+    "0002_pre_index": """-- outside a transaction
+        -- An index on a big table; a retry begins again.
+        drop index concurrently if exists tenure.jobs_late;
+        create index concurrently jobs_late on tenure.jobs (id) where key is not null;
+    """
+}
+
+
+def late_index(desk: Desk) -> list[tuple[bool]]:
+    return desk.sql("select indisvalid from pg_index where indexrelid = to_regclass('tenure.jobs_late')")
+
+
+async def test_an_index_is_built_concurrently_and_recorded_with_the_functions(fresh_dsn, later):
+    later(CONCURRENTLY)
+    with Desk(fresh_dsn) as desk:
+        desk.sql("drop function tenure.backlog(text, boolean)")
+        assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_index"]
+        assert late_index(desk) == [(True,)]
+        assert desk.sql("select tenure.backlog()") == [(0,)]
+    assert await migrate(DatabaseTarget.at(fresh_dsn)) == []
+
+
+async def test_of_many_migrators_at_once_one_builds_the_index_and_none_waits_for_another_for_ever(fresh_dsn, later):
+    later(CONCURRENTLY)
+    async with asyncio.timeout(60):
+        ran = await asyncio.gather(*(migrate(DatabaseTarget.at(fresh_dsn)) for _ in range(4)))
+    assert sorted(ran) == [[], [], [], ["0002_pre_index"]]
+
+
+async def test_an_index_that_could_not_be_built_is_built_by_the_next_attempt(fresh_dsn, later, impatient, monkeypatch):
+    """A transaction that is older holds it up; what the attempt left behind is invalid."""
+    later(CONCURRENTLY)
+    monkeypatch.setattr(migrator, "OUTSIDE_LOCK_TIMEOUT", 1.5)
+    with Desk(fresh_dsn, application_name="nightly_backup") as idler, Desk(fresh_dsn) as desk:
+        idler.sql("begin; lock table tenure.jobs in row exclusive mode")
+        with pytest.raises(MigrationBlocked, match=r"0002_pre_index needs a lock that session .* \(nightly_backup, user "):
+            await migrate(DatabaseTarget.at(fresh_dsn), warn=lambda _: None)
+        assert late_index(desk) == [(False,)]
+        idler.sql("rollback")
+        assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_index"]
+        assert late_index(desk) == [(True,)]
+
+
+def test_the_printed_script_leaves_the_transaction_for_it(later):
+    later(CONCURRENTLY)
+    lines = [line.strip() for line in migration_sql("tenure", after=1).splitlines()]
+    script = [
+        line
+        for line in lines
+        if line in ("begin;", "commit;") or line.startswith(("-- 00", "create index", "insert into tenure.migr"))
+    ]
+    assert [line.split(" on ")[0].split(" (")[0] for line in script] == [
+        "begin;",
+        "commit;",
+        "-- 0002_pre_index",
+        "create index concurrently jobs_late",
+        "begin;",
+        "insert into tenure.migrations",
+        "commit;",
+    ]
+
+
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(migrator, "LOCK_TIMEOUT", 1.5)

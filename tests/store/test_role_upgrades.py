@@ -80,6 +80,20 @@ async def test_the_script_can_be_repeated_and_a_later_migration_is_open_to_the_s
         worker.sql("set role tenure_worker; select * from tenure.late")
 
 
+async def test_a_function_of_a_later_version_is_open_to_workers_and_not_to_public(shop, later):
+    await migrate(of(shop, "shop_owner"))
+    await apply_roles(DatabaseTarget.at(shop))
+    with Desk(shop) as desk:
+        desk.sql("drop function tenure.same_app(text[], text[])")
+        desk.sql("grant execute on function tenure.backlog(text, boolean) to public")
+        later(LATE)
+        await migrate(of(shop, "shop_owner"))
+        may = "select has_function_privilege(%s, %s, 'execute')"
+        assert [desk.sql(may, role, "tenure.same_app(text[], text[])") for role in ROLES] == [[(True,)], [(False,)], [(False,)]]
+        # What was granted by hand to a function that existed is left alone.
+        assert desk.sql(may, "tenure_enqueue", "tenure.backlog(text, boolean)") == [(True,)]
+
+
 async def test_a_worker_of_that_role_runs_jobs_and_has_nothing_to_migrate(shop, server):
     await migrate(of(shop, "shop_owner"))
     run_script(shop, "shop_admin", roles_sql("tenure", "create"))

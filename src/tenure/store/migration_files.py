@@ -2,7 +2,7 @@
 
 `NNNN_pre_name.sql` only adds, so that workers of the version before continue; it runs before the new workers start.
 `NNNN_post_name.sql` removes what only the old workers needed; it runs when they are gone, and is optional. All pre files run
-before any post file. The rules for both are in docs/operations/deploy.md.
+before any post file. The rules for both are in docs/decisions/0023-migrations-add-then-remove.md.
 
 Views and functions have one current definition each, in `views/` and `functions/`. They are created or replaced after the newest
 pre file, in its transaction.

@@ -325,8 +325,10 @@ async def _begin(connection: AsyncConnection[Any], schema: str, migration: Migra
 
 
 async def _locked(connection: AsyncConnection[Any], schema: str) -> bool:
-    query = "select pg_try_advisory_xact_lock(hashtextextended('tenure migrate ' || %s, 0))"
-    return (await (await connection.execute(query, [schema])).fetchone()) == (True,)
+    # Without parameters, by the simple protocol: otherwise the portal would keep the snapshot until the next statement.
+    name = schema.replace("'", "''")
+    query = f"select pg_try_advisory_xact_lock(hashtextextended('tenure migrate {name}', 0))"
+    return (await (await connection.execute(query.encode(), prepare=False)).fetchone()) == (True,)
 
 
 async def _limit_lock_waits(connection: AsyncConnection[Any]) -> None:
