@@ -1,4 +1,4 @@
-"""Roles outlive upgrades: the script can be repeated, by whoever owns the schema, and what comes later is granted as well."""
+"""Roles outlive upgrades: the owner of the schema can repeat the script, and objects of later versions are granted as well."""
 
 from __future__ import annotations
 

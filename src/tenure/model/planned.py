@@ -1,4 +1,4 @@
-"""What a job is told of the planned time that it stands for: it travels in the job's `meta`."""
+"""The data that Tenure itself stores with a job, in its `system` column: the planned time, and the job that it repeats."""
 
 from __future__ import annotations
 
@@ -12,15 +12,23 @@ class Planned:
     schedule: str
     at: datetime
     late: bool
-    """Handed in more than a minute after it."""
+    """Enqueued more than a minute after it."""
 
 
-def planned_of(meta: Any) -> Planned | None:
-    """None for jobs of no schedule, whatever their own `meta` holds."""
-    match meta:
+def planned_of(system: Any) -> Planned | None:
+    """None for a job without a schedule."""
+    match system:
         case {"schedule": {"name": str(name), "for": str(at), "late": bool(late)}}:
             try:
                 return Planned(name, datetime.fromisoformat(at), late)
             except ValueError:
                 return None
+    return None
+
+
+def retry_of(system: Any) -> str | None:
+    """The id of the finished job that this one repeats."""
+    match system:
+        case {"retry_of": str(job_id)}:
+            return job_id
     return None

@@ -64,6 +64,7 @@ class LimitedClaimRow(NamedTuple):
     timeout: float | None
     auth: str | None
     meta: str | None
+    system: str | None
     gate: str | None
 
 

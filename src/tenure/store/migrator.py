@@ -63,7 +63,7 @@ LOCK_POLL = 0.1
 ATTEMPTS = 5
 """How often a migration that could not get its locks is tried."""
 
-# Settings of the role or the database must not end a migration half-way.
+# Settings of the role or the database must not abort a migration.
 _PINNED = """
     set transaction isolation level read committed read write;
     set local statement_timeout = 0;
@@ -77,7 +77,7 @@ Ledger = dict[tuple[int, str], tuple[datetime, str]]
 
 
 class MigrationBlocked(StoreUnavailable):
-    """Another session holds a lock that a migration needs. It may be repeated."""
+    """Another session holds a lock that a migration needs. Run it again."""
 
 
 class MigrationRefused(TenureError):  # noqa: N818 - reads as the fact it states
@@ -118,11 +118,10 @@ async def migrate(
     tell: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = log.warning,
 ) -> list[str]:
-    """Runs what is missing and gives the labels of what it ran, or would run.
+    """Runs what is missing, and returns the labels of what it ran or would run.
 
-    With nothing missing, no statement is run that needs any right beyond reading. What old workers still need is not
-    removed while they live, unless with `force`. An error of `tell` or `warn`, such as that of a closed pipe, is raised when
-    all migrations have been run.
+    If nothing is missing, it only reads. What old workers need is not removed while they are alive, unless with `force`. An
+    error of `tell` or `warn`, such as that of a closed pipe, is raised after all migrations have run.
     """
     ran: list[str] = []
     callbacks = _Callbacks()
@@ -152,7 +151,7 @@ async def apply_roles(database: DatabaseTarget) -> None:
 
 
 async def check_schema(database: DatabaseTarget) -> None:
-    """Raises `SchemaMismatch` unless this code can work with the schema it meets."""
+    """Raises `SchemaMismatch` unless this code can work with the schema."""
     with _named_errors():
         async with await connect(database, "migrate") as connection:
             applied = set(await _ledger(connection, database.schema))
@@ -165,7 +164,7 @@ async def check_schema(database: DatabaseTarget) -> None:
         raise SchemaMismatch(reached, needed, "run `tenure migrate` with this version of Tenure, then start again")
     removed = max((version for version, phase in applied if phase == "post"), default=0)
     if removed > needed:
-        raise SchemaMismatch(removed, needed, "upgrade Tenure here; the database has moved on to a newer version")
+        raise SchemaMismatch(removed, needed, "upgrade Tenure here; the database is at a newer version")
 
 
 # What is to be done
@@ -223,7 +222,7 @@ def _labels(given: list[Migration]) -> str:
 
 
 async def _ledger(connection: AsyncConnection[Any], schema: str) -> Ledger:
-    """When each migration was applied, and its name. Empty: there is no schema of ours."""
+    """When each migration was applied, and its name. Empty: the database has no Tenure schema."""
     name = quoted(schema)
     try:
         async with connection.transaction():  # or a savepoint: the error must not end the transaction of the caller
@@ -234,7 +233,7 @@ async def _ledger(connection: AsyncConnection[Any], schema: str) -> Ledger:
 
 
 async def _whereabouts(connection: AsyncConnection[Any], schema: str) -> str:
-    """The way out where there is no schema: the DSN may lead to the wrong database."""
+    """The way out where the schema is missing: the DSN may name the wrong database."""
     cursor = await connection.execute(
         "select n.nspname from pg_namespace n"
         " where exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'migrations')"
@@ -373,7 +372,7 @@ class _Callbacks:
 
 @contextmanager
 def _named_errors() -> Iterator[None]:
-    """A server that cannot be reached, and one that can and does not want to now, are two things."""
+    """Translates errors: a server that cannot be reached differs from one that refuses."""
     try:
         yield
     except (psycopg.Error, OSError) as error:

@@ -3,12 +3,12 @@
 --             delay (seconds) or run_at for later, auth, meta, by (who enqueues it), and
 --             key with key_for: 'forever' (the default), 'live' (until the job is over), or a number of seconds;
 --             parent with claim: the run that enqueues it, which must still hold its own job.
---             Omitted keys take their defaults. Names and keys have at most 200 bytes, times are finite.
+--             Only Tenure's own statements set system. Omitted keys take their defaults. Names and keys have at most 200 bytes, times are finite.
 --   again     true when the outcome of an earlier call with the same ids is unknown: jobs that the earlier call wrote are not
 --             written a second time, even if they have finished since.
 --   borrowed  true inside a transaction of the caller: then the parent's row is checked, but not locked until the caller commits.
--- Returns one row per job: the id of the job that stands for it, whether that job existed before, and if so whether its input
--- differs, and the requested id.
+-- Returns one row per job: the id of the job that was written or that holds its key, whether that job existed before, and if so
+-- whether its input differs, and the requested id.
 create or replace function tenure.enqueue(jobs text, again boolean default false, borrowed boolean default false)
 returns table (id uuid, existed boolean, differs boolean, asked uuid)
 language plpgsql volatile security definer
@@ -36,7 +36,7 @@ begin
     return query
     with put as (
         insert into tenure.jobs (id, state, position, run_at, kind, queue, priority, capability, max_attempts, timeout, input,
-               key, parent_id, enqueued_by, auth, meta, gate)
+               key, parent_id, enqueued_by, auth, meta, system, gate)
         select coalesce(g.id, tenure.uuid7()),
                case when due.later is null then 'pending' else 'scheduled' end,
                case when due.later is null then nextval('tenure.job_position') else 0 end,
@@ -49,13 +49,13 @@ begin
                     else g.kind end,
                coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
                coalesce(g.max_attempts, 3), g.timeout, coalesce(g.input, '{}'),
-               g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta,
+               g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta, g.system,
                -- An unlimited job costs a look at a short list, and nothing at all while there are no limits.
                case when limited <> '{}' and ('kind:' || g.kind = any (limited) or 'queue:' || coalesce(g.queue, 'default') = any (limited))
                     then tenure.gate_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end
           from jsonb_to_recordset(given) as g(id uuid, kind text, queue text, priority smallint, capability text,
                max_attempts integer, timeout double precision, delay double precision, run_at timestamptz, input jsonb,
-               key text, parent uuid, by text, auth jsonb, meta jsonb, stands uuid)
+               key text, parent uuid, by text, auth jsonb, meta jsonb, system jsonb, stands uuid)
          cross join lateral (
             select coalesce(g.run_at, case when g.delay between -3155760000 and 3155760000
                                            then clock_timestamp() + make_interval(secs => g.delay) end) as run_at) as wanted

@@ -30,9 +30,12 @@ create table tenure.jobs (
     parent_id     uuid,
     enqueued_by   text,
     auth          jsonb,
+    -- The user's, as is auth.
     meta          jsonb,
+    -- Set by Tenure: schedule (its name, the planned time and whether it is late), retry_of (the finished job that this one repeats).
+    system        jsonb,
     -- The limit groups of the job, one per line, such as `kind:mail/tenant_id=42`. Null: it is not limited, and costs nothing of it.
-    -- The number of running jobs is counted from the live claims, so there is no counter that could be wrong.
+    -- The number of running jobs is counted from the live claims: a counter could be wrong.
     gate          text        collate "C",
     constraint jobs_pkey primary key (id),
     -- One constraint, the common states first: it is checked on every write.
@@ -103,6 +106,7 @@ create table tenure.history (
     enqueued_by   text,
     auth          jsonb,
     meta          jsonb,
+    system        jsonb,
     constraint history_final_state check (state in ('completed', 'failed', 'canceled'))
 ) partition by range (finished_at);
 
@@ -141,7 +145,7 @@ create table tenure.workers (
     died_at        timestamptz,
     died_how       text,
     name           text,
-    -- The newest schema version that its code knows: tells whether a post migration may run.
+    -- The newest schema version that its code knows: post migrations wait for older ones.
     schema_version integer,
     constraint workers_died_how check (died_how in ('crashed', 'expired', 'stopped'))
 ) with (
@@ -173,7 +177,7 @@ create table tenure.queues (
     returns       bigint      not null default 0
 );
 
--- Idempotency: which job holds a key. The primary key makes two jobs for one key impossible, in whatever order they commit.
+-- Idempotency: which job holds a key. The primary key makes two jobs for one key impossible, in any order of commits.
 create table tenure.keys (
     kind       text        not null,
     key        text        not null,

@@ -3,7 +3,7 @@ create or replace view tenure.all_jobs as
 select j.id, j.kind, j.queue, j.state, j.priority, j.capability, j.attempt, j.max_attempts, j.crashes, j.fence, j.claim_id, j.worker_id,
        j.enqueued_at, j.run_at, j.started_at, null::timestamptz as finished_at, j.error, j.input, null::jsonb as output,
        j.worker_id as lease_owner, least(w.expires_at, j.lease_until) as lease_expires_at, w.heartbeat_at,
-       j.timeout, j.key, j.parent_id, j.enqueued_by, j.auth, j.meta, j.gate,
+       j.timeout, j.key, j.parent_id, j.enqueued_by, j.auth, j.meta, j.system, j.gate,
        coalesce((select p.percent from tenure.progress p where p.job_id = j.id), 0) as progress_percent,
        (select p.message from tenure.progress p where p.job_id = j.id) as progress_message,
        -- The last incident of a dead letter is the one that dead-lettered it. Read as a range, in the order of the index: with any
@@ -18,7 +18,7 @@ union all
 select h.id, h.kind, h.queue, h.state, h.priority, h.capability, h.attempt, h.max_attempts, h.crashes, h.fence, h.claim_id, h.worker_id,
        h.enqueued_at, h.run_at, h.started_at, h.finished_at, h.error, h.input, h.output,
        null, null, null,
-       h.timeout, h.key, h.parent_id, h.enqueued_by, h.auth, h.meta, null,
+       h.timeout, h.key, h.parent_id, h.enqueued_by, h.auth, h.meta, h.system, null,
        coalesce((select p.percent from tenure.progress p where p.job_id = h.id), 0),
        (select p.message from tenure.progress p where p.job_id = h.id),
        case when h.state = 'failed' then h.finished_at end
