@@ -202,7 +202,7 @@ async def test_who_takes_a_job_away_waits_until_its_children_are_in(desk, other,
             await waits_for_a_lock(desk)
             assert str(desk.job(job)["claim_id"]) == claim.id
         joined()
-    with pytest.raises(psycopg.Error, match="does not hold its own job any more"):
+    with pytest.raises(psycopg.Error, match="no longer holds its own job"):
         other.enqueue(child)
     assert desk.sql(MINE) == [(1,)]
 

@@ -103,10 +103,10 @@ async def test_of_a_finished_job_a_new_one_is_made(client, desk, other, state):
     new_id = await client.retry(job_id, by="anna")
     new = desk.job(str(new_id))
     assert new_id != UUID(job_id)
-    same = ("kind", "queue", "priority", "capability", "max_attempts", "timeout", "input", "auth")
+    same = ("kind", "queue", "priority", "capability", "max_attempts", "timeout", "input", "auth", "meta")
     assert {name: new[name] for name in same} == {name: old[name] for name in same}
     assert (new["state"], new["attempt"], new["key"], new["enqueued_by"]) == ("pending", 0, f"retry of {job_id}", "anna")
-    assert new["meta"] == {"a": 1, "retry_of": job_id}
+    assert new["system"] == {"retry_of": job_id}
     assert desk.job(job_id) == old
     assert desk.sql("select job_id::text, what, by from tenure.incidents") == [(job_id, "retried", "anna")]
     assert await heard(other, 1) == {"jobs mail"}
@@ -116,7 +116,7 @@ async def test_the_least_of_a_job_can_be_retried_too(client, desk):
     [job_id] = desk.enqueue({})
     finish(desk, job_id)
     new = desk.job(str(await client.retry(job_id)))
-    assert (new["input"], new["auth"], new["meta"]) == ({}, None, {"retry_of": job_id})
+    assert (new["input"], new["auth"], new["meta"], new["system"]) == ({}, None, None, {"retry_of": job_id})
 
 
 async def test_a_job_that_is_gone_cannot_be_retried(client):

@@ -39,8 +39,8 @@ def ticks(desk: Desk, name: str = "s") -> list[tuple[float, str, int]]:
 def jobs(desk: Desk, name: str = "s") -> list[tuple[float, bool]]:
     """Live and finished ones: the planned time, in seconds after T0, and whether it was late."""
     rows = desk.sql(
-        "select (meta -> 'schedule' ->> 'for')::timestamptz as planned, (meta -> 'schedule' ->> 'late')::boolean "
-        "from tenure.all_jobs where meta -> 'schedule' ->> 'name' = %s order by planned",
+        "select (system -> 'schedule' ->> 'for')::timestamptz as planned, (system -> 'schedule' ->> 'late')::boolean "
+        "from tenure.all_jobs where system -> 'schedule' ->> 'name' = %s order by planned",
         name,
     )
     return [((planned - T0).total_seconds(), late) for planned, late in rows]

@@ -225,7 +225,7 @@ async def test_jitter_starts_the_job_later_and_the_planned_time_stays(leader, de
     plan(desk, jitter="30s", overlap="allow")
     for number in range(1, 11):
         await leader.look(60 * number)
-    rows = desk.sql("select state, extract(epoch from run_at - (meta -> 'schedule' ->> 'for')::timestamptz) from tenure.jobs")
+    rows = desk.sql("select state, extract(epoch from run_at - (system -> 'schedule' ->> 'for')::timestamptz) from tenure.jobs")
     assert {state for state, _ in rows} == {"scheduled"}  # its day is years from now
     assert all(0 < delay < 30 for _, delay in rows)
     assert len({delay for _, delay in rows}) == 10
@@ -331,7 +331,7 @@ async def test_old_ticks_go_but_not_those_of_live_jobs_or_in_line(leader, desk):
     plan(desk, "other", overlap="allow")
     await leader.look(60)
     await leader.look(120)
-    desk.sql("delete from tenure.jobs where meta -> 'schedule' ->> 'name' = 'other'")
+    desk.sql("delete from tenure.jobs where system -> 'schedule' ->> 'name' = 'other'")
     desk.run(schedules.clean_ticks(leader.term, limit=100, keep=RETENTION, now=at(100 + RETENTION)))
     assert (len(ticks(desk)), ticks(desk, "other")) == (2, [(120, "enqueued", 1)])
     desk.run(schedules.clean_ticks(leader.term, limit=100, keep=RETENTION, now=at(200 + RETENTION)))

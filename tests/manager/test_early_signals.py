@@ -55,11 +55,12 @@ async def test_a_signal_while_the_app_is_asked_for_its_database_ends_it_in_order
 
 
 async def test_a_signal_while_up_waits_for_a_lock_of_its_migration_ends_it_in_order(start, sql, dsn):
-    sql("delete from tenure.migrations where version = (select max(version) from tenure.migrations)")
+    sql("delete from tenure.migrations where phase = 'post'")
     sql("begin")
     sql("select pg_advisory_xact_lock(hashtextextended('tenure migrate ' || 'tenure', 0))")
     up = start(command="up")
-    await until(lambda: sql("select 1 from pg_locks where locktype = 'advisory' and not granted"), within=WITHIN)
+    waiting = "select 1 from pg_stat_activity where state = 'idle in transaction' and query ~ 'pg_try_advisory_xact_lock'"
+    await until(lambda: sql("select pg_stat_clear_snapshot()") and sql(waiting), within=WITHIN)
 
     up.terminate()
 

@@ -143,8 +143,8 @@ def test_a_long_time_away_is_gone_through_in_steps_and_nothing_is_left_out(catch
 
 
 def test_what_a_job_is_told_of_its_time():
-    meta = {"schedule": {"name": "s", "for": "2026-03-03T12:00:00+00:00", "late": True}}
-    planned = planned_of(meta)
+    system = {"schedule": {"name": "s", "for": "2026-03-03T12:00:00+00:00", "late": True}}
+    planned = planned_of(system)
     assert planned is not None
     assert (planned.schedule, planned.at, planned.late) == ("s", NOON, True)
     for other in (None, {}, {"schedule": "mine"}, {"schedule": {"name": "s", "for": "tomorrow", "late": True}}, [1]):

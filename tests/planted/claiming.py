@@ -99,7 +99,7 @@ BUGS = (
         promise=Promise.ORDER,
         edits=(
             Edit(
-                "store/migrations/0002_pre_handlers.sql",
+                "store/functions/enqueue.sql",
                 "    perform pg_current_xact_id();\n    if again then",
                 "    if again then",
             ),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.planted.bug import Bug, Edit, Promise
 
-DOOR = "store/migrations/0002_pre_handlers.sql"
-GATED_DOOR = "store/migrations/0006_pre_gates.sql"  # where enqueue itself stands
+ENQUEUE, ENQUEUE_AGAIN, TAKE_KEYS, CHECK_PARENTS = (
+    f"store/functions/{name}.sql" for name in ("enqueue", "enqueue_again", "take_keys", "check_parents")
+)
 KEYS, RACES = "tests/client/test_keys.py", "tests/client/test_key_races.py"
 DURABILITY = "tests/outages/test_durability.py"
 LOST_ANSWERS = "tests/outages/test_lost_answers.py"
@@ -63,12 +64,12 @@ BUGS = (
         promise=Promise.DURABLE,
         edits=(
             Edit(
-                DOOR,
+                ENQUEUE_AGAIN,
                 " and (select h.id from tenure.history h where h.id = (e.job ->> 'id')::uuid limit 1) is null\n",
                 "\n",
             ),
             Edit(
-                DOOR,
+                ENQUEUE_AGAIN,
                 "         cross join lateral (select h.id from tenure.history h where h.id = g.id limit 1) h\n",
                 "         cross join lateral (select g.id where false) h\n",
             ),
@@ -80,9 +81,9 @@ BUGS = (
         breaks="two callers at the same time both find a key free",
         promise=Promise.KEYS,
         edits=(
-            Edit(DOOR, "    constraint keys_pkey primary key (kind, key),\n", ""),
+            Edit("store/migrations/0001_pre_core.sql", "    constraint keys_pkey primary key (kind, key),\n", ""),
             Edit(
-                DOOR,
+                TAKE_KEYS,
                 "         order by g.kind, g.key, g.place\n        on conflict (kind, key) do nothing;",
                 "           and not exists (select from tenure.keys o where o.kind = g.kind and o.key = g.key)\n"
                 "         order by g.kind, g.key, g.place;",
@@ -95,7 +96,9 @@ BUGS = (
         breaks="a key for live jobs stands for ever",
         promise=Promise.KEYS,
         edits=(
-            Edit(DOOR, "and (k.scope = 'live' or k.expires_at <= clock_timestamp())", "and k.expires_at <= clock_timestamp()"),
+            Edit(
+                TAKE_KEYS, "and (k.scope = 'live' or k.expires_at <= clock_timestamp())", "and k.expires_at <= clock_timestamp()"
+            ),
         ),
         caught_by=(f"{KEYS}::test_a_key_for_live_jobs_is_free_when_its_job_is_finished_and_not_before",),
     ),
@@ -103,7 +106,13 @@ BUGS = (
         name="key_freed_by_time_alone",
         breaks="a job that waits for longer than the window of its key is made twice",
         promise=Promise.KEYS,
-        edits=(Edit(DOOR, "           and not exists (select from tenure.jobs j where j.id = k.job_id);\n", "           ;\n"),),
+        edits=(
+            Edit(
+                TAKE_KEYS,
+                "           and not exists (select from tenure.jobs j where j.id = k.job_id and j.state <> 'dead_letter');\n",
+                "           ;\n",
+            ),
+        ),
         caught_by=(f"{KEYS}::test_a_window_that_is_over_does_not_free_the_key_of_a_job_still_to_be_done",),
     ),
     Bug(
@@ -112,7 +121,7 @@ BUGS = (
         promise=Promise.KEYS,
         edits=(
             Edit(
-                DOOR,
+                ENQUEUE_AGAIN,
                 "select coalesce(jsonb_agg(g.job order by g.place), '[]') into fresh",
                 "select coalesce(jsonb_agg(g.job - 'key' order by g.place), '[]') into fresh",
             ),
@@ -124,7 +133,11 @@ BUGS = (
         breaks="a run that lost its job still hands in others",
         promise=Promise.STALE,
         edits=(
-            Edit(DOOR, "where j.id = g.parent and j.claim_id = g.claim)", "where j.id = g.parent and j.claim_id is not null)"),
+            Edit(
+                CHECK_PARENTS,
+                "where j.id = g.parent and j.claim_id = g.claim)",
+                "where j.id = g.parent and j.claim_id is not null)",
+            ),
         ),
         caught_by=("tests/client/test_children.py::test_a_run_whose_job_was_taken_away_cannot_hand_in_anything",),
     ),
@@ -132,7 +145,7 @@ BUGS = (
         name="children_not_waited_for",
         breaks="a job is taken away between the look at its holder and the commit of its children",
         promise=Promise.STALE,
-        edits=(Edit(GATED_DOOR, "tenure.check_parents(given, not borrowed)", "tenure.check_parents(given, false)"),),
+        edits=(Edit(ENQUEUE, "tenure.check_parents(given, not borrowed)", "tenure.check_parents(given, false)"),),
         caught_by=("tests/client/test_children.py::test_who_takes_a_job_away_waits_until_its_children_are_in",),
     ),
 )

@@ -8,7 +8,9 @@ PROMOTE = "store/sql/jobs/promote_jobs.sql"
 ACQUIRE = "store/sql/leases/acquire_leases.sql"
 BEAT, RELEASE = "store/sql/leases/beat_leases.sql", "store/sql/leases/release_leases.sql"
 LEADER, HELD = "leader/leader.py", "leader/terms.py"
-DUTIES_SQL = "store/migrations/0008_pre_duties.sql"
+MAKE_HISTORY, MAKE_HISTORY_DAY, DROP_HISTORY = (
+    f"store/functions/{name}.sql" for name in ("make_history", "make_history_day", "drop_history")
+)
 TERMS, DUTIES = "tests/leader/test_terms.py", "tests/leader/test_duties.py"
 ELECTION = "tests/leader/test_election.py"
 REFUSED = "tests/leader/test_refused_rows.py"
@@ -322,12 +324,12 @@ BUGS = (
         promise=Promise.RECORD,
         edits=(
             Edit(
-                DUTIES_SQL,
+                MAKE_HISTORY,
                 "        lock table only tenure.history in access exclusive mode;\n        if exists",
                 "        if exists",
             ),
             Edit(
-                DUTIES_SQL,
+                MAKE_HISTORY_DAY,
                 "        lock table only tenure.history in share update exclusive mode;\n"
                 "        lock table only tenure.history_default in access exclusive mode;\n",
                 "",
@@ -341,7 +343,7 @@ BUGS = (
         promise=Promise.RECORD,
         edits=(
             Edit(
-                DUTIES_SQL,
+                DROP_HISTORY,
                 "    lock table only tenure.history in access exclusive mode;\n    execute format('drop table",
                 "    execute format('lock table only tenure.%I in access exclusive mode', partition_name);\n"
                 "    execute format('drop table",

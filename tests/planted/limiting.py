@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.planted.bug import Bug, Edit, Promise
 
 LOCK, CLAIM = "store/sql/limits/lock_limits.sql", "store/sql/limits/claim_gated.sql"
-DOOR = "store/migrations/0006_pre_gates.sql"
+GATE_OF = "store/functions/gate_of.sql"
 CLAIMS, CHANGES, TURNS = (f"tests/limits/test_{name}.py" for name in ("gated_claims", "changes", "turns"))
 RATES, WORKERS, MANY = (f"tests/limits/test_{name}.py" for name in ("rates", "workers", "many_claimers"))
 
@@ -100,7 +100,7 @@ BUGS = (
         name="queue_without_a_gate",
         breaks="jobs of a limited queue come in past its limit",
         promise=Promise.LIMITS,
-        edits=(Edit(DOOR, "where r.name in ('kind:' || kind, 'queue:' || queue)", "where r.name in ('kind:' || kind)"),),
+        edits=(Edit(GATE_OF, "where r.name in ('kind:' || kind, 'queue:' || queue)", "where r.name in ('kind:' || kind)"),),
         caught_by=("tests/limits/test_door.py::test_kind_and_queue_limit_a_job_together",),
     ),
     Bug(

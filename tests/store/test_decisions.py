@@ -66,7 +66,7 @@ def test_all_lists_have_the_same_filters():
 def test_jobs_are_found_with_the_same_columns_everywhere():
     columns = {
         name: re.sub(
-            r"\s+", " ", re.search(r"select (a\.id, .*?a\.meta::text)", (FOLDER / name).read_text("utf-8"), re.DOTALL)[1]
+            r"\s+", " ", re.search(r"select (a\.id, .*?a\.system::text)", (FOLDER / name).read_text("utf-8"), re.DOTALL)[1]
         )
         for name in ("jobs/find_jobs.sql", "jobs/find_job.sql", "reports/explain_job.sql", "reports/find_report.sql")
     }

@@ -24,6 +24,9 @@ from tenure.store.migrator import migrate, migrations
 from tenure.store.reports import ServerRow
 from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
+from tests.store.later_migrations import later
+
+__all__ = ["later"]
 
 OF_THE_TEST_SERVER = {"not_durable"}
 """It runs without fsync, to be fast."""
@@ -64,7 +67,8 @@ async def test_a_new_database_has_no_finding(fresh_dsn):
 
 
 @pytest.mark.parametrize("phase", ["pre", None])
-async def test_the_indexes_that_are_expected_are_those_that_the_migrations_make(bare_dsn, phase):
+async def test_the_indexes_that_are_expected_are_those_that_the_migrations_make(bare_dsn, phase, later):
+    later()
     await migrate(DatabaseTarget.at(bare_dsn), phase=phase)
     with Desk(bare_dsn) as desk:
         made = desk.sql(
@@ -126,8 +130,8 @@ async def test_tables_without_a_replica_identity_under_a_publication_are_found(s
     assert not any("probe_me" in text for text in told)
 
 
-async def test_an_old_schema_is_found_and_nothing_else_is_asked(sick, fresh_dsn):
-    sick.sql("delete from tenure.migrations where version > 1")
+async def test_an_old_schema_is_found_and_nothing_else_is_asked(sick, fresh_dsn, later):
+    later()
     sick.sql("drop table tenure.leases cascade")
     assert "at version 1" in (await only(fresh_dsn, "old_schema")).text
 

@@ -1,4 +1,4 @@
-"""What a migration waits for, refuses and reports. Whether the schema comes out right: test_migrations."""
+"""What a migration waits for, refuses and reports. Whether the schema is right: test_migrations."""
 
 from __future__ import annotations
 
@@ -10,33 +10,40 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tenure import SchemaMismatch, StoreUnavailable
 from tenure.store import migrator
-from tenure.store.migrator import MigrationBlocked, MigrationRefused, check_schema, find_state, migrate, migration_sql, migrations
+from tenure.store.migrator import MigrationBlocked, MigrationRefused, check_schema, find_state, migrate, migration_sql
 from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
+from tests.store.later_migrations import Later, later
 from tests.store.test_migrations import LABELS, catalogue
 
-PRE = [label for label in LABELS if "_pre_" in label]
-POST = [label for label in LABELS if "_post_" in label]
+__all__ = ["later"]
+
+PRE = ["0001_pre_core", "0002_pre_late"]
+POST = ["0001_post_core", "0002_post_late"]
 
 
 @pytest.fixture
-def pre_only(bare_dsn: str) -> Iterator[Desk]:
-    """A database between the two phases of its first migration."""
+def pre_only(bare_dsn: str, later: Later) -> Iterator[Desk]:
+    """A database between the two phases of its migrations."""
+    later()
     asyncio.run(migrate(DatabaseTarget.at(bare_dsn), phase="pre"))
     with Desk(bare_dsn) as desk:
         yield desk
 
 
-async def test_all_of_the_first_phase_and_then_all_of_the_second_make_the_same_schema(bare_dsn, fresh_dsn):
+async def test_all_of_the_first_phase_and_then_all_of_the_second_make_the_same_schema(bare_dsn, fresh_dsn, later):
+    assert later() == PRE + POST
     for phase in ("pre", "post"):
         await migrate(DatabaseTarget.at(bare_dsn), phase=phase)
+    assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_late", "0002_post_late"]
     with Desk(bare_dsn) as apart, Desk(fresh_dsn) as together:
         assert catalogue(apart, "tenure") == catalogue(together, "tenure")
 
 
-async def test_a_dry_run_tells_what_would_run_and_changes_nothing(bare_dsn):
+async def test_a_dry_run_tells_what_would_run_and_changes_nothing(bare_dsn, later):
     place = DatabaseTarget.at(bare_dsn)
-    assert await migrate(place, dry_run=True) == LABELS
+    assert later() == PRE + POST
+    assert await migrate(place, dry_run=True) == PRE + POST
     assert await migrate(place, dry_run=True, phase="pre") == PRE
     with pytest.raises(SchemaMismatch):
         await check_schema(place)
@@ -95,19 +102,90 @@ async def test_workers_that_know_the_newest_version_hold_up_nothing(pre_only, ba
     assert await migrate(DatabaseTarget.at(bare_dsn), phase="post") == POST
 
 
-async def test_workers_of_before_the_column_count_as_old(pre_only, bare_dsn):
-    """The first upgrade to a version that knows: no worker has said what it knows."""
-    pre_only.worker()
-    pre_only.sql("alter table tenure.workers drop column schema_version, drop column name")
-    with pytest.raises(MigrationRefused, match="here:1"):
-        await migrate(DatabaseTarget.at(bare_dsn), phase="post")
-
-
-async def test_a_second_phase_without_its_first_is_refused(fresh_dsn):
-    with Desk(fresh_dsn) as desk:
-        desk.sql("delete from tenure.migrations where version = 10")
-    with pytest.raises(MigrationRefused, match="0010_post_worker_names needs 0010_pre_worker_names"):
+async def test_a_second_phase_without_its_first_is_refused(fresh_dsn, later):
+    later()
+    with pytest.raises(MigrationRefused, match="0002_post_late needs 0002_pre_late"):
         await migrate(DatabaseTarget.at(fresh_dsn), phase="post")
+
+
+async def test_a_version_may_have_no_second_phase(fresh_dsn, later):
+    later({"0002_pre_small": "create table tenure.small (id int primary key);"})
+    assert await migrate(DatabaseTarget.at(fresh_dsn), phase="pre") == ["0002_pre_small"]
+    assert await migrate(DatabaseTarget.at(fresh_dsn)) == []
+    await check_schema(DatabaseTarget.at(fresh_dsn))
+    assert await migrate(DatabaseTarget.at(fresh_dsn), phase="post") == []
+
+
+async def test_versions_that_were_skipped_add_everything_before_anything_is_removed(fresh_dsn, later):
+    """The functions are those of the newest version: they must be there before what the old ones read is removed."""
+    later()
+    later({"0003_pre_next": "select count(late) from tenure.jobs;", "0003_post_next": "drop table tenure.late;"})
+    assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_late", "0003_pre_next", "0002_post_late", "0003_post_next"]
+
+
+# Outside a transaction
+
+CONCURRENTLY = {
+    "0002_pre_index": """-- outside a transaction
+        -- An index on a big table; a retry begins again.
+        drop index concurrently if exists tenure.jobs_late;
+        create index concurrently jobs_late on tenure.jobs (id) where key is not null;
+    """
+}
+
+
+def late_index(desk: Desk) -> list[tuple[bool]]:
+    return desk.sql("select indisvalid from pg_index where indexrelid = to_regclass('tenure.jobs_late')")
+
+
+async def test_an_index_is_built_concurrently_and_recorded_with_the_functions(fresh_dsn, later):
+    later(CONCURRENTLY)
+    with Desk(fresh_dsn) as desk:
+        desk.sql("drop function tenure.backlog(text, boolean)")
+        assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_index"]
+        assert late_index(desk) == [(True,)]
+        assert desk.sql("select tenure.backlog()") == [(0,)]
+    assert await migrate(DatabaseTarget.at(fresh_dsn)) == []
+
+
+async def test_of_many_migrators_at_once_one_builds_the_index_and_none_waits_for_another_for_ever(fresh_dsn, later):
+    later(CONCURRENTLY)
+    async with asyncio.timeout(60):
+        ran = await asyncio.gather(*(migrate(DatabaseTarget.at(fresh_dsn)) for _ in range(4)))
+    assert sorted(ran) == [[], [], [], ["0002_pre_index"]]
+
+
+async def test_an_index_that_could_not_be_built_is_built_by_the_next_attempt(fresh_dsn, later, impatient, monkeypatch):
+    """A transaction that is older holds it up; what the attempt left behind is invalid."""
+    later(CONCURRENTLY)
+    monkeypatch.setattr(migrator, "OUTSIDE_LOCK_TIMEOUT", 1.5)
+    with Desk(fresh_dsn, application_name="nightly_backup") as idler, Desk(fresh_dsn) as desk:
+        idler.sql("begin; lock table tenure.jobs in row exclusive mode")
+        with pytest.raises(MigrationBlocked, match=r"0002_pre_index needs a lock that session .* \(nightly_backup, user "):
+            await migrate(DatabaseTarget.at(fresh_dsn), warn=lambda _: None)
+        assert late_index(desk) == [(False,)]
+        idler.sql("rollback")
+        assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_index"]
+        assert late_index(desk) == [(True,)]
+
+
+def test_the_printed_script_leaves_the_transaction_for_it(later):
+    later(CONCURRENTLY)
+    lines = [line.strip() for line in migration_sql("tenure", after=1).splitlines()]
+    script = [
+        line
+        for line in lines
+        if line in ("begin;", "commit;") or line.startswith(("-- 00", "create index", "insert into tenure.migr"))
+    ]
+    assert [line.split(" on ")[0].split(" (")[0] for line in script] == [
+        "begin;",
+        "commit;",
+        "-- 0002_pre_index",
+        "create index concurrently jobs_late",
+        "begin;",
+        "insert into tenure.migrations",
+        "commit;",
+    ]
 
 
 @pytest.fixture
@@ -192,10 +270,12 @@ async def test_the_printed_phases_make_the_same_schema_inside_a_transaction_of_t
         assert catalogue(by_hand, "tenure") == catalogue(migrated, "tenure")
     assert "commit;" not in migration_sql("tenure", transaction=False)
     assert migration_sql("tenure").startswith("begin;")
-    newest = migrations()[-1].version
-    assert [
-        line for line in migration_sql("tenure", after=newest - 1, phase="post").splitlines() if line.startswith("-- 00")
-    ] == [f"-- {POST[-1]}"]
+
+
+def test_the_printed_script_can_be_limited_to_later_versions_and_a_phase(later):
+    later()
+    script = migration_sql("tenure", after=1, phase="post")
+    assert [line for line in script.splitlines() if line.startswith("-- 00")] == ["-- 0002_post_late"]
 
 
 @pytest.mark.parametrize("table", ["workers", "migrations"])

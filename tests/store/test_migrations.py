@@ -1,4 +1,4 @@
-"""The schema comes into being once, by whichever way, under whatever name."""
+"""The schema is the same by whichever way it is made, and under any name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tenure import SchemaMismatch, StoreUnavailable, Tenure
 from tenure.store.migrator import check_schema, migrate, migration_sql, migrations, newest_version
 from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
+from tests.store.later_migrations import later
 from tests.waiting import until
+
+__all__ = ["later"]
 
 LABELS = [migration.label for migration in migrations()]
 CATALOGUE = {
@@ -105,22 +108,23 @@ async def test_without_a_schema_the_way_out_is_told(bare_dsn):
     assert (caught.value.found, caught.value.needed) == (None, newest_version())
 
 
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        ("delete from tenure.migrations where version > 1", 1),
-        ("insert into tenure.migrations values (9000, 'pre', 'x'), (9000, 'post', 'x')", 9000),
-    ],
-    ids=["older", "newer, and what we need was taken away"],
-)
-async def test_a_schema_that_does_not_fit_is_refused(fresh_dsn, change, found):
+async def test_an_older_schema_is_refused(fresh_dsn, later):
+    later()
+    await refused(fresh_dsn, found=1)
+
+
+async def test_a_newer_schema_without_what_we_need_is_refused(fresh_dsn):
     with Desk(fresh_dsn) as desk:
-        desk.sql(change)
+        desk.sql("insert into tenure.migrations values (9000, 'pre', 'x'), (9000, 'post', 'x')")
+    await refused(fresh_dsn, found=9000)
+
+
+async def refused(dsn: str, found: int) -> None:
     with pytest.raises(SchemaMismatch) as caught:
-        await check_schema(DatabaseTarget.at(fresh_dsn))
+        await check_schema(DatabaseTarget.at(dsn))
     assert caught.value.found == found
     with pytest.raises(SchemaMismatch):
-        await Tenure(fresh_dsn).worker().start()
+        await Tenure(dsn).worker().start()
 
 
 async def test_a_newer_schema_that_still_has_what_we_need_is_fine(fresh_dsn):

@@ -1,19 +1,20 @@
-"""Roles outlive upgrades: the script can be repeated, by whoever owns the schema, and what comes later is granted as well."""
+"""Roles outlive upgrades: the owner of the schema can repeat the script, and objects of later versions are granted as well."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tenure import SchemaMismatch, Tenure
-from tenure.store import migrator
-from tenure.store.migrator import MigrationRefused, apply_roles, migrate, migrations, roles_sql
+from tenure.store.migrator import MigrationRefused, apply_roles, migrate, roles_sql
 from tenure.store.target import DatabaseTarget
 from tests.store.desk import Desk
+from tests.store.later_migrations import later
+
+__all__ = ["later"]
 
 ROLES = ("tenure_worker", "tenure_enqueue", "tenure_read")
 LOGINS = ("shop_owner", "shop_admin", "shop_worker", "shop_reader")
@@ -63,32 +64,34 @@ def run_script(dsn: str, user: str, script: str) -> list[str]:
     return notices
 
 
-@contextmanager
-def a_later_migration(tmp_path, monkeypatch) -> Iterator[None]:
-    """One more, with a table, a sequence and a function, as a later version of Tenure would bring."""
-    late = migrator.Migration(9000, "pre", "late")
-    text = """
-        create table tenure.late (id bigserial primary key, what text);
-        create function tenure.late_count() returns bigint language sql stable as 'select count(*) from tenure.late';
-    """
-    monkeypatch.setattr(migrator.Migration, "sql", lambda self, _: text if self == late else pytest.fail("already applied"))
-    monkeypatch.setattr(migrator, "migrations", lambda: (*migrations(), late))
-    yield
-    monkeypatch.undo()
+LATE = {"0002_pre_late": "create table tenure.late (id bigserial primary key, what text);"}
 
 
-async def test_the_script_can_be_repeated_and_a_later_migration_is_open_to_the_same_roles(shop, server, tmp_path, monkeypatch):
+async def test_the_script_can_be_repeated_and_a_later_migration_is_open_to_the_same_roles(shop, server, later):
     await migrate(of(shop, "shop_owner"))
     run_script(shop, "shop_admin", roles_sql("tenure", "create"))
     for _ in range(2):
         run_script(shop, "shop_owner", roles_sql("tenure", "grants"))
     server.sql("grant tenure_worker to shop_worker")
-    with a_later_migration(tmp_path, monkeypatch):
-        assert await migrate(of(shop, "shop_owner")) == ["9000_pre_late"]
+    later(LATE)
+    assert await migrate(of(shop, "shop_owner")) == ["0002_pre_late"]
     with Desk(make_conninfo(shop, user="shop_worker")) as worker:
         worker.sql("insert into tenure.late (what) values ('x')")
-        assert worker.sql("select tenure.late_count()") == [(1,)]
         worker.sql("set role tenure_worker; select * from tenure.late")
+
+
+async def test_a_function_of_a_later_version_is_open_to_workers_and_not_to_public(shop, later):
+    await migrate(of(shop, "shop_owner"))
+    await apply_roles(DatabaseTarget.at(shop))
+    with Desk(shop) as desk:
+        desk.sql("drop function tenure.same_app(text[], text[])")
+        desk.sql("grant execute on function tenure.backlog(text, boolean) to public")
+        later(LATE)
+        await migrate(of(shop, "shop_owner"))
+        may = "select has_function_privilege(%s, %s, 'execute')"
+        assert [desk.sql(may, role, "tenure.same_app(text[], text[])") for role in ROLES] == [[(True,)], [(False,)], [(False,)]]
+        # What was granted by hand to a function that existed is left alone.
+        assert desk.sql(may, "tenure_enqueue", "tenure.backlog(text, boolean)") == [(True,)]
 
 
 async def test_a_worker_of_that_role_runs_jobs_and_has_nothing_to_migrate(shop, server):
@@ -108,7 +111,7 @@ async def test_a_worker_of_that_role_runs_jobs_and_has_nothing_to_migrate(shop, 
     await app.close()
 
 
-async def test_an_administrator_who_is_no_superuser_grants_for_the_owner_of_the_schema(shop, server, tmp_path, monkeypatch):
+async def test_an_administrator_who_is_no_superuser_grants_for_the_owner_of_the_schema(shop, server, later):
     """What the default privileges of the administrator alone would not do."""
     await migrate(of(shop, "shop_owner"))
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="belongs to shop_owner") as refused:
@@ -117,8 +120,8 @@ async def test_an_administrator_who_is_no_superuser_grants_for_the_owner_of_the_
     server.sql("grant shop_owner to shop_admin")
     run_script(shop, "shop_admin", roles_sql("tenure"))
     server.sql("grant tenure_worker to shop_worker")
-    with a_later_migration(tmp_path, monkeypatch):
-        await migrate(of(shop, "shop_owner"))
+    later(LATE)
+    await migrate(of(shop, "shop_owner"))
     with Desk(make_conninfo(shop, user="shop_worker")) as worker:
         assert worker.sql("select count(*) from tenure.late") == [(0,)]
 

@@ -48,7 +48,7 @@ def test_who_may_only_hand_in_jobs_can_do_that_and_nothing_else(owner):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 owner.sql(statement)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        owner.sql("select tenure.keep_history(0, interval '0')")
+        owner.sql("select tenure.make_history(0)")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         owner.sql("select nextval('tenure.job_position')")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -73,7 +73,7 @@ def test_who_may_only_look_sees_all_and_writes_nothing(owner):
                 owner.sql(statement)
     for call in (
         'tenure.enqueue(\'[{"kind": "work"}]\')',
-        "tenure.keep_history(0, interval '0')",
+        "tenure.make_history(0)",
         "nextval('tenure.job_position')",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -162,7 +162,7 @@ def test_who_runs_workers_can_run_every_statement_of_theirs(owner):
 
 def test_partitions_made_later_are_open_to_the_same_roles(owner):
     become(owner, "worker")
-    owner.sql("select tenure.keep_history(30, interval '7 days')")
+    owner.sql("select tenure.make_history(30)")
     owner.sql("reset role")
     [(newest,)] = owner.sql("select max(relname) from pg_class where relname ~ '^history_[0-9]{8}$'")
     for role in ("worker", "read"):

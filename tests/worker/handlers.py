@@ -119,6 +119,7 @@ def tell(ctx: Context, order: Order) -> Any:
         "is_last_attempt": ctx.is_last_attempt,
         "auth": ctx.auth,
         "meta": ctx.meta,
+        "schedule": ctx.schedule,
         "input": ctx.input["act"],
         "aborted": ctx.signal.aborted,
     }

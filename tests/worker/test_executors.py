@@ -127,7 +127,8 @@ async def test_a_result_that_is_no_json_is_an_error_of_the_job(bench, executor):
 
 
 async def test_a_handler_knows_its_run_and_what_it_tells_arrives(bench, executor):
-    handle = await JOBS[executor].using(auth={"user": 7}, meta={"trace": "t1"}).enqueue(Order(act="tell"))
+    meta = {"trace": "t1", "schedule": {"name": "of the user", "for": "2026-03-03T12:00:00+00:00", "late": True}}
+    handle = await JOBS[executor].using(auth={"user": 7}, meta=meta).enqueue(Order(act="tell"))
     facts = json.loads((await handle.result("30s")).order.text)
     status = await handle.status()
     assert facts == {
@@ -141,7 +142,8 @@ async def test_a_handler_knows_its_run_and_what_it_tells_arrives(bench, executor
         "is_retry": True,
         "is_last_attempt": True,
         "auth": {"user": 7},
-        "meta": {"trace": "t1"},
+        "meta": meta,
+        "schedule": None,
         "input": "tell",
         "aborted": False,
     }

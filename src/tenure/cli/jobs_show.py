@@ -114,6 +114,7 @@ def _facts(job: JobStatus, progress: Progress | None) -> Iterator[tuple[str, obj
     yield "parent", job.parent_id
     yield "auth", None if job.auth is None else value(job.auth)
     yield "meta", None if job.meta is None else value(job.meta)
+    yield "system", None if job.system is None else value(job.system)
     yield "input", value(job.input)
     yield "output", None if job.output is None else value(job.output)
     yield "error", gist(job.error) if job.error else None

@@ -45,6 +45,8 @@ class JobStatus:
     enqueued_by: str | None
     auth: Any
     meta: Any
+    system: Any = None
+    """Set by Tenure: `schedule`, `retry_of`."""
     gate: str | None = None
     """The groups of its limits, one per line. None: it is not limited, or it is over."""
     progress_percent: float = 0.0
@@ -78,7 +80,7 @@ class JobStatus:
     def from_row(row: JobRow) -> JobStatus:
         values = row._asdict()
         values["state"] = State(values["state"])
-        for name in ("input", "output", "auth", "meta"):
+        for name in ("input", "output", "auth", "meta", "system"):
             values[name] = None if values[name] is None else json.loads(values[name])
         if not math.isfinite(values["progress_percent"]):
             values["progress_percent"] = 0.0

@@ -18,9 +18,11 @@ class ClaimedJob(NamedTuple):
     crashes: int
     fence: int
     input: str
-    """JSON text, as `auth` and `meta`."""
+    """JSON text, as `auth`, `meta` and `system`."""
     timeout: float | None
     auth: str | None
     meta: str | None
-    gate: str | None = None
+    system: str | None
+    """Set by Tenure; `meta` is the user's."""
+    gate: str | None
     """The limit group that the job is counted in."""

@@ -1,4 +1,4 @@
-"""The planned time for which a schedule enqueued a job. It is stored in the job's `meta`."""
+"""The data that Tenure itself stores with a job, in its `system` column: the planned time, and the job that it repeats."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ class Planned:
     """Enqueued more than a minute after it."""
 
 
-def planned_of(meta: Any) -> Planned | None:
-    """None for jobs without a schedule, even if their `meta` looks similar."""
-    match meta:
+def planned_of(system: Any) -> Planned | None:
+    """None for a job without a schedule."""
+    match system:
         case {"schedule": {"name": str(name), "for": str(at), "late": bool(late)}}:
             try:
                 return Planned(name, datetime.fromisoformat(at), late)
             except ValueError:
                 return None
+    return None
+
+
+def retry_of(system: Any) -> str | None:
+    """The id of the finished job that this one repeats."""
+    match system:
+        case {"retry_of": str(job_id)}:
+            return job_id
     return None

@@ -35,7 +35,7 @@ class JobRow(NamedTuple):
     finished_at: datetime | None
     error: str | None
     input: str | None
-    """JSON, as are `output`, `auth` and `meta`."""
+    """JSON, as are `output`, `auth`, `meta` and `system`."""
     output: str | None
     timeout: float | None
     key: str | None
@@ -43,6 +43,7 @@ class JobRow(NamedTuple):
     enqueued_by: str | None
     auth: str | None
     meta: str | None
+    system: str | None
     gate: str | None
     progress_percent: float
     progress_message: str | None

@@ -1,4 +1,4 @@
-"""Brings the schema to this code's version, one migration a transaction, one migrator at a time."""
+"""Brings the schema to this code's version: one transaction per migration, one migrator at a time."""
 
 from __future__ import annotations
 
@@ -53,10 +53,17 @@ log = logging.getLogger("tenure")
 LOCK_TIMEOUT = 5.0
 """Seconds. A migration that waits for a lock must not make every other session wait behind it for longer."""
 
+OUTSIDE_LOCK_TIMEOUT = 600.0
+"""Seconds, outside a transaction. `create index concurrently` waits for the end of older transactions. No reader or writer waits
+behind it, and every retry builds the index again, so it may wait longer."""
+
+LOCK_POLL = 0.1
+"""Seconds between two attempts to become the only migrator."""
+
 ATTEMPTS = 5
 """How often a migration that could not get its locks is tried."""
 
-# Settings of the role or the database must not end a migration half-way.
+# Settings of the role or the database must not abort a migration.
 _PINNED = """
     set transaction isolation level read committed read write;
     set local statement_timeout = 0;
@@ -70,7 +77,7 @@ Ledger = dict[tuple[int, str], tuple[datetime, str]]
 
 
 class MigrationBlocked(StoreUnavailable):
-    """Another session holds a lock that a migration needs. It may be repeated."""
+    """Another session holds a lock that a migration needs. Run it again."""
 
 
 class MigrationRefused(TenureError):  # noqa: N818 - reads as the fact it states
@@ -111,11 +118,10 @@ async def migrate(
     tell: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = log.warning,
 ) -> list[str]:
-    """Runs what is missing and gives the labels of what it ran, or would run.
+    """Runs what is missing, and returns the labels of what it ran or would run.
 
-    With nothing missing, no statement is run that needs any right beyond reading. What old workers still need is not
-    removed while they live, unless with `force`. An error of `tell` or `warn`, such as that of a closed pipe, is raised when
-    all migrations have been run.
+    If nothing is missing, it only reads. What old workers need is not removed while they are alive, unless with `force`. An
+    error of `tell` or `warn`, such as that of a closed pipe, is raised after all migrations have run.
     """
     ran: list[str] = []
     callbacks = _Callbacks()
@@ -124,7 +130,7 @@ async def migrate(
         async with await connect(database, "migrate") as connection:
             planned = partial(_planned, connection, database.schema, phase, force=force, warn=warn)
             for migration in await _insist(connection, database, "migrate", planned, warn):
-                applied = partial(_apply, connection, database.schema, migration)
+                applied = partial(_apply, connection, database, migration)
                 if dry_run or await _insist(connection, database, migration.label, applied, warn):
                     tell(migration.label)
                     ran.append(migration.label)
@@ -145,7 +151,7 @@ async def apply_roles(database: DatabaseTarget) -> None:
 
 
 async def check_schema(database: DatabaseTarget) -> None:
-    """Raises `SchemaMismatch` unless this code can work with the schema it meets."""
+    """Raises `SchemaMismatch` unless this code can work with the schema."""
     with _named_errors():
         async with await connect(database, "migrate") as connection:
             applied = set(await _ledger(connection, database.schema))
@@ -158,7 +164,7 @@ async def check_schema(database: DatabaseTarget) -> None:
         raise SchemaMismatch(reached, needed, "run `tenure migrate` with this version of Tenure, then start again")
     removed = max((version for version, phase in applied if phase == "post"), default=0)
     if removed > needed:
-        raise SchemaMismatch(removed, needed, "upgrade Tenure here; the database has moved on to a newer version")
+        raise SchemaMismatch(removed, needed, "upgrade Tenure here; the database is at a newer version")
 
 
 # What is to be done
@@ -216,7 +222,7 @@ def _labels(given: list[Migration]) -> str:
 
 
 async def _ledger(connection: AsyncConnection[Any], schema: str) -> Ledger:
-    """When each migration was applied, and its name. Empty: there is no schema of ours."""
+    """When each migration was applied, and its name. Empty: the database has no Tenure schema."""
     name = quoted(schema)
     try:
         async with connection.transaction():  # or a savepoint: the error must not end the transaction of the caller
@@ -227,7 +233,7 @@ async def _ledger(connection: AsyncConnection[Any], schema: str) -> Ledger:
 
 
 async def _whereabouts(connection: AsyncConnection[Any], schema: str) -> str:
-    """The way out where there is no schema: the DSN may lead to the wrong database."""
+    """The way out where the schema is missing: the DSN may name the wrong database."""
     cursor = await connection.execute(
         "select n.nspname from pg_namespace n"
         " where exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'migrations')"
@@ -260,7 +266,7 @@ async def _insist(
             told = f"{label} needs a lock that {_named(watch)} holds"
             if attempt == ATTEMPTS:
                 raise MigrationBlocked(
-                    f"{told}: tried {ATTEMPTS} times for {LOCK_TIMEOUT:g} s each, and nothing of it was done; "
+                    f"{told}: tried {ATTEMPTS} times, and it was not applied; "
                     "wait for that session or end it (pg_terminate_backend), then run this again"
                 ) from error
             warn(f"{told}; trying again ({attempt + 1} of {ATTEMPTS})")
@@ -277,19 +283,51 @@ def _named(watch: BlockerWatch) -> str:
     return " and ".join(map(str, watch.seen)) or "another session"
 
 
-async def _apply(connection: AsyncConnection[Any], schema: str, migration: Migration) -> bool:
+async def _apply(connection: AsyncConnection[Any], database: DatabaseTarget, migration: Migration) -> bool:
     """Whether it was run; False: another migrator was faster."""
+    schema = database.schema
+    if migration.outside:
+        return await _apply_outside(connection, database, migration)
     async with connection.transaction():
-        await _run(connection, _PINNED)
-        # Held to the end of the transaction: a second migrator waits, then finds the work done. Safe behind poolers.
-        await connection.execute("select pg_advisory_xact_lock(hashtextextended('tenure migrate ' || %s, 0))", [schema])
-        await _limit_lock_waits(connection)
-        await _make_ledger(connection, schema)
-        if migration.key in await _ledger(connection, schema):
+        if not await _begin(connection, schema, migration):
             return False
         await _run(connection, migration.sql(schema))
-        await _run(connection, migration.entry_sql(schema))
+        await _run(connection, migration.closing_sql(schema))
     return True
+
+
+async def _apply_outside(connection: AsyncConnection[Any], database: DatabaseTarget, migration: Migration) -> bool:
+    """Its statements one by one, while a transaction of another connection holds the lock of migrators.
+
+    That transaction holds no snapshot while it is idle, so `create index concurrently` does not wait for it.
+    """
+    async with await connect(database, "migrate") as guard, guard.transaction():
+        if not await _begin(guard, database.schema, migration):
+            return False
+        await _run(connection, f"set statement_timeout = 0; set lock_timeout = '{OUTSIDE_LOCK_TIMEOUT:g}s'")
+        for text in migration.statements(database.schema):
+            await _run(connection, text)
+        await _run(guard, migration.closing_sql(database.schema))
+    return True
+
+
+async def _begin(connection: AsyncConnection[Any], schema: str, migration: Migration) -> bool:
+    """Becomes the only migrator until the end of the transaction. False: the migration has been applied meanwhile."""
+    await _run(connection, _PINNED)
+    # Held to the end of the transaction, which is safe behind poolers. Polled, because a statement that waits for a lock holds a
+    # snapshot, and `create index concurrently` of the migrator that has the lock would wait for that snapshot.
+    while not await _locked(connection, schema):  # noqa: ASYNC110 - another process changes it
+        await asyncio.sleep(LOCK_POLL)
+    await _limit_lock_waits(connection)
+    await _make_ledger(connection, schema)
+    return migration.key not in await _ledger(connection, schema)
+
+
+async def _locked(connection: AsyncConnection[Any], schema: str) -> bool:
+    # Without parameters, by the simple protocol: otherwise the portal would keep the snapshot until the next statement.
+    name = schema.replace("'", "''")
+    query = f"select pg_try_advisory_xact_lock(hashtextextended('tenure migrate {name}', 0))"
+    return (await (await connection.execute(query.encode(), prepare=False)).fetchone()) == (True,)
 
 
 async def _limit_lock_waits(connection: AsyncConnection[Any]) -> None:
@@ -334,7 +372,7 @@ class _Callbacks:
 
 @contextmanager
 def _named_errors() -> Iterator[None]:
-    """A server that cannot be reached, and one that can and does not want to now, are two things."""
+    """Translates errors: a server that cannot be reached differs from one that refuses."""
     try:
         yield
     except (psycopg.Error, OSError) as error:

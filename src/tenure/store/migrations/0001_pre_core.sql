@@ -1,7 +1,7 @@
--- The tables of the core path: live jobs, history, workers, leases, queues.
+-- All tables of the first version. Views and functions: see views/ and functions/, which hold one current definition of each.
 
--- The order key: taken when a job becomes pending, so that FIFO means "by readiness".
--- Never cached per session: a cache would hand late callers early places.
+-- The order key: taken when a job becomes pending, so FIFO means "by the time it became ready".
+-- Never cached per session: a cache would give late callers early positions.
 create sequence tenure.job_position as bigint cache 1;
 
 -- Live jobs only. Finishing moves the row to tenure.history, so this table stays as small as the backlog.
@@ -25,6 +25,18 @@ create table tenure.jobs (
     capability    text,
     error         text,
     input         jsonb       not null default '{}',
+    timeout       double precision,
+    key           text,
+    parent_id     uuid,
+    enqueued_by   text,
+    auth          jsonb,
+    -- The user's, as is auth.
+    meta          jsonb,
+    -- Set by Tenure: schedule (its name, the planned time and whether it is late), retry_of (the finished job that this one repeats).
+    system        jsonb,
+    -- The limit groups of the job, one per line, such as `kind:mail/tenant_id=42`. Null: it is not limited, and costs nothing of it.
+    -- The number of running jobs is counted from the live claims: a counter could be wrong.
+    gate          text        collate "C",
     constraint jobs_pkey primary key (id),
     -- One constraint, the common states first: it is checked on every write.
     constraint jobs_state check (
@@ -43,21 +55,31 @@ create table tenure.jobs (
 ) with (
     -- Room on the page for the claimed version: the update stays on its page and writes less WAL.
     fillfactor = 50,
-    -- The dead rows of a queue are made faster than any scale factor notices.
+    -- A queue makes dead rows faster than any scale factor detects.
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000,
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000,
     autovacuum_vacuum_cost_delay = 0
 );
 
-create index jobs_pending on tenure.jobs (queue, priority desc, position) where state = 'pending';
+-- The claim reads these two, without the jobs under a limit.
+create index jobs_pending on tenure.jobs (queue, priority desc, position) where state = 'pending' and gate is null;
+-- Jobs that were in two crashes already: they run alone, so that only their own crash can dead-letter them.
+create index jobs_suspect on tenure.jobs (queue, priority desc, position) where state = 'pending' and crashes >= 2 and gate is null;
+-- Jobs under a limit are found by their groups, and within a group by what a worker must be able to do: no worker reads jobs that it
+-- cannot run.
+create index jobs_gated on tenure.jobs (queue, gate, kind, coalesce(capability, ''), (crashes >= 2), priority desc, position)
+    where state = 'pending' and gate is not null;
+create index jobs_gated_suspect on tenure.jobs (queue) where state = 'pending' and gate is not null and crashes >= 2;
+-- The live claims that count towards a limit.
+create index jobs_gated_held on tenure.jobs (gate) where gate is not null and worker_id is not null;
 create index jobs_due on tenure.jobs (run_at) where state in ('scheduled', 'retry');
 create index jobs_held on tenure.jobs (worker_id) where worker_id is not null;
 create index jobs_leased on tenure.jobs (lease_until) where lease_until is not null;
--- Jobs that were in two crashes already: they run alone, so that only their own crash can condemn them.
-create index jobs_suspect on tenure.jobs (queue, priority desc, position) where state = 'pending' and crashes >= 2;
+create index jobs_dead on tenure.jobs (kind, id) where state = 'dead_letter';
+create index jobs_parent on tenure.jobs (parent_id, id) where parent_id is not null;
 
--- Finished jobs, a partition a day; retention drops partitions.
+-- Finished jobs, one partition per day; retention drops partitions.
 create table tenure.history (
     id            uuid        not null,
     claim_id      uuid,
@@ -77,38 +99,61 @@ create table tenure.history (
     error         text,
     input         jsonb       not null,
     output        jsonb,
+    run_at        timestamptz,
+    timeout       double precision,
+    key           text,
+    parent_id     uuid,
+    enqueued_by   text,
+    auth          jsonb,
+    meta          jsonb,
+    system        jsonb,
     constraint history_final_state check (state in ('completed', 'failed', 'canceled'))
 ) partition by range (finished_at);
 
 create index history_id on tenure.history (id);
+-- Lists are sorted by id, newest first, within a kind. The rare cases (failed jobs, children, keys) have indexes that cost other
+-- rows nothing.
+create index history_kind on tenure.history (kind, id);
+create index history_unhappy on tenure.history (state, id) where state <> 'completed';
+create index history_parent on tenure.history (parent_id, id) where parent_id is not null;
+create index history_key on tenure.history (kind, key, id) where key is not null;
 
--- Catches a day for which nobody made a partition in time: late housekeeping must not stop the work.
+-- Holds the rows of a day that has no partition yet: late cleaning must not stop the work.
 create table tenure.history_default partition of tenure.history default;
 
--- One row per process that runs handlers. The lease of everything it holds is this row's expires_at.
+-- Replica identities, for publications of all tables: without one PostgreSQL refuses every update and delete of a published table.
+-- history, incidents and tallies have no primary key, and an index for this would cost every settled job a write. `full` costs nothing
+-- unless changes are decoded logically.
+alter table tenure.history replica identity full;
+alter table tenure.history_default replica identity full;
+
+-- One row per process that runs handlers. The lease of all jobs that it holds is this row's expires_at.
 create table tenure.workers (
-    id            uuid        not null primary key,
-    supervisor_id uuid        not null,
-    host          text        not null,
-    pid           integer     not null,
-    queues        jsonb       not null,
-    kinds         jsonb       not null,
-    capabilities  jsonb       not null,
-    concurrency   integer     not null,
-    version       text        not null,
-    started_at    timestamptz not null default clock_timestamp(),
-    heartbeat_at  timestamptz not null default clock_timestamp(),
-    expires_at    timestamptz not null,
-    -- Once set, the worker can neither claim nor renew; its row goes when its jobs have been given back.
-    died_at       timestamptz,
-    died_how      text,
+    id             uuid        not null primary key,
+    supervisor_id  uuid        not null,
+    host           text        not null,
+    pid            integer     not null,
+    queues         jsonb       not null,
+    kinds          jsonb       not null,
+    capabilities   jsonb       not null,
+    concurrency    integer     not null,
+    version        text        not null,
+    started_at     timestamptz not null default clock_timestamp(),
+    heartbeat_at   timestamptz not null default clock_timestamp(),
+    expires_at     timestamptz not null,
+    -- Once set, the worker can neither claim nor renew. The row is deleted when its jobs have been requeued.
+    died_at        timestamptz,
+    died_how       text,
+    name           text,
+    -- The newest schema version that its code knows: post migrations wait for older ones.
+    schema_version integer,
     constraint workers_died_how check (died_how in ('crashed', 'expired', 'stopped'))
 ) with (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0
 );
 
--- One row per duty that the fleet does once. Every write of a duty checks holder and term.
+-- One row per duty that exactly one leader performs. Every write of a duty checks holder and term.
 create table tenure.leases (
     name          text        not null primary key,
     holder        uuid        not null,
@@ -122,154 +167,252 @@ create table tenure.leases (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0
 );
 
--- What is known of a queue beyond its jobs; a queue without a row is simply not paused.
+-- Facts about a queue besides its jobs. A queue without a row is not paused.
 create table tenure.queues (
     name          text        not null primary key,
     paused_at     timestamptz,
     paused_by     text,
     pause_reason  text,
-    -- Grows whenever jobs come back to their old place, below the cursors of the workers: they look again.
+    -- Grows whenever jobs are requeued at their old position, below the cursors of the workers: they look again.
     returns       bigint      not null default 0
 );
 
-create view tenure.all_jobs as
-select j.id, j.kind, j.queue, j.state, j.priority, j.capability, j.attempt, j.max_attempts, j.crashes, j.fence, j.claim_id, j.worker_id,
-       j.enqueued_at, j.run_at, j.started_at, null::timestamptz as finished_at, j.error, j.input, null::jsonb as output,
-       j.worker_id as lease_owner, least(w.expires_at, j.lease_until) as lease_expires_at, w.heartbeat_at
-  from tenure.jobs j
-  left join tenure.workers w on w.id = j.worker_id
-union all
-select h.id, h.kind, h.queue, h.state, h.priority, h.capability, h.attempt, h.max_attempts, h.crashes, h.fence, h.claim_id, h.worker_id,
-       h.enqueued_at, null, h.started_at, h.finished_at, h.error, h.input, h.output,
-       null, null, null
-  from tenure.history h;
+-- Idempotency: which job holds a key. The primary key makes two jobs for one key impossible, in any order of commits.
+create table tenure.keys (
+    kind       text        not null,
+    key        text        not null,
+    job_id     uuid        not null,
+    scope      text        not null,
+    taken_at   timestamptz not null default clock_timestamp(),
+    expires_at timestamptz,
+    -- Of the input, to detect another input under the same key.
+    digest     text        not null,
+    constraint keys_pkey primary key (kind, key),
+    constraint keys_scope check (scope in ('live', 'window', 'forever') and (scope = 'window') = (expires_at is not null)),
+    constraint keys_length check (key <> '' and length(key) <= 512)
+);
+create index keys_expires on tenure.keys (expires_at) where expires_at is not null;
 
--- A UUIDv7 for callers that bring no id of their own (psql, triggers, other languages).
-create function tenure.uuid7() returns uuid
-language sql volatile parallel safe
-as $$
-    select encode(
-        set_bit(set_bit(
-            overlay(uuid_send(gen_random_uuid())
-                placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
-                from 1 for 6),
-            52, 1), 53, 1),
-        'hex')::uuid
-$$;
+-- The latest progress of each job. Narrow, and no indexed column ever changes.
+create table tenure.progress (
+    job_id     uuid             not null primary key,
+    fence      bigint           not null,
+    began_at   timestamptz      not null default clock_timestamp(),
+    updated_at timestamptz      not null default clock_timestamp(),
+    percent    double precision not null,
+    message    text
+) with (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0
+);
+create index progress_began on tenure.progress (began_at);
 
--- enqueue: the one door by which jobs come in, for every driver and language.
---   jobs   a JSON array of objects: kind (required), input, queue, priority, capability, max_attempts, id, and
---          delay (seconds) or run_at for later. What is left out takes its default.
---   again  true when the outcome of an earlier call with the same ids is unknown: what that call did write, even if it has
---          finished since, is not written a second time.
--- Returns one row per job written or met, in the given order; existed tells that it was there before.
-create function tenure.enqueue(jobs text, again boolean default false)
-returns table (id uuid, existed boolean)
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    fresh text;
-begin
-    if not again then
-        -- The transaction id must be older than any position it takes: workers rely on that order to know
-        -- below which position nothing can appear any more.
-        perform pg_current_xact_id();
-        return query
-        insert into tenure.jobs (id, state, position, run_at, kind, queue, priority, capability, max_attempts, input)
-        select coalesce(g.id, tenure.uuid7()),
-               case when due.later is null then 'pending' else 'scheduled' end,
-               case when due.later is null then nextval('tenure.job_position') else 0 end,
-               due.later,
-               g.kind, coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
-               coalesce(g.max_attempts, 3), coalesce(g.input, '{}')
-          from jsonb_to_recordset(jobs::jsonb) as g(id uuid, kind text, queue text, priority smallint, capability text,
-               max_attempts integer, delay double precision, run_at timestamptz, input jsonb)
-         cross join lateral (select coalesce(g.run_at, clock_timestamp() + make_interval(secs => g.delay)) as run_at) as given
-         cross join lateral (select case when given.run_at > clock_timestamp() then given.run_at end as later) as due
-        returning jobs.id, false;
-        return;
-    end if;
+-- Log lines of a run, several per row; only the last ones of each run are kept.
+create table tenure.logs (
+    job_id     uuid        not null,
+    fence      bigint      not null,
+    first_line integer     not null,
+    last_line  integer     not null,
+    at         timestamptz not null default clock_timestamp(),
+    lines      jsonb       not null,
+    constraint logs_pkey primary key (job_id, fence, first_line)
+);
+create index logs_at on tenure.logs (at);
 
-    if exists (select from json_to_recordset(jobs::json) as g(id uuid) where g.id is null) then
-        raise exception 'enqueue again needs the ids of the call that it repeats' using errcode = 'invalid_parameter_value';
-    end if;
-    loop
-        select coalesce(json_agg(g.job order by g.place), '[]')::text into fresh
-          from (select distinct on (e.job ->> 'id') e.job, e.place
-                  from json_array_elements(jobs::json) with ordinality as e(job, place)
-                 where (select j.id from tenure.jobs j where j.id = (e.job ->> 'id')::uuid limit 1) is null
-                   and (select h.id from tenure.history h where h.id = (e.job ->> 'id')::uuid limit 1) is null
-                 order by e.job ->> 'id', e.place) g;
-        begin
-            perform tenure.enqueue(fresh, false);
-            exit;
-        exception when unique_violation then
-            -- The earlier call was still under way and has committed just now: look again.
-        end;
-    end loop;
-    -- A new statement sees whatever had to happen before our insert could succeed: a job that
-    -- finished in between stands in history by now, and its second coming is taken back.
-    delete from tenure.jobs j
-     where j.ctid = any (array(
-        select j.place
-          from json_to_recordset(fresh::json) as g(id uuid)
-         cross join lateral (select h.id from tenure.history h where h.id = g.id limit 1) h
-         cross join lateral (select j.ctid as place from tenure.jobs j where j.id = g.id limit 1) j));
-    return query
-    select (e.job ->> 'id')::uuid,
-           (e.job ->> 'id')::uuid not in (select f.id from json_to_recordset(fresh::json) as f(id uuid))
-      from json_array_elements(jobs::json) with ordinality as e(job, place)
-     order by e.place;
-end
-$$;
+-- Deviations from the plan: failed attempts, crashes, lost leases, snoozes, cancellations, replays. A job that simply completes has
+-- none; its own row holds the rest of its story.
+create table tenure.incidents (
+    job_id     uuid        not null,
+    at         timestamptz not null default clock_timestamp(),
+    what       text        not null,
+    attempt    integer,
+    fence      bigint,
+    worker_id  uuid,
+    started_at timestamptz,
+    next_at    timestamptz,
+    by         text,
+    error      text
+);
+create index incidents_job on tenure.incidents (job_id, at);
+create index incidents_at on tenure.incidents (at);
+alter table tenure.incidents replica identity full;
 
--- keep_history: makes the partitions of today and the next days, drops those whose last day is older than keep.
--- New ones are attached, which does not stop readers or settling. A lock that is not had at once, because somebody reads
--- history for long, is left for the next time.
-create function tenure.keep_history(days_ahead integer, keep interval)
-returns table (made integer, dropped integer)
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '500ms'
-set timezone = 'UTC'
-as $$
-declare
-    today date := (clock_timestamp() at time zone 'UTC')::date;
-    partition_name text;
-    partition_day date;
-begin
-    made := 0;
-    dropped := 0;
-    begin
-        for partition_day in select today + n from generate_series(0, days_ahead) as n loop
-            partition_name := 'history_' || to_char(partition_day, 'YYYYMMDD');
-            continue when to_regclass(format('tenure.%I', partition_name)) is not null;
-            execute format('create table tenure.%I (like tenure.history including all)', partition_name);
-            -- What was caught while there was no such partition moves to where it belongs.
-            execute format('with caught as (delete from tenure.history_default where finished_at >= %L and finished_at < %L returning *)
-                            insert into tenure.%I select * from caught',
-                           partition_day::timestamptz, (partition_day + 1)::timestamptz, partition_name);
-            execute format('alter table tenure.history attach partition tenure.%I for values from (%L) to (%L)',
-                           partition_name, partition_day::timestamptz, (partition_day + 1)::timestamptz);
-            made := made + 1;
-        end loop;
-        delete from tenure.history_default where finished_at < (clock_timestamp() - keep)::date;
-        for partition_name in
-            select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-             where i.inhparent = 'tenure.history'::regclass and c.relname ~ '^history_[0-9]{8}$'
-               and to_date(right(c.relname, 8), 'YYYYMMDD') + 1 <= (clock_timestamp() - keep)::date
-        loop
-            execute format('drop table tenure.%I', partition_name);
-            dropped := dropped + 1;
-        end loop;
-    exception when lock_not_available then
-        made := 0;
-        dropped := 0;
-    end;
-    return next;
-end
-$$;
+-- Jobs that a client waits for: their worker notifies it when they change state. A job without a row notifies no one, at no cost.
+create table tenure.watches (
+    job_id uuid        not null primary key,
+    until  timestamptz not null
+);
 
-select tenure.keep_history(7, interval '7 days');
+-- Counts of enqueued and settled jobs: one row per statement and kind, merged into counters by the leader.
+create table tenure.tallies (
+    at            timestamptz not null default clock_timestamp(),
+    queue         text        not null,
+    kind          text        not null,
+    what          text        not null,
+    jobs          integer     not null,
+    waited        interval,
+    ran           interval,
+    waited_bucket smallint,
+    ran_bucket    smallint
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+alter table tenure.tallies replica identity full;
+
+-- Totals per hour.
+create table tenure.counters (
+    hour   timestamptz not null,
+    queue  text        not null,
+    kind   text        not null,
+    what   text        not null,
+    jobs   bigint      not null,
+    waited interval    not null default '0',
+    ran    interval    not null default '0',
+    constraint counters_pkey primary key (queue, kind, what, hour)
+) with (fillfactor = 70);
+
+-- Totals per minute, kept for a day.
+create table tenure.minutes (
+    minute timestamptz not null,
+    queue  text        not null,
+    kind   text        not null,
+    what   text        not null,
+    jobs   bigint      not null,
+    waited interval    not null default '0',
+    ran    interval    not null default '0',
+    constraint minutes_pkey primary key (minute, queue, kind, what)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- How long finished jobs had waited and run: per minute for a day, per hour for as long as counters.
+create table tenure.latencies (
+    at      timestamptz not null,
+    span    text        not null,
+    queue   text        not null,
+    kind    text        not null,
+    measure text        not null,
+    bucket  smallint    not null,
+    jobs    bigint      not null,
+    constraint latencies_pkey primary key (span, at, queue, kind, measure, bucket),
+    constraint latencies_span check (span in ('minute', 'hour') and measure in ('waited', 'ran'))
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- How long finished jobs of a kind are kept, where that differs from the rest.
+create table tenure.retentions (
+    kind text     not null primary key,
+    keep interval not null
+);
+
+create table tenure.schedules (
+    name           text        not null primary key,
+    -- The app whose code declares it. Null: created by hand.
+    owner          text,
+    kind           text        not null,
+    cron           text,
+    every          double precision,
+    timezone       text        not null,
+    input          jsonb       not null,
+    queue          text        not null,
+    priority       smallint    not null,
+    capability     text,
+    max_attempts   integer     not null,
+    timeout        double precision,
+    overlap        text        not null,
+    catch_up       text        not null,
+    catch_up_limit integer     not null,
+    jitter         double precision not null,
+    created_at     timestamptz not null default clock_timestamp(),
+    -- When the definition changed, and who changed it.
+    changed_at     timestamptz not null default clock_timestamp(),
+    changed_by     text,
+    paused_at      timestamptz,
+    paused_by      text,
+    pause_reason   text,
+    retired_at     timestamptz,
+    -- All planned times up to this one are recorded, or are not this schedule's.
+    since          timestamptz not null default clock_timestamp(),
+    -- The next planned time. Null: the leader has not computed it yet.
+    next_at        timestamptz,
+    last_at        timestamptz,
+    -- Changes with every write. A decision about a schedule names the version that it is based on.
+    version        uuid        not null default gen_random_uuid(),
+    -- All kinds of the app that declares it: they distinguish two apps of the same name.
+    app_kinds      text[],
+    constraint schedules_times check ((cron is null) <> (every is null) and every >= 1 and jitter >= 0),
+    constraint schedules_policies check (overlap in ('skip', 'queue', 'allow') and catch_up in ('none', 'one', 'all') and catch_up_limit >= 1),
+    -- The bounds of a job: a schedule whose jobs would be refused is refused itself.
+    constraint schedules_job check (name <> '' and kind <> '' and queue <> '' and priority between 0 and 100 and max_attempts >= 1),
+    -- Longer names would not fit an index or a notification.
+    constraint schedules_names check (octet_length(name) <= 200 and octet_length(kind) <= 200 and octet_length(queue) <= 200
+        and (capability is null or octet_length(capability) <= 200))
+) with (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0
+);
+create index schedules_next on tenure.schedules (next_at nulls first) where paused_at is null and retired_at is null;
+
+-- One row for each planned time that has passed; for consecutive missed times, one row for all of them.
+create table tenure.ticks (
+    schedule       text        not null,
+    planned_at     timestamptz not null,
+    -- The last of the times that were missed together, and their number.
+    until          timestamptz,
+    times          integer     not null default 1,
+    outcome        text        not null,
+    job_id         uuid,
+    recorded_at    timestamptz not null default clock_timestamp(),
+    -- Who requested a run that was not planned.
+    by             text,
+    constraint ticks_pkey primary key (schedule, planned_at),
+    constraint ticks_outcome check (outcome in ('enqueued', 'skipped', 'queued', 'missed') and (outcome = 'enqueued') = (job_id is not null))
+);
+-- Finds the jobs of a schedule that may still be live, however many times were skipped since.
+create index ticks_jobs on tenure.ticks (schedule, planned_at) where job_id is not null;
+create index ticks_queued on tenure.ticks (schedule, planned_at) where outcome = 'queued';
+create index ticks_recorded on tenure.ticks (recorded_at);
+
+-- Which schedules the code of each supervisor declares. A schedule is retired when no living supervisor declares it.
+create table tenure.declarations (
+    supervisor_id uuid        not null primary key,
+    owner         text        not null,
+    kinds         text[]      not null,
+    schedules     text[]      not null,
+    declared_at   timestamptz not null default clock_timestamp()
+);
+
+-- One row per limited kind or queue. A claim under a limit locks its row, so there is one such claim at a time.
+create table tenure.limits (
+    name        text        not null primary key,
+    -- declared is set by the code, override at run time. Each key of override wins over that of declared; null removes a bound.
+    declared    jsonb,
+    override    jsonb,
+    declared_at timestamptz,
+    override_at timestamptz,
+    override_by text,
+    rules       jsonb       not null generated always as (
+        jsonb_strip_nulls(coalesce(declared, '{}') || coalesce(override, '{}'))) stored,
+    constraint limits_name check (name ~ '^(kind|queue):.' and name !~ E'\n'),
+    -- `kind:` or `queue:`, and a name of at most 200 bytes.
+    constraint limits_length check (octet_length(name) <= 206)
+) with (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0
+);
+
+-- Its version grows with every change of a limit, so that each claim can check whether its worker knows the current limits.
+create table tenure.limit_changes (
+    id          boolean     not null primary key default true,
+    version     bigint      not null default 0,
+    constraint limit_changes_single check (id)
+);
+insert into tenure.limit_changes default values;
+
+-- Starts under a rate limit, several per row; deleted when no window includes them any more.
+create table tenure.starts (
+    gate        text collate "C" not null,
+    began       timestamptz not null,
+    ended       timestamptz not null,
+    forget_at   timestamptz not null,
+    jobs        integer     not null,
+    constraint starts_pkey primary key (gate, began)
+) with (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0
+);
+create index starts_forget on tenure.starts (forget_at);

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from tenure.model.payloads import clean_text
-from tenure.model.planned import planned_of
+from tenure.model.planned import Planned, planned_of
 from tenure.worker.run.abort import Signal
 from tenure.worker.run.run import Run
 
@@ -110,20 +110,23 @@ class Context:
     @property
     def schedule(self) -> str | None:
         """The name of the schedule that enqueued this job."""
-        planned = planned_of(self.meta)
+        planned = self._planned()
         return planned.schedule if planned else None
 
     @property
     def scheduled_for(self) -> datetime | None:
         """The planned time of this job. Jitter, queues and retries make it start later."""
-        planned = planned_of(self.meta)
+        planned = self._planned()
         return planned.at if planned else None
 
     @property
     def is_late(self) -> bool:
         """Enqueued more than a minute after its planned time: the schedule caught up, or waited for an earlier job to end."""
-        planned = planned_of(self.meta)
+        planned = self._planned()
         return planned is not None and planned.late
+
+    def _planned(self) -> Planned | None:
+        return None if self._run.job.system is None else planned_of(json.loads(self._run.job.system))
 
     # Reporting
 

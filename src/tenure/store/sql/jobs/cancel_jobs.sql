@@ -27,10 +27,10 @@ missed as (
     on conflict (name) do update set returns = q.returns + 1),
 kept as (
     insert into tenure.history (id, worker_id, fence, enqueued_at, run_at, started_at, finished_at, attempt, max_attempts,
-           priority, crashes, state, kind, queue, capability, error, input, timeout, key, parent_id, enqueued_by, auth, meta)
+           priority, crashes, state, kind, queue, capability, error, input, timeout, key, parent_id, enqueued_by, auth, meta, system)
     select c.id, c.worker_id, c.fence, c.enqueued_at, c.run_at, c.started_at, c.ended_at, c.attempt, c.max_attempts,
            c.priority, c.crashes, 'canceled', c.kind, c.queue, c.capability, :error::text, c.input, c.timeout, c.key, c.parent_id,
-           c.enqueued_by, c.auth, c.meta
+           c.enqueued_by, c.auth, c.meta, c.system
       from canceled c),
 noted as (
     insert into tenure.incidents (job_id, at, what, attempt, fence, worker_id, started_at, by, error)

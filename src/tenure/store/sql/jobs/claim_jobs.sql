@@ -48,7 +48,7 @@ claimed as (
       from picked p
      where j.ctid = p.place /* passing over: and not :peek::boolean */
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
-              j.timeout, j.auth::text as auth, j.meta::text as meta, j.gate),
+              j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.gate),
 tallied as (
     insert into tenure.tallies (queue, kind, what, jobs)
     select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind)

@@ -24,9 +24,9 @@ tallied as (
       from settled s
      group by s.queue, s.kind, s.final, 7, 8)
 insert into tenure.history (id, claim_id, worker_id, fence, enqueued_at, run_at, started_at, finished_at, attempt, max_attempts,
-       priority, crashes, state, kind, queue, capability, error, input, output, timeout, key, parent_id, enqueued_by, auth, meta)
+       priority, crashes, state, kind, queue, capability, error, input, output, timeout, key, parent_id, enqueued_by, auth, meta, system)
 select s.id, s.claim_id, s.worker_id, s.fence, s.enqueued_at, s.run_at, s.started_at, s.ended_at,
        s.attempt, s.max_attempts, s.priority, s.crashes, s.final, s.kind, s.queue, s.capability,
-       coalesce(s.last_error, s.error), s.input, s.output, s.timeout, s.key, s.parent_id, s.enqueued_by, s.auth, s.meta
+       coalesce(s.last_error, s.error), s.input, s.output, s.timeout, s.key, s.parent_id, s.enqueued_by, s.auth, s.meta, s.system
   from settled s
 returning id::text, exists (select from tenure.watches w where w.job_id = history.id) as watched

@@ -1,4 +1,4 @@
--- retry_finished: makes a new job of a finished one: the same work under a new id. Its meta names the old one. Instead of the key of the
+-- retry_finished: makes a new job of a finished one: the same work under a new id. Its system data name the old one. Instead of the key of the
 -- old one it has a key of its own while it is live: of two that ask at once both get the same job.
 -- Returns the queue and kind, the job that will run, and whether it was there before; no row: there is no such job.
 with old as materialized (
@@ -8,9 +8,9 @@ made as materialized (
       from old o
      cross join lateral tenure.enqueue(jsonb_build_array(jsonb_build_object(
             'id', :new_id::uuid, 'kind', o.kind, 'queue', o.queue, 'priority', o.priority, 'capability', o.capability,
-            'max_attempts', o.max_attempts, 'timeout', o.timeout, 'input', o.input, 'auth', o.auth, 'by', :by::text,
+            'max_attempts', o.max_attempts, 'timeout', o.timeout, 'input', o.input, 'auth', o.auth, 'meta', o.meta, 'by', :by::text,
             'key', 'retry of ' || o.id, 'key_for', 'live',
-            'meta', coalesce(o.meta, '{}') || jsonb_build_object('retry_of', o.id)))::text) e),
+            'system', coalesce(o.system, '{}') || jsonb_build_object('retry_of', o.id)))::text) e),
 noted as (
     insert into tenure.incidents (job_id, what, by)
     select :id::uuid, 'retried', :by::text from made m where not m.existed)

@@ -166,7 +166,7 @@ claimed as (
       from picked p
      where j.ctid = p.held_place /* passing over: and not :peek::boolean */
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
-              j.timeout, j.auth::text as auth, j.meta::text as meta, j.gate,
+              j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.gate,
               p.kind_limit, p.kind_rate, p.kind_seconds, p.kind_line, p.kind_key_rate, p.kind_key_seconds,
               p.queue_limit, p.queue_rate, p.queue_seconds, p.queue_line, p.queue_key_rate, p.queue_key_seconds),
 tallied as (
@@ -197,7 +197,7 @@ forgotten as (
          limit 200
            for update skip locked)))
 select s.signals, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input,
-       c.timeout, c.auth, c.meta, c.gate
+       c.timeout, c.auth, c.meta, c.system, c.gate
   from (select json_build_object(
                'holds', exists (select from holder),
                'seen', (select count(*) from units),

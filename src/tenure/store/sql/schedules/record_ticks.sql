@@ -55,7 +55,7 @@ asked as materialized (
                'id', w.job_id, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
                'max_attempts', h.max_attempts, 'timeout', h.timeout, 'run_at', d.run_at, 'input', h.input,
                'by', 'schedule ' || h.name,
-               'meta', jsonb_build_object('schedule', jsonb_build_object(
+               'system', jsonb_build_object('schedule', jsonb_build_object(
                    'name', h.name, 'for', w.planned_at,
                    'late', coalesce(:now::timestamptz, clock_timestamp()) - w.planned_at > make_interval(secs => :grace::float8)))) as job
       from written w

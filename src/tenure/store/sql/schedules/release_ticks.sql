@@ -47,7 +47,7 @@ asked as materialized (
                'id', h.job_id, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
                'max_attempts', h.max_attempts, 'timeout', h.timeout, 'input', h.input,
                'by', 'schedule ' || h.name,
-               'meta', jsonb_build_object('schedule', jsonb_build_object(
+               'system', jsonb_build_object('schedule', jsonb_build_object(
                    'name', h.name, 'for', h.planned_at,
                    'late', coalesce(:now::timestamptz, clock_timestamp()) - h.planned_at > make_interval(secs => :grace::float8)))) as job
       from written w

@@ -28,7 +28,7 @@ handed_in as materialized (
                'id', :job_id::uuid, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
                'max_attempts', h.max_attempts, 'timeout', h.timeout, 'input', coalesce(:input::jsonb, h.input),
                'by', coalesce(:by::text, 'schedule ' || h.name),
-               'meta', jsonb_build_object('schedule', jsonb_build_object('name', h.name, 'for', w.planned_at, 'late', false)))),
+               'system', jsonb_build_object('schedule', jsonb_build_object('name', h.name, 'for', w.planned_at, 'late', false)))),
                '[]')::text as jobs
               from written w
               join held h on h.name = w.schedule) a

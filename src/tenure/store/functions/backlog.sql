@@ -1,0 +1,64 @@
+-- backlog: how many jobs need a worker now, as one number, at most 10000. For autoscalers (KEDA or your own).
+--   queue    count this queue only; otherwise all queues. A paused queue counts as empty.
+--   running  also count running jobs, so that machines are not removed while they work.
+-- Counts pending jobs, and jobs that are due but not yet promoted: without any worker, no process promotes them. Of jobs under a
+-- limit, it counts at most as many as may run at a time.
+-- Reads indexes only, and at most 10000 jobs of each sort, so its cost does not grow with the backlog.
+create or replace function tenure.backlog(queue text default null, running boolean default false) returns bigint
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+    with recursive named(name) as (
+        select coalesce(backlog.queue, (
+            select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is null order by j.queue limit 1))
+        union all
+        select (select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue > n.name order by j.queue limit 1)
+          from named n
+         where n.name is not null and backlog.queue is null),
+    gated(name) as (
+        select coalesce(backlog.queue, (
+            select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is not null order by j.queue limit 1))
+        union all
+        select (select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is not null and j.queue > n.name order by j.queue limit 1)
+          from gated n
+         where n.name is not null and backlog.queue is null),
+    awake as (
+        select n.name from named n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null),
+    awake_gated as (
+        select n.name from gated n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null)
+    select least(10000,
+        (select count(*)
+           from (select from awake a
+                  cross join lateral (
+                    select from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = a.name limit 10000) p
+                  limit 10000) p)
+      + (select coalesce(sum(greatest(0, least(w.waiting, r.concurrency - h.held))), 0)
+           from (select r.name, r.concurrency, r.stem, case when r.key is null then r.stem || chr(11) else left(r.stem, -1) || '>' end as after
+                   from tenure.limit_rules r) r
+          cross join lateral (
+            select count(*) as waiting
+              from (select from awake_gated a
+                     cross join lateral (
+                        select from tenure.jobs j
+                         where j.state = 'pending' and j.gate is not null and j.queue = a.name and j.gate >= r.stem and j.gate < r.after
+                         limit 10000) p
+                     limit 10000) p) w
+          cross join lateral (
+            select count(*) as held from tenure.jobs j
+             where j.gate is not null and j.worker_id is not null and j.gate >= r.stem and j.gate < r.after and r.concurrency is not null) h
+          where w.waiting > 0)
+      + (select count(*)
+           from (select j.queue from tenure.jobs j
+                  where j.state in ('scheduled', 'retry') and j.run_at <= clock_timestamp()
+                  order by j.run_at limit 10000) d
+           left join tenure.queues q on q.name = d.queue
+          where (backlog.queue is null or d.queue = backlog.queue) and q.paused_at is null)
+      + (select count(*)
+           from (select j.queue from tenure.jobs j where j.worker_id is not null and backlog.running limit 10000) h
+          where backlog.queue is null or h.queue = backlog.queue))
+$$;

@@ -1,0 +1,76 @@
+-- enqueue: the only way to add jobs, for every driver and language.
+--   jobs      a JSON array of objects: kind (required), input, queue, priority, capability, max_attempts, timeout (seconds), id,
+--             delay (seconds) or run_at for later, auth, meta, by (who enqueues it), and
+--             key with key_for: 'forever' (the default), 'live' (until the job is over), or a number of seconds;
+--             parent with claim: the run that enqueues it, which must still hold its own job.
+--             Only Tenure's own statements set system. Omitted keys take their defaults. Names and keys have at most 200 bytes, times are finite.
+--   again     true when the outcome of an earlier call with the same ids is unknown: jobs that the earlier call wrote are not
+--             written a second time, even if they have finished since.
+--   borrowed  true inside a transaction of the caller: then the parent's row is checked, but not locked until the caller commits.
+-- Returns one row per job: the id of the job that was written or that holds its key, whether that job existed before, and if so
+-- whether its input differs, and the requested id.
+create or replace function tenure.enqueue(jobs text, again boolean default false, borrowed boolean default false)
+returns table (id uuid, existed boolean, differs boolean, asked uuid)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    given jsonb := jobs::jsonb;
+    keyed boolean := position('"key"' in jobs) > 0;
+    limited text[] := array(select r.name from tenure.limit_rules r);
+begin
+    -- The transaction id must be older than any position that it takes: workers rely on that order to know
+    -- below which position no job can appear any more.
+    perform pg_current_xact_id();
+    if again then
+        return query select e.* from tenure.enqueue_again(given) e;
+        return;
+    end if;
+    if position('"claim"' in jobs) > 0 then
+        perform tenure.check_parents(given, not borrowed);
+    end if;
+    if keyed then
+        given := tenure.take_keys(given);
+    end if;
+    return query
+    with put as (
+        insert into tenure.jobs (id, state, position, run_at, kind, queue, priority, capability, max_attempts, timeout, input,
+               key, parent_id, enqueued_by, auth, meta, system, gate)
+        select coalesce(g.id, tenure.uuid7()),
+               case when due.later is null then 'pending' else 'scheduled' end,
+               case when due.later is null then nextval('tenure.job_position') else 0 end,
+               due.later,
+               -- Called only when a value is out of bounds: nearly every job is valid.
+               case when octet_length(g.kind) > 200 or octet_length(g.queue) > 200 or octet_length(g.capability) > 200
+                      or g.run_at not between '1970-01-01 00:00:00Z' and '2200-01-01 00:00:00Z'
+                      or g.delay not between -3155760000 and 3155760000 or g.timeout not between 0 and 3155760000
+                    then tenure.check_job(g.kind, g.queue, g.capability, null, g.delay, g.run_at, g.timeout)
+                    else g.kind end,
+               coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
+               coalesce(g.max_attempts, 3), g.timeout, coalesce(g.input, '{}'),
+               g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta, g.system,
+               -- An unlimited job costs a look at a short list, and nothing at all while there are no limits.
+               case when limited <> '{}' and ('kind:' || g.kind = any (limited) or 'queue:' || coalesce(g.queue, 'default') = any (limited))
+                    then tenure.gate_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end
+          from jsonb_to_recordset(given) as g(id uuid, kind text, queue text, priority smallint, capability text,
+               max_attempts integer, timeout double precision, delay double precision, run_at timestamptz, input jsonb,
+               key text, parent uuid, by text, auth jsonb, meta jsonb, system jsonb, stands uuid)
+         cross join lateral (
+            select coalesce(g.run_at, case when g.delay between -3155760000 and 3155760000
+                                           then clock_timestamp() + make_interval(secs => g.delay) end) as run_at) as wanted
+         cross join lateral (select case when wanted.run_at > clock_timestamp() then wanted.run_at end as later) as due
+         where not keyed or g.stands is null
+        returning jobs.id, jobs.queue, jobs.kind),
+    tallied as (
+        insert into tenure.tallies (queue, kind, what, jobs)
+        select p.queue, p.kind, 'enqueued', count(*) from put p group by p.queue, p.kind)
+    select p.id, false, false, p.id from put p;
+    if keyed then
+        return query
+        select g.stands, true, g.differs, g.id
+          from jsonb_to_recordset(given) as g(id uuid, stands uuid, differs boolean)
+         where g.stands is not null;
+    end if;
+end
+$$;

@@ -1,2 +1,0 @@
--- Nothing to take away.
-select 1;

@@ -1,2 +1,0 @@
--- Nothing to remove.
-select 1;
