@@ -162,9 +162,3 @@ def test_the_keys_that_sql_takes():
 def test_the_variables_that_are_no_settings_are_read_somewhere(name):
     source = ROOT / "src" / "tenure"
     assert any(f'"{name}"' in file.read_text("utf-8") for file in source.rglob("*.py"))
-
-
-def test_the_architecture_names_every_part_of_the_worker():
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    parts = {file.stem for file in (ROOT / "src" / "tenure" / "worker").glob("*.py")} - {"__init__"}
-    assert {part for part in parts if not re.search(rf"^  [\w ]*\b{part}\b", page, re.MULTILINE)} == set()
