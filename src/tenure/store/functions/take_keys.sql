@@ -52,7 +52,7 @@ begin
     end loop;
     return (
         select coalesce(jsonb_agg(case when k.job_id is null or k.job_id = (e.job ->> 'id')::uuid then e.job
-                    else e.job || jsonb_build_object('stands', k.job_id, 'differs', tenure.other_input(k.digest, e.job -> 'input')) end
+                    else e.job || jsonb_build_object('stands', k.job_id, 'differs', k.digest <> tenure.input_digest(e.job -> 'input')) end
                     order by e.place), '[]')
           from jsonb_array_elements(given) with ordinality as e(job, place)
           left join tenure.keys k on k.kind = e.job ->> 'kind' and k.key = e.job ->> 'key');
