@@ -1,4 +1,4 @@
--- other_input: whether a digest is that of another input. Digests of earlier versions are md5; where the server lacks it, the answer is no.
+-- other_input: whether a digest is that of another input. Digests of earlier versions are md5; if the server lacks it, this returns false.
 create or replace function tenure.other_input(digest text, input jsonb) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
