@@ -68,7 +68,7 @@ class Link:
         self.is_direct: bool | None = None
         """Whether the server is connected without a pooler. Known once a link that listens is connected."""
         self.sessions = 0
-        """The number of connections made so far."""
+        """The number of connections made."""
         self.last_answer = 0.0
         self._role = role
         self._settings = dict(PLANNER if hot else {})

@@ -1,6 +1,6 @@
 """Running: claim, slots, execution, settling.
 
-Promises of this room:
+What this package guarantees:
 
 - a job is claimed only into a free slot, and never more than there are;
 - each run is settled at most once, by the holder of its claim; what a stale run wants to write is refused by the statement;

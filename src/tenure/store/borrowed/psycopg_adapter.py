@@ -129,7 +129,7 @@ def _unless_rowless() -> Iterator[None]:
 
 def _is_idle(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     if connection.info.pipeline_status is not PipelineStatus.OFF:
-        raise ConfigError("in a pipeline a commit is told before it is done: pass the connection outside of its pipeline() block")
+        raise ConfigError("a pipeline reports a commit before it is done: pass the connection outside of its pipeline() block")
     return connection.info.transaction_status is TransactionStatus.IDLE
 
 

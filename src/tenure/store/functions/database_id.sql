@@ -1,5 +1,5 @@
--- database_id: identifies this database among all others. It stays the same after a failover, and differs for a copy restored from a dump.
--- Null where the server does not reveal it.
+-- database_id: identifies this database among all others. It stays the same after a failover, and differs for a copy restored from a
+-- dump. Null if the server does not reveal it.
 create or replace function tenure.database_id() returns text
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp

@@ -14,7 +14,7 @@ begin
     if oldest is null or oldest + 1 > (clock_timestamp() - keep)::date then
         return null;
     end if;
-    -- The parent before its partitions, in the order of every reader, so that there is no deadlock.
+    -- Locks the parent before its partitions, in the same order as every reader, to avoid deadlocks.
     lock table only tenure.history in access exclusive mode;
     execute format('drop table tenure.%I', partition_name);
     return partition_name;

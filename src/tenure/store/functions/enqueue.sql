@@ -3,7 +3,8 @@
 --             delay (seconds) or run_at for later, auth, meta, by (who enqueues it), and
 --             key with key_for: 'forever' (the default), 'live' (until the job is over), or a number of seconds;
 --             parent with claim: the run that enqueues it, which must still hold its own job.
---             Only Tenure's own statements set system. Omitted keys take their defaults. Names and keys have at most 200 bytes, times are finite.
+--             Only Tenure's own statements set system. Omitted keys take their defaults. Names and keys have at most 200 bytes, times
+--             are finite.
 --   again     true when the outcome of an earlier call with the same ids is unknown: jobs that the earlier call wrote are not
 --             written a second time, even if they have finished since.
 --   borrowed  true inside a transaction of the caller: then the parent's row is checked, but not locked until the caller commits.
@@ -50,7 +51,7 @@ begin
                coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
                coalesce(g.max_attempts, 3), g.timeout, coalesce(g.input, '{}'),
                g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta, g.system,
-               -- An unlimited job costs a look at a short list, and nothing at all while there are no limits.
+               -- An unlimited job costs one search in a short list, and nothing at all if no limits exist.
                case when limited <> '{}' and ('kind:' || g.kind = any (limited) or 'queue:' || coalesce(g.queue, 'default') = any (limited))
                     then tenure.gate_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end
           from jsonb_to_recordset(given) as g(id uuid, kind text, queue text, priority smallint, capability text,

@@ -1,9 +1,9 @@
--- make_history: makes the missing partitions of today and the next days. Returns how many it made. Raises lock_not_available when
+-- make_history: creates the missing partitions of today and the next days. Returns how many it created. Raises lock_not_available when
 -- it does not get a lock at once: call it again later.
---   Without a partition for today, finished jobs go to the default partition all the time, so all other sessions are kept out during
---   the change. A lock on the default partition alone is not enough: a statement that was about to write to it would fail. Few rows
---   are moved. With many rows, the default partition becomes that of today, with all rows of the days before, and a new and empty one
---   replaces it. Rows that belong to neither are moved there.
+--   Without a partition for today, finished jobs are written to the default partition all the time, so all other sessions are locked
+--   out during the change. A lock on the default partition alone is not enough: a statement that was about to write to it would fail.
+--   If it has few rows, they are moved. If it has many, the default partition becomes that of today, with all rows of the days before,
+--   and a new and empty one replaces it. Rows that belong to neither are moved there.
 --   Partitions of future days are attached, which blocks neither readers nor settling.
 create or replace function tenure.make_history(days_ahead integer) returns integer
 language plpgsql volatile security definer

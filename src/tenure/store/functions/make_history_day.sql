@@ -1,4 +1,4 @@
--- make_history_day: makes one partition, and moves the rows of its day from the default partition to it. For make_history.
+-- make_history_day: creates one partition, and moves the rows of its day from the default partition to it. For make_history.
 create or replace function tenure.make_history_day(day date) returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp

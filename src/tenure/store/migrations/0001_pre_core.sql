@@ -30,11 +30,11 @@ create table tenure.jobs (
     parent_id     uuid,
     enqueued_by   text,
     auth          jsonb,
-    -- The user's, as is auth.
+    -- Set by the user, as is auth.
     meta          jsonb,
     -- Set by Tenure: schedule (its name, the planned time and whether it is late), retry_of (the finished job that this one repeats).
     system        jsonb,
-    -- The limit groups of the job, one per line, such as `kind:mail/tenant_id=42`. Null: it is not limited, and costs nothing of it.
+    -- The limit groups of the job, one per line, such as `kind:mail/tenant_id=42`. Null: it is not limited, and limits cost it nothing.
     -- The number of running jobs is counted from the live claims: a counter could be wrong.
     gate          text        collate "C",
     constraint jobs_pkey primary key (id),
@@ -220,7 +220,7 @@ create table tenure.logs (
 create index logs_at on tenure.logs (at);
 
 -- Deviations from the plan: failed attempts, crashes, lost leases, snoozes, cancellations, replays. A job that simply completes has
--- none; its own row holds the rest of its story.
+-- none; everything else is in its own row.
 create table tenure.incidents (
     job_id     uuid        not null,
     at         timestamptz not null default clock_timestamp(),
@@ -294,7 +294,7 @@ create table tenure.latencies (
     constraint latencies_span check (span in ('minute', 'hour') and measure in ('waited', 'ran'))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- How long finished jobs of a kind are kept, where that differs from the rest.
+-- How long finished jobs of a kind are kept, if that differs from the default.
 create table tenure.retentions (
     kind text     not null primary key,
     keep interval not null

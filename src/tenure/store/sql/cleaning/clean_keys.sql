@@ -1,11 +1,11 @@
--- clean_keys: removes keys whose window is over and keys for live jobs, as far as their job is not live any more. A duty's
--- write: holder and term are checked by the statement itself.
--- Windows are found by their end, at most :limit of them. Keys for live jobs have no such index: of all keys, :limit are looked
--- at, from (:after_kind, :after_key) on. They stand in nobody's way meanwhile: whoever wants such a key takes it over.
--- Removed by place, as it was seen: a key that was taken over in this moment is another version of the row, and stays.
---   only  null, or the places (ctid) to which it is restricted; peek: removes nothing, and returns the places as JSON
--- Returns whether the term holds, how many were removed of each, where to go on (nowhere when the end was reached), and the places
--- that were asked for.
+-- clean_keys: removes keys whose window has ended, and keys of scope 'live', if their job is no longer live. Run by a duty: the
+-- statement itself checks holder and term.
+-- Ended windows are found by their end, at most :limit of them. No such index exists for keys of scope 'live': of all keys, the next
+-- :limit after (:after_kind, :after_key) are checked. Until then they block no job: enqueueing with such a key takes it over.
+-- Rows are removed by ctid, as they were seen: a key that is taken over at the same moment is a new version of the row, and stays.
+--   only  null, or the ctids to restrict it to; peek: removes nothing, and returns the ctids as JSON
+-- Returns whether the term holds, the number of keys removed of each sort, the key after which to continue (null at the end of the
+-- table), and with peek the ctids.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

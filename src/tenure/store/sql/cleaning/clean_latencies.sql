@@ -1,7 +1,7 @@
 -- clean_latencies: removes latencies of minutes that ended more than a day ago and of hours that ended more than :keep seconds ago, at
--- most :limit. A duty's write: holder and term are checked by the statement itself.
---   only  null, or the places (ctid) to which it is restricted; peek: removes nothing, and returns the places as JSON
--- Returns whether the term holds, how many were removed, and the places that were asked for.
+-- most :limit. Run by a duty: the statement itself checks holder and term.
+--   only  null, or the ctids to restrict it to; peek: removes nothing, and returns the ctids as JSON
+-- Returns whether the term holds, the number of rows removed, and with peek the ctids.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

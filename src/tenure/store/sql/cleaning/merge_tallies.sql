@@ -1,7 +1,7 @@
--- merge_tallies: adds the oldest counts, at most :limit rows, to those of their minute and hour. A duty's write: holder and term are
--- checked by the statement itself.
---   only  null, or the places (ctid) to which it is restricted; peek: changes nothing, and returns the places as JSON
--- Returns whether the term holds, how many rows were merged, and the places that were asked for.
+-- merge_tallies: adds the oldest tallies, at most :limit rows, to the counts of their minute and hour. Run by a duty: the statement
+-- itself checks holder and term.
+--   only  null, or the ctids to restrict it to; peek: changes nothing, and returns the ctids as JSON
+-- Returns whether the term holds, the number of rows merged, and with peek the ctids.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

@@ -1,9 +1,9 @@
--- clean_history: removes finished jobs of kinds that are kept for another time than their partition, at most :limit of each sort.
--- A duty's write: holder and term are checked by the statement itself.
---   Kinds with a retention of their own go when it is over. All others go when :keep seconds are over, as far as their
---   partition stays on for the sake of such a kind; looked for in the two days after that, not in all that is kept.
---   only  null, or the ids to which it is restricted; peek: removes nothing, and returns the ids as JSON
--- Returns whether the term holds, how many were removed of each sort, and the ids that were asked for.
+-- clean_history: removes finished jobs whose retention ends before their partition is dropped, at most :limit of each sort. Run by a
+-- duty: the statement itself checks holder and term.
+--   Jobs of kinds with their own retention are removed when it ends. All others are removed after :keep seconds, if such a kind keeps
+--   their partition for longer; only jobs that reached this age in the last two days are searched, not all of history.
+--   only  null, or the ids to restrict it to; peek: removes nothing, and returns the ids as JSON
+-- Returns whether the term holds, the number of jobs removed of each sort, and with peek the ids.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

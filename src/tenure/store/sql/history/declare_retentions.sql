@@ -1,4 +1,4 @@
--- declare_retentions: what the code says about how long finished jobs of its kinds are kept (seconds; null: as all others).
+-- declare_retentions: stores how long finished jobs of these kinds are kept, as the code declares it (seconds; null: the default).
 -- Returns nothing.
 with given as (
     select k.kind, make_interval(secs => k.keep) as keep

@@ -1,6 +1,6 @@
--- drop_history: drops the oldest partition of history if nothing in it is to be kept any more. A duty's write: holder and term are
--- checked by the statement itself. A partition stays as long as any kind wants its finished jobs kept.
--- Returns its name, or null: there is none. No row when the term is over.
+-- drop_history: drops the oldest partition of history if no job in it must be kept any longer. Run by a duty: the statement itself
+-- checks holder and term. A partition stays until the longest retention of any kind has ended.
+-- Returns its name, or null if there is none to drop. No row if the term has ended.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

@@ -1,6 +1,6 @@
--- make_history: makes the partitions of today and the next :days_ahead days that are missing. A duty's write: holder and term are
--- checked by the statement itself.
--- Returns how many were made. No row when the term is over.
+-- make_history: creates the missing partitions for today and the next :days_ahead days. Run by a duty: the statement itself checks
+-- holder and term.
+-- Returns the number of partitions created. No row if the term has ended.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

@@ -1,10 +1,10 @@
--- cancel_jobs: any live state -> canceled, for these jobs; where :states are given, only while they are in one of them.
--- A row that somebody else holds at this moment is left alone: it is being claimed, settled or moved, and who came first wins. Only
--- jobs in those states are locked: a claim would step over a pending job that is, and not come back to it for long. One that left
--- them in that very moment is locked all the same: then the workers of its queue look again.
--- The claim is not kept: history must not say that this very run ended the job.
--- Returns each job that was live: whether it is canceled now (if not, ask again), whether it ran, whether somebody watches it, and its
--- kind.
+-- cancel_jobs: any live state -> canceled, for these jobs; with :states, only while they are in one of these states.
+-- A row that another session has locked is skipped: the job is being claimed, settled or moved, and the first session wins. Only jobs
+-- in these states are locked: a claim would skip a locked pending job, and its worker would not look there again for a long time. A job
+-- that leaves these states at the same moment may still be locked: then the workers of its queue look again.
+-- The claim id is not copied to history: it would mean that this run ended the job.
+-- Returns one row per job that was live: whether it is canceled now (if not, call again), whether it was running, whether a client
+-- watches it, and its kind.
 with found as materialized (
     select j.place
       from unnest(:ids::uuid[]) as i(id)

@@ -1,4 +1,4 @@
--- check_claims: which of these runs are no longer ours, and why?
+-- check_claims: returns which of these runs have lost their claim, and the reason.
 select o.id::text, o.claim_id::text,
        case when j.id is not null then 'taken_by_another_worker'
             when h.state = 'canceled' then 'canceled'

@@ -1,14 +1,14 @@
--- claim_jobs: pending -> running, at most :limit jobs, for a worker whose lease still holds.
---   :lanes  where to look, in this order: priorities high..low of a queue, from position start on. One lane is a single
---           known priority from the worker's cursor; the gaps between known priorities are lanes that start at 0.
---   :limits the version of the limits that the worker knows: with another, it claims nothing before it has learnt them. What
---           stands at a gate is not for this statement (see claim_gated).
+-- claim_jobs: pending -> running, at most :limit jobs, for a worker whose lease has not expired.
+--   :lanes  where to search, in this order: priorities high..low of a queue, from position start. A lane is one known priority from the
+--           worker's cursor, or a gap between known priorities; gaps start at 0.
+--   :limits the version of the limits that the worker knows. If it is not the current one, nothing is claimed until the worker has
+--           loaded the limits. Jobs in a limit group are claimed by claim_gated.
 -- The marks `passing over` are for the variant that is run while PostgreSQL refuses to claim some of the jobs:
---   :refused  jobs to leave out; :only, if not null, the jobs to which the claim is restricted
---   :peek     claim nothing, return the jobs that would be claimed
--- Always returns a row: the first column tells the returns counters of the queues, and what the cursors need to know.
--- The rows are locked by this very statement, so their places (ctid) hold still until they are updated.
--- The share lock on the worker's row keeps the reaper from condemning the worker while it claims.
+--   :refused  jobs to skip; :only, if not null, the jobs to restrict the claim to
+--   :peek     claims nothing, and returns the jobs that would be claimed
+-- Always returns a row: the first column holds the `returns` counters of the queues, and what the worker needs to move its cursors.
+-- The rows are locked by this same statement, so their ctids cannot change before they are updated.
+-- The share lock on the worker's row prevents the reaper from condemning the worker while it claims.
 with holder as materialized (
     select w.id
       from tenure.workers w

@@ -1,7 +1,7 @@
--- delete_jobs: removes jobs, live or finished, with all that is kept of them.
---   force  also those that run; without it, nothing at all is removed while one of them runs
--- Returns each job that was there: whether it is gone now, whether it ran, whether somebody watches it, and its kind. Not gone
--- and not running: somebody else holds its row at this moment, ask again.
+-- delete_jobs: removes jobs, live or finished, with everything that is stored about them.
+--   force  also removes running jobs; without it, nothing is removed while one of the jobs runs
+-- Returns one row per job that existed: whether it is removed now, whether it was running, whether a client watches it, and its kind. If
+-- it is neither removed nor running, another session has locked its row: call again.
 with running as materialized (
     select j.id
       from unnest(:ids::uuid[]) as i(id)

@@ -1,6 +1,6 @@
--- disown_jobs: running -> pending for jobs (:runs, by job and claim) that their own worker holds and does not know. No attempt is
--- spent, and jobs keep their position, so the workers of these queues (:queues) look again below their cursors. They do so
--- in any case: while a lost connection still held its locks, other claims stepped over the rows.
+-- disown_jobs: running -> pending for jobs (:runs, by job and claim) that are held by a worker which does not know about them. No attempt
+-- is used, and jobs keep their position, so the workers of these queues (:queues) look again below their cursors. They do so in any case:
+-- while a lost connection still held its locks, other claims skipped the rows.
 -- Returns the jobs that were requeued.
 with returned as (
     update tenure.jobs j

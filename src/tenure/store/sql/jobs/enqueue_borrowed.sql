@@ -1,6 +1,6 @@
--- enqueue_borrowed: as enqueue_jobs, in a transaction of the caller's; :payloads are sent when that commits. PostgreSQL sends a payload
--- once per transaction, however often it is asked to.
--- Returns as enqueue_jobs, or a row of nulls.
+-- enqueue_borrowed: like enqueue_jobs, in a transaction of the caller; :payloads are sent when it commits. PostgreSQL sends equal
+-- payloads only once per transaction.
+-- Returns the same as enqueue_jobs, or a row of nulls.
 with put as materialized (
     select e.asked, e.id, e.differs, e.existed from tenure.enqueue(:jobs::text, false, true) e),
 notified as materialized (

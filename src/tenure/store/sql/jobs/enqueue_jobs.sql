@@ -1,3 +1,4 @@
--- enqueue_jobs: new -> pending or scheduled, by the one door.
--- Returns only what did not come in as asked: the id asked for, the job that stands for it, and whether that has other input.
+-- enqueue_jobs: new -> pending or scheduled, with the function enqueue.
+-- Returns only jobs that existed before: the requested id, the id of the existing job (that which holds the key, or with :again the same
+-- id), and whether its input differs.
 select e.asked::text, e.id::text, e.differs from tenure.enqueue(:jobs::text, :again::boolean, :borrowed::boolean) e where e.existed

@@ -1,7 +1,7 @@
--- expire_jobs: running -> pending for jobs whose own lease (of their kind) ran out. A duty's write: fenced by its term.
+-- expire_jobs: running -> pending for jobs whose own lease (declared by their kind) has expired. Run by a duty: fenced by its term.
 -- Counts as a crash.
---   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would requeue
--- Returns how many were requeued and quarantined, in which queues, and the jobs (or ids) as JSON. The caller announces the queues, and
+--   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would requeue
+-- Returns the number of jobs requeued and quarantined, their queues, and the jobs (or ids) as JSON. The caller announces the queues, and
 -- notifies the old runs that they have lost their jobs.
 with leader as materialized (
     select 1 from tenure.leases l

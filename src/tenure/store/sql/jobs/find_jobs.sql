@@ -1,4 +1,4 @@
--- find_jobs: these jobs as they stand, live or finished; the columns are those of find_job.
+-- find_jobs: the current state of these jobs, live or finished, with the columns of find_job.
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.gate,

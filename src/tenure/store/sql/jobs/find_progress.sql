@@ -1,2 +1,2 @@
--- find_progress: how far a job says it is.
+-- find_progress: the progress that a job has reported.
 select p.percent, p.message, p.updated_at from tenure.progress p where p.job_id = :id::uuid

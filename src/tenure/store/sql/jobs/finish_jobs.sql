@@ -1,10 +1,10 @@
 -- finish_jobs: running -> completed, failed or canceled, for runs whose claim is still the current one.
--- Returns the ids moved to history, and whether somebody watches them. A missing id lost its lease (or was moved by this very
+--   xact    if not null, the transaction that the handler opened: in any other, nothing is written
+-- Returns the ids moved to history, and whether a client watches them. A missing id has lost its lease (or was moved by this same
 -- call before its connection broke).
---   xact    when given, the transaction that the handler opened: nothing is written in any other
 --
--- First found one by one, then deleted by place: written as a join, the planner may walk all of jobs instead, for which it
--- expects a single row whenever vacuum last saw the queue empty. The claim is checked again where the row is deleted.
+-- Rows are found one by one, then deleted by ctid. Written as a join, the planner may scan all of jobs instead, because it expects a
+-- single row if the queue was empty at the last vacuum. The claim is checked again when the row is deleted.
 with found as materialized (
     select j.place, o.claim_id, o.state, o.output, o.error
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, output jsonb, error text)

@@ -1,11 +1,11 @@
 -- move_jobs: running -> retry, scheduled, pending or dead_letter, for runs whose claim is still the current one.
---   what    what came between: failed, timed_out, snoozed, handed_back, crashed
+--   what    the reason: failed, timed_out, snoozed, handed_back, crashed
 --   delay   seconds until the job is due again (retry, scheduled); until: the time itself
---   refund  1 when the run must not count as an attempt (snooze, shutdown, crash); crash: 1 when it counts as a crash
---   xact    when given, the transaction that the handler opened: nothing is written in any other
--- A job handed back keeps its place, so the workers of its queue are told to look again below their cursors.
--- Returns the ids moved, and whether somebody watches them; a missing id lost its lease.
--- Found one by one, then moved by place, as in finish_jobs.
+--   refund  1 if the run must not count as an attempt (snooze, shutdown, crash); crash: 1 if it counts as a crash
+--   xact    if not null, the transaction that the handler opened: in any other, nothing is written
+-- A requeued job (pending) keeps its position, so the workers of its queue are notified to look again below their cursors.
+-- Returns the ids moved, and whether a client watches them; a missing id has lost its lease.
+-- Rows are found one by one, then moved by ctid, as in finish_jobs.
 with found as materialized (
     select j.place, j.attempt, j.fence, j.worker_id, j.started_at, o.claim_id, o.state, o.what, o.delay, o.until, o.refund, o.crash, o.error
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, what text, delay double precision,

@@ -1,9 +1,9 @@
--- note_runs: what runs tell on their way: progress, log lines, signs of life. Only for runs whose claim is still the current one.
---   lease        seconds by which the job's own lease goes on from now
---   first, last  the numbers of the log lines; of each run only the last :keep_lines lines stay
--- Returns the ids that are still ours, and whether somebody watches them. A row that is locked just now is being settled or
--- taken away: it is left alone, and its run asks what became of it. So is one that was changed between this statement's
--- snapshot and its lock, whose lease the update by place does not find: a heartbeat that is not written must be sent again.
+-- note_runs: stores what runs report: progress, log lines, heartbeats. Only for runs whose claim is still the current one.
+--   lease        seconds from now until the job's own lease expires
+--   first, last  the numbers of the log lines; only the last :keep_lines lines of each run are kept
+-- Returns the ids whose claim is still current, and whether a client watches them. A locked row is being settled or requeued: it is
+-- skipped, and its run checks its claim. A row that was changed between this statement's snapshot and its lock is also left out, since
+-- the update by ctid does not find it: a heartbeat that was not written must be sent again.
 with ours as materialized (
     select o.id, j.fence, j.place, o.percent, o.message, o.lease, o.first, o.last, o.lines
       from jsonb_to_recordset(:notes::jsonb) as o(id uuid, claim_id uuid, percent double precision, message text,

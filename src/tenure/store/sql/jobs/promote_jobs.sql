@@ -1,9 +1,9 @@
--- promote_jobs: scheduled, retry -> pending for jobs that are due, in the order of their time. A duty's write: holder and
--- term are checked by the statement itself.
---   only     null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would promote
---   listing  also returns what was promoted
--- Returns whether the term holds, how many were promoted, in which queues, in how many seconds the next one is due, and the ids
--- or jobs that were asked for, as JSON. The caller announces the queues.
+-- promote_jobs: scheduled, retry -> pending for jobs that are due, in the order of their due times. Run by a duty: the statement itself
+-- checks holder and term.
+--   only     null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would promote
+--   listing  also returns the promoted jobs
+-- Returns whether the term holds, the number of jobs promoted, their queues, the seconds until the next job is due, and with peek or
+-- listing the ids or jobs as JSON. The caller announces the queues.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
@@ -21,7 +21,7 @@ placed as materialized (
 promoted as (
     update tenure.jobs j
        set state = 'pending', position = p.position,
-           -- Its limits may have changed since it came in.
+           -- Its limits may have changed since it was enqueued.
            gate = case when j.gate is not null then tenure.gate_of(j.kind, j.queue, j.input) end
       from placed p
      where j.ctid = p.place

@@ -1,18 +1,18 @@
--- replay_jobs: dead_letter -> pending, at the end of their queues, the oldest first, with all attempts before them again.
---   input, priority  instead of their own, where given
--- A dead letter with a key takes it again, and is left alone where another job has it meanwhile: never two live jobs for one key.
--- The locks give the transaction its number before positions are taken: workers rely on that order. Only dead letters are locked:
--- a claim would step over a pending job that is, and not come back to it for long. One that stopped being a dead letter in that very
--- moment is locked all the same: then the workers of its queue look again.
--- Returns each that was a dead letter: its queue, whether it was moved, its kind, and the job that has its key instead. Not moved, and no
--- such job: somebody else holds its row, ask again.
+-- replay_jobs: dead_letter -> pending, at the end of their queues, the oldest first, with all attempts available again.
+--   input, priority  replace those of the jobs, if not null
+-- A dead letter with a key takes it again, and is skipped if another job holds the key now: there are never two live jobs for one key.
+-- The locks assign the transaction its id before positions are taken: workers rely on that order. Only dead letters are locked: a claim
+-- would skip a locked pending job, and its worker would not look there again for a long time. A job that leaves this state at the same
+-- moment may still be locked: then the workers of its queue look again.
+-- Returns one row per dead letter: its queue, whether it was moved, its kind, and the job that holds its key instead. If it was not
+-- moved and there is no such job, another session has locked its row: call again.
 with found as materialized (
     select j.place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (
         select j.ctid as place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
           from tenure.jobs j
-         -- Not by the index of dead letters, which the planner takes for short.
+         -- Prevents the use of the index of dead letters, which the planner believes to be short.
          where j.id = i.id and coalesce(j.state, '') = 'dead_letter'
          limit 1
            for no key update skip locked) j),
@@ -25,7 +25,7 @@ keyed as materialized (
 placed as materialized (
     select f.*, nextval('tenure.job_position') as position
       from (select f.* from found f
-             -- The state is known; named here, it tells the planner that these are few.
+             -- The state is known already; it is repeated so that the planner expects few rows.
              where f.state = 'dead_letter' and (f.key is null or f.id in (select k.id from keyed k where k.stands is null))
              order by f.id) f),
 moved as (

@@ -1,6 +1,6 @@
--- retry_finished: makes a new job of a finished one: the same work under a new id. Its system data name the old one. Instead of the key of the
--- old one it has a key of its own while it is live: of two that ask at once both get the same job.
--- Returns the queue and kind, the job that will run, and whether it was there before; no row: there is no such job.
+-- retry_finished: enqueues a finished job again under a new id. The system data of the new job name the old one. Instead of the old
+-- job's key it has its own key of scope 'live': of two concurrent calls, both get the same job.
+-- Returns the queue and kind, the job that will run, and whether it existed before. No row: no such finished job exists.
 with old as materialized (
     select h.* from tenure.history h where h.id = :id::uuid limit 1),
 made as materialized (

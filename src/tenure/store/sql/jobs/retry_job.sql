@@ -1,10 +1,10 @@
--- retry_job: retry, scheduled, dead_letter -> pending at once, at the end of its queue. A dead letter starts again with all attempts, and
--- takes its key again; it is left alone where another job has that meanwhile.
--- The lock gives the transaction its number before the position is taken: workers rely on that order. A pending job is not locked: a
--- claim would step over it, and not come back to it for long. One that became pending in that very moment is locked all the
--- same: then the workers of its queue look again.
--- Returns the state in which the job was, whether it was moved, its queue and kind, and the job that has its key. Not moved from one of
--- the three states, and its key is not the reason: somebody else holds the row at this moment, ask again. No row: it is not live.
+-- retry_job: retry, scheduled, dead_letter -> pending now, at the end of its queue. A dead letter gets all its attempts again, and takes
+-- its key again; it is skipped if another job holds the key now.
+-- The lock assigns the transaction its id before the position is taken: workers rely on that order. A pending job is not locked: a claim
+-- would skip it, and its worker would not look there again for a long time. A job that becomes pending at the same moment may still be
+-- locked: then the workers of its queue look again.
+-- Returns the previous state of the job, whether it was moved, its queue and kind, and the job that holds its key. If it was in one of
+-- the three states, was not moved, and the key is not the reason, another session has locked the row: call again. No row: it is not live.
 with found as materialized (
     select j.ctid as place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
       from tenure.jobs j

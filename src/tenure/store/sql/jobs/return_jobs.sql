@@ -1,8 +1,9 @@
--- return_jobs: claimed, running -> pending for what a condemned worker still holds; dead_letter after :max_crashes crashes.
--- A crash is no attempt: the attempt is given back and the crash counted. Jobs keep their place.
--- The worker's row goes when nothing of it is left. Safe for two at once: a condemned worker can neither claim nor renew.
---   only  null, or the ids to which it is restricted; peek: changes no job, and returns the ids that it would requeue
--- Returns how many were requeued and quarantined, whether there may be more, in which queues, and the jobs (or ids) as JSON. The
+-- return_jobs: claimed, running -> pending for jobs that a condemned worker still holds; dead_letter after :max_crashes crashes.
+-- A crash does not use an attempt: the attempt is refunded and the crash counted. Jobs keep their position.
+-- The worker's row is deleted when it holds no job any more. Two sessions may run this at once: a condemned worker can neither claim nor
+-- renew.
+--   only  null, or the ids to restrict it to; peek: changes no job, and returns the ids that it would requeue
+-- Returns the number of jobs requeued and quarantined, whether there may be more, their queues, and the jobs (or ids) as JSON. The
 -- caller announces the queues.
 with dead as materialized (
     select w.id, w.died_how
@@ -43,7 +44,7 @@ told as (
     select distinct served.queue, 1
       from (select r.queue from returned r
             union
-            -- A claim that was cut off in its transaction left its jobs pending below other workers' cursors.
+            -- A claim whose transaction was interrupted left its jobs pending below other workers' cursors.
             select jsonb_array_elements_text(w.queues) from dead d join tenure.workers w on w.id = d.id where not :peek::boolean) served
     on conflict (name) do update set returns = q.returns + 1
     returning q.name),
@@ -51,7 +52,7 @@ buried as (
     delete from tenure.workers w
      using dead d
      -- The row stays while any job may still be held under it: one that another session has locked, and one that was changed
-     -- between this statement's snapshot and its lock. The latter is in `held`, but the update by place did not find it.
+     -- between this statement's snapshot and its lock. The latter is in `held`, but the update by ctid did not find it.
      where w.id = d.id and not :peek::boolean
        and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from returned r) limit 1) is null)
 select (select count(*) filter (where r.state = 'pending') from returned r) as requeued,

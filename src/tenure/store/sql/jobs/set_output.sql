@@ -1,4 +1,4 @@
--- set_output: adds the result to a job that its own run has completed in a transaction of the handler's.
+-- set_output: adds the output to a job that its own run has completed in a transaction of the handler.
 with owed as (
     delete from tenure.watches w where w.job_id = :claim_id::uuid)
 update tenure.history h

@@ -1,9 +1,9 @@
--- acquire_leases: takes every one of these duties that is free or whose holder let it run out; the term grows with the holder.
---   forced  takes them from whoever holds them, for a holder that was elected in another way.
--- A heartbeat that lies in the future was made before the server's clock was set back: if its holder lives, it beats again within
--- seconds; if not, the lease must not last until the clock is there again.
--- A holder that many share finds its lease as it is, and renews it only when half of it is over.
--- Returns the duties that are the holder's now, with their terms, and in how many seconds the first of the others may become free.
+-- acquire_leases: takes each of these duties that is free or whose lease has expired. A change of holder increments the term.
+--   forced  takes them from any holder, for a holder that was elected in another way.
+-- A heartbeat in the future was written before the server's clock was set back. If its holder is alive, it sends another one within
+-- seconds; if not, the lease must not last until the clock reaches that time again.
+-- A holder shared by several processes keeps its lease unchanged, and renews it only when half of it has passed.
+-- Returns the duties that the holder has now, with their terms, and the seconds until the first of the others may become free.
 with wanted as (
     select d.name, d.ttl from json_to_recordset(:duties::json) as d(name text, ttl double precision) order by d.name),
 won as (
@@ -16,8 +16,8 @@ won as (
          where l.name = w.name and l.expires_at > clock_timestamp() and l.heartbeat_at <= clock_timestamp() + interval '10 s'
            and not (l.holder = :holder::uuid and l.expires_at < clock_timestamp() + make_interval(secs => w.ttl / 2)))
     on conflict (name) do update
-       -- The name stays the same, but setting it makes the row lock exclusive: it waits for a duty's statement that is under way
-       -- (which holds the row for key share). The heartbeat does not set it, and waits for none.
+       -- The name stays the same, but setting it makes the row lock exclusive: it waits for running statements of the duty (which
+       -- hold the row for key share). The heartbeat does not set it, and does not wait for them.
        set name = excluded.name, holder = excluded.holder,
            term = l.term + case when l.holder = excluded.holder and l.expires_at > clock_timestamp() then 0 else 1 end,
            acquired_at = case when l.holder = excluded.holder and l.expires_at > clock_timestamp() then l.acquired_at else excluded.acquired_at end,

@@ -1,6 +1,6 @@
--- beat_leases: the holder of these duties lives, and tells what it did since it last said so. Only its own terms, and only as
--- long as they have not run out.
--- Returns the duties renewed: a missing one is another's by now, or nobody's.
+-- beat_leases: renews these duties for their holder, and stores what it did since its last heartbeat. Only for its own terms, and only
+-- if they have not expired.
+-- Returns the duties renewed: a missing one is held by another process, or by none.
 update tenure.leases l
    set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => h.ttl),
        metadata = l.metadata || jsonb_strip_nulls(jsonb_build_object(

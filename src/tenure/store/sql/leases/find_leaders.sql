@@ -1,5 +1,5 @@
--- find_leaders: who does which duty, under which term, whether its lease still holds, and whether it is stuck: its heart beats, but
--- the round it announced is half a minute overdue. Users' own leases (lease:NAME) have no rounds.
+-- find_leaders: the holder of each duty, its term, whether its lease holds, and whether it is stuck: it sends heartbeats, but the round
+-- that it announced is more than 30 s overdue. Users' own leases (lease:NAME) have no rounds.
 select l.name as duty, l.holder, l.term, l.acquired_at, l.heartbeat_at, l.expires_at, l.metadata::text,
        l.expires_at > clock_timestamp() as holds,
        l.expires_at > clock_timestamp()

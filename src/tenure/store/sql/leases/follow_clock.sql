@@ -1,9 +1,9 @@
--- follow_clock: after the server's clock was set back, what was written by the old clock lies in the future: leases of workers and jobs
--- would last for longer by that, and starts would fill their rate's window for longer. They count from now. A duty's write: holder
--- and term are checked by the statement itself. Leases of duties are seen to when they are acquired.
---   only  null, or the rows to which it is restricted; peek: changes nothing, and returns the rows that it would change as JSON.
+-- follow_clock: corrects times that are in the future after the server's clock was set back. Leases of workers and jobs would last longer
+-- by that difference, and starts would fill the window of their rate for longer; they are set to start now. Run by a duty: the statement
+-- itself checks holder and term. Leases of duties are corrected when they are acquired.
+--   only  null, or the rows to restrict it to; peek: changes nothing, and returns the rows that it would change as JSON.
 --         A row is named by its table and its key.
--- Returns whether the term holds, how many workers, jobs and starts were changed, and the rows that were asked for.
+-- Returns whether the term holds, the number of workers, jobs and starts changed, and with peek the rows.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

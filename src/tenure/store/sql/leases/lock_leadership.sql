@@ -1,5 +1,5 @@
--- lock_leadership: whether this session holds the advisory lock of those who lead by it; takes it if it is free.
--- A lock that is held already is not taken twice: one unlock, or the end of the session, lets others in.
+-- lock_leadership: takes the advisory lock of the strategy `advisory` if it is free, and returns whether this session holds it.
+-- A lock that the session holds already is not taken twice: one unlock, or the end of the session, releases it.
 select case when exists (
            select from pg_locks k
             where k.locktype = 'advisory' and k.pid = pg_backend_pid() and k.granted and k.objsubid = 1

@@ -1,5 +1,6 @@
--- release_all_leases: a holder that leaves lets others in at once, also to what it won without having been told.
--- Waits for statements of these duties that are under way, as release_leases does.
+-- release_all_leases: releases all duties of a holder that shuts down, so that others can take them at once, including duties that it
+-- acquired without receiving the reply.
+-- Waits for running statements of these duties, as release_leases does.
 -- Returns the duties released; the caller announces that they are free.
 with ours as materialized (
     select l.name from tenure.leases l

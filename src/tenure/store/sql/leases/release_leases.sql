@@ -1,6 +1,6 @@
--- release_leases: a holder that leaves lets others in at once. Only its own terms.
---   handing_over  only if there is somebody else: another supervisor whose workers live.
--- Waits for statements of these duties that are under way (they hold the row for key share), as acquire_leases does.
+-- release_leases: releases duties of a holder that shuts down, so that others can take them at once. Only for its own terms.
+--   handing_over  only if another supervisor with living workers exists.
+-- Waits for running statements of these duties (they hold the row for key share), as acquire_leases does.
 -- Returns the duties released; the caller announces that they are free.
 with ours as materialized (
     select l.name, l.term

@@ -1,7 +1,7 @@
--- adopt_held: jobs that this worker runs count under the limits of now, whatever held when it claimed them.
--- A row that is locked is being settled, or asked for again.
---   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids as JSON
--- Returns how many were changed, and the ids that were asked for.
+-- adopt_held: assigns the jobs that this worker runs to their current limit groups, so that they count under the current limits and not
+-- under those at the time of their claim. A locked row is skipped: it is being settled, or changed by a later call.
+--   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids as JSON
+-- Returns the number of jobs changed, and with peek the ids.
 with held as materialized (
     select j.ctid as place, j.id, tenure.gate_of(j.kind, j.queue, j.input) as gate
       from tenure.jobs j

@@ -1,8 +1,9 @@
--- adopt_jobs: pending jobs of limited kinds (:kinds) or queues (:queues) that came in without a gate get theirs, at most :limit. They
--- were handed in when there was no such limit yet, or past the door. No claim takes them before.
+-- adopt_jobs: assigns pending jobs of limited kinds (:kinds) or queues (:queues) that have no limit group to theirs, at most :limit.
+-- They were enqueued before the limit existed, or without the function enqueue. No claim takes them before that.
 --   :lanes  as in claim_jobs
---   :only   null, or the ids to which it is restricted; :peek changes nothing, and returns their ids as JSON in the first column
--- Always returns a row: the first column tells what the cursors need to know, the others the places of those that were adopted.
+--   :only   null, or the ids to restrict it to; :peek changes nothing, and returns their ids as JSON in the first column
+-- Always returns a row: the first column holds what the worker needs to move its cursors, the others the queue, priority and position of
+-- each job that was changed.
 with lanes as materialized (
     select l.place, l.queue, l.high, l.low, l.start
       from json_to_recordset(:lanes::json) as l(place integer, queue text, high smallint, low smallint, start bigint)

@@ -1,13 +1,14 @@
--- claim_gated: pending -> running for jobs at gates, as many as the limits leave room for and at most :limit. The second
--- statement of a transaction that begins with lock_limits: what it counts was committed before the locks were had.
---   :locked  the limits that this transaction holds; a job that is under any other one stays where it is
---   :queues  where to look, and after which gate: [{"queue", "after"}]. Gates take turns, from there on and around.
---   :steps   how many groups of jobs are looked at in each queue
--- Room is what a limit has left: of jobs held at this moment, and of starts in its window. Counted for the whole limit and
--- for the job's own key, of its kind and of its queue. Within a gate the order is that of every queue. Across gates the highest
--- priority goes first, and equals take turns; where the limit is fair, turns come before priorities.
+-- claim_gated: pending -> running for jobs in limit groups, as many as the limits have room for and at most :limit. The second statement
+-- of a transaction that begins with lock_limits: everything it counts was committed before the locks were acquired.
+--   :locked  the limits that this transaction has locked; jobs under any other limit are skipped
+--   :queues  where to search, and after which limit groups: [{"queue", "after"}]. Groups take turns, from there on and around.
+--   :steps   how many sets of jobs with the same limit groups, kind and capability are examined in each queue
+-- The room of a limit is what is left of its concurrency, given the jobs held now, and of its rate, given the starts in its window. It is
+-- computed for the whole limit and for the job's own key, for its kind and for its queue. Within a group, jobs have the same order as in
+-- any queue. Across groups, the highest priority comes first, and equal priorities take turns; if the limit is fair, turns come before
+-- priorities.
 -- The marks `passing over` are explained in claim_jobs.
--- Always returns a row: the first column tells where to go on, and when to come back.
+-- Always returns a row: the first column holds where to continue, and when to try again.
 with recursive asked as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now),
 holder as materialized (
@@ -84,7 +85,7 @@ units as materialized (
            q.rate_per_key as queue_key_rate, q.rate_per_key_seconds as queue_key_seconds,
            coalesce(k.fair, false) or coalesce(q.fair, false) as fair,
            coalesce(k.ours, true) and coalesce(q.ours, true) as ours,
-           -- Given under other rules than those of now, or under none: it is to be given anew.
+           -- False: the limit groups were computed under other rules, or under none, and must be computed again.
            (k.name is not null) = (g.kind_line is not null) and (q.name is not null) = (g.queue_line <> '')
                and (k.name is null or case when k.key is null then g.kind_line = k.stem else starts_with(g.kind_line, k.stem) end)
                and (q.name is null or case when q.key is null then g.queue_line = q.stem else starts_with(g.queue_line, q.stem) end) as fits,
@@ -136,7 +137,7 @@ ranked as (
       from candidates c),
 lined_up as materialized (
     select r.*, row_number() over (order by r.weight desc, r.rank, r.place, r.queue, r.position) as turn from ranked r),
--- The same room must not be given away twice: each sees how many of its like come before it.
+-- The same room must not be used twice: each job gets the number of jobs before it under the same limit and key.
 within_keys as (
     select l.*, count(*) over (partition by l.kind, l.kind_line order by l.turn) as of_kind_key,
            count(*) over (partition by l.queue, l.queue_line order by l.turn) as of_queue_key
@@ -173,7 +174,8 @@ tallied as (
     insert into tenure.tallies (queue, kind, what, jobs)
     select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind),
 counted as (
-    -- Few starts are kept as they were, many in hundredths of their window: then a window is over a hundredth too late, never too early.
+    -- At rates up to 100, starts are stored with their exact time; above that, per hundredth of the window: then a window may end a
+    -- hundredth too late, never too early.
     insert into tenure.starts as s (gate, began, ended, forget_at, jobs)
     select n.gate, b.began, b.ended, b.ended + make_interval(secs => n.seconds), count(*)
       from claimed c
@@ -203,7 +205,7 @@ select s.signals, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.ma
                'seen', (select count(*) from units),
                'chosen', (select count(*) from chosen),
                /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
-               -- Where each queue goes on: after the last one served; after the last one seen, where nobody there could be served.
+               -- Where each queue continues: after the last group that was served, or after the last one seen if none could be served.
                'cursors', (select json_object_agg(d.queue, d.gate)
                              from (select distinct on (w.queue) w.queue, coalesce(t.gate, w.gate) as gate
                                      from walk w

@@ -1,6 +1,6 @@
--- declare_limits: what a worker's code says of limits: [{"name", "rules"}]. What was said at run time goes on to win.
--- Nothing is written where nothing changes. Who changes limits waits for the one before: versions come in the order of commits.
--- Returns how many were changed.
+-- declare_limits: stores the limits that a worker's code declares: [{"name", "rules"}]. Overrides set at run time still win.
+-- Writes nothing if nothing changes. Sessions that change limits wait for each other, so versions are in the order of commits.
+-- Returns the number of limits changed.
 with turn as materialized (
     select c.id from tenure.limit_changes c where c.id for no key update),
 declared as (

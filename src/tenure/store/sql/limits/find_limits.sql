@@ -1,5 +1,5 @@
--- find_limits: every limit: what holds, what the code says, what was said at run time and by whom; how many jobs run under it, how many
--- started in its window, and whether jobs wait for it.
+-- find_limits: every limit: its rules in force, those declared in code, those set at run time and by whom; how many jobs run under it,
+-- how many started in its window, and whether jobs wait for it.
 select l.name, l.rules::text, l.declared::text, l.override::text, l.declared_at, l.override_at, l.override_by,
        (select count(*)
           from tenure.jobs j

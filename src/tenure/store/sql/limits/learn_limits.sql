@@ -1,8 +1,8 @@
--- learn_limits: the version of the limits, the limits as they hold and as the code declares them; whether jobs wait under limits in
--- these queues, and whether some wait under none that holds. One statement, so that they belong together.
---   The latter were limited when they came in, and were scheduled, or not committed, when their limit went: no claim looks
---   for them. They are found by looking between the limits that hold, one probe for each gap. The groups of a limit are those
---   that are its name, or go on from there with a line break or a slash.
+-- learn_limits: the version of the limits; the limits in force and as declared in code; whether jobs wait in limit groups in these
+-- queues, and whether some wait in groups of limits that no longer exist. One statement, so that all of it is from one snapshot.
+--   The latter were enqueued under a limit, and were scheduled or not committed when it was removed: no claim searches for them. They
+--   are found by searching between the limits in force, with one index probe per gap. The name of a group is the name of its limit, alone
+--   or followed by a line break or a slash.
 with held as materialized (
     select r.name collate "C" as name from tenure.limit_rules r),
 served as (

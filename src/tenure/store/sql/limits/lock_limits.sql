@@ -1,16 +1,16 @@
--- lock_limits: the right to claim under these limits, for one claimer at a time, until the end of the transaction. Counting is left
--- to the next statement: this one's view of the jobs may be older than the lock, the next one's is not.
--- Only limits for which jobs wait in these queues, and which are not full as far as can be seen from here: whoever finds a
--- limit full writes nothing. Nobody waits for a lock.
--- A claimer that falls asleep between the two statements loses its session after a second, and the locks with it.
--- A claim under a limit must survive a crash of the server while its job runs: the commit is as durable as the server is configured,
+-- lock_limits: locks these limits for one claim at a time, until the end of the transaction. The next statement does the counting: this
+-- statement's snapshot of the jobs may be older than the lock, the next one's is not.
+-- Locks only limits for which jobs wait in these queues and which do not seem full in this snapshot: if a limit is full, nothing is
+-- written. Never waits for a lock.
+-- A session that is idle for a second between the two statements is terminated, and its locks are released.
+-- A claim under a limit must survive a crash of the server while its job runs: this commit is as durable as the server is configured,
 -- although other commits of this connection are not.
--- Returns the limits under which something may be claimed, and whether the lock was had.
+-- Returns the limits under which jobs may be claimed, and whether each was locked.
 with wanted as materialized (
     select r.name
       from tenure.limit_rules r
      cross join lateral (select starts_with(r.name, 'kind:') as of_kind) k
-     -- A gate begins with the kind's name, if the kind is limited, and goes on with a slash, a line break or nothing.
+     -- The column gate begins with the kind's limit, if the kind is limited, followed by a slash, a line break or nothing.
      cross join lateral (
         select case when k.of_kind then r.name else '' end collate "C" as first,
                case when k.of_kind then r.name || '0' else 'r' end collate "C" as beyond) g

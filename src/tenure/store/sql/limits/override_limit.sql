@@ -1,6 +1,6 @@
--- override_limit: says at run time what a limit is, word by word; null takes away what the code says. The words of before stay unless
--- they are said anew.
--- Returns the rules that hold from now on.
+-- override_limit: sets rules of a limit at run time, one key at a time; null removes a rule that the code declares. Rules set earlier
+-- stay unless they are set again.
+-- Returns the rules in force from now on.
 with turn as materialized (
     select c.id from tenure.limit_changes c where c.id for no key update),
 said as (

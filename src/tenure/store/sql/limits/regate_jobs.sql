@@ -1,7 +1,7 @@
--- regate_jobs: pending jobs in these queues whose gate was given under other rules than those of now get it anew, at most :limit.
--- Those that are not limited any more are free, at their old place: their workers look again below their cursors.
---   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids as JSON
--- Returns how many were changed, whether there may be more, and the ids that were asked for.
+-- regate_jobs: updates the limit groups of pending jobs in these queues that were computed under other rules, at most :limit.
+-- Jobs that are no longer limited keep their position, so their workers look again below their cursors.
+--   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids as JSON
+-- Returns the number of jobs changed, whether there may be more, and with peek the ids.
 with recursive walk(queue, gate, kind, stale, place) as (
     select q.name, n.*, 1
       from unnest(:queues::text[]) as q(name)

@@ -1,6 +1,6 @@
--- reset_limit: takes back what was said at run time: the code's word counts again. With :all, that one is taken back as well, until
--- a worker whose code says it declares it anew.
--- Returns the rules that hold from now on; no row: there was nothing to take back.
+-- reset_limit: removes the rules of a limit that were set at run time, so that those declared in code apply again. With :all, the declared
+-- ones are removed as well, until a worker whose code has them declares them again.
+-- Returns the rules in force from now on. No row: there was nothing to remove.
 with turn as materialized (
     select c.id from tenure.limit_changes c where c.id for no key update),
 back as (

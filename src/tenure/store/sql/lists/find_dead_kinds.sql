@@ -1,4 +1,4 @@
--- find_dead_kinds: the kinds of which there are dead letters, found from one to the next by the index.
+-- find_dead_kinds: the kinds that have dead letters, read by stepping from one kind to the next in the index.
 with recursive steps(kind) as (
     select ''
     union all

@@ -1,4 +1,4 @@
--- find_finished_kinds: the kinds of which there are finished jobs, found from one to the next by the index.
+-- find_finished_kinds: the kinds that have finished jobs, read by stepping from one kind to the next in the index.
 with recursive steps(kind) as (
     select ''
     union all

@@ -1,4 +1,4 @@
--- find_keyed_kinds: the kinds that have keys, found from one to the next by the index.
+-- find_keyed_kinds: the kinds that have keys, read by stepping from one kind to the next in the index.
 with recursive steps(kind) as (
     select ''
     union all

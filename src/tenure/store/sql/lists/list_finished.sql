@@ -1,4 +1,4 @@
--- list_finished: finished jobs that fit, newest first. Otherwise as list_live.
+-- list_finished: finished jobs that match, newest first. Otherwise like list_live.
 with asked as materialized (
     select :before::uuid as before),
 found as materialized (

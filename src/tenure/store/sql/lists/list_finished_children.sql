@@ -1,4 +1,4 @@
--- list_finished_children: finished jobs that another one handed in. Otherwise as list_live.
+-- list_finished_children: finished jobs that another job enqueued. Otherwise like list_live.
 with asked as materialized (
     select :parent::uuid as parent, :before::uuid as before, :floor::uuid as floor),
 found as materialized (

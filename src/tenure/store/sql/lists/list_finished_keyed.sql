@@ -1,4 +1,4 @@
--- list_finished_keyed: finished jobs with this key, of these kinds. Otherwise as list_finished_kinds.
+-- list_finished_keyed: finished jobs with this key, of these kinds. Otherwise like list_finished_kinds.
 with streams as materialized (
     select s.name, :before::uuid as before, :floor::uuid as floor, greatest(5000 / count(*) over (), 1) as share
       from jsonb_array_elements_text(:kinds::jsonb) as s(name)),

@@ -1,9 +1,9 @@
--- list_finished_kinds: finished jobs of these kinds, newest first; each kind is walked by its index.
--- Looks at 5000 jobs at most, shared out evenly. Each kind knows down to which id all of it was looked at, or that nothing is
--- left; the highest of these ids holds for all of them together.
--- Returns the ids, and that id. Of what lies below it some are missing: the caller leaves it for the next page.
--- Written as a comparison of rows, because only the index of (kind, id) can serve that: kind = .. and id < .. is sometimes
--- served by the index of ids alone, which then passes over everything of other kinds.
+-- list_finished_kinds: finished jobs of these kinds, newest first; each kind is read in the order of its index.
+-- Reads at most 5000 jobs, divided evenly among the kinds. For each kind it is known down to which id it was read completely, or that
+-- nothing is left; all kinds together were read completely down to the highest of these ids.
+-- Returns the ids, and that id. Below it the list is incomplete: the caller leaves these jobs to the next page.
+-- Written as a row comparison, because only the index of (kind, id) can serve that: kind = .. and id < .. is sometimes served by the
+-- index of ids alone, which then reads the jobs of all other kinds.
 with streams as materialized (
     select s.name, :before::uuid as before, :floor::uuid as floor, greatest(5000 / count(*) over (), 1) as share
       from jsonb_array_elements_text(:kinds::jsonb) as s(name)),

@@ -1,6 +1,6 @@
--- list_held: claimed and running jobs that fit, newest first, by the workers that hold them. Otherwise as list_live.
--- Looks at all of them: there are never more than the fleet has slots.
--- Equality written as a range: what stale statistics say of one worker must not make the planner walk over all jobs.
+-- list_held: claimed and running jobs that match, newest first, found by the workers that hold them. Otherwise like list_live.
+-- Reads all of them: there are never more than the fleet has slots.
+-- Equality is written as a range, so that stale statistics about one worker cannot make the planner scan all jobs.
 with found as materialized (
     select x.id
       from (select j.*

@@ -1,4 +1,4 @@
--- list_keyed: the live jobs with this key, of these kinds: at most one of each kind. Otherwise as list_live.
+-- list_keyed: the live jobs with this key, of these kinds: at most one per kind. Otherwise like list_live.
 with found as materialized (
     select x.id
       from (select j.*

@@ -1,7 +1,7 @@
--- list_live: live jobs that fit, newest first, of those from the id :floor up to, not including, :before.
--- Looks at 5000 jobs at most, so that no filter can make it slow. The planner is told nothing of the bounds:
--- it would take what lies between them for a few rows, and rather sort them all than walk by the index.
--- Returns the ids, and the id down to which all was looked at, which may be below :floor; none when nothing is left below.
+-- list_live: live jobs that match, newest first, from the id :floor up to, but not including, :before.
+-- Reads at most 5000 jobs, so that no filter can make it slow. The bounds are hidden from the planner: it would expect only a few rows
+-- between them, and sort them all instead of reading in the order of the index.
+-- Returns the ids, and the id down to which all jobs were read, which may be below :floor; null if nothing is left below it.
 with asked as materialized (
     select :before::uuid as before),
 found as materialized (

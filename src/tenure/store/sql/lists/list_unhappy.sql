@@ -1,5 +1,5 @@
--- list_unhappy: failed or canceled jobs, each state walked by its index. Otherwise as list_finished_kinds, but 2000 jobs at most:
--- they lie far apart, each on a page of its own.
+-- list_unhappy: failed or canceled jobs; each state is read in the order of its index. Otherwise like list_finished_kinds, but at most
+-- 2000 jobs: they are far apart, each on its own page.
 with streams as materialized (
     select s.name, :before::uuid as before, :floor::uuid as floor, greatest(2000 / count(*) over (), 1) as share
       from unnest(:states::text[]) as s(name)),

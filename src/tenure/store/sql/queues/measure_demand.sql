@@ -1,7 +1,7 @@
--- measure_demand: for each pool, how many jobs wait that it could run, and for how many seconds the oldest of them has.
--- Steps from priority to priority by the index and looks at the first :look jobs of each, so the cost does not grow with the
--- backlog, and a larger backlog is counted too low. A paused queue wants nothing. Jobs that must run alone are not the pool's.
--- Of jobs under a limit, no more count than may run at a time. Pools for which nothing waits are left out.
+-- measure_demand: for each pool, how many waiting jobs it could run, and for how many seconds the oldest of them has waited.
+-- Steps from priority to priority in the index and reads the first :look jobs of each, so the cost does not grow with the backlog; a
+-- larger backlog is counted too low. A paused queue counts as empty. Jobs that must run alone are not counted.
+-- Of jobs under a limit, it counts at most as many as may run at a time. Pools without waiting jobs are left out.
 with recursive places as materialized (
     select p.pool, q.name as queue, p.kinds, p.capabilities
       from json_to_recordset(:pools::json) as p(pool text, queues text[], kinds text[], capabilities text[])

@@ -1,4 +1,4 @@
--- pause_queue: from now on nothing of this queue is claimed; what runs goes on. Paused again, it keeps the time of the first.
+-- pause_queue: from now on no job of this queue is claimed; running jobs continue. If it is paused already, it keeps its first time.
 insert into tenure.queues as q (name, paused_at, paused_by, pause_reason)
 values (:queue::text, clock_timestamp(), :by::text, :reason::text)
 on conflict (name) do update

@@ -1,6 +1,6 @@
--- survey_queues: which priorities wait in these queues, and which kinds among their first jobs does this worker not know?
--- What stands at a gate is left out: it is found by other ways.
--- Steps from priority to priority by the index; looks at a bounded number of jobs of each.
+-- survey_queues: the priorities of pending jobs in these queues, and the kinds among their first jobs that this worker does not know.
+-- Jobs in limit groups are left out: they are found by other statements.
+-- Steps from priority to priority in the index, and reads a bounded number of jobs of each.
 with recursive lanes(queue, priority) as (
     select q.name, (select j.priority from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = q.name
                      order by j.priority desc, j.position limit 1)

@@ -1,5 +1,5 @@
--- count_dead_letters: how many jobs became dead letters in the last hour, how many there are (counted to 10000), and the kind that
--- most of those of the last hour are of.
+-- count_dead_letters: how many jobs were dead-lettered in the last hour, how many dead letters there are (counted up to 10000), and the
+-- most frequent kind of the last hour.
 with lately as (
     select m.kind, sum(m.jobs) as jobs
       from (select c.kind, c.jobs from tenure.minutes c where c.minute >= now() - interval '1 hour' and c.what = 'dead_letter'

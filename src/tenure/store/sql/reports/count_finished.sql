@@ -1,5 +1,5 @@
--- count_finished: how many jobs were settled of each queue and kind, and how; how many seconds they waited and ran in all.
--- What the leader has not merged yet counts as well. History is not looked at.
+-- count_finished: how many jobs of each queue and kind were settled, by outcome, and how many seconds they waited and ran in total.
+-- Includes tallies that the leader has not merged yet. Does not read history.
 select c.queue, c.kind, c.what, sum(c.jobs)::bigint as jobs,
        coalesce(extract(epoch from sum(c.waited)), 0)::float8 as waited,
        coalesce(extract(epoch from sum(c.ran)), 0)::float8 as ran

@@ -1,5 +1,5 @@
--- count_latencies: how many finished jobs of the last :seconds waited and ran for how long, by bucket; of one queue or kind where
--- given. By minutes up to a day, by hours beyond. What the leader has not merged yet counts as well.
+-- count_latencies: how long the finished jobs of the last :seconds waited and ran, as counts by bucket; of one queue or kind if given. By
+-- minutes up to a day, by hours beyond that. Includes tallies that the leader has not merged yet.
 select m.queue, m.kind, m.measure, m.bucket, sum(m.jobs)::bigint as jobs
   from (select l.queue, l.kind, l.measure, l.bucket, l.jobs
           from tenure.latencies l

@@ -1,5 +1,5 @@
--- count_minutes: what came in, started and ended, by the minute, in the last :seconds; of one queue or kind where given.
--- What the leader has not merged yet counts as well.
+-- count_minutes: how many jobs were enqueued, started and ended per minute in the last :seconds; of one queue or kind if given.
+-- Includes tallies that the leader has not merged yet.
 select m.minute, m.queue, m.kind, m.what, sum(m.jobs)::bigint as jobs
   from (select c.minute, c.queue, c.kind, c.what, c.jobs from tenure.minutes c
          where c.minute >= date_trunc('minute', now() - make_interval(secs => :seconds::float8))

@@ -1,10 +1,10 @@
--- explain_job: a job (the columns of find_job), and all that may keep it from running.
---   ahead    jobs that the workers which could run it claim before it: those that they cannot run are not in its way. Looks at 10000
+-- explain_job: a job (the columns of find_job), and everything that may prevent it from running.
+--   ahead    jobs that are claimed before it by the workers that could run it; jobs that these cannot run do not delay it. Reads 10000
 --            of each sort, and counts up to 1000
---   serving  how many living workers there are; of those, how many serve its queue; of those, know its kind; of those, have
---            its capability; and how many slots the last have, and how many jobs they hold
---   gates    the limits it is under, as JSON: how many run and may run, how many may start in how many seconds, in all and for
---            its own key, and in how many seconds the next start is allowed
+--   serving  the number of living workers; of those, how many serve its queue; of those, know its kind; of those, have its capability;
+--            and how many slots the last have, and how many jobs they hold
+--   gates    its limits, as JSON: how many jobs run and may run, how many may start in how many seconds, in total and for its own key,
+--            and the seconds until the next start is allowed
 with job as materialized (
     select a.* from tenure.all_jobs a where a.id = :id::uuid limit 1),
 place as materialized (
@@ -51,7 +51,7 @@ before as (
                  limit 10000) s) f
      cross join able b
      cross join job a
-     -- Jobs that were in two crashes run apart from all others.
+     -- Jobs that were in two crashes run separately from all others.
      where (f.crashes >= 2) = (a.crashes >= 2)
        and f.kind = any (b.kinds) and (f.capability is null or f.capability = any (b.capabilities))),
 gates as (

@@ -1,5 +1,5 @@
--- find_blockers: the sessions for whose locks session :pid waits. What they run is not returned: it may hold anything.
--- A prepared transaction has no session, and is left out. Ages are in seconds; null where the account may not see them.
+-- find_blockers: the sessions whose locks session :pid waits for. Their queries are not returned: they may contain any data.
+-- A prepared transaction has no session, and is left out. Ages are in seconds; null if the role may not see them.
 select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type, 'unknown application') as application,
        a.usename::text as user, a.state,
        extract(epoch from clock_timestamp() - a.xact_start)::float8 as transaction_age,

@@ -1,2 +1,2 @@
--- find_migrations: which migrations were applied.
+-- find_migrations: the migrations that were applied.
 select m.version, m.phase from tenure.migrations m

@@ -1,4 +1,5 @@
--- find_paused: paused queues, for how many seconds, by whom and why, how many jobs wait in each, and whether there may be more of them.
+-- find_paused: the paused queues: for how many seconds, by whom and why, how many jobs wait in each, and whether there may be more jobs
+-- than were counted.
 select q.name, extract(epoch from clock_timestamp() - q.paused_at)::float8 as age, q.paused_by as by, q.pause_reason as reason,
        f.jobs + l.jobs as waiting, f.jobs >= 1000 or l.jobs >= 1000 as capped
   from tenure.queues q

@@ -1,9 +1,9 @@
--- find_report: one job with all that is known of its life, as of one moment. No row when there is no such job.
---   :incidents, :lines  how many of them at most, the last ones
---   :children           how many of them at most, and one more to tell that there are more
+-- find_report: one job with everything that is stored about it, from one snapshot. No row: no such job exists.
+--   :incidents, :lines  the maximum number of each; the last ones are returned
+--   :children           the maximum number; one more is returned to show that there are more
 -- The columns of find_job come first, then the clock, the process that holds or finished the job, and the lists as JSON.
--- Lists are asked for as a range of a single id, in the order of an index: whatever the statistics say, any other way of
--- reading them would have to sort, and costs more.
+-- Lists are read as a range of a single id, in the order of an index: with any statistics, every other plan would have to sort, and
+-- costs more.
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.gate,

@@ -1,7 +1,7 @@
 -- find_stranded: kinds of pending jobs that no live worker can run, in queues that are not paused: queue, kind, capability; how many
 -- there are and for how many seconds the oldest waits, at least :seconds; how many live workers serve the queue, and know the kind;
 -- whether there may be more jobs than were counted.
--- Steps from queue to queue and priority to priority by the index, and looks at the first 1000 jobs of each: what is never claimed is
+-- Steps from queue to queue and priority to priority in the index, and reads the first 1000 jobs of each: jobs that are never claimed are
 -- at the front. So its cost does not grow with the backlog.
 with recursive alive as materialized (
     select w.queues, w.kinds, w.capabilities from tenure.workers w where w.died_at is null and w.expires_at > clock_timestamp()),

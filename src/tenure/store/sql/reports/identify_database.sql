@@ -1,2 +1,2 @@
--- identify_database: tells this database from all others, whatever it is called and by whatever way it is reached.
+-- identify_database: distinguishes this database from all others, even under another name or address.
 select tenure.database_id()

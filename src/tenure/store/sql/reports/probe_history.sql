@@ -1,5 +1,5 @@
--- probe_history: for how many days ahead history has partitions; as JSON, days from today to the last of them, tomorrow at least,
--- that have none; and how many finished jobs no partition took, counted to 1000.
+-- probe_history: for how many days ahead history has partitions; as JSON, the days without one, from today to the last partition (at
+-- least to tomorrow); and the number of finished jobs in the default partition, counted up to 1000.
 with attached as materialized (
     select to_date(right(c.relname, 8), 'YYYYMMDD') as day
       from pg_inherits i

@@ -1,5 +1,5 @@
--- probe_indexes: every index of our tables, without those of partitions: its name and table, whether it serves reads, whether a
--- constraint needs it, and a text that is the same for indexes which differ in their names only.
+-- probe_indexes: every index of our tables, except those of partitions: its name and table, whether it can be used by queries, whether a
+-- constraint needs it, and a text that is equal for indexes which differ only in their names.
 select i.relname::text as name, t.relname::text as table, x.indisvalid and x.indisready as valid, x.indisunique as unique,
        concat_ws('|', t.relname, i.relam, x.indkey, x.indcollation, x.indclass, x.indoption,
                  coalesce(pg_get_expr(x.indexprs, x.indrelid), '-'),

@@ -1,6 +1,6 @@
--- probe_sessions: connections in use and how many there may be; sessions of which this account sees nothing, and its name;
--- as JSON, transactions of this database that are open for more than :old seconds, the oldest first, and prepared ones.
--- Without pg_read_all_stats the details of other accounts' sessions are null.
+-- probe_sessions: the number of connections in use and allowed; the number of sessions that this role cannot see, and its name; as JSON,
+-- transactions of this database that have been open for more than :old seconds, the oldest first, and prepared ones.
+-- Without pg_read_all_stats the details of other roles' sessions are null.
 select (select count(*) from pg_stat_activity a where coalesce(a.backend_type, 'client backend') = 'client backend') as connections,
        current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer as max_connections,
        (select count(*) from pg_stat_activity a where a.backend_type is null) as hidden,

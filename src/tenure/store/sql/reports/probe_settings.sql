@@ -1,5 +1,5 @@
--- probe_settings: the settings :names where the server, this database or a role of ours sets them: name, value, for what, and the
--- statement that puts it back. Roles of ours: this one, and those of sessions that Tenure opened.
+-- probe_settings: the settings :names that are set for the server, this database or one of our roles: name, value, where it is set, and
+-- the statement that resets it. Our roles: the current one, and those of sessions that Tenure opened.
 select s.name, current_setting(s.name) as value, 'the whole server' as where,
        format('put it back in postgresql.conf (ALTER SYSTEM RESET %s) and reload', s.name) as reset
   from pg_settings s

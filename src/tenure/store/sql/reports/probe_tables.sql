@@ -1,5 +1,5 @@
--- probe_tables: each of our tables, partitions included: its name; live and dead rows; whether autovacuum works on it; whether it is
--- unlogged; and, as JSON, the publications that publish its updates or deletes, if it has no replica identity for that.
+-- probe_tables: each of our tables, including partitions: its name; live and dead rows; whether autovacuum is enabled for it; whether it
+-- is unlogged; and, as JSON, the publications that publish its updates or deletes, if it has no replica identity for that.
 with ours as materialized (
     select c.oid, format('%I.%I', n.nspname, c.relname) as name, n.nspname, c.relname, c.relpersistence, c.reloptions,
            c.relreplident = 'n' or (c.relreplident = 'd' and not exists (
@@ -15,7 +15,7 @@ select o.name, coalesce(s.n_live_tup, 0)::bigint as live, coalesce(s.n_dead_tup,
              from pg_publication p
              join pg_publication_tables t on t.pubname = p.pubname
             where (p.pubupdate or p.pubdelete) and t.schemaname = o.nspname
-              -- A partition may be published by the name of the table it belongs to.
+              -- A partition may be published under the name of its parent table.
               and t.tablename in (select o.relname union all
                                   select c.relname from pg_partition_ancestors(o.oid) a join pg_class c on c.oid = a.relid)) end as publications
   from ours o

@@ -1,6 +1,6 @@
--- change_schedule: another definition for a schedule that was made by hand, if it is still the one of :changed_at. With other times it
--- is looked at anew: of the planned times that have passed, only those of the last :grace seconds still count.
--- Returns its name; nothing if somebody else has changed or deleted it, or code declares it now.
+-- change_schedule: changes the definition of a schedule that was created by hand, if it is still the one of :changed_at. If its times
+-- change, they are computed again: of the planned times that have passed, only those of the last :grace seconds still count.
+-- Returns its name. No row: it was changed or deleted by another session, or code declares it now.
 update tenure.schedules s
    set kind = g.kind, cron = g.cron, every = g.every, timezone = g.timezone, input = g.input, queue = g.queue, priority = g.priority,
        capability = g.capability, max_attempts = g.max_attempts, timeout = g.timeout, overlap = g.overlap, catch_up = g.catch_up,

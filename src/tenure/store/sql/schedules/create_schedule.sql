@@ -1,4 +1,4 @@
--- create_schedule: a new schedule, made by hand. Returns its name; nothing if the name is taken.
+-- create_schedule: creates a schedule by hand. Returns its name. No row: the name is taken.
 insert into tenure.schedules (name, kind, cron, every, timezone, input, queue, priority, capability, max_attempts, timeout,
        overlap, catch_up, catch_up_limit, jitter, changed_by, paused_at, paused_by)
 select g.name, g.kind, g.cron, g.every, g.timezone, g.input, g.queue, g.priority, g.capability, g.max_attempts, g.timeout,

@@ -1,6 +1,6 @@
--- declare_app: which jobs and schedules the code of a supervisor has, so that no other process retires its schedules while it lives.
--- The kinds are also noted with its schedules: they distinguish two apps of the same name. That does not change a schedule, so its
--- version stays. Declarations of supervisors that are gone for a day are removed on the way.
+-- declare_app: stores which jobs and schedules the code of a supervisor has, so that no other process retires its schedules while it is
+-- alive. The kinds are also stored with its schedules: they distinguish two apps of the same name. That does not change a schedule, so
+-- its version stays. Also removes declarations of supervisors that have been gone for a day.
 -- Returns nothing.
 with gone as (
     delete from tenure.declarations d

@@ -1,7 +1,7 @@
--- find_due: the schedules whose time has come, and those of which it is not known yet when it comes, at most :limit of each.
--- Looks only, for the holder of the term. :skipped are the versions of schedules that cannot be carried out at present.
--- Returns one row: whether the term holds, the clock, in how many seconds the next one is due, whether there are queued ticks to
--- be looked after (see release_ticks), and the schedules as JSON.
+-- find_due: schedules that are due, and schedules whose next time has not been computed yet, at most :limit of each.
+-- Only reads, for the holder of the term. :skipped are the versions of schedules that cannot be run at present.
+-- Returns one row: whether the term holds, the clock, the seconds until the next schedule is due, whether there are queued ticks to
+-- release (see release_ticks), and the schedules as JSON.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

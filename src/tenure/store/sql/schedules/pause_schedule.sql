@@ -1,4 +1,4 @@
--- pause_schedule: from now on no time of it is planned. Paused again, it keeps the time of the first. Returns its name.
+-- pause_schedule: from now on no time is planned. If it is paused already, it keeps its first time. Returns its name.
 update tenure.schedules s
    set paused_at = coalesce(s.paused_at, clock_timestamp()), paused_by = :by::text, pause_reason = :reason::text,
        next_at = null, version = gen_random_uuid()

@@ -1,19 +1,20 @@
--- reconcile_schedules: what the code of :owner declares is what there is of it. New ones begin now; changed ones keep their pause and,
--- unless their times changed, their next time; what the code does not declare any more is retired, unless another living process of
--- the same owner still declares it; what was retired comes back, and if that was no more than :patience seconds ago (old code
--- started among new) as if it had never gone.
---   :kinds  all kinds of the app. A schedule of the same owner whose app had other kinds is that of another app with the same name:
---           it is left as it is.
--- Whoever declares a name owns it from then on. All at once, so that two who start together come to the same.
--- With other times a schedule is looked at anew: of the planned times that have passed, only those of the last :grace seconds still count.
--- Returns the names with what was done: created, changed, back, retired, and taken with the owner before; and foreign, of those that
--- are left as they are because they belong to another app of the same name.
+-- reconcile_schedules: makes the schedules of :owner those that its code declares. New ones begin now; changed ones keep their pause and,
+-- unless their times changed, their next time. Schedules that are no longer declared are retired, unless another living process of the
+-- same owner still declares them. Retired schedules that are declared again are restored; after no more than :patience seconds (old code
+-- was started among new) as if they had not been retired.
+--   :kinds  all kinds of the app. A schedule of the same owner whose app had other kinds belongs to another app of the same name: it is
+--           not changed.
+-- An app that declares a name owns it from then on. One statement, so that two processes that start together get the same result.
+-- If the times of a schedule change, they are computed again: of the planned times that have passed, only those of the last :grace
+-- seconds still count.
+-- Returns the names with what was done: created, changed, back, retired, and taken with the previous owner; and foreign if it was not
+-- changed because it belongs to another app of the same name.
 with given as materialized (
     select g.*
       from jsonb_to_recordset(:declared::jsonb) as g(name text, kind text, cron text, every float8, timezone text, input jsonb, queue text,
            priority smallint, capability text, max_attempts integer, timeout float8, overlap text, catch_up text,
            catch_up_limit integer, jitter float8)),
--- In the order of their names for everybody, so that nobody waits in a circle.
+-- Locked by every session in the order of their names, to avoid deadlocks.
 met as materialized (
     select s.name, s.owner, s.retired_at, tenure.same_app(s.app_kinds, :kinds::text[]) as ours
       from tenure.schedules s
@@ -26,7 +27,7 @@ kept as (
     select g.name, :owner::text, g.kind, g.cron, g.every, g.timezone, g.input, g.queue, g.priority, g.capability, g.max_attempts,
            g.timeout, g.overlap, g.catch_up, g.catch_up_limit, g.jitter, :owner::text, :kinds::text[]
       from given g
-     where (select count(*) from met) >= 0  -- all are locked, and seen as they were, before any is written
+     where (select count(*) from met) >= 0  -- all are locked and read before any is written
      order by g.name
     on conflict (name) do update
        set owner = excluded.owner, kind = excluded.kind, cron = excluded.cron, every = excluded.every, timezone = excluded.timezone,

@@ -1,12 +1,12 @@
--- record_ticks: writes down what was decided of planned times, and hands in their jobs, in one go. A duty's write: holder and
--- term are checked by the statement itself.
---   :moves  a JSON array: name; version, which must still be the schedule's; since and next_at, which it gets; and ticks, each
---           with planned_at, missed, times, until, and job_id and run_at of the job if it comes to one
--- A time that has a row already gets no other one, and no job. While an earlier job of a schedule is live, it depends on overlap:
--- skip writes the time down and leaves it at that, queue keeps it for later (at most catch_up_limit of them), allow asks for none.
--- A dead letter is not live: it would stop its schedule for good.
--- Returns whether the term holds, how many schedules were moved and how many jobs enqueued, what to announce, and as JSON the ticks
--- that were written without a job (missed, skipped); with :listing all of them.
+-- record_ticks: records the decisions about planned times and enqueues their jobs, in one statement. Run by a duty: the statement itself
+-- checks holder and term.
+--   :moves  a JSON array: name; version, which must still be that of the schedule; since and next_at, its new values; and ticks, each
+--           with planned_at, missed, times, until, and job_id and run_at of the job if one is to be enqueued
+-- A time that already has a row gets neither a second row nor a job. While an earlier job of the schedule is live, overlap decides: skip
+-- records the time as skipped, queue keeps it for later (at most catch_up_limit of them), allow enqueues it.
+-- A dead letter does not count as live: it would stop its schedule for good.
+-- Returns whether the term holds, the number of schedules moved and of jobs enqueued, what to announce, and as JSON the ticks written
+-- without a job (missed, skipped); with :listing all of them.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
@@ -19,7 +19,7 @@ held as materialized (
      where s.version = m.version and s.paused_at is null and s.retired_at is null and exists (select from leader)
      order by s.name
        for update of s),
--- Whatever happens to a schedule gives it another version: what is seen below is what its row was read with.
+-- Every change of a schedule gives it a new version: what is read below belongs to the version that was checked above.
 busy as materialized (
     select h.name,
            exists (select from (select t.job_id from tenure.ticks t

@@ -1,9 +1,9 @@
--- release_ticks: queued -> enqueued, the oldest of each schedule that has no live job any more, at most :limit schedules. A duty's
--- write: holder and term are checked by the statement itself.
--- A paused schedule keeps what is queued; of one that is deleted, or retired for more than :patience seconds, it is skipped.
---   only  null, or the names of the schedules to which it is restricted; peek: changes nothing, and returns the names as JSON
--- Returns whether the term holds, how many jobs were enqueued, in which queues, how many ticks were dropped, how many schedules were
--- moved, and as JSON the ticks that were written. The caller announces the queues.
+-- release_ticks: queued -> enqueued, the oldest of each schedule that has no live job any more, at most :limit schedules. Run by a duty:
+-- the statement itself checks holder and term.
+-- A paused schedule keeps its queued ticks. If it is deleted, or retired for more than :patience seconds, they are skipped.
+--   only  null, or the names of the schedules to restrict it to; peek: changes nothing, and returns the names as JSON
+-- Returns whether the term holds, the number of jobs enqueued, their queues, the number of ticks dropped and of schedules moved, and as
+-- JSON the ticks that were written. The caller announces the queues.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
@@ -16,7 +16,7 @@ waiting as materialized (
      where t.outcome = 'queued' and exists (select from leader)
        and (:only::text[] is null or t.schedule = any (:only::text[]))
      order by t.schedule, t.planned_at),
--- By its version: if something happened to the schedule while its row was waited for, what was seen of its jobs is out of date.
+-- Checks the version: if the schedule changed while this waited for its row, what was read about its jobs is out of date.
 held as materialized (
     select s.name, w.planned_at, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, tenure.uuid7() as job_id
       from waiting w

@@ -1,5 +1,5 @@
--- resume_schedule: planned again from this moment on; times that passed while it was paused are none of its own. Returns whether it
--- was paused; nothing if there is no such schedule.
+-- resume_schedule: times are planned again from now on; times that passed while it was paused are not run. Returns whether it was paused.
+-- No row: no such schedule exists.
 with found as materialized (
     select s.name, s.paused_at from tenure.schedules s where s.name = :name::text for update),
 resumed as (

@@ -1,6 +1,6 @@
--- retire_schedules: schedules that the code of no living supervisor declares any more, though one of the same app lives. A duty's write:
--- holder and term are checked by the statement itself. This is what is left when the last process of an older version has ended.
---   only  null, or the names to which it is restricted; peek: changes nothing, and returns what it would retire
+-- retire_schedules: retires schedules that no living supervisor declares any more, if a supervisor of the same app is alive. Run by a
+-- duty: the statement itself checks holder and term. These are left over when the last process of an older version has ended.
+--   only  null, or the names to restrict it to; peek: changes nothing, and returns what it would retire
 -- Returns whether the term holds, and the names with their owners as JSON.
 with leader as materialized (
     select 1 from tenure.leases l
@@ -19,7 +19,7 @@ retired as (
     update tenure.schedules s
        set retired_at = clock_timestamp(), next_at = null, version = gen_random_uuid()
       from undeclared u
-     -- Declared in this moment: then the row has another version, and is looked at again in a minute.
+     -- If it was declared at the same moment, the row has another version, and is checked again in a minute.
      where s.name = u.name and s.retired_at is null and not :peek::boolean
     returning s.name, s.owner)
 select exists (select from leader) as holds,

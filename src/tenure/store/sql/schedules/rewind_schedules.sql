@@ -1,7 +1,7 @@
--- rewind_schedules: schedules of which times were recorded that are still to come, because the server's clock was ahead for some time,
--- are planned again from now on. A duty's write: holder and term are checked by the statement itself.
--- Times to come that were written down without a job (missed, skipped) are forgotten. One that had its job has had it.
---   only  null, or the names to which it is restricted; peek: changes nothing, and returns the names that it would rewind
+-- rewind_schedules: plans schedules again from now on if future times were recorded for them, because the server's clock was ahead for
+-- some time. Run by a duty: the statement itself checks holder and term.
+-- Future times that were recorded without a job (missed, skipped) are deleted. A time whose job was enqueued is not repeated.
+--   only  null, or the names to restrict it to; peek: changes nothing, and returns the names that it would rewind
 -- Returns whether the term holds, and the names.
 with leader as materialized (
     select 1 from tenure.leases l

@@ -1,6 +1,6 @@
--- run_schedule: a job of the schedule now, whatever is planned and whether it is paused. The same :job_id again, because the answer to
--- the first call was lost, hands in no second one.
--- Returns the kind and queue of the job; nothing if there is no such schedule, or it is retired.
+-- run_schedule: enqueues a job of the schedule now, regardless of its plan and also if it is paused. A second call with the same :job_id,
+-- because the reply to the first was lost, does not enqueue a second job.
+-- Returns the kind and queue of the job. No row: no such schedule exists, or it is retired.
 with held as materialized (
     select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, clock_timestamp() as planned_at
       from tenure.schedules s

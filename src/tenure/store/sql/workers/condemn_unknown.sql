@@ -1,14 +1,14 @@
--- condemn_unknown: jobs held by a worker that has no row are given one, already condemned, so that return_jobs requeues them
--- like those of any dead worker. A duty's write: holder and term are checked by the statement itself.
--- No statement of ours deletes the row of a worker that still holds a job; this is the net below, for what a person or a
--- restored dump removed. A claim locks its worker's row, so a held job whose worker is not in the same snapshot is lost.
---   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would insert
+-- condemn_unknown: inserts a row, already condemned, for each worker that holds jobs but has no row, so that return_jobs requeues them
+-- like those of any dead worker. Run by a duty: the statement itself checks holder and term.
+-- No statement of ours deletes the row of a worker that still holds a job; this is the safety net for rows that a person or a restored
+-- dump removed. A claim locks its worker's row, so a held job whose worker is not in the same snapshot is lost.
+--   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would insert
 -- Returns whether the term holds, and the ids of the workers.
 with recursive leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
--- From one worker to the next by the index: never over all held jobs.
+-- Steps from one worker to the next in the index: never reads all held jobs.
 holders(id) as (
     select (select j.worker_id from tenure.jobs j where j.worker_id is not null order by j.worker_id limit 1)
     union all

@@ -1,8 +1,8 @@
--- condemn_workers: workers whose lease ran out lose the right to claim and renew. A duty's write: holder and term are
--- checked by the statement itself. Their jobs are returned by a later statement, which then sees every claim.
---   only  null, or the ids to which it is restricted; peek: changes nothing, and returns the ids that it would condemn as JSON
--- Returns whether the term holds, how many were condemned, whether condemned ones wait, in how many seconds the next lease ends, of a worker or a job, whether a job's own
--- has ended, and the ids that were asked for.
+-- condemn_workers: workers whose lease has expired can no longer claim or renew. Run by a duty: the statement itself checks holder and
+-- term. Their jobs are requeued by a later statement, which then sees every claim.
+--   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would condemn as JSON
+-- Returns whether the term holds, the number of workers condemned, whether condemned ones wait, the seconds until the next lease of a
+-- worker or a job expires, whether a job's own lease has expired, and with peek the ids.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()

@@ -1,6 +1,6 @@
--- extend_leases: renews the leases of workers, without the other looks of renew_workers. It needs no other table: a lock on one, or a
+-- extend_leases: renews the leases of workers, without the other queries of renew_workers. It needs no other table: a lock on one, or a
 -- revoked privilege, must not cost a worker its lease.
--- Returns the ids renewed: a missing one was condemned, and what it runs is no longer its own.
+-- Returns the ids renewed: a missing worker was condemned, and has lost its claims.
 update tenure.workers w
    set heartbeat_at = coalesce(:now::timestamptz, clock_timestamp()),
        expires_at = coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => :ttl::float8)

@@ -1,2 +1,2 @@
--- find_condemned: the ids of condemned workers, those first that were condemned first, at most :limit.
+-- find_condemned: the ids of condemned workers, in the order in which they were condemned, at most :limit.
 select w.id::text from tenure.workers w where w.died_at is not null order by w.died_at limit :limit::integer

@@ -1,7 +1,7 @@
--- renew_workers: the supervisor keeps the leases of its living processes, in one statement.
--- Returns the ids renewed: a missing one was condemned, and what it runs is no longer its own.
--- Also tells whether jobs wait that must run alone (they were in two crashes), and in how many seconds the first duty may
--- become free: so candidates need not ask for themselves. With :counting, also how many living workers serve the same as each.
+-- renew_workers: renews the leases of a supervisor's living worker processes, in one statement.
+-- Returns the ids renewed: a missing worker was condemned, and has lost its claims.
+-- Also returns whether jobs wait that must run alone (they were in two crashes), and the seconds until the first duty may become free,
+-- so that candidates need not query it separately. With :counting, also how many living workers serve the same as each.
 with renewed as (
     update tenure.workers w
        set heartbeat_at = coalesce(:now::timestamptz, clock_timestamp()),
@@ -13,7 +13,7 @@ select coalesce((select array_agg(r.id::text) from renewed r), '{}') as renewed,
            or exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is not null and j.queue = any (:queues::text[])) as suspects,
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8
           from tenure.leases l
-         -- What nobody took in a minute, nobody wants: a duty of another version. Users' own leases are none of our duties.
+         -- A lease that no process took within a minute belongs to a duty of another version. Users' own leases are not duties.
          where l.expires_at > clock_timestamp() - interval '1 minute' and not starts_with(l.name, 'lease:')) as free_in,
        (select json_object_agg(r.id, c.alike)::text
           from renewed r
