@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
@@ -28,6 +29,9 @@ HOME = "TENURE_TEST_HOME"
 
 def pytest_configure(config: pytest.Config) -> None:
     """The first process makes the folder of the server that all test processes share."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As a shell starts jobs in the background. The commands under test would inherit it, and ignore Ctrl-C.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if HOME not in os.environ:
         os.environ[HOME] = tempfile.mkdtemp(prefix="tenure-tests-")
         # As root the server runs under another account, which must be able to pass.

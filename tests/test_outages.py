@@ -146,6 +146,7 @@ def test_a_statement_that_waits_for_a_lock_is_reported_until_it_has_succeeded(fa
 
 
 async def test_an_error_of_our_own_is_reported_once_with_its_traceback(said, caplog, monkeypatch):
+    monkeypatch.setattr("tenure.periodic.failures", Failures())  # other tests may have left an outage open in the shared one
     monkeypatch.setattr("tenure.periodic.backoff", lambda _: 0.001)
     turns = 0
 

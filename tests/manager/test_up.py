@@ -46,7 +46,7 @@ async def test_up_brings_the_schema_up_to_date_first(start, queue, sql):
 async def test_a_pool_as_it_is_written_and_flags_that_describe_one_exclude_each_other(start, ledger):
     up = start("--pool", "media", "--queues", "a", command="up")
     await until(up.process.poll, is_=2, within=20)
-    assert "leave out the options" in up.said
+    assert "omit the options" in up.said
 
 
 async def test_a_pool_that_is_not_written_down_is_refused_by_name(start, ledger):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -182,3 +182,25 @@ async def test_a_server_that_does_not_answer_is_told_by_a_ping(place, dsn):
         wire.speaks.set()
         await link.ping(5)
         assert link.sessions == 2
+
+
+async def test_a_cancellation_that_the_driver_swallows_is_not_lost(place, monkeypatch):
+    """As `asyncio.wait_for` of Python 3.11 does when the answer arrives in the same moment."""
+    run = Link._run
+
+    async def swallowing(link, cursor, query):
+        asyncio.current_task().cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        return await run(link, cursor, query)
+
+    async with Link(place, "test") as link:
+        await link.open()
+        monkeypatch.setattr(Link, "_run", swallowing)
+        reading = asyncio.create_task(link.fetch(queues.find_all()))
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        monkeypatch.undo()
+        sessions = link.sessions
+        await link.fetch(queues.find_all())
+        assert link.sessions == sessions

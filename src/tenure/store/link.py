@@ -183,6 +183,10 @@ class Link:
         except BaseException:
             await self._lose()
             raise
+        else:
+            # In Python 3.11 the driver's `wait_for` swallows a cancellation that arrives together with the answer.
+            if cancellations() > asked_to_end:
+                raise asyncio.CancelledError
         finally:
             if self._reader is not None:
                 self._reader.watch()
