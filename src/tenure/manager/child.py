@@ -34,7 +34,6 @@ from tenure.manager.messages import (
     ToSupervisor,
     WorkerFoundCondemned,
     receive,
-    to_message,
 )
 from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import TenureError
@@ -140,7 +139,7 @@ class ChildWorker:
         return UNUSABLE
 
     def _send(self, message: ToSupervisor) -> None:
-        self._stream.send(**to_message(message))
+        self._stream.send(message)
 
     async def _handle_messages(self, engine: Engine) -> None:
         async for message in self._inbox:

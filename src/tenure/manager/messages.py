@@ -82,12 +82,8 @@ ToSupervisor = AppLoaded | AppUnusable | ChildHeartbeat | WorkerFoundCondemned |
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToChild.__args__, *ToSupervisor.__args__)}
 
 
-def to_message(sent: ToChild | ToSupervisor) -> Message:
-    return protocol.to_message(sent)
-
-
 def from_message(message: Message) -> Any:
-    """The value that `to_message()` was given."""
+    """The value that was sent."""
     received = protocol.from_message(message, _TYPES)
     match received:
         case LoadApp(spec=dict(fields)):

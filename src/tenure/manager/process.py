@@ -26,7 +26,6 @@ from tenure.manager.messages import (
     ToChild,
     WorkerFoundCondemned,
     receive,
-    to_message,
 )
 from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import ConfigError
@@ -161,7 +160,7 @@ class ChildProcess:
 
     def _send(self, message: ToChild) -> None:
         if self._stream is not None:  # otherwise it is not started yet, and its start checks whether it is still wanted
-            self._stream.send(**to_message(message))
+            self._stream.send(message)
 
     def kill(self) -> None:
         if self._process is not None:

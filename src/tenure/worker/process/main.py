@@ -45,7 +45,6 @@ from tenure.worker.process.messages import (
     ToProcess,
     ToWorker,
     from_message,
-    to_message,
 )
 from tenure.worker.process.protocol import decode, encode
 from tenure.worker.run import settlement as settlements
@@ -74,7 +73,7 @@ def main() -> None:
     hello = connection.next()
     assert isinstance(hello, Hello)
     sys.path[:] = hello.path
-    services = ProcessServices(connection, Resources(DatabaseTarget(**hello.database), _THREADS))
+    services = ProcessServices(connection, Resources(hello.database, _THREADS))
     environment = ProcessEnvironment(hello.home, django=hello.django)
     while True:
         given = connection.next()
@@ -105,7 +104,7 @@ class WorkerConnection:
                 "what you have to report"
             )
         with self._lock:
-            self._file.write(encode(to_message(message)))
+            self._file.write(encode(message))
             self._file.flush()
 
     def next(self) -> ToProcess:

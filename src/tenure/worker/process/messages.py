@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure.model.claimed_job import ClaimedJob
+from tenure.store.target import DatabaseTarget
 from tenure.worker.process import protocol
 from tenure.worker.process.protocol import Message
 
@@ -12,7 +13,7 @@ from tenure.worker.process.protocol import Message
 
 
 class Hello(NamedTuple):
-    database: dict[str, Any]
+    database: DatabaseTarget
     path: list[str]
     """The worker's `sys.path`."""
     home: str | None
@@ -108,11 +109,13 @@ ToWorker = (
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToProcess.__args__, *ToWorker.__args__)}
 
 
-def to_message(sent: ToProcess | ToWorker) -> Message:
-    return protocol.to_message(sent)
-
-
 def from_message(message: Message) -> Any:
-    """The value that `to_message()` was given."""
+    """The value that was sent."""
     received = protocol.from_message(message, _TYPES)
-    return received._replace(job=ClaimedJob._make(received.job)) if isinstance(received, RunJob) else received
+    match received:
+        case Hello(database=dict(fields)):
+            return received._replace(database=DatabaseTarget(**fields))
+        case RunJob():
+            return received._replace(job=ClaimedJob._make(received.job))
+        case _:
+            return received

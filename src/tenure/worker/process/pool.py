@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, cast
 
 from tenure.model.errors import ProcessDied
@@ -39,7 +39,6 @@ from tenure.worker.process.messages import (
     ToProcess,
     ToWorker,
     from_message,
-    to_message,
 )
 from tenure.worker.process.protocol import MessageStream, UnknownMessage
 from tenure.worker.run.abort import Aborted, AbortReason
@@ -93,11 +92,11 @@ class HandlerProcess:
                 stdin=asyncio.subprocess.DEVNULL,
             )
         self._reaping = asyncio.create_task(_end_stream_after_exit(self._process, stream))
-        self.send(Hello(asdict(database), sys.path, home, _uses_django()))
+        self.send(Hello(database, sys.path, home, _uses_django()))
 
     def send(self, message: ToProcess) -> None:
         assert self._stream is not None
-        self._stream.send(**to_message(message))
+        self._stream.send(message)
 
     async def receive(self) -> ToWorker | None:
         """None when it is gone."""

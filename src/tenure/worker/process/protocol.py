@@ -16,10 +16,6 @@ Message = dict[str, Any]
 LONGEST_LINE = 16 << 20  # a job's largest input or output, escaped
 
 
-def encode(message: Message) -> bytes:
-    return json.dumps(message).encode() + b"\n"
-
-
 def decode(line: bytes) -> Message | None:
     """None for a line that was cut off: the other side is gone."""
     return json.loads(line) if line.endswith(b"\n") else None
@@ -29,17 +25,17 @@ class UnknownMessage(Exception):  # noqa: N818 - reads as the fact it states
     """Not a message of the protocol: the handler may have written to the connection."""
 
 
-def to_message(sent: Any) -> Message:
+def encode(sent: Any) -> bytes:
     """`sent` is a NamedTuple. Its name and its fields are sent; fields that are dataclasses as dicts."""
     fields = {
         name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
         for name, value in sent._asdict().items()
     }
-    return {"type": type(sent).__name__, **fields}
+    return json.dumps({"type": type(sent).__name__, **fields}).encode() + b"\n"
 
 
 def from_message(message: Message, types: Mapping[str, Any]) -> Any:
-    """The NamedTuple that `to_message()` was given. `types` are those of the protocol, by name."""
+    """The NamedTuple that `encode()` was given. `types` are those of the protocol, by name."""
     try:
         fields = dict(message)
         return types[fields.pop("type")](**fields)
@@ -58,10 +54,10 @@ class MessageStream:
     async def over(end: socket.socket) -> MessageStream:
         return MessageStream(*await asyncio.open_unix_connection(sock=end, limit=LONGEST_LINE))
 
-    def send(self, **message: Any) -> None:
+    def send(self, sent: Any) -> None:
         """Never waits: messages are small, and the other side may be busy or gone."""
         if not self._writer.is_closing():
-            self._writer.write(encode(message))
+            self._writer.write(encode(sent))
 
     async def drained(self) -> None:
         with suppress(ConnectionError):
