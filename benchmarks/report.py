@@ -12,7 +12,7 @@ from rich.table import Table
 from benchmarks.figures import Figures
 from benchmarks.machine import Machine
 from benchmarks.plan import Bench
-from benchmarks.rows import ROWS, DatabaseTarget, Row
+from benchmarks.rows import ROWS, Row, Target
 from benchmarks.sizes import Sizes
 
 WIDTH = 128  # where there is no terminal to ask
@@ -80,7 +80,7 @@ def _process_pool(row: Row, figures: Figures) -> tuple[str, ...]:
     )
 
 
-def _aim(target: DatabaseTarget) -> str:
+def _aim(target: Target) -> str:
     sign, limit = (">=", target.at_least) if target.at_least is not None else ("<=", target.at_most)
     assert limit is not None
     return f"{sign} {limit:.2f}x" if target.of_ratio else f"{sign} {limit:,g}"

@@ -9,7 +9,7 @@ from benchmarks.listing import FILTERS
 
 
 @dataclass(frozen=True)
-class DatabaseTarget:
+class Target:
     at_least: float | None = None
     at_most: float | None = None
     of_ratio: bool = False
@@ -27,7 +27,7 @@ class Row:
     of: str | None = None
     """The figure that this one is a ratio of."""
     of_title: str = ""
-    targets: tuple[DatabaseTarget, ...] = ()
+    targets: tuple[Target, ...] = ()
 
     def reached(self, figures: Figures) -> bool | None:
         """None where nothing is aimed at."""
@@ -35,15 +35,15 @@ class Row:
             return None
         return all(target.reached(self.value(figures, target)) for target in self.targets)
 
-    def value(self, figures: Figures, target: DatabaseTarget) -> float:
+    def value(self, figures: Figures, target: Target) -> float:
         if target.of_ratio:
             assert self.of is not None
             return figures.ratio(self.key, self.of)
         return figures.median(self.key)
 
 
-def _share(least: float) -> DatabaseTarget:
-    return DatabaseTarget(at_least=least, of_ratio=True)
+def _share(least: float) -> Target:
+    return Target(at_least=least, of_ratio=True)
 
 
 RATE, MS = "jobs/s", "ms"
@@ -53,14 +53,14 @@ ROWS = (
     Row("ceiling", "a", "ceiling: bare claim and settle", RATE),
     Row("single", "b", "enqueue, one by one", RATE, "single_bare", "bare insert", (_share(0.7),)),
     Row("single_sync", "b", "enqueue_sync, one by one", RATE, "single_sync_bare", "bare insert", (_share(0.7),)),
-    Row("concurrent", "b", "enqueue, 200 tasks at once", RATE, targets=(DatabaseTarget(at_least=10_000),)),
-    Row("bulk", "b", "enqueue_many, making the calls", RATE, targets=(DatabaseTarget(at_least=60_000),)),
+    Row("concurrent", "b", "enqueue, 200 tasks at once", RATE, targets=(Target(at_least=10_000),)),
+    Row("bulk", "b", "enqueue_many, making the calls", RATE, targets=(Target(at_least=60_000),)),
     Row("bulk_prepared", "b", "enqueue_many, calls made before", RATE),
-    Row("drain_1", "c", "drain, one child", RATE, "ceiling", "(a)", (DatabaseTarget(at_least=20_000), _share(0.40))),
+    Row("drain_1", "c", "drain, one child", RATE, "ceiling", "(a)", (Target(at_least=20_000), _share(0.40))),
     Row("drain_1_wall", "c", "  by the wall clock", RATE, "ceiling", "(a)"),
     Row("drain_2", "c", "drain, two children", RATE, *ONE, (_share(1.3),)),
-    Row("wakeup_p50", "d", "wake-up of an idle worker, p50", MS, "bare_p50", "bare loop", (DatabaseTarget(at_most=4),)),
-    Row("wakeup_p99", "d", "wake-up of an idle worker, p99", MS, "bare_p99", "bare loop", (DatabaseTarget(at_most=15),)),
+    Row("wakeup_p50", "d", "wake-up of an idle worker, p50", MS, "bare_p50", "bare loop", (Target(at_most=4),)),
+    Row("wakeup_p99", "d", "wake-up of an idle worker, p99", MS, "bare_p99", "bare loop", (Target(at_most=15),)),
     Row("snapshot", "e", "drain, snapshot held", RATE, *ONE, (_share(0.85),)),
     Row("snapshot_fresh", "e", "  by a worker started then", RATE, *ONE),
     Row("scheduled", "f", "drain, scheduled jobs", RATE, *ONE, (_share(0.85),)),
@@ -69,24 +69,24 @@ ROWS = (
     Row("beside_limits", "m", "drain, the app has limited kinds too", RATE, *ONE, (_share(0.95),)),
     Row("limited", "m", "drain of a limited kind", RATE, *ONE),
     Row("fair", "m", "drain of a kind with 50 keys in turns", RATE, *ONE),
-    Row("statements", "g", "statements = commits per job", "", targets=(DatabaseTarget(at_most=0.05),)),
-    Row("wal", "g", "WAL per job", "bytes", targets=(DatabaseTarget(at_most=1_600),)),
+    Row("statements", "g", "statements = commits per job", "", targets=(Target(at_most=0.05),)),
+    Row("wal", "g", "WAL per job", "bytes", targets=(Target(at_most=1_600),)),
     Row("worker_cpu", "g", "CPU per job, worker", "µs"),
     Row("server_cpu", "g", "CPU per job, PostgreSQL", "µs"),
-    Row("idle", "h", "idle worker", "statements/s", targets=(DatabaseTarget(at_most=2),)),
+    Row("idle", "h", "idle worker", "statements/s", targets=(Target(at_most=2),)),
     Row("typed", "i", "drain, models and a middleware", RATE, *ONE, (_share(0.7),)),
     Row("typed_cpu", "i", "  CPU per job, worker", "µs", "worker_cpu", "(g)"),
-    Row("telling", "j", "progress of 20 jobs in tight loops", "statements/s", targets=(DatabaseTarget(at_most=5),)),
+    Row("telling", "j", "progress of 20 jobs in tight loops", "statements/s", targets=(Target(at_most=5),)),
     Row("telling_calls", "j", "  calls meanwhile", "calls/s"),
     Row("due_p50", "n", "delayed job, how late, p50", MS),
-    Row("due_p99", "n", "delayed job, how late, p99", MS, targets=(DatabaseTarget(at_most=150),)),
+    Row("due_p99", "n", "delayed job, how late, p99", MS, targets=(Target(at_most=150),)),
     Row("due_flood", "n", "many due at once, promoted and run", RATE),
-    Row("due_urgent", "n", "  a job handed in meanwhile, p99", MS),
-    Row("crew", "o", "50 idle workers, besides the next two", "statements/s", targets=(DatabaseTarget(at_most=5),)),
+    Row("due_urgent", "n", "  a job enqueued meanwhile, p99", MS),
+    Row("crew", "o", "50 idle workers, besides the next two", "statements/s", targets=(Target(at_most=5),)),
     Row("crew_renewals", "o", "  their renewals", "statements/s"),
     Row("crew_polls", "o", "  their polls", "statements/s"),
-    Row("result_p50", "k", "job's end to result(), p50", MS, targets=(DatabaseTarget(at_most=10),)),
+    Row("result_p50", "k", "job's end to result(), p50", MS, targets=(Target(at_most=10),)),
     Row("result_p99", "k", "job's end to result(), p99", MS),
-    Row("list", "l", "list a page, the slowest filter", MS, targets=(DatabaseTarget(at_most=50),)),
+    Row("list", "l", "list a page, the slowest filter", MS, targets=(Target(at_most=50),)),
     *(Row(f"list {name}", "l", f"  by {name}", MS) for name in FILTERS),
 )

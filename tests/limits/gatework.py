@@ -121,7 +121,7 @@ class GateDesk(Desk):
         found = [dict(zip(COLUMNS, row[1:], strict=True)) for row in rows if row[1] is not None]
         return Taken(found, json.loads(rows[0][0]), claim_id)
 
-    def known_limits(self) -> Counter[str | None]:
+    def limit_groups(self) -> Counter[str | None]:
         return Counter(row[0] for row in self.sql("select gate from tenure.jobs"))
 
     def observe(self) -> None:

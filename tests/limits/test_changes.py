@@ -28,7 +28,7 @@ def test_jobs_from_before_the_limit_are_adopted_some_at_a_time(desk):
     assert adopt(desk, limit=2) == 2
     assert adopt(desk) == 1
     assert adopt(desk) == 0
-    assert desk.known_limits() == {"kind:work/tenant_id=a": 3, None: 2}
+    assert desk.limit_groups() == {"kind:work/tenant_id=a": 3, None: 2}
 
 
 def test_in_a_limited_queue_every_kind_is_adopted(desk):
@@ -36,7 +36,7 @@ def test_in_a_limited_queue_every_kind_is_adopted(desk):
     desk.many(1, kind="nobody knows")
     desk.limit("queue:default", concurrency=1)
     assert adopt(desk, kinds=(), queues=["default"]) == 2
-    assert desk.known_limits() == {"queue:default": 2}
+    assert desk.limit_groups() == {"queue:default": 2}
 
 
 def test_what_runs_already_counts_under_a_new_limit(desk):
@@ -72,7 +72,7 @@ def test_gates_of_another_key_are_given_anew_and_not_claimed_before(desk):
     taken = desk.take(worker)
     assert (taken.ids, taken.told["stale"]) == ([], True)
     assert desk.run(limits.regate(["default"], limit=100)) == [(5, False, None)]
-    assert desk.known_limits() == {"kind:work/region=eu": 5}
+    assert desk.limit_groups() == {"kind:work/region=eu": 5}
     assert len(desk.take(worker).ids) == 1
 
 
@@ -118,7 +118,7 @@ def test_jobs_that_wait_under_a_limit_that_is_gone_are_noticed_beside_those_of_o
     assert learned(desk, "mail") == (False, False)
     desk.run(limits.regate(["default"], limit=100))
     assert learned(desk) == (True, False)
-    assert desk.known_limits() == {None: 3, "kind:a/b/tenant_id=x": 1}
+    assert desk.limit_groups() == {None: 3, "kind:a/b/tenant_id=x": 1}
 
 
 async def test_a_job_whose_gate_cannot_be_written_holds_up_no_other(place, desk, caplog):
@@ -134,14 +134,14 @@ async def test_a_job_whose_gate_cannot_be_written_holds_up_no_other(place, desk,
         desk.many(5)
         desk.limit("queue:default", concurrency=1)
         await known_limits.keep()
-        assert desk.known_limits() == {"queue:default": 10, None: 1}
+        assert desk.limit_groups() == {"queue:default": 10, None: 1}
         desk.run(limits.reset("queue:default", declared=True))
         desk.sql("alter table tenure.jobs disable trigger refuse")
         desk.sql("update tenure.jobs set gate = 'queue:default'")
         desk.sql("alter table tenure.jobs enable trigger refuse")
         known_limits.doubt()
         await known_limits.keep()
-        assert desk.known_limits() == {"queue:default": 1, None: 10}
+        assert desk.limit_groups() == {"queue:default": 1, None: 10}
         known_limits.misgated()
         await known_limits.keep()
         assert not known_limits.misgated(), "a row that is refused is not looked at again and again"

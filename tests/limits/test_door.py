@@ -12,7 +12,7 @@ from tenure.store import jobs, limits
 def test_a_job_of_a_limited_kind_gets_its_gate_at_the_door_and_no_other(desk):
     desk.limit("kind:work", concurrency=1)
     desk.enqueue({}, {"kind": "other"})
-    assert desk.known_limits() == {"kind:work": 1, None: 1}
+    assert desk.limit_groups() == {"kind:work": 1, None: 1}
 
 
 @pytest.mark.parametrize(
@@ -29,20 +29,20 @@ def test_a_job_of_a_limited_kind_gets_its_gate_at_the_door_and_no_other(desk):
 def test_the_key_is_what_stands_at_the_end_of_the_path(desk, given, gate):
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     desk.enqueue({"input": given})
-    assert desk.known_limits() == {gate: 1}
+    assert desk.limit_groups() == {gate: 1}
 
 
 def test_a_path_leads_into_the_depth_and_what_is_left_out_has_the_default(desk):
     desk.limit("kind:work", concurrency_per_key=1, key="message.to.city", otherwise="Rome")
     desk.enqueue({"input": {"message": {"to": {"city": "Oslo"}}}}, {"input": {"message": {}}}, {"input": {}})
-    assert desk.known_limits() == {"kind:work/message.to.city=Oslo": 1, "kind:work/message.to.city=Rome": 2}
+    assert desk.limit_groups() == {"kind:work/message.to.city=Oslo": 1, "kind:work/message.to.city=Rome": 2}
 
 
 def test_long_keys_stay_themselves(desk):
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     desk.of("x" * 5000 + "a")
     desk.of("x" * 5000 + "b")
-    assert len(desk.known_limits()) == 2
+    assert len(desk.limit_groups()) == 2
 
 
 def test_kind_and_queue_limit_a_job_together(desk):
@@ -51,7 +51,7 @@ def test_kind_and_queue_limit_a_job_together(desk):
     desk.of("7", queue="mail")
     desk.of("7")
     desk.of("7", kind="other", queue="mail")
-    assert desk.known_limits() == {"kind:work\nqueue:mail/tenant_id=7": 1, "kind:work": 1, "queue:mail/tenant_id=7": 1}
+    assert desk.limit_groups() == {"kind:work\nqueue:mail/tenant_id=7": 1, "kind:work": 1, "queue:mail/tenant_id=7": 1}
 
 
 def test_jobs_handed_in_again_and_for_later_have_their_gate(desk):
@@ -59,13 +59,13 @@ def test_jobs_handed_in_again_and_for_later_have_their_gate(desk):
     text = json.dumps([{"id": "00000000-0000-7000-8000-000000000001", "kind": "work"}])
     desk.sql("select tenure.enqueue(%s, true)", text)
     desk.enqueue({"delay": 60})
-    assert desk.known_limits() == {"kind:work": 2}
+    assert desk.limit_groups() == {"kind:work": 2}
 
 
 def test_a_limit_without_bounds_gates_nothing(desk):
     desk.limit("kind:work", key="tenant_id")
     desk.enqueue({})
-    assert desk.known_limits() == {None: 1}
+    assert desk.limit_groups() == {None: 1}
 
 
 def test_a_dead_letter_replayed_with_other_input_belongs_to_the_group_of_that(desk):
@@ -73,7 +73,7 @@ def test_a_dead_letter_replayed_with_other_input_belongs_to_the_group_of_that(de
     [job_id] = desk.of("7")
     desk.sql("update tenure.jobs set state = 'dead_letter'")
     desk.run(jobs.replay([job_id], input='{"tenant_id": "8"}'))
-    assert desk.known_limits() == {"kind:work/tenant_id=8": 1}
+    assert desk.limit_groups() == {"kind:work/tenant_id=8": 1}
 
 
 def test_a_finished_job_that_is_retried_gets_the_gate_of_now(desk):
@@ -82,7 +82,7 @@ def test_a_finished_job_that_is_retried_gets_the_gate_of_now(desk):
     desk.run(jobs.finish(desk.claim(worker).outcomes()))
     desk.limit("kind:work", concurrency=1)
     desk.run(jobs.retry_finished(job_id, "00000000-0000-7000-8000-000000000002", None))
-    assert desk.known_limits() == {"kind:work": 1}
+    assert desk.limit_groups() == {"kind:work": 1}
 
 
 def test_what_was_set_at_run_time_wins_over_what_is_declared_word_by_word(desk):
