@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from tenure.worker.run.open_transaction import OpenTransaction
     from tenure.worker.run.settlement import Settlement
     from tenure.worker.run.updates import RunUpdates
+
+
+_changing = threading.Lock()
+"""Held for each change of a run's state: the loop may give up a run while its handler's thread begins to commit."""
 
 
 class RunState(Enum):
@@ -113,23 +118,27 @@ class Run:
 
     def settle(self) -> bool:
         """Decides the outcome. False when that was done before."""
-        if self.settled:
-            return False
-        self._state = RunState.SETTLED
-        return True
+        with _changing:
+            if self.settled:
+                return False
+            self._state = RunState.SETTLED
+            return True
 
     def settle_itself(self) -> None:
         """Its own transaction was committed, with the outcome. Valid even if the worker gave the run up meanwhile."""
-        self._state = RunState.SETTLED_ITSELF
+        with _changing:
+            self._state = RunState.SETTLED_ITSELF
 
     def begin_commit(self) -> None:
-        if not self.settled:
-            self._state = RunState.COMMITTING
+        with _changing:
+            if not self.settled:
+                self._state = RunState.COMMITTING
 
     def end_commit(self) -> None:
         """Also after a failure; `settle_itself()` was called if the commit settled the job."""
-        if self._state is RunState.COMMITTING:
-            self._state = RunState.ACTIVE
+        with _changing:
+            if self._state is RunState.COMMITTING:
+                self._state = RunState.ACTIVE
 
     # The job
 
