@@ -14,6 +14,8 @@ CLAIMS, ENGINE, SLOTS, SETTLER = (
 SNAPSHOTS = "tests/interleavings/test_snapshots.py"
 ORPHANS, HELD, STOPS = "tests/store/test_orphans.py", "tests/worker/test_held.py", "tests/outages/test_stops.py"
 
+NEVER_CLOSED = Edit("worker/run/monitor.py", "        if self._slots.close_ended(run):\n            return\n", "")
+
 BUGS = (
     Bug(
         name="removed_though_a_job_changed",
@@ -97,7 +99,11 @@ BUGS = (
         breaks="a handler that cancels its own task keeps its slot and its job for ever",
         promise=Promise.TIME,
         edits=(
-            Edit(SLOTS, "        run.task.add_done_callback(partial(self._on_task_done, run))\n", ""),
+            Edit(
+                SLOTS,
+                "            self._close(run, self._of_abort(run, error))  # the loop may be closing: nothing may be awaited\n",
+                "",
+            ),
             Edit(
                 SLOTS,
                 "        except (asyncio.CancelledError, Aborted) as error:\n",
@@ -105,8 +111,16 @@ BUGS = (
                 "            if run.abort_reason is None and run.task is not None and run.task.cancelling():\n"
                 "                raise\n",
             ),
+            NEVER_CLOSED,
         ),
         caught_by=(f"{HELD}::test_a_handler_that_cancels_itself_fails_its_attempt_and_frees_its_slot",),
+    ),
+    Bug(
+        name="slot_of_a_run_that_never_began",
+        breaks="a run whose task is canceled before its first step keeps its slot and its job for ever",
+        promise=Promise.TIME,
+        edits=(NEVER_CLOSED,),
+        caught_by=(f"{HELD}::test_a_run_that_is_canceled_before_its_first_step_frees_its_slot",),
     ),
     Bug(
         name="stop_without_its_grace",

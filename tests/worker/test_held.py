@@ -169,6 +169,23 @@ async def test_a_handler_that_cancels_itself_fails_its_attempt_and_frees_its_slo
     assert "CancelledError" in ((await handles[0].status()).error or "")
 
 
+async def test_a_run_that_is_canceled_before_its_first_step_frees_its_slot(app, desk):
+    @app.job(retry=Retry(max_attempts=1))
+    async def work() -> None: ...
+
+    @app.on(JobStarted)
+    def cancel_at_once(_: JobStarted) -> None:
+        for task in asyncio.all_tasks():
+            if task.get_coro().__name__ == "_execute":
+                task.cancel()
+
+    async with serving(app, concurrency=1) as worker:
+        for _ in range(2):
+            await work.enqueue()
+        await until(lambda: desk.sql("select count(*) from tenure.jobs where state = 'dead_letter'"), is_=[(2,)])
+        assert worker._engine.running == 0
+
+
 async def test_after_a_job_has_ended_the_next_one_waits_for_the_delay(app, desk):
     app.configure(workers_next_job_delay_ms=300)
     moments: list[float] = []

@@ -76,10 +76,10 @@ def enqueue_borrowed(jobs: str, channel: str, words: str) -> Query[EnqueuedRow]:
 
 
 class ClaimRow(NamedTuple):
-    signals: str
-    """JSON; see `ClaimReply`. The same in each row."""
+    signals: str | None
+    """JSON, in the first row and only there; see `ClaimReply`."""
     job: ClaimedJob
-    """When nothing was claimed, there is one row, and all of its fields are None."""
+    """In every other row. In the first one, all of its fields are None."""
 
 
 class PeekedJob(NamedTuple):

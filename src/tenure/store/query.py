@@ -118,6 +118,10 @@ def _maker(row_type: Any, at: Mapping[str, int]) -> Callable[[tuple[Any, ...]], 
     if [at[column] for column in row_type._fields if column in at] == list(range(first, first + len(row_type._fields))):
         last = first + len(row_type._fields)  # side by side and in order, as those of a claimed job: cut out at once
         return lambda row: tuple.__new__(row_type, row[first:last])
+    *plain, (_, nested) = _fields(row_type)
+    if nested is not None and tuple(at) == (*(name for name, _ in plain), *nested._fields):
+        count = len(plain)  # as in the reply to a claim: its last field is the rest of the row
+        return lambda row: tuple.__new__(row_type, (*row[:count], tuple.__new__(nested, row[count:])))
     takes = [itemgetter(at[name]) if inner is None else _maker(inner, at) for name, inner in _fields(row_type)]
     return lambda row: tuple.__new__(row_type, [take(row) for take in takes])
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Literal
 from uuid import uuid4
 
@@ -30,6 +31,8 @@ log = logging.getLogger("tenure")
 
 SURVEY_EVERY = 60.0
 """Seconds. Jobs of unknown priorities are also found by the claim, in the gaps between the known ones."""
+
+_position_of: Callable[[ClaimedJob | PeekedJob], JobPosition] = attrgetter("queue", "priority", "position")
 
 Which = Literal["all", "healthy", "suspects"]
 
@@ -128,11 +131,11 @@ class Claimer:
                 rows = await self._link.fetch(self._refused.left_out(self._query(claim_id, plan, limit)))
         except (Refused, FailedInside):
             return await self._claim_others(limit)
-        reply = ClaimReply.read(rows[0].signals)
+        reply = ClaimReply.read(rows[0].signals or "{}")
         if self._is_outdated(reply):
             return []
         found = _claimed(rows)
-        self._learn(plan, [(job.queue, job.priority, job.position) for job in found], limit, reply, began)
+        self._learn(plan, list(map(_position_of, found)), limit, reply, began)
         return self._runs(found, claim_id)
 
     async def _claim_others(self, limit: int) -> list[Run]:
@@ -142,7 +145,7 @@ class Claimer:
         while tried < MOST_AT_ONCE:
             plan, began = self._plan(), time.monotonic()
             rows = await self._link.fetch(self._refused.peeking(self._query(str(uuid4()), plan, limit)))
-            reply = ClaimReply.read(rows[0].signals)
+            reply = ClaimReply.read(rows[0].signals or "{}")
             if not reply.holds:
                 raise WorkerCondemned
             if self._is_outdated(reply):
@@ -150,8 +153,7 @@ class Claimer:
             isolated = await self._refused.isolate(reply.peeked, partial(self._claim_only, plan))
             if isolated.count == len(reply.peeked):
                 # All that the peek found is claimed or refused, so the cursors may pass it, as after a claim.
-                positions = [(job.queue, job.priority, job.position) for job in reply.peeked]
-                self._learn(plan, positions, limit, reply, began)
+                self._learn(plan, list(map(_position_of, reply.peeked)), limit, reply, began)
             if isolated.runs or not isolated.refused:
                 self._isolated = bool(isolated.runs)
                 return isolated.runs
@@ -161,13 +163,14 @@ class Claimer:
     async def _claim_only(self, plan: Plan, these: Sequence[PeekedJob]) -> list[Run]:
         with self._under_way.begin() as claim_id:
             rows = await self._link.fetch(self._refused.only(self._query(claim_id, plan, len(these)), these))
-        if not ClaimReply.read(rows[0].signals).holds:
+        if not ClaimReply.read(rows[0].signals or "{}").holds:
             raise WorkerCondemned
         return self._runs(_claimed(rows), claim_id)
 
     def _runs(self, found: list[ClaimedJob], claim_id: str) -> list[Run]:
-        # An UPDATE returns its rows in no certain order.
-        found.sort(key=lambda job: (-job.priority, job.position))
+        # An UPDATE returns its rows in no certain order. Each sort keeps the order of equals.
+        found.sort(key=attrgetter("position"))
+        found.sort(key=attrgetter("priority"), reverse=True)
         return self._refused.claimed([Run(self._kinds[job.kind], job, claim_id, self._worker_id) for job in found])
 
     def _plan(self) -> Plan:
@@ -221,5 +224,5 @@ class Claimer:
                 )
 
 
-def _claimed(rows: Iterable[ClaimRow]) -> list[ClaimedJob]:
-    return [row.job for row in rows if row.job.id is not None]
+def _claimed(rows: Sequence[ClaimRow]) -> list[ClaimedJob]:
+    return [row.job for row in rows[1:]]

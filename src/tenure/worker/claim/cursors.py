@@ -159,10 +159,16 @@ class Cursors:
         if plan.sweep:
             busy = len(claimed) == limit
             self._next_sweep = now + max(SWEEP_EVERY if busy else 0.0, SWEEP_SHARE * took if took > PLAIN_CLAIM else 0.0)
+        furthest: dict[tuple[str, int], int] = {}
         for queue, priority, position in claimed:
+            lane = queue, priority
+            if position > furthest.get(lane, -1):
+                furthest[lane] = position
+        for (queue, priority), position in furthest.items():
             starts = self._starts[queue]
             starts[priority] = max(starts.get(priority, 0), position + 1)
-        self._pass_exhausted(plan, claimed, limit, reply.paused, now)
+        end = len(plan.lanes) if len(claimed) < limit else max(plan.place_of(*lane) for lane in furthest)
+        self._pass_exhausted(plan.lanes[:end], reply.paused, now)
         self._seen.append((now, reply.position))
         if plan.sweep:
             self._floor.rise(reply)
@@ -199,15 +205,13 @@ class Cursors:
         self._next_sweep = 0.0
         self.rewind_all()
 
-    def _pass_exhausted(self, plan: Plan, claimed: list[JobPosition], limit: int, paused: list[str], now: float) -> None:
+    def _pass_exhausted(self, lanes: list[Lane], paused: list[str], now: float) -> None:
         """Known lanes that were read to their end now begin after the newest position that was known just before this claim:
         any other job there is not for this worker."""
         while len(self._seen) > 1 and self._seen[1][0] <= now - RECENT:
             self._seen.popleft()
         passed = self._seen[0][1] if self._seen and self._seen[0][0] <= now - RECENT else 0
-        met = {(queue, priority) for queue, priority, _ in claimed}
-        last = len(plan.lanes) if len(claimed) < limit else max(plan.place_of(*lane) for lane in met)
-        for lane in plan.lanes[:last]:
+        for lane in lanes:
             if lane.high == lane.low and lane.high in self._starts[lane.queue] and lane.queue not in paused:
                 starts = self._starts[lane.queue]
                 starts[lane.high] = max(starts[lane.high], passed + 1)

@@ -96,10 +96,10 @@ class LimitedClaimer:
             rows = await self._ask(claim_id, limit, pick)
         if not rows:
             return []
-        reply = LimitedClaimReply.read(rows[0].signals)
+        reply = LimitedClaimReply.read(rows[0].signals or "{}")
         if not reply.holds:
             raise WorkerCondemned
-        found = [row.job for row in rows if row.job.id is not None]
+        found = [row.job for row in rows[1:]]
         self._learn(reply, len(found))
         return self._refused.claimed([Run(self._kinds[job.kind], job, claim_id, self._worker_id) for job in found])
 
@@ -109,7 +109,7 @@ class LimitedClaimer:
         tried, limit = 0, min(limit, MOST_AT_ONCE)
         while tried < MOST_AT_ONCE:
             rows = await self._ask(str(uuid4()), limit, self._refused.peeking)
-            peeked = LimitedClaimReply.read(rows[0].signals).peeked if rows else []
+            peeked = LimitedClaimReply.read(rows[0].signals or "{}").peeked if rows else []
             isolated = await self._refused.isolate(peeked, self._claim_only)
             if isolated.runs or not isolated.refused:
                 if isolated.runs:

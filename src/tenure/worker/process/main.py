@@ -292,7 +292,7 @@ def _call_plain(ctx: Context, services: ProcessServices, kinds: Registry) -> Any
 async def _call_async(ctx: Context, services: ProcessServices, kinds: Registry) -> Any:
     run = ctx._run  # noqa: SLF001
     try:
-        result = await on_loop(ctx, kinds.around_coroutine)
+        result = await on_loop(kinds.around_coroutine, ctx)
         if run.transaction is not None:
             await settle_open(run, services, lambda: settlements.of_result(run, result))
     finally:

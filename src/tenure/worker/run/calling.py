@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tenure.lifeline import exit_if_forked
+from tenure.lifeline import exit_if_forked, forks
+from tenure.model.current import current_run
 from tenure.model.errors import ConfigError
 from tenure.model.kinds import AroundCoroutine, AroundThread, Kind, Registry
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.around import await_within, call_within
 from tenure.worker.run.context import Context
-from tenure.worker.run.middleware import BUILT_IN, Call, compose
+from tenure.worker.run.middleware import Call, compose
 from tenure.worker.run.transactions import settle_open_sync, take, undo, undo_sync
 
 if TYPE_CHECKING:
@@ -35,16 +35,18 @@ class Caller:
         self._chains: dict[str, Call] = {}
 
     def call(self, ctx: Context) -> Any:
-        """The whole chain for a run: middleware, then the handler."""
-        kind = ctx._run.kind  # noqa: SLF001
+        """The whole chain for a run: middleware, then the handler. Log records and jobs that it enqueues belong to the run, and
+        the monitor aborts a run that exceeds its time limit."""
+        run = ctx._run  # noqa: SLF001
+        kind, limit = run.kind, run.time_limit
+        current_run.set(run)
+        run.deadline = None if limit is None else run.started + limit
         chain = self._chains.get(kind.name)
         if chain is None:
-            handler: Call = {"loop": self._on_loop, "thread": self._in_thread, "process": self._in_process}[kind.run_in]
-            chain = self._chains[kind.name] = compose((*BUILT_IN, *self._kinds.middleware, *kind.middleware), handler)
+            on_this_loop = partial(on_loop, self._kinds.around_coroutine)
+            handlers: dict[str, Call] = {"loop": on_this_loop, "thread": self._in_thread, "process": self._in_process}
+            chain = self._chains[kind.name] = compose((*self._kinds.middleware, *kind.middleware), handlers[kind.run_in])
         return chain(ctx)
-
-    def _on_loop(self, ctx: Context) -> Any:
-        return on_loop(ctx, self._kinds.around_coroutine)
 
     async def _in_thread(self, ctx: Context) -> Any:
         run = ctx._run  # noqa: SLF001
@@ -71,10 +73,12 @@ def arguments_of(kind: Kind, ctx: Context) -> dict[str, Any]:
     return arguments
 
 
-async def on_loop(ctx: Context, hooks: Iterable[AroundCoroutine]) -> Any:
+async def on_loop(hooks: Sequence[AroundCoroutine], ctx: Context) -> Any:
     """Calls a coroutine handler. When it fails, what it wrote in its transaction is undone at once."""
     try:
-        return await await_within(hooks, ctx, partial(_awaited, ctx))
+        if hooks:
+            return await await_within(hooks, ctx, partial(_awaited, ctx))
+        return await _awaited(ctx)
     except BaseException as error:
         await undo(ctx._run, error)  # noqa: SLF001
         raise
@@ -83,18 +87,14 @@ async def on_loop(ctx: Context, hooks: Iterable[AroundCoroutine]) -> Any:
 async def _awaited(ctx: Context) -> Any:
     kind = ctx._run.kind  # noqa: SLF001
     arguments = arguments_of(kind, ctx)
-    if kind.atomic:
-        async with ctx.transaction():
-            return await _await_handler(ctx, arguments)
-    return await _await_handler(ctx, arguments)
-
-
-async def _await_handler(ctx: Context, arguments: dict[str, Any]) -> Any:
-    process = os.getpid()
+    forked = forks()
     try:
-        return ctx._result_of(await ctx._run.kind.fn(**arguments))  # noqa: SLF001
+        if kind.atomic:
+            async with ctx.transaction():
+                return ctx._result_of(await kind.fn(**arguments))  # noqa: SLF001
+        return ctx._result_of(await kind.fn(**arguments))  # noqa: SLF001
     finally:
-        exit_if_forked(process)
+        exit_if_forked(forked)
 
 
 def in_thread(ctx: Context, hooks: Iterable[AroundThread]) -> Any:
@@ -130,11 +130,11 @@ def _called(ctx: Context) -> Any:
 
 
 def _call_handler(ctx: Context, arguments: dict[str, Any]) -> Any:
-    process, kind = os.getpid(), ctx._run.kind  # noqa: SLF001
+    forked, kind = forks(), ctx._run.kind  # noqa: SLF001
     try:
         returned = kind.fn(**arguments)
     finally:
-        exit_if_forked(process)
+        exit_if_forked(forked)
     if inspect.iscoroutine(returned):
         returned.close()
         raise ConfigError(f"job {kind.name!r} is a plain function that returned a coroutine, which is never run: use `async def`")

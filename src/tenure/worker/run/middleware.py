@@ -1,11 +1,10 @@
-"""Middleware around a handler, outermost first. Tenure's own layer is one of them."""
+"""Middleware around a handler, outermost first."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from tenure.model.current import current_run
 from tenure.model.kinds import Middleware
 from tenure.worker.run.context import Context
 
@@ -37,16 +36,3 @@ def _around(layer: Middleware, inner: Call) -> Call:
         return layer(ctx, CallNext(inner, ctx))
 
     return call
-
-
-async def attend(ctx: Context, call_next: CallNext) -> Any:
-    """Log records and jobs that the handler enqueues belong to its run, and a run that exceeds its time limit is aborted by the
-    monitor, which checks all deadlines twice a second. One layer for both, because every job pays for it."""
-    run = ctx._run  # noqa: SLF001
-    current_run.set(run)
-    limit = run.time_limit
-    run.deadline = None if limit is None else run.started + limit
-    return await call_next()
-
-
-BUILT_IN: tuple[Middleware, ...] = (attend,)

@@ -54,6 +54,8 @@ class RunMonitor:
         return WATCH_EVERY
 
     def _look_at(self, run: Run, now: float) -> None:
+        if self._slots.close_ended(run):
+            return
         if run.deadline is not None and now > run.deadline:
             run.abort("timeout")
         if run.is_cut_off(now) and not (run.committing or run.signal.aborted):

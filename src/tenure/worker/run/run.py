@@ -36,6 +36,10 @@ class RunState(Enum):
     """Its own transaction has settled the job."""
 
 
+_ACTIVE, _SETTLED = RunState.ACTIVE, RunState.SETTLED
+"""A member that is looked up in its class costs ten times as much, and each job needs these."""
+
+
 class Run:
     __slots__ = (
         "_signal",
@@ -74,7 +78,7 @@ class Run:
         self.fence = job.fence
         self.claim_id = claim_id
         self.worker_id = worker_id
-        self._state = RunState.ACTIVE
+        self._state = _ACTIVE
         self.started = time.monotonic()
         self.deadline: float | None = None
         self.leased_until: float | None = None if kind.lease is None else self.started + kind.lease.total_seconds()
@@ -119,10 +123,10 @@ class Run:
     def settle(self) -> bool:
         """Decides the outcome. False when that was done before."""
         with _changing:
-            if self.settled:
-                return False
-            self._state = RunState.SETTLED
-            return True
+            unsettled = self._state is _ACTIVE or self._state is RunState.COMMITTING
+            if unsettled:
+                self._state = _SETTLED
+            return unsettled
 
     def settle_itself(self) -> None:
         """Its own transaction was committed, with the outcome. Valid even if the worker gave the run up meanwhile."""

@@ -55,12 +55,15 @@ class Settler:
         settled: Callable[[Settlement, bool], None],
         lost: Callable[[Settlement], None],
         before: Callable[[list[Run]], Awaitable[None]],
+        freed: Callable[[], None],
     ) -> None:
-        """`before(runs)` writes what these runs have reported: once they are settled, it would be rejected."""
+        """`before(runs)` writes what these runs have reported: once they are settled, it would be rejected. `freed()` is called
+        when outcomes were written."""
         self._link = link
         self._before = before
         self._settled = settled
         self._lost = lost
+        self._freed = freed
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
         self._parked: list[Settlement] = []
@@ -107,8 +110,8 @@ class Settler:
             self._in_flight, later = _one_of_each_job(self._waiting[:LARGEST_GROUP])
             self._waiting = later + self._waiting[LARGEST_GROUP:]
         await self._before([s.run for s in self._in_flight if s.run.updates is not None])
-        finishing = [s for s in self._in_flight if s.finishing]
         moving = [s for s in self._in_flight if not s.finishing]
+        finishing = [s for s in self._in_flight if s.finishing] if moving else self._in_flight
         if finishing:
             await send_or_halve(finishing, self._send, self._refused)
         if moving:
@@ -119,6 +122,18 @@ class Settler:
     async def _send(self, group: list[Settlement]) -> None:
         statement = jobs.finish if group[0].finishing else jobs.move
         written, skipped = await self._write_free(group, statement)
+        if len(written) == len(group):
+            self._in_flight = [s for s in self._in_flight if s.run.job_id not in written]
+            for settlement in group:
+                self._settled(settlement, written[settlement.run.job_id])
+        else:
+            await self._send_again(group, statement, written, skipped)
+        self._freed()
+
+    async def _send_again(
+        self, group: list[Settlement], statement: Callable[..., Query[SettledRow]], written: dict[str, bool], skipped: set[int]
+    ) -> None:
+        """Some rows of the group were not found: they are held and will be written, or were written before, or are lost."""
         stuck: list[Settlement] = []
         if missing := [s for s in group if s.run.job_id not in written and id(s) not in skipped]:
             # From here on, a row that is not found may have been written by the statement above.
@@ -243,9 +258,10 @@ class Settler:
 def _one_of_each_job(settlements: list[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
     """The first settlement of each job, and the others. A worker may have claimed a job again that one of its runs had lost: the
     statement answers with the ids of jobs, so in one group both runs would be taken for settled."""
-    first: dict[str, Settlement] = {}
-    later = [s for s in settlements if first.setdefault(s.run.job_id, s) is not s]
-    return (list(first.values()), later) if later else (settlements, later)
+    first = {s.run.job_id: s for s in reversed(settlements)}
+    if len(first) == len(settlements):
+        return settlements, []
+    return list(reversed(first.values())), [s for s in settlements if first[s.run.job_id] is not s]
 
 
 def _is_locked(error: StoreUnavailable) -> bool:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -75,7 +74,7 @@ class Slots:
         self._levels = levels
         self._worker = worker
         self.updates = UpdateWriter(link, watched=lambda job_id: tell(f"moved {job_id}"), lost=doubt)
-        self.settler = Settler(link, self._on_settled, self._on_lost, self.updates.flush)
+        self.settler = Settler(link, self._on_settled, self._on_lost, self.updates.flush, freed)
         # Threads are started as needed; abandoned ones must not delay the others.
         self._threads = ThreadPoolExecutor(concurrency + MOST_ABANDONED, thread_name_prefix="tenure")
         self._resources = Resources(link.database, concurrency)
@@ -167,38 +166,40 @@ class Slots:
             self.lose(older, "taken_by_another_worker")
         self.runs[run.job_id] = run
         run.was_started = True
-        run.task = asyncio.create_task(self._execute(run))
-        run.task.add_done_callback(partial(self._on_task_done, run))
+        run.task = asyncio.get_running_loop().create_task(self._execute(run))
         if self._events.wants(JobStarted):
             self._events.emit(JobStarted(**names_of(run), **self._whereabouts(run)))
 
     async def _execute(self, run: Run) -> None:
         try:
             settlement = await self._outcome(run)
-        except GeneratorExit as error:
-            self._close(run, settlements.of_error(run, error))  # nothing may be awaited any more
-            return
-        # An abandoned thread may still be using the connection; it is not reused before the thread ends.
-        if run.transaction is not None and (run.thread is None or run.thread.done()):
-            await self._roll_back(run)
-        if settlement is not None:
-            settlement.instead_of = run.in_doubt
-            if run.settled_itself and settlement.what != "completed" and run not in self._abandoned:
-                await self._late.report(settlement)
+            # An abandoned thread may still be using the connection; it is not reused before the thread ends.
+            if run.transaction is not None and (run.thread is None or run.thread.done()):
+                await self._roll_back(run)
+            if settlement is not None:
+                settlement.instead_of = run.in_doubt
+                if settlement.what != "completed" and run.settled_itself and run not in self._abandoned:
+                    await self._late.report(settlement)
+        except BaseException as error:
+            self._close(run, self._of_abort(run, error))  # the loop may be closing: nothing may be awaited
+            raise
         self._close(run, settlement)
         self._drop_owed_output(run)
         run.task = None  # breaks a reference cycle between run and task, to spare the garbage collector
 
-    def _on_task_done(self, run: Run, task: asyncio.Task[None]) -> None:
-        """A run frees its slot however its task ended: the loop may have been torn down."""
-        if self.runs.get(run.job_id) is run or run in self._stale:
-            error = None if task.cancelled() else task.exception()
-            self._close(run, settlements.of_error(run, error or asyncio.CancelledError("the task of the handler was canceled")))
+    def close_ended(self, run: Run) -> bool:
+        """Frees the slot of a run whose task was canceled before its first step, so that `_execute` never ran."""
+        if run.task is None or not run.task.done():
+            return False
+        self._close(run, self._of_abort(run, asyncio.CancelledError("the task of the handler was canceled")))
+        return True
 
     async def _outcome(self, run: Run) -> Settlement | None:
         """Calls the handler. Returns what is to be written; None if that was done already or the job was lost."""
         try:
             settlement = settlements.of_result(run, await self._caller.call(context_of(run, self._services)))
+            if run.transaction is None and not run.owes_output:
+                return settlement
             return await self._concluded(run, settlement)
         except Outcome as outcome:
             return settlements.of_outcome(run, outcome)
@@ -233,7 +234,8 @@ class Slots:
     def _close(self, run: Run, settlement: Settlement | None) -> None:
         """Ends the run: its outcome is written, unless that happened already or this worker no longer holds the job."""
         if run.settle() and settlement is not None:
-            log_failure(settlement, self._levels, self._worker)
+            if settlement.what != "completed":
+                log_failure(settlement, self._levels, self._worker)
             self.settler.add(settlement)
         self._forget(run)
 
@@ -326,7 +328,6 @@ class Slots:
             self._tell(f"jobs {settlement.run.queue}")  # other workers may have a free slot for it
         if watched:
             self._tell(f"done {settlement.run.job_id}")
-        self._freed()
         if settlement.run.job.gate is not None:
             self._released(settlement.run)
         if settlement.run.was_started and self._events.wants(JobSettled):

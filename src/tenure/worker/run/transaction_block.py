@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tenure.lifeline import exit_if_forked
+from tenure.lifeline import exit_if_forked, forks
 from tenure.model.errors import ConfigError, LeaseLost, TransactionError
 from tenure.store import jobs
 from tenure.store.jobs import LostClaimRow
@@ -36,7 +35,7 @@ class TransactionBlock:
         self._given = given
         self._output = output
         self._inner = False
-        self._process = os.getpid()
+        self._forks = forks()
 
     async def __aenter__(self) -> Any:
         if self._run.opening is None:
@@ -73,7 +72,7 @@ class TransactionBlock:
         return transaction.connection
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        exit_if_forked(self._process)
+        exit_if_forked(self._forks)
         if self._inner:
             return
         if error is not None:
@@ -82,7 +81,7 @@ class TransactionBlock:
             await settle_open(self._run, self._services, self._settlement)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        exit_if_forked(self._process)
+        exit_if_forked(self._forks)
         if self._inner:
             return
         if error is not None:

@@ -6,7 +6,8 @@
 -- The marks `passing over` are for the variant that is run while PostgreSQL refuses to claim some of the jobs:
 --   :refused  jobs to skip; :only, if not null, the jobs to restrict the claim to
 --   :peek     claims nothing, and returns the jobs that would be claimed
--- Always returns a row: the first column holds the `returns` counters of the queues, and what the worker needs to move its cursors.
+-- The first row holds the signals: the `returns` counters of the queues, and what the worker needs to move its cursors. The other rows
+-- are the claimed jobs.
 -- The rows are locked by this same statement, so their ctids cannot change before they are updated.
 -- The share lock on the worker's row prevents the reaper from condemning the worker while it claims.
 with holder as materialized (
@@ -52,15 +53,17 @@ claimed as (
 tallied as (
     insert into tenure.tallies (queue, kind, what, jobs)
     select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind)
-select s.signals, c.*
-  from (select json_build_object(
-               'holds', exists (select from holder),
-               'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),
-               'paused', (select json_agg(q.name) from tenure.queues q where q.paused_at is not null),
-               'picked', (select count(*) from picked),
-               /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
-               'limits', (select c.version from tenure.limit_changes c where c.id),
-               'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
-               'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-               'xid', pg_current_xact_id()::text::bigint)::text as signals) s
-  left join claimed c on true
+select json_build_object(
+       'holds', exists (select from holder),
+       'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),
+       'paused', (select json_agg(q.name) from tenure.queues q where q.paused_at is not null),
+       'picked', (select count(*) from picked),
+       /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
+       'limits', (select c.version from tenure.limit_changes c where c.id),
+       'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
+       'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+       'xid', pg_current_xact_id()::text::bigint)::text as signals,
+       null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
+       null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as gate
+ union all
+select null, c.* from claimed c

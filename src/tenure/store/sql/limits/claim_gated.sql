@@ -8,7 +8,7 @@
 -- any queue. Across groups, the highest priority comes first, and equal priorities take turns; if the limit is fair, turns come before
 -- priorities.
 -- The marks `passing over` are explained in claim_jobs.
--- Always returns a row: the first column holds where to continue, and when to try again.
+-- The first row holds the signals: where to continue, and when to try again. The other rows are the claimed jobs.
 with recursive asked as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now),
 holder as materialized (
@@ -198,23 +198,26 @@ forgotten as (
          order by o.forget_at
          limit 200
            for update skip locked)))
-select s.signals, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input,
-       c.timeout, c.auth, c.meta, c.system, c.gate
-  from (select json_build_object(
-               'holds', exists (select from holder),
-               'seen', (select count(*) from units),
-               'chosen', (select count(*) from chosen),
-               /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
-               -- Where each queue continues: after the last group that was served, or after the last one seen if none could be served.
-               'cursors', (select json_object_agg(d.queue, d.gate)
-                             from (select distinct on (w.queue) w.queue, coalesce(t.gate, w.gate) as gate
-                                     from walk w
-                                     left join lateral (
-                                        select c.gate from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
-                                    order by w.queue, w.place desc) d),
-               'more', (select count(*) from chosen) < :limit::integer and exists (select from walk w where w.place >= :steps::integer),
-               'around', exists (select from walk w where w.wrapped),
-               'stale', exists (select from units u where not u.fits),
-               'wait', (select min(greatest(u.wait, 0)) from units u where u.fits and u.ours
-                           and least(u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room) <= 0 and u.wait is not null))::text as signals) s
-  left join claimed c on true
+select json_build_object(
+       'holds', exists (select from holder),
+       'seen', (select count(*) from units),
+       'chosen', (select count(*) from chosen),
+       /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
+       -- Where each queue continues: after the last group that was served, or after the last one seen if none could be served.
+       'cursors', (select json_object_agg(d.queue, d.gate)
+                     from (select distinct on (w.queue) w.queue, coalesce(t.gate, w.gate) as gate
+                             from walk w
+                             left join lateral (
+                                select c.gate from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
+                            order by w.queue, w.place desc) d),
+       'more', (select count(*) from chosen) < :limit::integer and exists (select from walk w where w.place >= :steps::integer),
+       'around', exists (select from walk w where w.wrapped),
+       'stale', exists (select from units u where not u.fits),
+       'wait', (select min(greatest(u.wait, 0)) from units u where u.fits and u.ours
+                   and least(u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room) <= 0 and u.wait is not null))::text as signals,
+       null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
+       null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as gate
+ union all
+select null, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input, c.timeout, c.auth,
+       c.meta, c.system, c.gate
+  from claimed c
