@@ -124,10 +124,13 @@ def to_json(calls: Iterable[Call[Any]]) -> str:
 
 def _object(call: Call[Any]) -> str:
     # Not one dictionary for each call: the input is JSON already, and most members are the same for many calls.
-    key = "" if call.key is None else f',"key":{json.dumps(call.key)}{call.fields.key_for_json}'
-    auth = "" if call.auth is None else f',"auth":{call.auth}'
-    meta = "" if call.meta is None else f',"meta":{call.meta}'
-    return f'{{"id":"{call.id.int:032x}",{call.fields.json},{call.sender.json}{auth}{meta}{key},"input":{call.input}}}'
+    job_id, fields, text, sender, key, auth, meta = call
+    more = "" if auth is None else f',"auth":{auth}'
+    if meta is not None:
+        more += f',"meta":{meta}'
+    if key is not None:
+        more += f',"key":{json.dumps(key)}{fields.key_for_json}'
+    return f'{{"id":"{job_id.int:032x}",{fields.json},{sender.json}{more},"input":{text}}}'
 
 
 class CallMaker:
@@ -181,18 +184,15 @@ class CallMaker:
         """A job that is enqueued by a running job inherits its `auth`, unless the call has its own."""
         run = current_run.get()
         if run is None:
-            return Call(uuid7(), self._fields, text, _this_process(os.getpid()), key, self._auth, self._meta)
+            return Call(uuid7(), self._fields, text, _this_process(), key, self._auth, self._meta)
         auth = run.auth if self._auth is None else self._auth
-        sender = Sender(_address(os.getpid()), run.job_id, run.claim_id)
+        sender = Sender(_this_process().by, run.job_id, run.claim_id)
         return Call(uuid7(), self._fields, text, sender, key, auth, self._meta)
 
 
 @cache
-def _this_process(pid: int) -> Sender:
-    return Sender(_address(pid))
+def _this_process() -> Sender:
+    return Sender(f"{socket.gethostname()}:{os.getpid()}")
 
 
-@cache
-def _address(pid: int) -> str:
-    """By process id, because a forked process is another sender."""
-    return f"{socket.gethostname()}:{pid}"
+os.register_at_fork(after_in_child=_this_process.cache_clear)  # a forked process is another sender

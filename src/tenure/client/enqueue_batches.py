@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -65,7 +65,11 @@ class Batch:
     """The calls of one enqueue: all of them are written, or none."""
 
     calls: list[Call[Any]]
-    done: asyncio.Future[ExistingJobs] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    within: float
+    """Seconds for which the caller waits."""
+    deadline: float
+    """When that is over, by the loop's clock."""
+    done: asyncio.Future[ExistingJobs]
     error: StoreUnavailable | None = None
     """The error of the last try."""
 
@@ -74,6 +78,8 @@ class Enqueuer:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._waiting: list[Batch] = []
+        self._unanswered: set[Batch] = set()
+        self._timer: asyncio.TimerHandle | None = None
         self._writer: asyncio.Task[None] | None = None
 
     async def enqueue(self, calls: list[Call[Any]], within: float) -> ExistingJobs:
@@ -81,15 +87,36 @@ class Enqueuer:
 
         While PostgreSQL is away the jobs are sent again, for `within` seconds.
         """
-        batch = Batch(calls)
+        loop = asyncio.get_running_loop()
+        batch = Batch(calls, within, loop.time() + within, loop.create_future())
         self._waiting.append(batch)
+        self._unanswered.add(batch)
+        # One timer for all callers: most of them need none, and a timer each would cost a fifth of the whole call.
+        if self._timer is None or batch.deadline < self._timer.when():
+            self._set_timer(loop, batch.deadline)
         if self._writer is None:
-            self._writer = asyncio.create_task(self._write_all())
+            self._writer = loop.create_task(self._write_all())
         try:
-            async with asyncio.timeout(within):
-                return await batch.done
-        except TimeoutError:
-            raise out_of_time(within, batch.error) from batch.error
+            return await batch.done
+        finally:
+            self._unanswered.discard(batch)
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(deadline, self._on_deadline, loop)
+
+    def _on_deadline(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends the wait of callers who have run out of time."""
+        now = max(loop.time(), self._timer.when() if self._timer else 0.0)
+        self._timer = None
+        for batch in self._unanswered:
+            if batch.deadline <= now and not batch.done.done():
+                error = out_of_time(batch.within, batch.error)
+                error.__cause__ = batch.error
+                batch.done.set_exception(error)
+        if left := [batch.deadline for batch in self._unanswered if batch.deadline > now]:
+            self._set_timer(loop, min(left))
 
     async def _write_all(self) -> None:
         try:

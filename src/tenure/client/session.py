@@ -37,8 +37,10 @@ class Session:
         return Waiting(self._wakeups)
 
     async def enqueue(self, calls: list[Call[Any]], words: Iterable[str], within: float) -> ExistingJobs:
-        with _refusing():
+        try:
             existing = await self._enqueuer.enqueue(calls, within)
+        except Refused as error:
+            raise explained(error) from error
         for word in words:
             self._wakeups.tell(word)
         return existing
