@@ -263,7 +263,7 @@ async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_none_where_t
 async def test_a_job_that_was_set_aside_because_its_processes_died_has_no_type_of_error(app, desk):
     [job] = desk.enqueue({"kind": "strange"})
     claim = desk.claim(desk.worker(), kinds=["strange"])
-    error = "quarantined: its process died 3 times while running it; the last time: signal SIGKILL"
+    error = "quarantined: its process died 3 times while running it, the last time: signal SIGKILL"
     desk.run(jobs.move(claim.outcomes(state="dead_letter", what="crashed", error=error)))
     with pytest.raises(JobFailed) as failed:
         await Handle(UUID(job), "strange", app._runtime).result()

@@ -110,6 +110,22 @@ async def test_a_quarantined_job_is_one_error_with_the_command_to_replay_it(link
     assert (record.job_id, record.kind, record.crashes, record.worker_id) == (job, "poison", 3, worker)
 
 
+@pytest.mark.parametrize("how", ["crashed", None], ids=["crash", "lease of the job"])
+async def test_a_client_that_waits_for_a_job_learns_at_once_that_it_is_quarantined(link, desk, ears, how):
+    awaited, _ = desk.enqueue({}, {})
+    desk.run(jobs.watch(awaited, 60))
+    desk.sql("update tenure.jobs set crashes = 2")
+    worker = desk.worker()
+    desk.claim(worker, leases={"work": 0} if how is None else {})
+    if how is None:
+        await Reaper(Contact(), ears.outlets).run_once(link, desk.term("reaper"))
+    else:
+        desk.condemn(worker, how)
+        await requeue_jobs(link, worker, ears.outlets)
+    assert desk.sql("select count(*) from tenure.jobs where state = 'dead_letter'") == [(2,)]
+    assert [word for word in ears.words if word.startswith("done")] == [f"done {awaited}"]
+
+
 async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, desk, caplog):
     desk.enqueue({})
     desk.sql("update tenure.jobs set crashes = 2")

@@ -50,14 +50,23 @@ BUGS = (
         name="no_quarantine",
         breaks="a job that kills its worker is given to the next one for ever",
         promise=Promise.BACK,
+        edits=(Edit("store/functions/quarantine.sql", "case when crashes >= most", "case when crashes > most"),),
+        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
+    ),
+    Bug(
+        name="quarantined_without_a_word",
+        breaks="a client waits for a job that the reaper has quarantined until it looks again by itself",
+        promise=Promise.TIME,
         edits=(
             Edit(
-                RETURN,
-                "set state = case when j.crashes + 1 >= :max_crashes::integer",
-                "set state = case when j.crashes + 1 > :max_crashes::integer",
+                "store/sql/fragments/job_endings.sql",
+                "any (array(select e.id from ended e))",
+                "any (array(select e.id from ended e where e.ran is not null))",
             ),
         ),
-        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
+        caught_by=(
+            "tests/leader/test_announcements.py::test_a_client_that_waits_for_a_job_learns_at_once_that_it_is_quarantined",
+        ),
     ),
     Bug(
         name="condemned_worker_renewed",

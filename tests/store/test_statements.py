@@ -26,7 +26,8 @@ from tenure.store.statements import PASSING_OVER, SKIPPING, in_schema, quoted, s
 
 SOURCE = Path(tenure.__file__).parent
 FOLDER = SOURCE / "store" / "sql"
-FILES = sorted(FOLDER.rglob("*.sql"))
+FRAGMENTS = FOLDER / "fragments"
+FILES = sorted(path for path in FOLDER.rglob("*.sql") if path.parent != FRAGMENTS)
 
 LISTS = "lists/list_"
 """Statements that share one set of values, which is made of filters. Each names those that its index does not serve."""
@@ -256,3 +257,33 @@ def test_all_lists_filter_alike():
         assert {one for one in filters if one in whole} == filters, name
         # What a list is about need not be asked again.
         assert {filter_.match(one)[1] for one in whole - filters} <= {"key", "parent", "kind", "states"}, name
+
+
+ENDS_JOBS = re.compile(r"delete from tenure\.jobs\b|update tenure\.jobs\b[^;]*?claim_id = null")
+INCLUDES = "/* include: job_endings */"
+
+REQUEUE_ONLY = {"jobs/disown_jobs"}
+"""They take jobs from runs that do not exist, and only requeue: no run has ended."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_statement_that_ends_jobs_or_runs_includes_what_learns_of_endings(path):
+    text = path.read_text("utf-8")
+    expected = name_of(path) not in REQUEUE_ONLY and ENDS_JOBS.search(text) is not None
+    assert (INCLUDES in text) is expected
+
+
+def test_only_the_shared_fragment_counts_endings_and_looks_for_waiting_clients():
+    ending = [path for path in FILES if INCLUDES in path.read_text("utf-8")]
+    assert len(ending) == 7
+    for path in ending:
+        text = path.read_text("utf-8")
+        assert "tenure.tallies" not in text
+        assert "from tenure.watches w where w.job_id" not in text.replace("delete from tenure.watches w", "")
+
+
+def test_a_fragment_is_headed_by_its_contract_and_is_used():
+    for path in FRAGMENTS.glob("*.sql"):
+        first, *_ = path.read_text("utf-8").splitlines()
+        assert re.match(rf"-- {path.stem}: \S", first), first
+        assert any(f"/* include: {path.stem} */" in file.read_text("utf-8") for file in FILES)

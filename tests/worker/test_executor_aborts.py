@@ -112,7 +112,7 @@ async def test_a_job_whose_process_dies_three_times_is_set_aside_and_harms_no_ne
     handle = await JOBS[executor].enqueue(Order(act=act, folder=str(tmp_path)))
     assert (await failure(handle)).state == "dead_letter"
     status = await handle.status()
-    assert status.error == f"quarantined: its process died 3 times while running it; the last time: {cause}"
+    assert status.error == f"quarantined: its process died 3 times while running it, the last time: {cause}"
     assert (status.attempt, status.crashes) == (0, 3)
     assert bench.incidents(handle) == ["crashed"] * 3
     died = [entry for entry in notes(tmp_path) if "event" not in entry]

@@ -111,7 +111,7 @@ async def test_a_crash_names_its_cause_and_the_third_one_the_quarantine_and_the_
     first, _, last = records
     assert first.getMessage() == f"job {handle.id} (dies) crashed: its process died: exit code 7; it is requeued"
     assert last.getMessage() == (
-        f"job {handle.id} (dies) was quarantined: its process died 3 times while running it; the last time: exit code 7; "
+        f"job {handle.id} (dies) was quarantined: its process died 3 times while running it, the last time: exit code 7; "
         f"to run it again: tenure jobs replay {handle.id}"
     )
     assert [(record.crashes, record.why, record.state) for record in records] == [

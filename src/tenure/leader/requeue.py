@@ -84,6 +84,9 @@ def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str,
     # Runs of a process that has ended need no notification.
     for word in gone([job["job_id"] for job in reaped if job["why"] in ("expired", "lease_lost")]):
         outlets.tell(word)
+    for job in reaped:
+        if job["quarantined"] and job["watched"]:
+            outlets.tell(f"done {job['job_id']}")
     _report_requeued([job for job in reaped if not job["quarantined"]])
     for job in reaped:
         if job["quarantined"]:

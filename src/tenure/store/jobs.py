@@ -168,6 +168,16 @@ class SettledRow(NamedTuple):
     """A client waits for it."""
 
 
+class MovedRow(NamedTuple):
+    """A job that was written and is still live."""
+
+    id: str
+    watched: bool
+    state: str
+    """As asked for, or `dead_letter` if its process died too often."""
+    error: str | None
+
+
 class EnteredRow(NamedTuple):
     xact: str
     """The id of the current transaction."""
@@ -188,8 +198,9 @@ def finish(outcomes: str, *, skipping: bool = False, xact: str | None = None, no
     return Query("jobs/finish_jobs" + SKIPPING * skipping, SettledRow, {"outcomes": outcomes, "xact": xact, "now": now})
 
 
-def move(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query[SettledRow]:
-    return Query("jobs/move_jobs" + SKIPPING * skipping, SettledRow, {"outcomes": outcomes, "xact": xact, "now": now})
+def move(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query[MovedRow]:
+    values = {"outcomes": outcomes, "xact": xact, "max_crashes": MAX_CRASHES, "now": now}
+    return Query("jobs/move_jobs" + SKIPPING * skipping, MovedRow, values)
 
 
 def find_settled(outcomes: str) -> Query[str]:

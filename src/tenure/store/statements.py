@@ -57,13 +57,21 @@ are removed, so the ordinary claim does not pay for them."""
 _PASSING_OVER = re.compile(r"/\* passing over: (.*?) \*/")
 
 
+_INCLUDE = re.compile(r"/\* include: ([a-z_]+) \*/")
+"""Stands for the text of `sql/fragments/<name>.sql`."""
+
+
 @cache
 def statement(name: str, schema: str) -> str:
     """The statement in `sql/<name>.sql`, ready for the driver."""
     file, passing_over, _ = name.partition(PASSING_OVER)
     file, skipping, _ = file.partition(SKIPPING)
-    text = files(__package__).joinpath("sql", f"{file}.sql").read_text("utf-8")
+    text = _INCLUDE.sub(lambda mark: _file(f"fragments/{mark[1]}").rstrip(), _file(file))
     text = text.replace(_MARK, "for update skip locked" if skipping else "")
     text = _PASSING_OVER.sub(r"\1" if passing_over else "", text)
     text = _COMMENT.sub("", text).replace("%", "%%")
     return _PARAMETER.sub(r"%(\1)s", in_schema(text, schema)).strip()
+
+
+def _file(name: str) -> str:
+    return files(__package__).joinpath("sql", f"{name}.sql").read_text("utf-8")

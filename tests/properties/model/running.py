@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tenure.model.states import FINISHED, State
 from tenure.worker.claim.cursors import Lane
 from tests.properties.model.moving import Moving
-from tests.properties.model.rows import Job, Outcome, Profile, Progress, Run
+from tests.properties.model.rows import MAX_CRASHES, Job, Outcome, Profile, Progress, Run
 
 
 class Running(Moving):
@@ -65,15 +65,16 @@ class Running(Moving):
         """For outcomes after which the job stays live."""
         moved = [(self.books.live[o.run.job_id], o) for o in outcomes if self.holds(o.run)]
         for job, outcome in moved:
+            state, error = after_crash(job.crashes + 1, outcome) if outcome.crash else (outcome.state, outcome.error)
             self.note(job, outcome.what or "failed", held=True)
-            self.move(job, outcome.state)
+            self.move(job, state)
             self.let_go(job)
             job.run_at = None if outcome.delay is None else self.now + outcome.delay
             job.attempt -= outcome.refund or 0
             job.crashes += outcome.crash or 0
-            job.error = outcome.error or job.error
-            if outcome.state in (State.RETRY, State.DEAD_LETTER):
-                self.count(job, outcome.state)
+            job.error = error or job.error
+            if state in (State.RETRY, State.DEAD_LETTER):
+                self.count(job, state)
         self.tell({job.queue for job, _ in moved if job.state == State.PENDING})
         return sorted((job.id, job.id in self.watched) for job, _ in moved)
 
@@ -118,3 +119,9 @@ class Running(Moving):
         state = self.books.finished[run.job_id].state
         assert state in FINISHED
         return "canceled" if state == State.CANCELED else "already_completed"
+
+
+def after_crash(crashes: int, outcome: Outcome) -> tuple[str, str]:
+    if crashes < MAX_CRASHES:
+        return outcome.state, f"its process died: {outcome.error}"
+    return State.DEAD_LETTER, f"quarantined: its process died {crashes} times while running it, the last time: {outcome.error}"

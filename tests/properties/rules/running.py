@@ -17,7 +17,6 @@ from tenure.store.query import Query, array_literal
 from tenure.worker.claim.cursors import ClaimReply, Plan
 from tests.properties.clock import BEGIN
 from tests.properties.model import Job, Outcome, Run
-from tests.properties.model.rows import MAX_CRASHES
 from tests.properties.rules.base import PICK, QUEUES, SEAT, Seat, StoreMachine, move, some
 
 LIMIT = st.integers(1, 4)
@@ -29,7 +28,7 @@ ENDINGS: dict[str, dict[str, Any]] = {
     "fatal": {"state": "dead_letter", "what": "failed", "error": "never again"},
     "snoozed": {"state": "scheduled", "what": "snoozed", "delay": 3.0, "refund": 1},
     "handed_back": {"state": "pending", "what": "handed_back", "refund": 1},
-    "crashed": {"state": "pending", "what": "crashed", "refund": 1, "crash": 1, "error": "its process died"},
+    "crashed": {"state": "pending", "what": "crashed", "refund": 1, "crash": 1, "error": "signal SIGKILL"},
 }
 SET_ASIDE = {"state": "dead_letter", "delay": None}
 ENDS = (*ENDINGS, "completed", "error")
@@ -182,8 +181,7 @@ class RunningRules(StoreMachine):
         """As a worker decides, who knows the job as it was claimed."""
         job = self.model.books.live.get(run.job_id)
         used_up = job is not None and end == "error" and job.attempt >= job.max_attempts
-        poison = job is not None and end == "crashed" and job.crashes + 1 >= MAX_CRASHES
-        return Outcome(run=run, **ENDINGS[end] | (SET_ASIDE if used_up or poison else {}))
+        return Outcome(run=run, **ENDINGS[end] | (SET_ASIDE if used_up else {}))
 
     def _settle(self, outcomes: Iterable[Outcome]) -> None:
         """As the one writer does: those that finish in one statement, those that move in another."""
@@ -193,7 +191,7 @@ class RunningRules(StoreMachine):
         if finishing:
             self.agree(sorted(self.run(jobs.finish(_array(finishing)))), self.model.finish(finishing), "finished")
         if moving:
-            self.agree(sorted(self.run(jobs.move(_array(moving)))), self.model.settle(moving), "moved")
+            self.agree(sorted(row[:2] for row in self.run(jobs.move(_array(moving)))), self.model.settle(moving), "moved")
         if outcomes:
             self.settlements.append(outcomes)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import SchemaMismatch, TransactionError
 from tenure.store import jobs
-from tenure.store.jobs import EnteredRow, SettledRow, TransactionRow
+from tenure.store.jobs import EnteredRow, MovedRow, SettledRow, TransactionRow
 from tenure.store.query import Query
 from tenure.worker.run.run import Run
 from tenure.worker.run.settlement import Settlement
@@ -200,7 +200,7 @@ class OpenTransaction:
         assert self._xact is not None
         return jobs.check_transaction(self._xact)
 
-    def _settling(self, settlement: Settlement) -> Query[SettledRow]:
+    def _settling(self, settlement: Settlement) -> Query[SettledRow | MovedRow]:
         text = f"[{settlement.to_json()}]"
         return jobs.finish(text, xact=self._xact) if settlement.finishing else jobs.move(text, xact=self._xact)
 

@@ -12,7 +12,6 @@ from tenure.model.errors import InvalidInput, ProcessDied, TransactionError
 from tenure.model.outcomes import Decision, Outcome
 from tenure.model.payloads import describe_exception
 from tenure.model.states import FINISHED
-from tenure.store.workers import MAX_CRASHES
 from tenure.worker.process.exceptions import remote_of
 from tenure.worker.run.run import Run
 
@@ -115,12 +114,8 @@ def of_timeout(run: Run, where: BaseException | None = None) -> Settlement:
 
 
 def of_crash(run: Run, cause: str) -> Settlement:
-    """Its process died. No attempt is spent, but crashes are counted."""
-    crashes = run.job.crashes + 1
-    if crashes >= MAX_CRASHES:
-        error = f"quarantined: its process died {crashes} times while running it; the last time: {cause}"
-        return Settlement(run, "dead_letter", "crashed", error=error, refund=1, crash=1)
-    return Settlement(run, "pending", "crashed", error=f"its process died: {cause}", refund=1, crash=1)
+    """Its process died. No attempt is spent, but crashes are counted: after too many, PostgreSQL makes it a dead letter."""
+    return Settlement(run, "pending", "crashed", error=cause, refund=1, crash=1)
 
 
 def requeued(run: Run) -> Settlement:

@@ -13,7 +13,7 @@ from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import jobs
 from tenure.store.faults import FailedInside, Refused, StatementTimeout
 from tenure.store.groups import send_or_halve
-from tenure.store.jobs import SettledRow
+from tenure.store.jobs import MovedRow, SettledRow
 from tenure.store.link import Link
 from tenure.store.query import Query
 from tenure.worker.run import settlement as settlements
@@ -21,6 +21,9 @@ from tenure.worker.run.run import Run
 from tenure.worker.run.settlement import Settlement
 
 log = logging.getLogger("tenure")
+
+Written = SettledRow | MovedRow
+Statement = Callable[..., Query[Written]]
 
 LARGEST_GROUP = 1000
 
@@ -125,13 +128,13 @@ class Settler:
         if len(written) == len(group):
             self._in_flight = [s for s in self._in_flight if s.run.job_id not in written]
             for settlement in group:
-                self._settled(settlement, written[settlement.run.job_id])
+                self._report_written(settlement, written[settlement.run.job_id])
         else:
             await self._send_again(group, statement, written, skipped)
         self._freed()
 
     async def _send_again(
-        self, group: list[Settlement], statement: Callable[..., Query[SettledRow]], written: dict[str, bool], skipped: set[int]
+        self, group: list[Settlement], statement: Statement, written: dict[str, Written], skipped: set[int]
     ) -> None:
         """Some rows of the group were not found: they are held and will be written, or were written before, or are lost."""
         stuck: list[Settlement] = []
@@ -156,9 +159,7 @@ class Settler:
                 settlement, Refused("the row is not written, and no error is raised: does a trigger suppress it?")
             )
 
-    async def _write_free(
-        self, group: list[Settlement], statement: Callable[..., Query[SettledRow]]
-    ) -> tuple[dict[str, bool], set[int]]:
+    async def _write_free(self, group: list[Settlement], statement: Statement) -> tuple[dict[str, Written], set[int]]:
         """What was written, and (by `id`) what is still held but was left out: another session has locked the row, as
         `cancel(conn=...)` does, and the others must not wait for that transaction."""
         if time.monotonic() >= self._skipping_until:
@@ -175,10 +176,11 @@ class Settler:
             self._skipping_until = time.monotonic() + SKIPPING_FOR
         return written, skipped
 
-    async def _fetch(self, query: Query[SettledRow]) -> dict[str, bool]:
-        """The jobs that were settled, and whether a client watches them."""
+    async def _fetch(self, query: Query[Written]) -> dict[str, Written]:
+        """The jobs that were settled."""
         try:
-            return dict(await self._link.fetch(query, within=POOLED_LIMIT if self._link.database.pooled else None))
+            within = POOLED_LIMIT if self._link.database.pooled else None
+            return {row.id: row for row in await self._link.fetch(query, within=within)}
         except (Refused, FailedInside):
             raise
         except BaseException as error:
@@ -188,7 +190,7 @@ class Settler:
             raise
 
     async def _write_again(
-        self, missing: list[Settlement], statement: Callable[[str], Query[SettledRow]], written: dict[str, bool]
+        self, missing: list[Settlement], statement: Statement, written: dict[str, Written]
     ) -> list[Settlement]:
         """Settling finds the row by its ctid, which a concurrent heartbeat may have changed: then the job is still held, and is
         found at the next try. Returns those that are held and cannot be written."""
@@ -217,10 +219,15 @@ class Settler:
         finished = set(await self._link.fetch(jobs.find_settled(_array(missing))))
         return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
 
-    def _answer(self, settlement: Settlement, written: dict[str, bool], before: dict[str, Settlement]) -> None:
+    def _report_written(self, settlement: Settlement, row: Written) -> None:
+        if isinstance(row, MovedRow):
+            settlement.state, settlement.error = row.state, row.error
+        self._settled(settlement, row.watched)
+
+    def _answer(self, settlement: Settlement, written: dict[str, Written], before: dict[str, Settlement]) -> None:
         job_id = settlement.run.job_id
         if job_id in written:
-            self._settled(settlement, written[job_id])
+            self._report_written(settlement, written[job_id])
         elif job_id in before:
             self._settled(before[job_id], True)  # whether a client watches is not known
         else:

@@ -234,7 +234,7 @@ class Slots:
     def _close(self, run: Run, settlement: Settlement | None) -> None:
         """Ends the run: its outcome is written, unless that happened already or this worker no longer holds the job."""
         if run.settle() and settlement is not None:
-            if settlement.what != "completed":
+            if settlement.what not in ("completed", "crashed"):
                 log_failure(settlement, self._levels, self._worker)
             self.settler.add(settlement)
         self._forget(run)
@@ -322,6 +322,8 @@ class Slots:
     # Settling
 
     def _on_settled(self, settlement: Settlement, watched: bool) -> None:
+        if settlement.what == "crashed":  # whether it may run again is known only now
+            log_failure(settlement, self._levels, self._worker)
         if settlement.state in ("retry", "scheduled"):
             self._tell("due")
         if settlement.state == "pending":

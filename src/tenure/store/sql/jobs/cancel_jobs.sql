@@ -38,14 +38,13 @@ noted as (
            case when c.claim_id is not null then c.fence end, c.worker_id,
            case when c.claim_id is not null then c.started_at end, :by::text, :reason::text
       from canceled c),
-tallied as (
-    insert into tenure.tallies (queue, kind, what, jobs, waited, ran)
-    select c.queue, c.kind, 'canceled', count(*), sum(c.started_at - c.enqueued_at),
-           sum(c.ended_at - c.started_at) filter (where c.claim_id is not null)
-      from canceled c
-     group by c.queue, c.kind)
+ended as not materialized (
+    select c.id, c.kind, c.queue, 'canceled' as what, c.started_at - c.enqueued_at as waited,
+           case when c.claim_id is not null then c.ended_at - c.started_at end as ran
+      from canceled c),
+/* include: job_endings */
 select i.id, c.id is not null as done, c.claim_id is not null as ran,
-       exists (select from tenure.watches w where w.job_id = i.id) as watched, j.kind
+       i.id in (select a.id from awaited a) as watched, j.kind
   from unnest(:ids::uuid[]) as i(id)
   left join canceled c on c.id = i.id
  cross join lateral (select j.kind, j.state from tenure.jobs j where j.id = i.id limit 1) j

@@ -20,7 +20,7 @@ found as materialized (
 live as (
     delete from tenure.jobs j
      where j.ctid = any (array(select f.place from found f))
-    returning j.id, j.kind, j.key),
+    returning j.id, j.kind, j.queue, j.key),
 finished as (
     delete from tenure.history h
      where h.id = any (:ids::uuid[]) and (:force::boolean or not exists (select from running))
@@ -29,6 +29,9 @@ gone as materialized (
     select l.id, l.kind, l.key from live l
     union all
     select f.id, f.kind, f.key from finished f),
+ended as not materialized (
+    select l.id, l.kind, l.queue, null::text as what, null::interval as waited, null::interval as ran from live l),
+/* include: job_endings */,
 unkeyed as (
     delete from tenure.keys k
      using gone g
@@ -40,10 +43,9 @@ unlogged as (
 unnoted as (
     delete from tenure.incidents n where n.job_id = any (array(select g.id from gone g))),
 unwatched as (
-    delete from tenure.watches w where w.job_id = any (array(select g.id from gone g))
-    returning w.job_id)
+    delete from tenure.watches w where w.job_id = any (array(select g.id from gone g)))
 select i.id, g.id is not null as done, r.id is not null as ran,
-       exists (select from unwatched w where w.job_id = i.id) as watched, coalesce(g.kind, j.kind) as kind
+       i.id in (select a.id from awaited a) as watched, coalesce(g.kind, j.kind) as kind
   from unnest(:ids::uuid[]) as i(id)
   left join gone g on g.id = i.id
   left join running r on r.id = i.id

@@ -8,7 +8,8 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 late as materialized (
-    select j.ctid as place, j.id, j.attempt, j.fence, j.worker_id, j.started_at
+    select j.ctid as place, j.id, j.attempt, j.fence, j.worker_id, j.started_at,
+           tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'it let its lease run out {n} times') as quarantine
       from tenure.jobs j
      where j.lease_until <= coalesce(:now::timestamptz, now()) and exists (select from leader)
        and (:only::uuid[] is null or j.id = any (:only::uuid[]))
@@ -17,8 +18,8 @@ late as materialized (
        for no key update skip locked),
 returned as (
     update tenure.jobs j
-       set state = case when j.crashes + 1 >= :max_crashes::integer then 'dead_letter' else 'pending' end,
-           error = case when j.crashes + 1 >= :max_crashes::integer then 'quarantined: it let its lease run out ' || j.crashes + 1 || ' times' else j.error end,
+       set state = case when l.quarantine is null then 'pending' else 'dead_letter' end,
+           error = coalesce(l.quarantine, j.error),
            crashes = j.crashes + 1, attempt = greatest(j.attempt - 1, 0),
            claim_id = null, worker_id = null, lease_until = null
       from late l
@@ -28,9 +29,11 @@ noted as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
       from returned r),
-tallied as (
-    insert into tenure.tallies (queue, kind, what, jobs)
-    select r.queue, r.kind, r.state, count(*) from returned r where r.state = 'dead_letter' group by r.queue, r.kind, r.state),
+ended as not materialized (
+    select r.id, r.kind, r.queue, case when r.state = 'dead_letter' then r.state end as what,
+           null::interval as waited, null::interval as ran
+      from returned r),
+/* include: job_endings */,
 told as (
     insert into tenure.queues as q (name, returns)
     select distinct r.queue, 1 from returned r
@@ -42,5 +45,6 @@ select (select count(*) filter (where r.state = 'pending') from returned r) as r
        case when :peek::boolean then (select json_agg(l.id)::text from late l)
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id, 'why', 'expired',
-                      'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error))::text
+                      'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
+                      'watched', r.id in (select a.id from awaited a)))::text
                     from returned r) end as jobs

@@ -17,16 +17,13 @@ settled as (
      where j.ctid = f.place and j.claim_id = f.claim_id
     returning j.*, coalesce(f.state, 'completed') as final, f.output, f.error as last_error,
               coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
-tallied as (
-    insert into tenure.tallies (queue, kind, what, jobs, waited, ran, waited_bucket, ran_bucket)
-    select s.queue, s.kind, s.final, count(*), sum(s.started_at - s.enqueued_at), sum(s.ended_at - s.started_at),
-           tenure.latency_bucket(s.started_at - s.enqueued_at), tenure.latency_bucket(s.ended_at - s.started_at)
-      from settled s
-     group by s.queue, s.kind, s.final, 7, 8)
+ended as not materialized (
+    select s.id, s.kind, s.queue, s.final as what, s.started_at - s.enqueued_at as waited, s.ended_at - s.started_at as ran from settled s),
+/* include: job_endings */
 insert into tenure.history (id, claim_id, worker_id, fence, enqueued_at, run_at, started_at, finished_at, attempt, max_attempts,
        priority, crashes, state, kind, queue, capability, error, input, output, timeout, key, parent_id, enqueued_by, auth, meta, system)
 select s.id, s.claim_id, s.worker_id, s.fence, s.enqueued_at, s.run_at, s.started_at, s.ended_at,
        s.attempt, s.max_attempts, s.priority, s.crashes, s.final, s.kind, s.queue, s.capability,
        coalesce(s.last_error, s.error), s.input, s.output, s.timeout, s.key, s.parent_id, s.enqueued_by, s.auth, s.meta, s.system
   from settled s
-returning id::text, exists (select from tenure.watches w where w.job_id = history.id) as watched
+returning id::text, id in (select a.id from awaited a) as watched

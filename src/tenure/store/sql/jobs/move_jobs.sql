@@ -4,15 +4,22 @@
 --   refund  1 if the run must not count as an attempt (snooze, shutdown, crash); crash: 1 if it counts as a crash
 --   xact    if not null, the transaction that the handler opened: in any other, nothing is written
 -- A requeued job (pending) keeps its position, so the workers of its queue are notified to look again below their cursors.
--- Returns the ids moved, and whether a client watches them; a missing id has lost its lease.
+-- A job whose process died too often becomes a dead letter, whatever the state that was asked for.
+-- Returns the ids moved, whether a client watches them, and their state and error; a missing id has lost its lease.
 -- Rows are found one by one, then moved by ctid, as in finish_jobs.
 with found as materialized (
-    select j.place, j.attempt, j.fence, j.worker_id, j.started_at, o.claim_id, o.state, o.what, o.delay, o.until, o.refund, o.crash, o.error
+    select j.place, j.attempt, j.fence, j.worker_id, j.started_at, o.claim_id, o.what, o.delay, o.until, o.refund, o.crash,
+           case when q.error is null then o.state else 'dead_letter' end as state,
+           coalesce(q.error || coalesce(', the last time: ' || o.error, ''), case when o.crash = 1 then 'its process died: ' end || o.error,
+                    o.error) as error
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, what text, delay double precision,
            until timestamptz, refund integer, crash integer, error text)
      cross join lateral (
-        select j.ctid as place, j.attempt, j.fence, j.worker_id, j.started_at
+        select j.ctid as place, j.attempt, j.fence, j.worker_id, j.started_at, j.crashes
           from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1 /* skip locked */) j
+     cross join lateral (
+        select case when o.crash = 1
+                    then tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'its process died {n} times while running it') end as error) q
      where :xact::text is null or pg_current_xact_id()::text = :xact::text),
 moved as (
     update tenure.jobs j
@@ -33,7 +40,9 @@ noted as (
     select m.id, coalesce(:now::timestamptz, clock_timestamp()), coalesce(m.what, 'failed'), m.attempt, m.fence, m.worker_id,
            m.started_at, m.run_at, m.error
       from moved m),
-tallied as (
-    insert into tenure.tallies (queue, kind, what, jobs)
-    select m.queue, m.kind, m.state, count(*) from moved m where m.state in ('retry', 'dead_letter') group by m.queue, m.kind, m.state)
-select m.id::text, exists (select from tenure.watches w where w.job_id = m.id) as watched from moved m
+ended as not materialized (
+    select m.id, m.kind, m.queue, case when m.state in ('retry', 'dead_letter') then m.state end as what,
+           null::interval as waited, null::interval as ran
+      from moved m),
+/* include: job_endings */
+select m.id::text, m.id in (select a.id from awaited a) as watched, m.state, m.error from moved m

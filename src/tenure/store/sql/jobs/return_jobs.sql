@@ -13,19 +13,21 @@ with dead as materialized (
      limit 50
        for update skip locked),
 held as materialized (
-    select j.id, j.place, j.attempt, j.fence, j.started_at, d.id as worker_id, d.died_how = 'stopped' as blameless, d.died_how
+    select j.id, j.place, j.attempt, j.fence, j.started_at, d.id as worker_id, d.died_how, c.crash,
+           case when c.crash = 1
+                then tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'its worker died {n} times while running it') end as quarantine
       from dead d
+     cross join lateral (select case d.died_how when 'stopped' then 0 else 1 end as crash) c
      cross join lateral (
-        select j.id, j.ctid as place, j.attempt, j.fence, j.started_at from tenure.jobs j
+        select j.id, j.ctid as place, j.attempt, j.fence, j.started_at, j.crashes from tenure.jobs j
          where j.worker_id = d.id and (:only::uuid[] is null or j.id = any (:only::uuid[]))
          limit :limit::integer for no key update skip locked) j
      limit :limit::integer),
 returned as (
     update tenure.jobs j
-       set state = case when j.crashes + 1 >= :max_crashes::integer and not h.blameless then 'dead_letter' else 'pending' end,
-           error = case when j.crashes + 1 >= :max_crashes::integer and not h.blameless
-                        then 'quarantined: its worker died ' || j.crashes + 1 || ' times while running it' else j.error end,
-           crashes = case when h.blameless then j.crashes else j.crashes + 1 end,
+       set state = case when h.quarantine is null then 'pending' else 'dead_letter' end,
+           error = coalesce(h.quarantine, j.error),
+           crashes = j.crashes + h.crash,
            attempt = greatest(j.attempt - 1, 0),
            claim_id = null, worker_id = null, lease_until = null
       from held h
@@ -36,9 +38,11 @@ noted as (
     select r.id, case r.died_how when 'stopped' then 'handed_back' when 'expired' then 'lease_lost' else 'crashed' end,
            r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
       from returned r),
-tallied as (
-    insert into tenure.tallies (queue, kind, what, jobs)
-    select r.queue, r.kind, r.state, count(*) from returned r where r.state = 'dead_letter' group by r.queue, r.kind, r.state),
+ended as not materialized (
+    select r.id, r.kind, r.queue, case when r.state = 'dead_letter' then r.state end as what,
+           null::interval as waited, null::interval as ran
+      from returned r),
+/* include: job_endings */,
 told as (
     insert into tenure.queues as q (name, returns)
     select distinct served.queue, 1
@@ -63,5 +67,6 @@ select (select count(*) filter (where r.state = 'pending') from returned r) as r
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
                       'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
-                      'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error))::text
+                      'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
+                      'watched', r.id in (select a.id from awaited a)))::text
                     from returned r) end as jobs
