@@ -275,7 +275,7 @@ def test_the_clock_of_the_server_is_compared_within_the_time_that_the_question_t
 
 
 def test_that_notify_is_not_delivered_is_a_finding_of_the_process_that_listens():
-    assert [finding.code for finding in replace(Probe(), not_delivering=True).findings] == ["deaf"]
+    assert [finding.code for finding in replace(Probe(), not_delivering=True).findings] == ["notify_not_delivered"]
 
 
 # Work

@@ -9,7 +9,7 @@ from typing import Protocol
 from tenure.model.findings import Finding
 
 NOTIFY_NOT_DELIVERED = Finding(
-    "deaf",
+    "notify_not_delivered",
     "NOTIFY does not arrive, probably because of a pooler in transaction mode: new jobs wait for the next poll",
     "set listen_dsn to a direct connection to PostgreSQL",
 )
