@@ -29,6 +29,7 @@ from tenure.store.connecting import check_settings
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.renewals import renew
+from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration, check_name, default_name
 from tenure.worker.claim.claimer import Scope, Which
@@ -97,8 +98,8 @@ class InProcessWorker:
             link=self._link,
             holder=self._supervisor_id,
             events=self._events,
-            tell=self._tell,
-            deaf=lambda: self._wakeups.deaf,
+            notify=self._notify,
+            not_delivering=lambda: self._wakeups.not_delivering,
         )
         self._stopped.clear()
         self._stopping = False
@@ -106,10 +107,10 @@ class InProcessWorker:
             changed = await declare(link, Declarations.of(self._kinds, self._owner), self._supervisor_id)
         self._engine = await self._register()
         self._engine.start()
-        self._unsubscribe = self._wakeups.subscribe(self._hear)
+        self._unsubscribe = self._wakeups.subscribe(self._on_wakeup)
         self._wakeups.start(self)
         if changed:
-            self._wakeups.tell(schedules.CHANGED)
+            self._wakeups.notify(Wakeup.schedule_changed())
         self._leader.start()
         self._renewal = PeriodicTask("lease", self._renew)
         self._tasks = [asyncio.create_task(self._renewal.run())]
@@ -168,7 +169,7 @@ class InProcessWorker:
             self._scope,
             worker_id,
             self._engine_settings,
-            tell=self._wakeups.tell,
+            notify=self._wakeups.notify,
             condemned=self._on_condemned,
             events=self._events,
             name=self.name,
@@ -184,8 +185,8 @@ class InProcessWorker:
             self._renewals += 1
             counting = self._renewals % COUNT_EVERY == 1
             renewal = await renew(self._link, [engine.worker_id], self._scope.queues, lease, counting=counting)
-            engine.crowd = renewal.alike.get(engine.worker_id, engine.crowd)
-            self._leader.crowd = engine.crowd
+            engine.peers = renewal.alike.get(engine.worker_id, engine.peers)
+            self._leader.candidates = engine.peers
             self._leader.contact.touch()
             self._leader.hint(renewal.free_in)
             if engine.worker_id not in renewal.renewed:
@@ -206,15 +207,15 @@ class InProcessWorker:
 
     @property
     def _outlets(self) -> Outlets:
-        return Outlets(self._wakeups.tell, self._events, self._settings.leader.dead_letter_level)
+        return Outlets(self._wakeups.notify, self._events, self._settings.leader.dead_letter_level)
 
-    def _tell(self, word: str) -> None:
-        self._wakeups.tell(word)
+    def _notify(self, wakeup: Wakeup) -> None:
+        self._wakeups.notify(wakeup)
 
-    def _hear(self, word: str) -> None:
+    def _on_wakeup(self, wakeup: Wakeup) -> None:
         if self._engine is not None:
-            self._engine.hear(word)
-        self._leader.hear(word)
+            self._engine.on_wakeup(wakeup)
+        self._leader.on_wakeup(wakeup)
 
 
 def scope_of(

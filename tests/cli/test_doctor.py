@@ -59,9 +59,9 @@ def test_what_only_the_leader_hears_is_told(line, desk):
     """That it receives no notifications."""
     desk.worker()
     desk.term("doctor")
-    findings = [f"{finding.code}: {finding}" for finding in Probe(deaf=True).findings]
+    findings = [f"{finding.code}: {finding}" for finding in Probe(not_delivering=True).findings]
     desk.sql("update tenure.leases set metadata = %s::jsonb", json.dumps({"findings": findings}))
-    assert codes(line) == ["deaf"]
+    assert codes(line) == ["notify_not_delivered"]
 
 
 def test_rates_and_latencies_of_the_last_while(line, desk):

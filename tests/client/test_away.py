@@ -221,7 +221,7 @@ def test_an_enqueue_without_a_loop_whose_answer_was_lost_makes_one_job(road, des
     app = made(road.wire.dsn)
     app.work.enqueue_sync(1)
     state = app._connections.direct._state
-    asyncio.run(until(lambda: not state.notifier._words))
+    asyncio.run(until(lambda: not state.notifier._pending))
     with state.turn:  # the notification of the first one is sent
         road.do(lambda wire: wire.lose_answer("enqueue", moment=moment))
     handle = app.work.enqueue_sync(2)

@@ -117,7 +117,7 @@ async def test_workers_and_waiters_are_told(client, desk, other):
     desk.run(jobs.watch(watched, 60.0))
     other.sql("listen tenure")
     await client.cancel(running, waiting, watched)
-    assert await heard(other, 2) == {f"gone {running}", f"done {watched}"}
+    assert await heard(other, 2) == {f"lost {running}", f"ended {watched}"}
 
 
 async def test_many_running_jobs_are_not_named_one_by_one(client, desk, other):
@@ -125,7 +125,7 @@ async def test_many_running_jobs_are_not_named_one_by_one(client, desk, other):
     desk.claim(desk.worker(), limit=101)
     other.sql("listen tenure")
     assert await client.cancel(*ids) == 101
-    assert await heard(other, 1) == {"gone"}
+    assert await heard(other, 1) == {"lost"}
 
 
 async def test_a_handler_is_aborted_when_its_job_is_canceled(dsn, desk):

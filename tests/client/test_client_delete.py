@@ -92,7 +92,7 @@ async def test_force_deletes_a_running_job_and_tells_its_worker(client, desk, ot
     other.sql("listen tenure")
     assert await client.delete(job_id, force=True) == 1
     assert traces(desk) == NOTHING
-    assert await heard(other, 2) == {f"gone {job_id}", f"done {job_id}"}
+    assert await heard(other, 2) == {f"lost {job_id}", f"ended {job_id}"}
     assert desk.run(jobs.finish(claim.outcomes())) == []
     notes = json.dumps([{"id": job_id, "claim_id": claim.id, "percent": 50}])
     assert desk.run(jobs.note(notes, 10)) == []

@@ -318,7 +318,7 @@ def test_a_cancellation_is_part_of_the_transaction(app, caller, desk, other):
         assert not cancel(caller, handle)
         assert states(desk) == ["running"]
     assert desk.sql("select state, error from tenure.all_jobs") == [("canceled", "canceled by ann: no need")]
-    assert payloads(other) == [f"gone {handle.id}"]
+    assert payloads(other) == [f"lost {handle.id}"]
 
 
 def test_a_job_that_does_not_exist_cannot_be_canceled_in_a_transaction_either(app, caller, desk):

@@ -21,6 +21,7 @@ from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
 from tenure.store.faults import Refused
 from tenure.store.link import Link
+from tenure.store.wakeup import Wakeup
 from tests.planted_secrets import assert_no_secret
 from tests.waiting import until
 
@@ -105,14 +106,14 @@ async def test_a_wait_has_an_end(app, other):
 
 
 async def test_who_waits_gets_it_as_soon_as_it_is_released(app, other, monkeypatch):
-    """By a word, not by looking: its looks are an hour apart."""
+    """By a notification: its polls are an hour apart."""
     monkeypatch.setattr(module, "LONGEST_LOOK", 3600.0)
     first = app.lease("import", duration="1h")
     assert await first.acquire()
     second = other.lease("import", duration="1h")
     waiting = asyncio.create_task(second.acquire())
     await until(lambda: other._connections.session().waiting._waiters)
-    [news] = other._connections.session().waiting._waiters["lease import"]
+    [news] = other._connections.session().waiting._waiters[Wakeup.lease_released("import")]
     await until(lambda: news._patience > 1.0)  # it has looked some times, and looks more and more rarely
     await first.release()
     assert await waiting

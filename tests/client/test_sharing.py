@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tenure.store.wakeup import Wakeup
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -54,10 +55,10 @@ async def test_a_client_that_closes_does_not_deafen_the_worker_beside_it(app, wo
     async with serving(app) as worker:
         assert await (await work.enqueue(1)).result(timeout=10) == 1
         await app.close()
-        heard: list[str] = []
-        monkeypatch.setattr(worker._engine, "hear", heard.append)
+        received: list[Wakeup] = []
+        monkeypatch.setattr(worker._engine, "on_wakeup", received.append)
         desk.sql("select pg_notify('tenure', 'jobs default')")
-        await until(lambda: "jobs default" in heard)
+        await until(lambda: Wakeup.new_jobs("default") in received)
     await until(lambda: connected(desk), is_=[])
 
 

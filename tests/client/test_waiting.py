@@ -38,6 +38,8 @@ def deaf(monkeypatch):
     class Deaf(Listener):
         def _take(self, payload: str) -> None: ...
 
+        def _on_missed(self) -> None: ...
+
     monkeypatch.setattr(wakeups, "Listener", Deaf)
 
 
@@ -198,7 +200,7 @@ async def test_a_watch_tells_states_and_progress_in_order_and_ends_with_the_job(
             case ("pending", None):
                 worker = app.worker(grace=0)
                 await worker.start()
-                desk.sql("select pg_notify('tenure', %s)", f"moved {handle.id}")
+                desk.sql("select pg_notify('tenure', %s)", f"progress {handle.id}")
                 await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("running",)])
             case ("running", None):
                 steps[0].set()

@@ -18,7 +18,7 @@ from tenure.model.events import Event, Events
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeups import MOST_GONE
+from tenure.store.wakeup import MOST_NAMED, Topic, Wakeup
 from tests.store.desk import Desk
 from tests.waiting import until
 
@@ -33,18 +33,18 @@ async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
 class Ears(NamedTuple):
     """Hears everything."""
 
-    words: list[str]
+    wakeups: list[Wakeup]
     seen: list[Event]
     outlets: Outlets
 
 
 @pytest.fixture
 def ears() -> Ears:
-    words: list[str] = []
+    wakeups: list[Wakeup] = []
     seen: list[Event] = []
     events = Events()
     events.subscribe((), seen.append)
-    return Ears(words, seen, Outlets(words.append, events))
+    return Ears(wakeups, seen, Outlets(wakeups.append, events))
 
 
 async def test_each_promoted_job_is_an_event(link, desk, ears):
@@ -77,7 +77,7 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, ca
         JobReaped(job_id=UUID(second), kind="poison", queue="mail", worker_id=UUID(worker), why=why, quarantined=blamed),
         JobReaped(job_id=UUID(first), kind="work", queue="default", worker_id=UUID(worker), why=why, quarantined=False),
     ]
-    assert {"jobs default", "jobs mail"} <= set(ears.words)
+    assert {Wakeup.new_jobs("default"), Wakeup.new_jobs("mail")} <= set(ears.wakeups)
     [record] = [record for record in caplog.records if "requeued" in record.getMessage()]
     assert record.levelname == ("WARNING" if blamed else "INFO")
     assert (record.worker_id, record.jobs) == (worker, 1 if blamed else 2)
@@ -123,7 +123,7 @@ async def test_a_client_that_waits_for_a_job_learns_at_once_that_it_is_quarantin
         desk.condemn(worker, how)
         await requeue_jobs(link, worker, ears.outlets)
     assert desk.sql("select count(*) from tenure.jobs where state = 'dead_letter'") == [(2,)]
-    assert [word for word in ears.words if word.startswith("done")] == [f"done {awaited}"]
+    assert [wakeup for wakeup in ears.wakeups if wakeup.topic is Topic.ENDED] == [Wakeup.job_ended(awaited)]
 
 
 async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, desk, caplog):
@@ -142,16 +142,16 @@ async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, desk,
     worker = desk.worker()
     desk.claim(worker, leases={"work": 0})
     await Reaper(Contact(), ears.outlets).run_once(link, desk.term("reaper"))
-    assert set(ears.words) == {"jobs default", f"gone {job_id}"}
+    assert set(ears.wakeups) == {Wakeup.new_jobs("default"), Wakeup.job_lost(job_id)}
     [event] = ears.seen
     assert (event.job_id, event.why, event.worker_id, event.quarantined) == (UUID(job_id), "expired", UUID(worker), False)
 
 
-async def test_of_very_many_all_runs_are_asked_with_one_word(link, desk, ears):
-    desk.enqueue(*({} for _ in range(MOST_GONE + 1)))
+async def test_if_very_many_jobs_are_lost_one_notification_is_for_all_runs(link, desk, ears):
+    desk.enqueue(*({} for _ in range(MOST_NAMED + 1)))
     desk.claim(desk.worker(), limit=100, leases={"work": 0})
     await Reaper(Contact(), ears.outlets).run_once(link, desk.term("reaper"))
-    assert sorted(ears.words) == ["gone", "jobs default"]
+    assert set(ears.wakeups) == {Wakeup.any_job_lost(), Wakeup.new_jobs("default")}
 
 
 async def test_a_handler_that_lost_its_lease_is_aborted_before_it_looks_for_itself(dsn, desk: Desk):

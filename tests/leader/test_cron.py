@@ -21,6 +21,7 @@ from tenure.store import schedules
 from tenure.store.duty_link import Contended, DutyLink
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 from tests.leader.plans import T0, DyingLink, LossyLink, SleepyLink, at, finish, jobs, plan, ticks
 from tests.store.desk import Desk
 from tests.store.locks import meanwhile, waits_for_a_lock
@@ -82,13 +83,22 @@ async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, d
 
 
 async def test_the_queues_of_enqueued_jobs_are_notified(leader, desk):
-    told: list[str] = []
-    leader.cron = Cron(RETENTION, Outlets(told.append))
+    sent: list[Wakeup] = []
+    leader.cron = Cron(RETENTION, Outlets(sent.append))
     plan(desk, "a", queue="mail")
     plan(desk, "b", queue="mail")
     plan(desk, "c", queue="post")
     await leader.look(60)
-    assert sorted(told) == ["jobs mail", "jobs post"]
+    assert sorted(sent) == [Wakeup.new_jobs("mail"), Wakeup.new_jobs("post")]
+
+
+async def test_the_stager_is_notified_of_enqueued_jobs_that_are_to_run_later(leader, desk):
+    sent: list[Wakeup] = []
+    leader.cron = Cron(RETENTION, Outlets(sent.append))
+    plan(desk, "now", queue="mail")
+    plan(desk, "later", queue="post", jitter="30s")
+    await leader.look(60)
+    assert sorted(sent) == [Wakeup.job_scheduled(), Wakeup.new_jobs("mail")]
 
 
 # Overlap
@@ -462,7 +472,7 @@ async def test_a_leader_that_hears_of_a_new_schedule_plans_it_at_once(place, des
     leader.start()
     await until(lambda: "cron" in leader.duties_held)
     plan(desk, every="3600s", since=T0)
-    leader.hear("schedules")
+    leader.on_wakeup(Wakeup.schedule_changed())
     await until(lambda: desk.sql("select next_at is not null from tenure.schedules"), is_=[(True,)], within=Cron.longest_rest)
     await leader.stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenure import Tenure
+from tenure.store.wakeup import Wakeup
 from tests.waiting import until
 
 
@@ -51,7 +52,7 @@ async def test_the_leader_retires_what_the_last_process_of_an_older_version_took
         async with service(dsn, "bill", "remind").running():
             assert active(desk) == ["bill", "remind"]
         new._leader._duties["cron"]._verify_at = 0.0  # it looks every minute
-        await until(lambda: new._leader.hear("schedules") or active(desk), is_=["bill"])
+        await until(lambda: new._leader.on_wakeup(Wakeup.schedule_changed()) or active(desk), is_=["bill"])
 
 
 async def test_a_process_that_ends_in_order_withdraws_what_it_declared(dsn, desk):

@@ -16,10 +16,10 @@ async def test_the_doctor_looks_and_logs_once(place, desk, dsn, caplog):
     try:
         first = await doctor.run_once(link, term)
         assert (first.holds, first.rest) == (True, Doctor.every)
-        assert any(text.startswith("deaf: NOTIFY") for text in first.findings)
+        assert any(text.startswith("notify_not_delivered: NOTIFY") for text in first.findings)
         again = await doctor.run_once(link, term)
         assert again.findings == first.findings
-        assert told().count("deaf") == 1
+        assert told().count("notify_not_delivered") == 1
         desk.end_term("doctor")
         assert not (await doctor.run_once(link, term)).holds
     finally:

@@ -17,6 +17,7 @@ from tenure.leader.settings import LeaderSettings
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 from tests.store.desk import Desk
 from tests.waiting import until
 
@@ -93,11 +94,11 @@ async def test_the_stager_continues_at_once_when_there_may_be_more(link, desk):
 
 
 async def test_the_stager_notifies_the_queues_of_promoted_jobs(link, desk):
-    told: list[str] = []
+    sent: list[Wakeup] = []
     desk.enqueue({"delay": 60}, {"delay": 60, "queue": "mail"}, {"delay": 60, "queue": "mail"})
     desk.sql("update tenure.jobs set run_at = now()")
-    await Stager(Outlets(told.append)).run_once(link, desk.term("stager"))
-    assert sorted(told) == ["jobs default", "jobs mail"]
+    await Stager(Outlets(sent.append)).run_once(link, desk.term("stager"))
+    assert sorted(sent) == [Wakeup.new_jobs("default"), Wakeup.new_jobs("mail")]
 
 
 async def test_a_job_scheduled_sooner_than_the_next_look_wakes_the_stager(place, desk):
@@ -105,7 +106,7 @@ async def test_a_job_scheduled_sooner_than_the_next_look_wakes_the_stager(place,
     leader.start()
     await until(lambda: "stager" in leader.duties_held)
     desk.enqueue({"delay": 0.2})
-    leader.hear("due")
+    leader.on_wakeup(Wakeup.job_scheduled())
     await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("pending",)], within=Stager.longest_rest)
     await leader.stop()
 
@@ -209,6 +210,6 @@ async def test_a_duty_of_a_stale_leader_returns_that_it_does_not_hold(link, desk
 
 
 def test_the_registry_lists_every_duty_by_its_own_name():
-    context = DutyContext(settings=LeaderSettings(), outlets=Outlets(), contact=Contact(), deaf=lambda: False)
+    context = DutyContext(settings=LeaderSettings(), outlets=Outlets(), contact=Contact(), not_delivering=lambda: False)
     assert sorted(DUTIES) == ["cleaner", "cron", "doctor", "reaper", "rollup", "stager"]
     assert [duty.name for duty in create_duties(context)] == list(DUTIES)

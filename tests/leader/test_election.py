@@ -25,6 +25,7 @@ from tenure.store import jobs, leases
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 from tests.planted_secrets import assert_no_secret
 from tests.store.desk import Desk
@@ -39,7 +40,7 @@ class Counting:
     """A duty that does nothing but count its rounds."""
 
     name = "counting"
-    wakes_on = ("count",)
+    wakes_on = ()
     divisible = False
 
     def __init__(self, rest: float = 0.01) -> None:
@@ -229,15 +230,15 @@ async def test_a_shared_duty_that_was_not_renewed_in_time_is_not_a_warning(leade
 
 async def test_who_leaves_is_followed_at_once_by_whoever_hears_of_it(leaders, place, desk):
     listening: list[Leader] = []
-    words: list[str] = []
-    wakeups = Wakeups(place, lambda word: (words.append(word), [leader.hear(word) for leader in listening]))
+    received: list[Wakeup] = []
+    wakeups = Wakeups(place, lambda wakeup: (received.append(wakeup), [leader.on_wakeup(wakeup) for leader in listening]))
     wakeups.start()
-    first = leaders(tell=wakeups.tell)
+    first = leaders(notify=wakeups.notify)
     await until(lambda: first.duties_held, is_=ALL)
     second = leaders()
     listening.append(second)
     try:
-        await until(lambda: "" in words)  # it listens from now on
+        await until(lambda: Wakeup.missed() in received)  # it listens from now on
         second.hint(3600.0)
         await first.stop()
         await until(lambda: second.duties_held, is_=ALL)
@@ -248,11 +249,11 @@ async def test_who_leaves_is_followed_at_once_by_whoever_hears_of_it(leaders, pl
 
 async def test_a_duty_goes_round_when_there_is_somebody_else(leaders, place, desk):
     listening: list[Leader] = []
-    wakeups = Wakeups(place, lambda word: [leader.hear(word) for leader in listening])
+    wakeups = Wakeups(place, lambda wakeup: [leader.on_wakeup(wakeup) for leader in listening])
     wakeups.start()
-    first = leaders(duties=[Counting()], settings={"rotate": 0.5}, tell=wakeups.tell)
+    first = leaders(duties=[Counting()], settings={"rotate": 0.5}, notify=wakeups.notify)
     await until(lambda: first.duties_held, is_=["counting"])
-    second = leaders(duties=[Counting()], settings={"rotate": 0.5}, tell=wakeups.tell)
+    second = leaders(duties=[Counting()], settings={"rotate": 0.5}, notify=wakeups.notify)
     listening += [first, second]
     for leader in listening:
         desk.worker(supervisor=leader.holder)
@@ -298,7 +299,7 @@ async def test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer(lea
     candidate = leaders(duties=[Counting()])
     await asked.wait()
     desk.end_term("counting")
-    candidate.hear("free")
+    candidate.on_wakeup(Wakeup.duty_free())
     heard.set()
     await until(lambda: candidate.duties_held, is_=["counting"], within=5.0)
 
@@ -415,7 +416,7 @@ async def test_the_hint_of_a_renewal_does_not_delay_a_candidate(leaders, desk):
     desk.term("counting", ttl=600.0)
     candidate = leaders(duties=[Counting()])
     await until(lambda: candidate._elect_at > leading.boottime() + 1)
-    candidate.hear("free")
+    candidate.on_wakeup(Wakeup.duty_free())
     meant = candidate._elect_at
     candidate.hint(-5.0)
     assert candidate._elect_at <= meant + 0.001
@@ -516,7 +517,7 @@ async def test_a_duty_whose_round_hangs_goes_to_another_and_is_not_taken_back_at
     first = leaders(duties=[Hanging()])
     await until(lambda: first.duties_held, is_=["counting"])
     second = leaders(duties=[duty := Counting()])
-    second.hear("")
+    second.on_wakeup(Wakeup.missed())
     await until(lambda: second.hint(0.0) or second.duties_held, is_=["counting"])
     await until(lambda: duty.rounds)
     assert (first.duties_held, lease(desk, "counting")["term"]) == ([], 2)

@@ -57,7 +57,7 @@ async def leader(full: Desk, small_server: str) -> AsyncIterator[Leader]:
     place = DatabaseTarget.at(small_server)
     wakeups = Wakeups(place, lambda _: None)
     wakeups.start()
-    leader = Leader(place, LeaderSettings(rotate=0.0), tell=wakeups.tell)
+    leader = Leader(place, LeaderSettings(rotate=0.0), notify=wakeups.notify)
     leader.contact._since -= 3600.0
     yield leader
     await leader.stop()

@@ -15,6 +15,7 @@ from tenure.store import jobs, leases
 from tenure.store.duty_link import Contended, DutyLink
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 from tests.leader.guarded import WRITES, lay_out_work
 from tests.store.desk import Desk
 from tests.waiting import until
@@ -52,7 +53,7 @@ async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader,
         desk.enqueue({"delay": 3600})
         desk.sql("update tenure.jobs set run_at = now()")
         overdue_worker(desk)
-        leader.hear("due")
+        leader.on_wakeup(Wakeup.job_scheduled())
         leader._duty_tasks["reaper"].wake()
         await until(lambda: desk.sql("select state, count(*) from tenure.jobs group by state"), is_=[("pending", 2)])
     await until(lambda: desk.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])

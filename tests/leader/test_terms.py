@@ -13,6 +13,7 @@ from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
 from tenure.store import leases
 from tenure.store.leases import Term
+from tenure.store.wakeup import Wakeup
 from tests.leader.guarded import LOOKS, WRITES, everything, lay_out_work
 from tests.store.desk import Desk
 from tests.store.locks import meanwhile, waits_for_a_lock
@@ -165,7 +166,7 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
     first = next(leader for leader in leaders if leader.duties_held)
     second = next(leader for leader in leaders if leader is not first)
     await first.stop()
-    second.hear("free")
+    second.on_wakeup(Wakeup.duty_free())
     await until(lambda: second.duties_held, is_=sorted(DUTIES))
     assert dict(desk.sql("select name, holder::text from tenure.leases")) == dict.fromkeys(second.duties_held, second.holder)
     await second.stop()
@@ -176,6 +177,6 @@ async def test_a_leader_that_lost_its_term_notices_and_is_elected_again(place, d
     leader.start()
     await until(lambda: leader.duties_held, is_=sorted(DUTIES))
     desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1, expires_at = now() + interval '1 second'")
-    leader.hear("")
+    leader.on_wakeup(Wakeup.missed())
     await until(lambda: desk.sql("select holder::text, term from tenure.leases where name = 'stager'"), is_=[(leader.holder, 3)])
     await leader.stop()

@@ -113,7 +113,7 @@ BUGS = (
             Edit(
                 LEADER,
                 "                if await self._link.fetch(leases.release_all(self.holder), within=RELEASE_PATIENCE):\n"
-                "                    self._tell(FREE)\n",
+                "                    self._notify(Wakeup.duty_free())\n",
                 "                await self._link.fetch(leases.release_all(self.holder))\n",
             ),
         ),

@@ -70,7 +70,11 @@ BUGS = (
                 "from tenure.store import leases, schedules\n",
                 "from tenure.store import jobs, leases, schedules\n",
             ),
-            Edit("store/schedules.py", "    words: list[str]\n", "    asked: str | None\n    words: list[str]\n"),
+            Edit(
+                "store/schedules.py",
+                '    queues: list[str]\n    """Of the jobs that are pending."""\n',
+                '    asked: str | None\n    queues: list[str]\n    """Of the jobs that are pending."""\n',
+            ),
         ),
         caught_by=(f"{CRON}::test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each",),
     ),

@@ -274,8 +274,8 @@ def test_the_clock_of_the_server_is_compared_within_the_time_that_the_question_t
     assert [difference(clock) for clock in (100.0, 105.0, 110.0, 130.0, 90.0)] == [0.0, 0.0, 0.0, 20.0, -10.0]
 
 
-def test_deafness_is_a_finding_of_whoever_listens():
-    assert [finding.code for finding in replace(Probe(), deaf=True).findings] == ["deaf"]
+def test_that_notify_is_not_delivered_is_a_finding_of_the_process_that_listens():
+    assert [finding.code for finding in replace(Probe(), not_delivering=True).findings] == ["notify_not_delivered"]
 
 
 # Work

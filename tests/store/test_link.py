@@ -18,6 +18,7 @@ from tenure.store.faults import Refused, StatementTimeout
 from tenure.store.link import Link, Receiver
 from tenure.store.query import TEXT, Query
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 from tests.waiting import until
 
 OURS = "from pg_stat_activity where datname = current_database() and application_name = 'tenure test'"
@@ -30,7 +31,7 @@ class Heard(list[str]):
     changes = 0
 
     def receiver(self) -> Receiver:
-        return Receiver("tenure", self.append, self._changed)
+        return Receiver("tenure", self.append, lambda: self.append(""), self._changed)
 
     def _changed(self) -> None:
         self.changes += 1
@@ -92,8 +93,8 @@ def test_nothing_is_lost_among_many_statements(place, dsn, loop):
 
 async def test_what_a_link_says_itself_it_hears(place):
     async with listening(place) as (link, heard):
-        await link.fetch(queues.notify("tenure", '["a", "b"]'))
-        await until(lambda: heard, is_=["", "a", "b"])
+        await link.fetch(queues.notify("tenure", [Wakeup.new_jobs("a"), Wakeup.new_jobs("b")]))
+        await until(lambda: heard, is_=["", "jobs a", "jobs b"])
 
 
 async def test_a_connection_that_breaks_while_idle_is_noticed_at_once_and_the_next_statement_does_not_fail(place, sql, say):

@@ -13,6 +13,7 @@ from tenure.store import listener, workers
 from tenure.store.link import Link
 from tenure.store.listener import Listener
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 from tests.waiting import until
 
@@ -31,23 +32,23 @@ class Sender:
     def __init__(self, dsn):
         self._dsn, self.works, self.arrives, self.sent = dsn, True, True, 0
 
-    async def say(self, word):
+    async def send(self, wakeup):
         self.sent += 1
         if self.works and self.arrives:
             async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True) as connection:
-                await connection.execute("select pg_notify('tenure', %s)", [word])
+                await connection.execute("select pg_notify('tenure', %s)", [wakeup.payload()])
         return self.works
 
 
 @asynccontextmanager
 async def listening(place, sender):
-    heard: list[str] = []
+    received: list[Wakeup] = []
     async with Link(place, "listen") as link:
-        ears = Listener(link, heard.append, sender.say, alone=False)
+        ears = Listener(link, received.append, sender.send, alone=False)
         ears.start()
         task = asyncio.create_task(ears.beat.run())
         try:
-            yield ears, heard
+            yield ears, received
         finally:
             task.cancel()
             await asyncio.wait([task])
@@ -58,10 +59,10 @@ async def test_a_test_that_could_not_be_sent_proves_nothing(place, dsn):
     sender.works = False
     async with listening(place, sender) as (ears, _):
         await until(lambda: sender.sent > 5)
-        assert not ears.deaf
+        assert not ears.not_delivering
         sender.works = True
         await until(lambda: ears._tested, is_=1)
-        assert not ears.deaf
+        assert not ears.not_delivering
 
 
 async def test_what_does_not_arrive_twice_is_told_and_tested_again(place, dsn, caplog, monkeypatch):
@@ -69,19 +70,19 @@ async def test_what_does_not_arrive_twice_is_told_and_tested_again(place, dsn, c
     sender = Sender(dsn)
     sender.arrives = False
     async with listening(place, sender) as (ears, _):
-        await until(lambda: ears.deaf)
+        await until(lambda: ears.not_delivering)
         assert sender.sent >= 2
         await until(lambda: sender.sent > 5)
         assert caplog.text.count("LISTEN delivers nothing") == 1
         sender.arrives = True
-        await until(lambda: not ears.deaf)
+        await until(lambda: not ears.not_delivering)
 
 
-async def test_a_listening_connection_that_is_busy_is_not_deaf(place, dsn, sql):
+async def test_a_listening_connection_that_is_busy_still_delivers(place, dsn, sql):
     """While a statement waits for a lock, the server delivers nothing on its connection."""
-    heard: list[str] = []
+    received: list[Wakeup] = []
     claim, settle = Link(place, "claim"), Link(place, "settle")
-    wakeups = Wakeups(place, heard.append, listen_on=claim, notify_on=settle)
+    wakeups = Wakeups(place, received.append, listen_on=claim, notify_on=settle)
     with psycopg.connect(dsn) as dba:
         dba.execute("lock table tenure.workers in access exclusive mode")
         wakeups.start()
@@ -91,10 +92,10 @@ async def test_a_listening_connection_that_is_busy_is_not_deaf(place, dsn, sql):
         )
         await until(lambda: sql("select 1 from pg_stat_activity where application_name = 'tenure settle'"))
         await asyncio.wait([busy], timeout=5 * listener.ECHO)
-        assert not wakeups.deaf
+        assert not wakeups.not_delivering
     await busy
     await until(lambda: wakeups._listener._tested, is_=1)
-    assert not wakeups.deaf
+    assert not wakeups.not_delivering
     await wakeups.stop()
 
 
@@ -102,11 +103,11 @@ async def _busy(link):
     await link.fetch(workers.extend([], 1))
 
 
-async def test_several_who_listen_in_one_process_do_not_hear_each_others_tests(place, dsn):
+async def test_listeners_in_one_process_do_not_receive_each_others_tests(place, dsn):
     sender = Sender(dsn)
-    async with listening(place, sender) as (first, heard), listening(place, sender) as (second, other):
+    async with listening(place, sender) as (first, received), listening(place, sender) as (second, other):
         await until(lambda: (first._tested, second._tested), is_=(1, 1))
-        assert (heard, other) == ([""], [""])
+        assert (received, other) == ([Wakeup.missed()], [Wakeup.missed()])
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ async def test_a_pooler_of_sessions_that_nobody_named_delivers(unnamed_pooler):
     wakeups = Wakeups(DatabaseTarget(dsn=pooler.dsn, pooled=False), lambda _: None)
     wakeups.start()
     await until(lambda: wakeups._listener._tested)
-    assert (wakeups.deaf, wakeups.link.is_direct) == (False, False)
+    assert (wakeups.not_delivering, wakeups.link.is_direct) == (False, False)
     await wakeups.stop()
 
 
@@ -148,6 +149,6 @@ async def test_a_pooler_of_transactions_that_nobody_named_is_told_with_the_way_o
     await until(lambda: pooler.answers)
     wakeups = Wakeups(DatabaseTarget(dsn=pooler.dsn, pooled=False), lambda _: None)
     wakeups.start()
-    await until(lambda: "set pooled = true" in caplog.text or wakeups.deaf)
+    await until(lambda: "set pooled = true" in caplog.text or wakeups.not_delivering)
     assert not wakeups._listener._tested
     await wakeups.stop()

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tenure import Context, JobSettled, RunFailedAfterCompletion, RunLost
+from tenure.store.wakeup import Wakeup
 from tenure.worker.run import settler
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -83,7 +84,7 @@ async def test_of_two_runs_of_a_job_that_end_together_only_the_holder_is_reporte
         handle = await work.enqueue()
         await until(lambda: states(desk), is_={"running": 1})
         desk.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null, lease_until = null")
-        worker._engine.hear("")
+        worker._engine.on_wakeup(Wakeup.missed())
         await until(lambda: desk.sql("select fence from tenure.jobs where state = 'running'"), is_=[(2,)])
         await until(lambda: worker._engine.running == 2)
         ended.set()

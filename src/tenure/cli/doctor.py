@@ -10,7 +10,7 @@ from tenure.cli import exit_codes, output
 from tenure.cli.command_context import CommandContext, with_context
 from tenure.client.overview import LeaderStatus, WorkerStatus
 from tenure.model.findings import Finding
-from tenure.model.health import DEAF
+from tenure.model.health import NOTIFY_NOT_DELIVERED
 
 
 @click.command()
@@ -39,7 +39,7 @@ async def examine(context: CommandContext) -> list[Finding]:
     if any(finding.code == "old_schema" for finding in probe.findings):
         return probe.findings  # other statements may not work with that schema
     leaders, workers = await context.client.leaders(), await context.client.workers()
-    return [*of_workers(workers, leaders), *replace(probe, deaf=_is_deaf(leaders)).findings]
+    return [*of_workers(workers, leaders), *replace(probe, not_delivering=_not_delivering(leaders)).findings]
 
 
 def of_workers(workers: list[WorkerStatus], leaders: list[LeaderStatus]) -> list[Finding]:
@@ -68,9 +68,9 @@ def _leader_finding(leader: LeaderStatus) -> Finding:
     return Finding("no_leader", text, "a worker takes it over within seconds; run `tenure doctor` again")
 
 
-def _is_deaf(leaders: list[LeaderStatus]) -> bool:
+def _not_delivering(leaders: list[LeaderStatus]) -> bool:
     """Only a listening process can notice that NOTIFY does not arrive: the holder of the doctor's duty records it."""
     return any(
-        leader.holds and any(line.startswith(f"{DEAF.code}: ") for line in leader.metadata.get("findings", ()))
+        leader.holds and any(line.startswith(f"{NOTIFY_NOT_DELIVERED.code}: ") for line in leader.metadata.get("findings", ()))
         for leader in leaders
     )

@@ -18,6 +18,7 @@ from tenure.model.ids import uuid7
 from tenure.model.keys import digest, input_key
 from tenure.model.kinds import KeyScope, Kind
 from tenure.model.payloads import Json, plain_json
+from tenure.store.wakeup import Wakeup
 
 R = TypeVar("R")
 
@@ -41,15 +42,15 @@ class CallFields:
     """Sent only with a key. None: the default of `tenure.enqueue()`."""
 
     @cached_property
-    def words(self) -> frozenset[str]:
+    def wakeups(self) -> frozenset[Wakeup]:
         """Whom to notify after the commit: the stager, the workers of the queue, or both. PostgreSQL's clock decides whether
         `run_at` has passed, so such a job may concern either."""
-        words = set()
+        wakeups = set()
         if self.delay is not None or self.run_at is not None:
-            words.add("due")
+            wakeups.add(Wakeup.job_scheduled())
         if self.delay is None:
-            words.add(f"jobs {self.queue}")
-        return frozenset(words)
+            wakeups.add(Wakeup.new_jobs(self.queue))
+        return frozenset(wakeups)
 
     @cached_property
     def json(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -18,11 +17,12 @@ from tenure.model.states import LIVE, State
 from tenure.store import jobs, queues
 from tenure.store.jobs import EndedRow
 from tenure.store.query import Fetch, Query
+from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.runtime import ClientRuntime
 
-MOST_WORDS = 100
+MOST_NAMED = 100
 """At most this many jobs are named in notifications."""
 
 LONGEST_WORDS = 1000  # characters of a reason or a name
@@ -40,14 +40,14 @@ class Cancellation:
         error = "canceled" + (f" by {self._by}" if self._by else "") + (f": {self._reason}" if self._reason else "")
         return jobs.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by)
 
-    def take(self, answers: Sequence[EndedRow]) -> tuple[list[UUID], list[str]]:
+    def take(self, answers: Sequence[EndedRow]) -> tuple[list[UUID], list[Wakeup]]:
         """Returns the jobs to try again, and the notifications to send."""
         ended = [row for row in answers if row.done]
         self.done += len(ended)
         if self._events.wants(JobCanceled):
             for row in ended:
                 self._events.emit(JobCanceled(job_id=row.id, kind=row.kind, reason=self._reason, by=self._by, ran=row.ran))
-        return [row.id for row in answers if not row.done], _words(ended)
+        return [row.id for row in answers if not row.done], _wakeups(ended)
 
 
 async def cancel(
@@ -64,9 +64,9 @@ async def _cancel(runtime: ClientRuntime, ids: Sequence[UUID], cancellation: Can
     session = runtime.session()
 
     async def ask(batch: list[UUID]) -> list[UUID]:
-        left, words = cancellation.take(await session.fetch(cancellation.query(batch)))
-        for word in words:
-            session.tell(word)
+        left, wakeups = cancellation.take(await session.fetch(cancellation.query(batch)))
+        for wakeup in wakeups:
+            session.notify(wakeup)
         return left
 
     await refusals.persist(ids, ask)
@@ -80,9 +80,9 @@ async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UU
     cancellation = Cancellation(runtime.events, reason, by)
 
     async def ask(batch: list[UUID]) -> list[UUID]:
-        left, words = cancellation.take(await borrowed.fetch(cancellation.query(batch), database.schema))
-        if words:
-            await borrowed.fetch(queues.notify(database.channel, json.dumps(words)), database.schema)
+        left, wakeups = cancellation.take(await borrowed.fetch(cancellation.query(batch), database.schema))
+        if wakeups:
+            await borrowed.fetch(queues.notify(database.channel, wakeups), database.schema)
         return left
 
     await persist(ids, ask)
@@ -99,9 +99,9 @@ def cancel_borrowed_sync(runtime: ClientRuntime, conn: object, ids: Sequence[UUI
     for batch in batches(dict.fromkeys(ids)):
         patience, left = Patience(), batch
         while True:
-            left, words = cancellation.take(borrowed.fetch_sync(cancellation.query(left), database.schema))
-            if words:
-                borrowed.fetch_sync(queues.notify(database.channel, json.dumps(words)), database.schema)
+            left, wakeups = cancellation.take(borrowed.fetch_sync(cancellation.query(left), database.schema))
+            if wakeups:
+                borrowed.fetch_sync(queues.notify(database.channel, wakeups), database.schema)
             if not left:
                 break
             time.sleep(patience.pause(left))
@@ -135,8 +135,8 @@ async def delete(runtime: ClientRuntime, ids: Iterable[UUID], *, force: bool) ->
         answers = await session.fetch(jobs.delete(batch, force=force))
         removed = [row for row in answers if row.done]
         done += len(removed)
-        for word in _words(removed):
-            session.tell(word)
+        for wakeup in _wakeups(removed):
+            session.notify(wakeup)
         if runtime.events.wants(JobDeleted):
             for row in removed:
                 runtime.events.emit(JobDeleted(job_id=row.id, kind=row.kind))
@@ -165,8 +165,8 @@ def cleaned(text: str | None) -> str | None:
     return None if text is None else clean_text(text, LONGEST_WORDS)
 
 
-def _words(ended: Sequence[EndedRow]) -> list[str]:
+def _wakeups(ended: Sequence[EndedRow]) -> list[Wakeup]:
     """Workers check the jobs they run; waiters read the job again. Jobs that are not named are noticed by polling."""
     ran = [row.id for row in ended if row.ran]
-    words = [f"gone {job_id}" for job_id in ran] if len(ran) <= MOST_WORDS else ["gone"]
-    return words + [f"done {row.id}" for row in ended if row.watched][:MOST_WORDS]
+    watched = [row.id for row in ended if row.watched][:MOST_NAMED]
+    return Wakeup.jobs_lost(ran, at_most=MOST_NAMED) + [Wakeup.job_ended(job_id) for job_id in watched]

@@ -30,6 +30,7 @@ from tenure.model.options import checks_options
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
 from tenure.store import jobs, leases, limits, queues, reports, workers
+from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.report.life import Report
@@ -194,7 +195,7 @@ class Client:
         session = self._runtime.session()
         resumed = await session.fetch(queues.resume(_named(queue)))
         if resumed:
-            session.tell(f"jobs {queue}")
+            session.notify(Wakeup.new_jobs(queue))
             self._runtime.events.emit(QueueResumed(queue=queue))
         return bool(resumed)
 

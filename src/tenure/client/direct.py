@@ -5,7 +5,6 @@ Threads that enqueue while a statement is under way wait, and the next statement
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -22,6 +21,7 @@ from tenure.store import jobs, queues
 from tenure.store.faults import Refused
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 
 NOTIFY_WITHIN = 5.0  # seconds; enqueues wait meanwhile
 CLOSE_WITHIN = 2.0  # seconds: a process that exits does not wait for a server that does not answer
@@ -71,12 +71,12 @@ class ProcessState:
             finally:
                 self.turn.release()
 
-    def _notify(self, words: list[str]) -> None:
+    def _notify(self, wakeups: list[Wakeup]) -> None:
         """Notifies on the same connection, between two enqueues."""
         if not self.turn.acquire(timeout=CLOSE_WITHIN):
             return
         try:
-            query = queues.notify_after(self.link.database.channel, json.dumps(words))
+            query = queues.notify_after(self.link.database.channel, wakeups)
             self.link.fetch(query, deadline=time.monotonic() + NOTIFY_WITHIN)
         finally:
             self.turn.release()
@@ -87,7 +87,7 @@ class DirectEnqueuer:
         self._database = database
         self._state = self._new_state()
 
-    def enqueue(self, calls: list[Call[Any]], words: frozenset[str], within: float) -> ExistingJobs:
+    def enqueue(self, calls: list[Call[Any]], wakeups: frozenset[Wakeup], within: float) -> ExistingJobs:
         """Returns when the jobs are durable. While PostgreSQL is away they are sent again, for `within` seconds."""
         if self._state.pid != os.getpid():
             self._state = self._new_state()
@@ -103,7 +103,7 @@ class DirectEnqueuer:
             raise explained(batch.error) from batch.error
         if batch.error is not None:
             raise batch.error
-        state.notifier.tell(words)
+        state.notifier.notify(wakeups)
         return batch.existing or {}
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from tenure.client.options import Options
 from tenure.client.runtime import ClientRuntime
 from tenure.model.errors import ConfigError
 from tenure.model.events import JobEnqueued
+from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.enqueue_batches import ExistingJobs
@@ -27,13 +28,13 @@ CHUNK = 500  # jobs in a statement: few enough for the socket to take at once
 async def enqueue_call(runtime: ClientRuntime, options: Options, call: Call[R]) -> Handle[R]:
     if options.conn is not None:
         return _handle(runtime, call, await _borrowed(runtime, options, [call]))
-    return _handle(runtime, call, await runtime.session().enqueue([call], call.fields.words, _within(runtime, options)))
+    return _handle(runtime, call, await runtime.session().enqueue([call], call.fields.wakeups, _within(runtime, options)))
 
 
 def enqueue_call_sync(runtime: ClientRuntime, options: Options, call: Call[R]) -> Handle[R]:
     if options.conn is not None:
         return _handle(runtime, call, _borrowed_sync(runtime, options, [call]))
-    return _handle(runtime, call, runtime.direct().enqueue([call], call.fields.words, _within(runtime, options)))
+    return _handle(runtime, call, runtime.direct().enqueue([call], call.fields.wakeups, _within(runtime, options)))
 
 
 async def enqueue_many(runtime: ClientRuntime, calls: Iterable[Call[Any]], options: Options) -> list[Handle[Any]]:
@@ -42,16 +43,16 @@ async def enqueue_many(runtime: ClientRuntime, calls: Iterable[Call[Any]], optio
         listed = list(_several(calls))
         return _handles(runtime, listed, await _borrowed(runtime, options, listed))
     drawn: list[Call[Any]] = []
-    words: set[str] = set()
+    wakeups: set[Wakeup] = set()
 
     def chunks() -> Iterator[str]:
         source = iter(_several(calls))
         while chunk := list(islice(source, CHUNK)):
             drawn.extend(chunk)
-            words.update(_words(chunk))
+            wakeups.update(_wakeups(chunk))
             yield to_json(chunk)
 
-    return _handles(runtime, drawn, await runtime.session().enqueue_bulk(chunks(), words, _within(runtime, options)))
+    return _handles(runtime, drawn, await runtime.session().enqueue_bulk(chunks(), wakeups, _within(runtime, options)))
 
 
 def enqueue_many_sync(runtime: ClientRuntime, calls: Iterable[Call[Any]], options: Options) -> list[Handle[Any]]:
@@ -62,7 +63,7 @@ def enqueue_many_sync(runtime: ClientRuntime, calls: Iterable[Call[Any]], option
     first = list(islice(source, CHUNK + 1))
     if len(first) > CHUNK:
         return runtime.portal.run(enqueue_many(runtime, chain(first, source), options))
-    existing = runtime.direct().enqueue(first, _words(first), _within(runtime, options)) if first else {}
+    existing = runtime.direct().enqueue(first, _wakeups(first), _within(runtime, options)) if first else {}
     return _handles(runtime, first, existing)
 
 
@@ -89,23 +90,23 @@ def _handle(runtime: ClientRuntime, call: Call[R], existing: ExistingJobs) -> Ha
 async def _borrowed(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> ExistingJobs:
     from tenure.client.enqueue_batches import enqueue_borrowed  # noqa: PLC0415 - imports the driver
 
-    return await enqueue_borrowed(runtime, options.conn, calls, _words_at_commit(runtime, options, calls))
+    return await enqueue_borrowed(runtime, options.conn, calls, _wakeups_at_commit(runtime, options, calls))
 
 
 def _borrowed_sync(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> ExistingJobs:
     from tenure.client.enqueue_batches import enqueue_borrowed_sync  # noqa: PLC0415 - imports the driver
 
-    return enqueue_borrowed_sync(runtime, options.conn, calls, _words_at_commit(runtime, options, calls))
+    return enqueue_borrowed_sync(runtime, options.conn, calls, _wakeups_at_commit(runtime, options, calls))
 
 
-def _words_at_commit(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> frozenset[str]:
+def _wakeups_at_commit(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> frozenset[Wakeup]:
     """What listeners receive when the caller's transaction commits."""
     notify = runtime.notifies_in_transactions() if options.notify is None else options.notify
-    return _words(calls) if notify else frozenset()
+    return _wakeups(calls) if notify else frozenset()
 
 
-def _words(calls: list[Call[Any]]) -> frozenset[str]:
-    return frozenset[str]().union(*(call.fields.words for call in calls))
+def _wakeups(calls: list[Call[Any]]) -> frozenset[Wakeup]:
+    return frozenset[Wakeup]().union(*(call.fields.wakeups for call in calls))
 
 
 def _several(calls: Iterable[Call[Any]]) -> Iterable[Call[Any]]:

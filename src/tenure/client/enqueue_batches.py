@@ -7,7 +7,6 @@ sent together in the next one. This module imports the driver.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,13 +18,14 @@ from tenure.client.reading import repeat_while_away
 from tenure.client.runtime import ClientRuntime
 from tenure.model.current import current_run
 from tenure.model.errors import InvalidPayload, LeaseLost, StoreUnavailable, TenureError
-from tenure.store import jobs
+from tenure.store import jobs, queues
 from tenure.store.borrowed import Borrowed, borrow
 from tenure.store.borrowed.identity import check_database, check_database_sync
 from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
 from tenure.store.jobs import EnqueuedRow
 from tenure.store.link import Link
+from tenure.store.wakeup import Wakeup
 
 LARGEST_GROUP = 1000  # jobs in a statement
 
@@ -237,23 +237,23 @@ def borrow_checked_sync(runtime: ClientRuntime, connection: object) -> Borrowed:
 
 
 async def enqueue_borrowed(
-    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], words: Iterable[str]
+    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], wakeups: Iterable[Wakeup]
 ) -> ExistingJobs:
-    """PostgreSQL sends each of the `words` to listeners once, when the transaction commits."""
+    """PostgreSQL sends each of the `wakeups` to listeners once, when the transaction commits."""
     database, borrowed = runtime.database(), await borrow_checked(runtime, connection)
     try:
-        query = jobs.enqueue_borrowed(to_json(calls), database.channel, json.dumps(sorted(words)))
+        query = jobs.enqueue_borrowed(to_json(calls), database.channel, queues.payloads(sorted(wakeups)))
         return existing_in(await borrowed.fetch(query, database.schema))
     except Refused as error:
         raise explained(error) from error
 
 
 def enqueue_borrowed_sync(
-    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], words: Iterable[str]
+    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], wakeups: Iterable[Wakeup]
 ) -> ExistingJobs:
     database, borrowed = runtime.database(), borrow_checked_sync(runtime, connection)
     try:
-        query = jobs.enqueue_borrowed(to_json(calls), database.channel, json.dumps(sorted(words)))
+        query = jobs.enqueue_borrowed(to_json(calls), database.channel, queues.payloads(sorted(wakeups)))
         return existing_in(borrowed.fetch_sync(query, database.schema))
     except Refused as error:
         raise explained(error) from error

@@ -21,6 +21,7 @@ from tenure.model.ids import uuid7_time
 from tenure.model.outcomes import Cancel, Fail, Snooze
 from tenure.model.states import State
 from tenure.store import jobs
+from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.client import Client
@@ -196,7 +197,7 @@ class Handle(Generic[R_co]):
         yield status
         session = self._runtime.session()
         watched = -WATCHED_FOR
-        async with session.waiting.on(str(self.id)) as news:
+        async with session.waiting.on(Wakeup.job_ended(self.id), Wakeup.progress_changed(self.id)) as news:
             while status.state not in OVER:
                 now = time.monotonic()
                 left = WATCHED_FOR if seconds is None else began + seconds - now

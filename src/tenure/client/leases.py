@@ -24,6 +24,7 @@ from tenure.model.errors import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnav
 from tenure.periodic import backoff, boottime
 from tenure.store import leases
 from tenure.store.leases import LEASE, Term
+from tenure.store.wakeup import Wakeup
 
 # The driver is slow to import: what needs it is imported when it is first used.
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Lease:
         try:
             with suppress(StoreUnavailable):  # then it expires
                 if await self._link.fetch(leases.release(self._holder, [held])):
-                    self._runtime.session().tell(leases.lease_free(self.name))
+                    self._runtime.session().notify(Wakeup.lease_released(self.name))
         finally:
             await self._link.close()
 
@@ -141,7 +142,7 @@ class Lease:
 
     async def _awaited(self, link: Link, deadline: float | None) -> Term | None:
         failures = 0
-        async with self._runtime.session().waiting.on(leases.lease_free(self.name)) as news:
+        async with self._runtime.session().waiting.on(Wakeup.lease_released(self.name)) as news:
             while True:
                 try:
                     term, free_in = await self._ask(link)

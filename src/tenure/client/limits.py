@@ -12,7 +12,8 @@ from tenure.model.errors import ConfigError
 from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
 from tenure.model.names import check_name, shown
 from tenure.store import limits
-from tenure.store.limits import LIMITS, LimitRow
+from tenure.store.limits import LimitRow
+from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.session import Session
@@ -50,7 +51,7 @@ async def set_limit(session: Session, name: str, words: Rules, by: str | None) -
     _check(name)
     now = next((LimitStatus.from_row(row).rules for row in await session.fetch_all(limits.find()) if row.name == name), {})
     [rules] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
-    session.tell(LIMITS)
+    session.notify(Wakeup.limits_changed())
     held: Rules = json.loads(rules)
     return held
 
@@ -60,7 +61,7 @@ async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules |
     rows = await session.fetch(limits.reset(name, declared=declared))
     if not rows:
         return None
-    session.tell(LIMITS)
+    session.notify(Wakeup.limits_changed())
     held: Rules = json.loads(rows[0])
     return held
 

@@ -20,6 +20,7 @@ from tenure.model.kinds import Registry
 from tenure.model.payloads import plain_json
 from tenure.model.states import State
 from tenure.store import jobs
+from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.runtime import ClientRuntime
@@ -42,7 +43,7 @@ async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
         found = rows[0]
         state = State(found.state)
         if found.moved:
-            session.tell(f"jobs {found.queue}")
+            session.notify(Wakeup.new_jobs(found.queue))
             runtime.events.emit(JobRetried(job_id=job_id, kind=found.kind, retry_of=None, by=by))
         if found.moved or state == State.PENDING:
             return job_id
@@ -61,7 +62,7 @@ async def _retry_finished(runtime: ClientRuntime, job_id: UUID, by: str | None) 
         raise JobNotFound(job_id)
     made = rows[0]
     if not made.existed:
-        session.tell(f"jobs {made.queue}")
+        session.notify(Wakeup.new_jobs(made.queue))
         runtime.events.emit(JobRetried(job_id=made.id, kind=made.kind, retry_of=job_id, by=by))
     return made.id
 
@@ -92,7 +93,7 @@ async def replay(
         moved = [row for row in answers if row.moved]
         done += len(moved)
         for queue in {row.queue for row in moved}:
-            session.tell(f"jobs {queue}")
+            session.notify(Wakeup.new_jobs(queue))
         for row in moved:
             runtime.events.emit(JobReplayed(job_id=row.id, kind=row.kind, by=by))
         taken.update({row.id: row.holder for row in answers if row.holder is not None})

@@ -24,6 +24,7 @@ from tenure.model.payloads import plain_json
 from tenure.model.schedules import CatchUp, Overlap, Schedule, schedule
 from tenure.store import schedules as store
 from tenure.store.query import Query, T
+from tenure.store.wakeup import Wakeup
 
 MOST_TRIES = 10
 LARGEST_PAGE = 1000
@@ -73,7 +74,7 @@ class Schedules:
         made = _made(self._kind(job), name, input, options)
         if not await self._runtime.session().fetch(store.create(made, paused=paused, by=cleaned(by))):
             raise ScheduleConflict(name, "exists already: change or delete it, or choose another name")
-        self._tell()
+        self._notify_leader()
         return await self._found(name)
 
     async def change(
@@ -117,7 +118,7 @@ class Schedules:
             if changed == found.definition:
                 return found
             if await self._runtime.session().fetch(store.change(changed, changed_at=found.changed_at, by=cleaned(by))):
-                self._tell()
+                self._notify_leader()
                 return await self._found(name)
         raise ScheduleConflict(name, "is being changed by another process: try again")
 
@@ -131,7 +132,7 @@ class Schedules:
         rows = await self._runtime.session().fetch(store.resume(name))
         if not rows:
             raise ScheduleNotFound(name)
-        self._tell()
+        self._notify_leader()
         return rows[0]
 
     async def run_now(self, name: str, *, input: Any = UNCHANGED, by: str | None = None) -> Handle[Any]:  # noqa: A002
@@ -145,7 +146,7 @@ class Schedules:
         if not rows:
             await self._found(name)
             raise ScheduleConflict(name, "is retired, and its code may not exist any more: declare it again")
-        self._runtime.session().tell(f"jobs {rows[0].queue}")
+        self._runtime.session().notify(Wakeup.new_jobs(rows[0].queue))
         return Handle(job_id, rows[0].kind, self._runtime)
 
     async def delete(self, name: str) -> None:
@@ -201,8 +202,8 @@ class Schedules:
         """Repeats the statement while PostgreSQL is away. It is safe to repeat: the statement recognizes its own earlier try."""
         return await self._runtime.session().reader(self._runtime.patience())(query)
 
-    def _tell(self) -> None:
-        self._runtime.session().tell(store.CHANGED)
+    def _notify_leader(self) -> None:
+        self._runtime.session().notify(Wakeup.schedule_changed())
 
     def _kind(self, job: Job[Any, Any, Any, Any] | str) -> Kind | str:
         if isinstance(job, Job):

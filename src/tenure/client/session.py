@@ -16,6 +16,7 @@ from tenure.store.faults import Refused
 from tenure.store.link import Link
 from tenure.store.query import Fetch, Query, T
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 
 
@@ -36,21 +37,21 @@ class Session:
     def waiting(self) -> Waiting:
         return Waiting(self._wakeups)
 
-    async def enqueue(self, calls: list[Call[Any]], words: Iterable[str], within: float) -> ExistingJobs:
+    async def enqueue(self, calls: list[Call[Any]], wakeups: Iterable[Wakeup], within: float) -> ExistingJobs:
         try:
             existing = await self._enqueuer.enqueue(calls, within)
         except Refused as error:
             raise explained(error) from error
-        for word in words:
-            self._wakeups.tell(word)
+        for wakeup in wakeups:
+            self._wakeups.notify(wakeup)
         return existing
 
-    async def enqueue_bulk(self, chunks: Iterator[str], words: set[str], within: float) -> ExistingJobs:
-        """`words` may grow while the chunks are read."""
+    async def enqueue_bulk(self, chunks: Iterator[str], wakeups: set[Wakeup], within: float) -> ExistingJobs:
+        """`wakeups` may grow while the chunks are read."""
         with _refusing():
             existing = await enqueue_bulk(self._enqueue_link, chunks, within)
-        for word in words:
-            self._wakeups.tell(word)
+        for wakeup in wakeups:
+            self._wakeups.notify(wakeup)
         return existing
 
     async def fetch(self, query: Query[T]) -> list[T]:
@@ -65,9 +66,9 @@ class Session:
         """For statements that are safe to run twice: repeats them while PostgreSQL is away, for `within` seconds in all."""
         return repeated(self.fetch_all, within, long=True) if wide else repeated(self.fetch, within)
 
-    def tell(self, word: str) -> None:
+    def notify(self, wakeup: Wakeup) -> None:
         """Notifies listeners that wait for this."""
-        self._wakeups.tell(word)
+        self._wakeups.notify(wakeup)
 
     async def close(self) -> None:
         self._keeper.cancel()

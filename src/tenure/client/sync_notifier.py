@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from tenure.model.errors import StoreUnavailable
 from tenure.store.faults import Refused
 from tenure.store.notifier import LONGEST_GAP, SHORTEST_GAP
+from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 
@@ -20,16 +21,16 @@ IDLE = 5.0
 class SyncNotifier:
     """A thread that ends when it has nothing to do. A notification that cannot be sent is dropped: listeners also poll."""
 
-    def __init__(self, send: Callable[[list[str]], None]) -> None:
+    def __init__(self, send: Callable[[list[Wakeup]], None]) -> None:
         self._send = send
         self._lock = threading.Lock()
         self._news = threading.Event()
-        self._words: set[str] = set()
+        self._pending: set[Wakeup] = set()
         self._running = False
 
-    def tell(self, words: Iterable[str]) -> None:
+    def notify(self, wakeups: Iterable[Wakeup]) -> None:
         with self._lock:
-            self._words.update(words)
+            self._pending.update(wakeups)
             self._news.set()
             if self._running:
                 return
@@ -43,12 +44,12 @@ class SyncNotifier:
     def flush(self) -> None:
         """Sends the pending notifications now."""
         with self._lock:
-            words, self._words = sorted(self._words), set()
+            wakeups, self._pending = sorted(self._pending), set()
             self._news.clear()
-        if not words:
+        if not wakeups:
             return
         try:
-            self._send(words)
+            self._send(wakeups)
         except (StoreUnavailable, Refused) as error:
             log.debug("notification not sent", extra={"error": str(error)})
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 
 FIRST_LOOK, LONGEST_LOOK = 0.01, 5.0
@@ -14,52 +15,50 @@ wait began. Then longer and longer, for clients that receive no notifications.""
 
 
 class News:
-    """Whether a notification about one job has arrived."""
+    """Whether a notification has arrived."""
 
     def __init__(self) -> None:
-        self._said = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._patience = FIRST_LOOK
 
-    def say(self) -> None:
-        self._said.set()
+    def arrive(self) -> None:
+        self._arrived.set()
 
     async def wait(self, longest: float) -> None:
         """Until a notification arrives or it is time to poll; at most `longest` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, min(self._patience, longest))):
-                await self._said.wait()
+                await self._arrived.wait()
         self._patience = min(LONGEST_LOOK, 2 * self._patience)
-        self._said.clear()
+        self._arrived.clear()
 
 
 class Waiting:
     def __init__(self, wakeups: Wakeups) -> None:
         self._wakeups = wakeups
-        self._waiters: dict[str, set[News]] = {}
-        self._end = wakeups.subscribe(self._hear)
+        self._waiters: dict[Wakeup, set[News]] = {}
+        self._end = wakeups.subscribe(self._on_wakeup)
 
     @asynccontextmanager
-    async def on(self, job_id: str) -> AsyncIterator[News]:
+    async def on(self, *wakeups: Wakeup) -> AsyncIterator[News]:
+        """Waits for any of these."""
         self._wakeups.listen()
         news = News()
-        self._waiters.setdefault(job_id, set()).add(news)
+        for wakeup in wakeups:
+            self._waiters.setdefault(wakeup, set()).add(news)
         try:
             yield news
         finally:
-            self._waiters[job_id].discard(news)
-            if not self._waiters[job_id]:
-                del self._waiters[job_id]
+            for wakeup in wakeups:
+                self._waiters[wakeup].discard(news)
+                if not self._waiters[wakeup]:
+                    del self._waiters[wakeup]
 
-    def _hear(self, word: str) -> None:
-        verb, _, job_id = word.partition(" ")
-        if not word:
-            for waiters in self._waiters.values():
-                for news in waiters:
-                    news.say()
-        else:
-            # Notifications about a job are found by its id, others by the whole text.
-            for news in self._waiters.get(job_id if verb in ("done", "moved") else word, ()):
-                news.say()
+    def _on_wakeup(self, wakeup: Wakeup) -> None:
+        found = self._waiters.values() if wakeup == Wakeup.missed() else [self._waiters.get(wakeup, set())]
+        for waiters in found:
+            for news in waiters:
+                news.arrive()
 
     def close(self) -> None:
         self._end()

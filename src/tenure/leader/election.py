@@ -69,13 +69,13 @@ class Election:
     def is_shared(self, duty: Duty) -> bool:
         return self._strategy == "shared" and duty.divisible
 
-    async def acquire(self, link: Link, duties: Iterable[Duty], *, crowd: int = 1) -> ElectionResult:
-        """Tries once to acquire these duties. `crowd`: the approximate number of candidates."""
+    async def acquire(self, link: Link, duties: Iterable[Duty], *, candidates: int = 1) -> ElectionResult:
+        """Tries once to acquire these duties. `candidates`: about how many processes try."""
         alone = [duty for duty in duties if not self.is_shared(duty)]
         together = [duty for duty in duties if self.is_shared(duty)]
         if not await self.may_lead(link):
             # The lock is free as soon as its session ends, without a notification, so candidates try often.
-            return ElectionResult([], random.uniform(*LOCK_INTERVAL) * max(1.0, crowd / LOCK_CANDIDATES))  # noqa: S311
+            return ElectionResult([], random.uniform(*LOCK_INTERVAL) * max(1.0, candidates / LOCK_CANDIDATES))  # noqa: S311
         terms, free_in = await self._acquire(link, self._holder, alone, self._ttl, forced=self.uses_lock) if alone else ([], None)
         if together:
             terms += (await self._acquire(link, SHARED, together, SHARED_TTL))[0]

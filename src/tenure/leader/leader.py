@@ -28,7 +28,7 @@ from tenure.store.duty_link import Contended
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeups import FREE
+from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 
@@ -62,16 +62,16 @@ class Leader:
         holder: str | None = None,
         duties: Sequence[Duty] | None = None,
         events: Events | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        notify: Callable[[Wakeup], None] = lambda _: None,
         link: Link | None = None,
-        deaf: Callable[[], bool] = lambda: False,
+        not_delivering: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`holder` is the supervisor's id: it shows whether there is another process to hand over to. `tell` wakes other
+        """`holder` is the supervisor's id: it shows whether there is another process to hand over to. `notify` wakes other
         processes after a commit. `link` is used for elections and heartbeats, and is not closed here; without it, the leader
-        opens its own. `deaf` returns whether this process does not receive notifications (NOTIFY)."""
+        opens its own. `not_delivering` returns whether this process does not receive notifications (NOTIFY)."""
         self._settings = settings or LeaderSettings()
         self._events = events or Events()
-        self._tell = tell
+        self._notify = notify
         self.holder = holder or str(uuid4())
         process = {"host": socket.gethostname(), "pid": os.getpid()}
         self._election = Election(database, self.holder, self._settings, process)
@@ -80,9 +80,9 @@ class Leader:
         self._link = Link(database, "leader", hot=True) if link is None else link
         self._links = DutyLinks(database)
         self.contact = Contact(longest_silence=max(6.0, 3 * self._settings.heartbeat))
-        self.crowd = 1
+        self.candidates = 1
         """The approximate number of candidates: workers that serve the same queues."""
-        self._duties = {duty.name: duty for duty in duties or self._all_duties(deaf)}
+        self._duties = {duty.name: duty for duty in duties or self._all_duties(not_delivering)}
         self._held: dict[str, HeldTerm] = {}
         self._elect_at = 0.0
         self._may_have_won = False
@@ -94,16 +94,16 @@ class Leader:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
 
-    def _all_duties(self, deaf: Callable[[], bool]) -> list[Duty]:
+    def _all_duties(self, not_delivering: Callable[[], bool]) -> list[Duty]:
         settings = self._settings
         outlets = Outlets(
-            self._tell,
+            self._notify,
             self._events,
             dead_letter_level=settings.dead_letter_level,
             schedule_missed_level=settings.schedule_missed_level,
             schedule_skipped_level=settings.schedule_skipped_level,
         )
-        return create_duties(DutyContext(settings=settings, outlets=outlets, contact=self.contact, deaf=deaf))
+        return create_duties(DutyContext(settings=settings, outlets=outlets, contact=self.contact, not_delivering=not_delivering))
 
     @property
     def duties_held(self) -> list[str]:
@@ -116,11 +116,11 @@ class Leader:
         tasks = (self._election_task, self._heartbeat_task, *self._duty_tasks.values())
         self._tasks = [asyncio.create_task(task.run()) for task in tasks]
 
-    def hear(self, word: str) -> None:
-        if word in ("", FREE) and random.random() * self.crowd < CANDIDATES_WOKEN:  # noqa: S311
+    def on_wakeup(self, wakeup: Wakeup) -> None:
+        if wakeup in (Wakeup.missed(), Wakeup.duty_free()) and random.random() * self.candidates < CANDIDATES_WOKEN:  # noqa: S311
             self._elect_soon()
         for name, duty in self._duties.items():
-            if word == "" or word in duty.wakes_on:
+            if wakeup == Wakeup.missed() or wakeup in duty.wakes_on:
                 self._duty_tasks[name].wake()
 
     def hint(self, free_in: float | None) -> None:
@@ -131,7 +131,7 @@ class Leader:
         if free_in is not None and free_in > 0:
             # On a server whose clock was set back, leases seem to last long.
             soonest = min(free_in, 3 * self._settings.term)
-            self._elect_in(soonest + random.uniform(0.1, 1.0 + self.crowd * SPREAD))  # noqa: S311
+            self._elect_in(soonest + random.uniform(0.1, 1.0 + self.candidates * SPREAD))  # noqa: S311
         elif free_in is not None:
             self._elect_soon()
 
@@ -149,7 +149,7 @@ class Leader:
         if self._held or self._may_have_won:
             with suppress(StoreUnavailable):
                 if await self._link.fetch(leases.release_all(self.holder), within=RELEASE_PATIENCE):
-                    self._tell(FREE)
+                    self._notify(Wakeup.duty_free())
                 await self._election.release_lock(self._link)
         self._held.clear()
         await self._close()
@@ -164,7 +164,7 @@ class Leader:
 
     def _elect_soon(self) -> None:
         """Not all candidates at the same time, and never later than planned."""
-        soon = random.uniform(0.0, 0.3 + self.crowd * SPREAD)  # noqa: S311
+        soon = random.uniform(0.0, 0.3 + self.candidates * SPREAD)  # noqa: S311
         self._elect_in(max(0.0, min(soon, self._elect_at - boottime())))
 
     def _elect_in(self, seconds: float) -> None:
@@ -181,7 +181,7 @@ class Leader:
         asked_at, due = boottime(), self._elect_at
         self._may_have_won = True
         try:
-            won = await self._election.acquire(self._link, wanted, crowd=self.crowd)
+            won = await self._election.acquire(self._link, wanted, candidates=self.candidates)
         except StoreUnavailable:
             self.contact.broke()
             raise
@@ -278,7 +278,7 @@ class Leader:
         query = leases.release(self.holder, [held.term for held in stalled])
         with suppress(StoreUnavailable):  # it waits for the statement that hangs; without a heartbeat the lease expires
             if await self._link.fetch(query, within=RELEASE_PATIENCE):
-                self._tell(FREE)
+                self._notify(Wakeup.duty_free())
 
     async def _rotate(self) -> None:
         """Hands over duties that were held for `rotate` seconds and are between two rounds, if there is another process. Not with
@@ -295,7 +295,7 @@ class Leader:
         query = leases.release(self.holder, [held.term for held in old.values()], handing_over=True)
         released = await self._link.fetch(query)
         if released:
-            self._tell(FREE)
+            self._notify(Wakeup.duty_free())
         for name in released:
             self._not_before[name] = boottime() + HANDOVER_PAUSE
             # A round that started meanwhile may have found that its term is over, and removed it.

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tenure.model.events import Events
+from tenure.store.wakeup import Wakeup
 
 
 @dataclass(frozen=True, slots=True)
 class Outlets:
-    tell: Callable[[str], None] = lambda _: None
+    notify: Callable[[Wakeup], None] = lambda _: None
     """Wakes other processes, after the commit. If the notification is lost, they notice later; nothing else is lost."""
     events: Events = field(default_factory=Events)
     dead_letter_level: int = logging.ERROR

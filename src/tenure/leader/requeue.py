@@ -16,7 +16,7 @@ from tenure.store.isolation import RefusedRows
 from tenure.store.jobs import ReturnedRow
 from tenure.store.link import Link
 from tenure.store.query import Pick
-from tenure.store.wakeups import gone, jobs_in
+from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 
@@ -80,13 +80,13 @@ async def requeue_jobs(link: Link, worker_id: str | None, outlets: Outlets | Non
 def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str, Any]]) -> None:
     """Wakes the workers that can claim these jobs and those that may still run them; logs and emits what was done."""
     for queue in queues:
-        outlets.tell(jobs_in(queue))
+        outlets.notify(Wakeup.new_jobs(queue))
     # Runs of a process that has ended need no notification.
-    for word in gone([job["job_id"] for job in reaped if job["why"] in ("expired", "lease_lost")]):
-        outlets.tell(word)
+    for wakeup in Wakeup.jobs_lost([job["job_id"] for job in reaped if job["why"] in ("expired", "lease_lost")]):
+        outlets.notify(wakeup)
     for job in reaped:
         if job["quarantined"] and job["watched"]:
-            outlets.tell(f"done {job['job_id']}")
+            outlets.notify(Wakeup.job_ended(job["job_id"]))
     _report_requeued([job for job in reaped if not job["quarantined"]])
     for job in reaped:
         if job["quarantined"]:

@@ -29,7 +29,7 @@ from tenure.manager.messages import (
     LoadApp,
     LoseLease,
     RelayEvent,
-    SetCrowd,
+    SetPeers,
     Stop,
     StoppedCleanly,
     ToSupervisor,
@@ -119,13 +119,13 @@ class ChildWorker:
             scope,
             worker_id,
             engine_settings(settings, hello.concurrency),
-            tell=lambda word: wakeups.tell(word),  # noqa: PLW0108 - created below, from the engine's connections
+            notify=lambda wakeup: wakeups.notify(wakeup),  # noqa: PLW0108 - created below, from the engine's connections
             condemned=lambda: self._send(WorkerFoundCondemned()),
             worn_out=lambda: self._request_stop(hello.grace),
             events=app.events,
             name=self._name,
         )
-        wakeups = engine.wakeups(engine.hear)
+        wakeups = engine.wakeups(engine.on_wakeup)
         app._connections.share(wakeups)  # noqa: SLF001 - not part of the public API
         self._events = app.events
         self._engine.start()
@@ -162,8 +162,8 @@ class ChildWorker:
                     self._request_stop(grace)
                 case RelayEvent(name, fields):
                     self._events.emit(relayed_event(name, fields))
-                case SetCrowd(crowd):
-                    engine.crowd = crowd
+                case SetPeers(peers):
+                    engine.peers = peers
                 case LoseLease(reason):
                     self._events.emit(WorkerLeaseLost(worker_id=UUID(engine.worker_id), worker=self._name))
                     engine.lose(reason)

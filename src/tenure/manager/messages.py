@@ -40,8 +40,8 @@ class RelayEvent(NamedTuple):
     fields: dict[str, Any]
 
 
-class SetCrowd(NamedTuple):
-    crowd: int
+class SetPeers(NamedTuple):
+    peers: int
     """Workers that serve the same queues."""
 
 
@@ -76,7 +76,7 @@ class StoppedCleanly(NamedTuple):
     """The last message. Without it the end of the process is a crash."""
 
 
-ToChild = LoadApp | AssignWorker | Stop | RelayEvent | SetCrowd | LoseLease
+ToChild = LoadApp | AssignWorker | Stop | RelayEvent | SetPeers | LoseLease
 ToSupervisor = AppLoaded | AppUnusable | ChildHeartbeat | WorkerFoundCondemned | StoppedCleanly
 
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToChild.__args__, *ToSupervisor.__args__)}

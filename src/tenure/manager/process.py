@@ -20,7 +20,7 @@ from tenure.manager.messages import (
     LoadApp,
     LoseLease,
     RelayEvent,
-    SetCrowd,
+    SetPeers,
     Stop,
     StoppedCleanly,
     ToChild,
@@ -151,9 +151,9 @@ class ChildProcess:
     def send_event(self, event: str, fields: dict[str, object]) -> None:
         self._send(RelayEvent(event, fields))
 
-    def send_crowd(self, crowd: int) -> None:
-        """`crowd`: the number of workers that serve the same queues as this one."""
-        self._send(SetCrowd(crowd))
+    def send_peers(self, peers: int) -> None:
+        """`peers`: the number of workers that serve the same queues as this one."""
+        self._send(SetPeers(peers))
 
     def lose_lease(self, reason: AbortReason) -> None:
         self._send(LoseLease(reason))

@@ -10,6 +10,7 @@ from tenure.manager.event_relay import EventRelay
 from tenure.manager.process import ChildProcess
 from tenure.manager.spec import ChildHello
 from tenure.store.link import Link
+from tenure.store.wakeup import Wakeup
 
 
 class SupervisorServices(Protocol):
@@ -32,7 +33,7 @@ class SupervisorServices(Protocol):
     async def retry_while_unavailable(self, work: Callable[[], Awaitable[object]]) -> None:
         """Repeats `work` until PostgreSQL answers or the shutdown has to end; then the expired lease has the same effect."""
 
-    def tell(self, word: str) -> None:
+    def notify(self, wakeup: Wakeup) -> None:
         """Wakes other processes, after a commit."""
 
     def renew_soon(self) -> None: ...

@@ -40,6 +40,7 @@ from tenure.store.faults import ConnectionRejected, Refused
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.renewals import renew
+from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 
 log = logging.getLogger("tenure")
@@ -186,10 +187,10 @@ class Supervisor:
                 link=self.link,
                 holder=self.id,
                 events=self.events,
-                tell=self.tell,
-                deaf=self._is_deaf,
+                notify=self.notify,
+                not_delivering=self._is_not_delivering,
             )
-            self._wakeups = Wakeups(database, self._leader.hear, notify_on=self.link)
+            self._wakeups = Wakeups(database, self._leader.on_wakeup, notify_on=self.link)
             self._renewal = PeriodicTask("lease", self._renew)
             self._scaling = Scaling(self.link, self._pools, self._scale_interval)
             self._hello = hello
@@ -200,11 +201,11 @@ class Supervisor:
                 periodic.append(PeriodicTask("scaling", self._scaling.turn))
             self._tasks = [asyncio.create_task(task.run()) for task in periodic]
 
-    def tell(self, word: str) -> None:
-        self._wakeups.tell(word)
+    def notify(self, wakeup: Wakeup) -> None:
+        self._wakeups.notify(wakeup)
 
-    def _is_deaf(self) -> bool:
-        return self._wakeups.deaf
+    def _is_not_delivering(self) -> bool:
+        return self._wakeups.not_delivering
 
     async def declare(self, hello: ChildHello) -> None:
         """Stores what the code declares for all workers. Repeated when another version of the code is loaded."""
@@ -216,7 +217,7 @@ class Supervisor:
                 async with Link(hello.database, "declare", hot=True) as link:  # the statements may wait for locks
                     changed = await declare(link, hello.declared, self.id)
                 if changed:
-                    self._wakeups.tell(schedules.CHANGED)
+                    self._wakeups.notify(Wakeup.schedule_changed())
                 self._declared = hello.declared
 
             await self.retry_while_unavailable(store)
@@ -257,9 +258,9 @@ class Supervisor:
         renewal = await renew(self.link, serving, self._isolation.queues, self._hello.lease, counting=counting)
         self._leader.contact.touch()
         self._leader.hint(renewal.free_in)
-        for worker_id, crowd in renewal.alike.items():
-            serving[worker_id].send_crowd(crowd)
-        self._leader.crowd = max(renewal.alike.values(), default=self._leader.crowd)
+        for worker_id, peers in renewal.alike.items():
+            serving[worker_id].send_peers(peers)
+        self._leader.candidates = max(renewal.alike.values(), default=self._leader.candidates)
         self._health.renewed(processes=len(serving), lease=self._hello.lease)
         self._report_unrenewed(renewal.refused)
         for worker_id in serving.keys() - renewal.renewed - renewal.refused.keys():

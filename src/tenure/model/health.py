@@ -8,8 +8,8 @@ from typing import Protocol
 
 from tenure.model.findings import Finding
 
-DEAF = Finding(
-    "deaf",
+NOTIFY_NOT_DELIVERED = Finding(
+    "notify_not_delivered",
     "NOTIFY does not arrive, probably because of a pooler in transaction mode: new jobs wait for the next poll",
     "set listen_dsn to a direct connection to PostgreSQL",
 )
@@ -28,14 +28,14 @@ class Probe:
     facts: Sequence[Fact] = ()
     unseen: Sequence[str] = ()
     """Checks that could not be made, each with the reason."""
-    deaf: bool = False
+    not_delivering: bool = False
     """Notifications do not arrive."""
 
     @property
     def findings(self) -> list[Finding]:
         """What needs attention, and what to do about it."""
         found = [finding for fact in self.facts for finding in fact.findings()]
-        return found + ([DEAF] if self.deaf else []) + list(self._unseen())
+        return found + ([NOTIFY_NOT_DELIVERED] if self.not_delivering else []) + list(self._unseen())
 
     def _unseen(self) -> Iterator[Finding]:
         if self.unseen:

@@ -68,8 +68,8 @@ def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query[
     return Query("jobs/enqueue_jobs", EnqueuedRow, {"jobs": jobs, "again": again, "borrowed": borrowed})
 
 
-def enqueue_borrowed(jobs: str, channel: str, words: str) -> Query[EnqueuedRow]:
-    return Query("jobs/enqueue_borrowed", EnqueuedRow, {"jobs": jobs, "channel": channel, "payloads": words})
+def enqueue_borrowed(jobs: str, channel: str, payloads: str) -> Query[EnqueuedRow]:
+    return Query("jobs/enqueue_borrowed", EnqueuedRow, {"jobs": jobs, "channel": channel, "payloads": payloads})
 
 
 # Claiming and holding

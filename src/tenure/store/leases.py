@@ -15,11 +15,6 @@ LEASE = "lease:"
 """What the rows of users' own leases begin with: no duty is called so."""
 
 
-def lease_free(name: str) -> str:
-    """The word that a user's own lease was released."""
-    return f"lease {name}"
-
-
 @dataclass(frozen=True, slots=True)
 class Term:
     """The right to do a duty, as long as no other process has a higher term. Every write of the duty carries it."""

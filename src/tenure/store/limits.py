@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 from tenure.store.jobs import ClaimRow
 from tenure.store.query import ALL, INTEGER, TEXT, Pick, Query, array_literal
 
-LIMITS = "limits"
-"""The notification that a limit was changed: workers read the limits again."""
-
 
 class LearnedRow(NamedTuple):
     version: int

@@ -42,11 +42,12 @@ _RELAXED = """select set_config('tenure_link.synchronous_commit', current_settin
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """What a link that listens calls: `received(payload)` for each notification, `received("")` when some may have been missed,
+    """What a link that listens calls: `received(payload)` for each notification, `missed()` when some may have been missed,
     and `changed()` when a connection was made or lost."""
 
     channel: str
     received: Callable[[str], None]
+    missed: Callable[[], None]
     changed: Callable[[], None]
 
 
@@ -236,7 +237,7 @@ class Link:
         self.is_direct = pid == connection.info.backend_pid
         self._reader = NotificationReader(connection, receiver.received, self._on_broken)
         receiver.changed()
-        receiver.received("")
+        receiver.missed()
 
     def _on_broken(self) -> None:
         self._is_broken = True

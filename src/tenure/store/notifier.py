@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 
 from tenure.model.errors import StoreUnavailable
@@ -11,18 +10,16 @@ from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import queues
 from tenure.store.faults import Refused
 from tenure.store.link import Link
+from tenure.store.wakeup import LONGEST_PAYLOAD, Wakeup
 
 log = logging.getLogger("tenure")
 
-# A NOTIFY takes a database-wide lock at commit. So a process that says much says it ever more rarely, and one that
-# speaks now and then is heard at once.
+# A NOTIFY takes a database-wide lock at commit. So a process with many notifications sends them less and less often, and one
+# with few sends each at once.
 SHORTEST_GAP, LONGEST_GAP = 0.005, 0.05
 
 LONGEST_NOTIFY = 2.0
 """Seconds after which a NOTIFY is given up: it waits for the commits of all other sessions that notify."""
-
-LONGEST_WORD = 7999
-"""In bytes: the limit of pg_notify."""
 
 
 class Notifier:
@@ -30,20 +27,20 @@ class Notifier:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._words: set[str] = set()
+        self._pending: set[Wakeup] = set()
         self._gap = SHORTEST_GAP
         self.beat = PeriodicTask("notifier", self._turn)
 
-    def tell(self, word: str) -> None:
-        # One that PostgreSQL does not take would take the others of its statement with it.
-        if word not in self._words and len(word.encode()) <= LONGEST_WORD:
-            self._words.add(word)
+    def notify(self, wakeup: Wakeup) -> None:
+        # If PostgreSQL refused one of them, the others of its statement would be lost as well.
+        if wakeup not in self._pending and len(wakeup.payload().encode()) <= LONGEST_PAYLOAD:
+            self._pending.add(wakeup)
             self.beat.wake()
 
-    async def say(self, *words: str) -> bool:
+    async def send(self, *wakeups: Wakeup) -> bool:
         """Sends now. Returns whether that was possible; if not, listeners find out by polling."""
         try:
-            await self._link.fetch(queues.notify(self._link.database.channel, json.dumps(words)), within=LONGEST_NOTIFY)
+            await self._link.fetch(queues.notify(self._link.database.channel, wakeups), within=LONGEST_NOTIFY)
         except (StoreUnavailable, Refused) as error:
             log.debug("notifier: %s", error)
             return False
@@ -51,18 +48,18 @@ class Notifier:
 
     async def flush(self) -> None:
         """Sends what is still waiting."""
-        words, self._words = self._words, set()
-        if words:
-            await self.say(*words)
+        wakeups, self._pending = self._pending, set()
+        if wakeups:
+            await self.send(*wakeups)
 
     async def _turn(self) -> float:
-        words, self._words = self._words, set()
-        if words:
+        wakeups, self._pending = self._pending, set()
+        if wakeups:
             try:
-                await self.say(*words)
+                await self.send(*wakeups)
             except asyncio.CancelledError:
-                self._words |= words  # `flush` still sends them
+                self._pending |= wakeups  # `flush` still sends them
                 raise
             await asyncio.sleep(self._gap)
-            self._gap = min(LONGEST_GAP, 2 * self._gap) if self._words else SHORTEST_GAP
+            self._gap = min(LONGEST_GAP, 2 * self._gap) if self._pending else SHORTEST_GAP
         return FOREVER

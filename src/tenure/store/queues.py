@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tenure.store.query import INTEGER, TEXT, Query
+from tenure.store.wakeup import Wakeup
 
 
 class QueueRow(NamedTuple):
@@ -57,13 +58,18 @@ def find_all() -> Query[QueueRow]:
     return Query("queues/find_queues", QueueRow)
 
 
-def notify(channel: str, words: str) -> Query[int]:
-    return Query("queues/notify", INTEGER, {"channel": channel, "payloads": words})
+def notify(channel: str, wakeups: Iterable[Wakeup]) -> Query[int]:
+    return Query("queues/notify", INTEGER, {"channel": channel, "payloads": payloads(wakeups)})
 
 
-def notify_after(channel: str, words: str) -> Query[int]:
+def notify_after(channel: str, wakeups: Iterable[Wakeup]) -> Query[int]:
     """Right after a commit, on the same connection."""
-    return Query("queues/notify_after", INTEGER, {"channel": channel, "payloads": words})
+    return Query("queues/notify_after", INTEGER, {"channel": channel, "payloads": payloads(wakeups)})
+
+
+def payloads(wakeups: Iterable[Wakeup]) -> str:
+    """As JSON."""
+    return json.dumps([wakeup.payload() for wakeup in wakeups])
 
 
 def survey(queues: str, kinds: str) -> Query[LaneRow]:

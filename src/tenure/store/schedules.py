@@ -13,9 +13,6 @@ from tenure.store.cleaning import CleanedRow
 from tenure.store.leases import Term, guard
 from tenure.store.query import ALL, BOOLEAN, TEXT, Pick, Query, array_literal
 
-CHANGED = "schedules"
-"""The word that a schedule was made or changed: the leader works out its next time."""
-
 PATIENCE = 600.0
 """Seconds for which a retired schedule may come back as if it had never gone: old code that starts among new retires what only
 the new declares, until the next of the new starts."""
@@ -41,8 +38,10 @@ class RecordedRow(NamedTuple):
     """Schedules."""
     enqueued: int
     """Jobs."""
-    words: list[str]
-    """What to announce."""
+    queues: list[str]
+    """Of the jobs that are pending."""
+    scheduled: bool
+    """Others are to run later."""
     ticks: str | None
     """JSON: the ticks for which no job was enqueued; with `listing`, all."""
 

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 from tenure.store.link import Link
 from tenure.store.listener import Listener
 from tenure.store.notifier import Notifier
 from tenure.store.target import DatabaseTarget
-
-DUE = "due"
-"""The word that a job was scheduled: the stager looks when the next one is due."""
-
-FREE = "free"
-"""The notification that a duty was released: candidates need not wait for its lease to run out."""
-
-
-def jobs_in(queue: str) -> str:
-    """The word that a queue has new work."""
-    return f"jobs {queue}"
-
-
-GONE = "gone"
-"""The word that runs may have lost their jobs: with an id, the run of that job; alone, any."""
-
-MOST_GONE = 20
-"""Jobs that are named one by one. When there are more, every run is asked."""
-
-
-def gone(job_ids: Sequence[str]) -> list[str]:
-    """The words by which runs learn that they have lost these jobs."""
-    return [f"{GONE} {job_id}" for job_id in job_ids] if len(job_ids) <= MOST_GONE else [GONE]
+from tenure.store.wakeup import Wakeup
 
 
 class Wakeups:
-    """Subscribers are called with each word, and with "" when words may have been missed.
+    """Subscribers are called with each wake-up, and with `Wakeup.missed()` when some may have been missed.
 
     Several users in one event loop may share it, a worker and a client: it starts with the first and stops with the last of them.
     """
@@ -44,7 +22,7 @@ class Wakeups:
     def __init__(
         self,
         database: DatabaseTarget,
-        heard: Callable[[str], None] | None = None,
+        on_wakeup: Callable[[Wakeup], None] | None = None,
         *,
         role: str = "wakeups",
         listen_on: Link | None = None,
@@ -58,28 +36,31 @@ class Wakeups:
         """Sends notifications, and may run other short statements: each is canceled after `within` seconds."""
         direct = not database.pooled and database.listen_dsn is None
         self._listening_link = (listen_on or self.link) if direct else Link(database.for_listening, "listen")
-        self._subscribers: list[Callable[[str], None]] = [] if heard is None else [heard]
+        self._subscribers: list[Callable[[Wakeup], None]] = [] if on_wakeup is None else [on_wakeup]
         self._notifier = Notifier(self.link)
-        self._listener = Listener(self._listening_link, self._hear, self._notifier.say, alone=self._listening_link is self.link)
+        self._listener = Listener(
+            self._listening_link, self._on_wakeup, self._notifier.send, alone=self._listening_link is self.link
+        )
         self._ended = ended
         self._users: set[object] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @property
-    def deaf(self) -> bool:
-        return self._listener.deaf
+    def not_delivering(self) -> bool:
+        """Notifications do not arrive, although they are sent."""
+        return self._listener.not_delivering
 
-    def tell(self, word: str) -> None:
-        """Sends the word soon, together with others."""
-        self._notifier.tell(word)
+    def notify(self, wakeup: Wakeup) -> None:
+        """Sends it soon, together with others."""
+        self._notifier.notify(wakeup)
 
-    def subscribe(self, heard: Callable[[str], None]) -> Callable[[], None]:
+    def subscribe(self, on_wakeup: Callable[[Wakeup], None]) -> Callable[[], None]:
         """Returns a function that ends the subscription."""
-        self._subscribers.append(heard)
+        self._subscribers.append(on_wakeup)
 
         def end() -> None:
             with suppress(ValueError):
-                self._subscribers.remove(heard)
+                self._subscribers.remove(on_wakeup)
 
         return end
 
@@ -111,6 +92,6 @@ class Wakeups:
         await self._listening_link.close()
         await self.link.close()
 
-    def _hear(self, word: str) -> None:
-        for heard in list(self._subscribers):
-            heard(word)
+    def _on_wakeup(self, wakeup: Wakeup) -> None:
+        for on_wakeup in list(self._subscribers):
+            on_wakeup(wakeup)

@@ -13,10 +13,10 @@ from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.periodic import FOREVER, PeriodicTask, jittered
 from tenure.store.jobs import HeldJob
-from tenure.store.limits import LIMITS
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeups import Wakeups, jobs_in
+from tenure.store.wakeup import Topic, Wakeup
+from tenure.store.wakeups import Wakeups
 from tenure.worker.claim.claimer import Scope, WorkerCondemned
 from tenure.worker.claim.combined_claimer import CombinedClaimer
 from tenure.worker.claim.held_jobs import HeldJobs
@@ -78,30 +78,30 @@ class Engine:
         worker_id: str,
         settings: EngineSettings,
         *,
-        tell: Callable[[str], None],
+        notify: Callable[[Wakeup], None],
         condemned: Callable[[], None],
         worn_out: Callable[[], None] = lambda: None,
         events: Events | None = None,
         name: str = "",
     ) -> None:
-        """`tell(word)` wakes others after a commit; `condemned()` is called when this worker has lost its lease, `worn_out()`
+        """`notify(wakeup)` wakes others after a commit; `condemned()` is called when this worker has lost its lease, `worn_out()`
         when so many handlers did not end when told that the process should be replaced. `name` is the worker's, for logs
         and events."""
         self.worker_id = worker_id
         self._settings = settings
         self._scope = scope
         self._condemned = condemned
-        self._tell = tell
+        self._notify = notify
         self._settle_link = Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)
-        self._held_jobs = HeldJobs(self._settle_link, worker_id, scope.queues, self, tell)
-        self._claimer = CombinedClaimer(database, kinds, scope, worker_id, tell=tell, unanswered=self._held_jobs.doubt)
+        self._held_jobs = HeldJobs(self._settle_link, worker_id, scope.queues, self, notify)
+        self._claimer = CombinedClaimer(database, kinds, scope, worker_id, notify=notify, unanswered=self._held_jobs.doubt)
         events = events or Events()
         self._slots = Slots(
             self._settle_link,
             kinds,
             settings.concurrency,
             settings.process_pool,
-            tell=tell,
+            notify=notify,
             freed=self._on_freed,
             released=self._on_released,
             doubt=lambda runs: self._watch.doubt(run.job_id for run in runs),
@@ -112,7 +112,7 @@ class Engine:
         )
         self._watch = RunMonitor(self._slots, self._settle_link, settings.check_every)
         self._claims = PeriodicTask("claimer", self._claim_turn)
-        self.crowd = 1
+        self.peers = 1
         """How many workers serve the same queues, including this one."""
         self._next_call = 0.0
         self._next_claim = 0.0
@@ -121,9 +121,9 @@ class Engine:
         self._last_found = 0.0
         self._tasks: dict[PeriodicTask, asyncio.Task[None]] = {}
 
-    def wakeups(self, heard: Callable[[str], None]) -> Wakeups:
+    def wakeups(self, on_wakeup: Callable[[Wakeup], None]) -> Wakeups:
         """On the connections of this engine: LISTEN on the one that claims, NOTIFY on the one that settles."""
-        return Wakeups(self._settle_link.database, heard, listen_on=self._claimer.link, notify_on=self._settle_link)
+        return Wakeups(self._settle_link.database, on_wakeup, listen_on=self._claimer.link, notify_on=self._settle_link)
 
     @property
     def running(self) -> int:
@@ -147,20 +147,25 @@ class Engine:
         beats = (self._claims, *writes, self._watch.beat, self._watch.checks, self._held_jobs.beat)
         self._tasks = {beat: asyncio.create_task(beat.run()) for beat in beats}
 
-    def hear(self, word: str) -> None:
-        """A wake-up: new jobs in a queue, a job that was removed, or (empty) a notification may have been missed."""
-        if word.startswith("gone"):
-            self._watch.doubt([word[5:]] if len(word) > 5 else self._slots.runs)
-        elif word == LIMITS:
-            self._claimer.limits_changed()
-            self._claims.wake()
-        elif not word or (word.startswith("jobs ") and word[5:] in self._scope.queues and self._is_called()):
-            self._last_found = time.monotonic()
-            self._claimer.nudge()
-            self._claims.wake()
+    def on_wakeup(self, wakeup: Wakeup) -> None:
+        match wakeup.topic:
+            case Topic.LOST:
+                self._watch.doubt([wakeup.subject] if wakeup.subject else self._slots.runs)
+            case Topic.LIMITS:
+                self._claimer.limits_changed()
+                self._claims.wake()
+            case Topic.JOBS if wakeup.subject in self._scope.queues and self._is_called():
+                self._look_for_jobs()
+            case Topic.MISSED:
+                self._look_for_jobs()
+
+    def _look_for_jobs(self) -> None:
+        self._last_found = time.monotonic()
+        self._claimer.nudge()
+        self._claims.wake()
 
     def _is_called(self) -> bool:
-        return random.random() * self.crowd < WAKERS  # noqa: S311
+        return random.random() * self.peers < WAKERS  # noqa: S311
 
     def lose(self, reason: AbortReason) -> None:
         """No run of this process holds its job any more."""
@@ -214,7 +219,7 @@ class Engine:
         finally:
             self._claimer.under_way.started()
         self._hungry = len(runs) == free
-        if self._hungry and self.crowd > WAKERS:
+        if self._hungry and self.peers > WAKERS:
             self._call_others({run.queue for run in runs})
         if runs:
             self._last_found = time.monotonic()
@@ -235,7 +240,7 @@ class Engine:
         if time.monotonic() >= self._next_call:
             self._next_call = time.monotonic() + CALL_EVERY
             for queue in queues:
-                self._tell(jobs_in(queue))
+                self._notify(Wakeup.new_jobs(queue))
 
     def _free_slots(self) -> int:
         if self._scope.jobs == "suspects" and (self._slots.count or self._slots.settler.unwritten):
@@ -261,4 +266,4 @@ class Engine:
         self._claimer.nudge()
         self._claims.wake()
         if self._stopping or self._free_slots() <= 0:
-            self._tell(jobs_in(run.queue))
+            self._notify(Wakeup.new_jobs(run.queue))

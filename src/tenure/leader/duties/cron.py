@@ -28,7 +28,7 @@ from tenure.store.leases import ClockRow, Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
 from tenure.store.schedules import ReleasedRow, RetiredRow, RewoundRow
-from tenure.store.wakeups import jobs_in
+from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 ticks_log = logging.getLogger("tenure.schedules")
@@ -48,7 +48,7 @@ class Cron:
     process that was suspended meanwhile, is no longer the leader, or repeats what is already done writes nothing."""
 
     name = "cron"
-    wakes_on = (schedules.CHANGED,)
+    wakes_on = (Wakeup.schedule_changed(),)
     divisible = False
     batch = 200
     longest_rest = 15.0
@@ -124,7 +124,7 @@ class Cron:
             total += recorded.enqueued
             for move in group:
                 self._broken.pop(move["version"], None)
-            self._announce(recorded.words, recorded.ticks)
+            self._announce(recorded.queues, recorded.ticks, scheduled=recorded.scheduled)
 
         async def refused(move: Move, error: Refused) -> None:
             self._log_broken(move, error)
@@ -139,7 +139,7 @@ class Cron:
             [answer] = await link.fetch(schedules.release_ticks(term, limit=self.batch, listing=listing, pick=pick, now=now))
             _require_term(answer.holds)
             if not pick.peek:
-                self._announce([jobs_in(queue) for queue in answer.queues], answer.ticks, skipped=DROPPED)
+                self._announce(answer.queues, answer.ticks, skipped=DROPPED)
             return answer
 
         return sum(answer.enqueued for answer in await self._unreleased.run(send))
@@ -212,9 +212,11 @@ class Cron:
             self._clock_set_back = True
             self._verify_at = 0.0
 
-    def _announce(self, words: Sequence[str], ticks: str | None, *, skipped: str = SKIPPED) -> None:
-        for word in words:
-            self._outlets.tell(word)
+    def _announce(self, queues: Sequence[str], ticks: str | None, *, scheduled: bool = False, skipped: str = SKIPPED) -> None:
+        for queue in queues:
+            self._outlets.notify(Wakeup.new_jobs(queue))
+        if scheduled:
+            self._outlets.notify(Wakeup.job_scheduled())
         for tick in json.loads(ticks or "[]"):
             self._log_tick(tick, skipped)
             if self._outlets.events.wants(ScheduleTicked):

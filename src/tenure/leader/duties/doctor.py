@@ -21,15 +21,15 @@ class Doctor:
     divisible = False
     every = 60.0
 
-    def __init__(self, deaf: Callable[[], bool]) -> None:
-        self._deaf = deaf
+    def __init__(self, not_delivering: Callable[[], bool]) -> None:
+        self._not_delivering = not_delivering
         self._known: set[tuple[str, str]] = set()
         """Code and subject of the findings of the last round."""
 
     async def run_once(self, link: Link, term: Term) -> RoundResult:
         if not await link.fetch(leases.check(term)):
             return RoundResult(holds=False)
-        found = replace(await probe(link.fetch), deaf=self._deaf()).findings
+        found = replace(await probe(link.fetch), not_delivering=self._not_delivering()).findings
         for finding in found:
             if (finding.code, finding.about) not in self._known:
                 level = logging.WARNING if finding.severity == "problem" else logging.INFO

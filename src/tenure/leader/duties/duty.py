@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tenure.store.leases import Term
 from tenure.store.link import Link
+from tenure.store.wakeup import Wakeup
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Duty(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def wakes_on(self) -> Collection[str]:
+    def wakes_on(self) -> Collection[Wakeup]:
         """The notifications that start a round at once."""
         ...
 

@@ -23,7 +23,7 @@ class DutyContext:
     settings: LeaderSettings
     outlets: Outlets
     contact: Contact
-    deaf: Callable[[], bool]
+    not_delivering: Callable[[], bool]
     """Whether this process does not receive notifications."""
 
 
@@ -35,7 +35,7 @@ DUTIES: Mapping[str, Callable[[DutyContext], Duty]] = {
         given.settings.retention, given.settings.dead_letter_retention, every=given.settings.clean_every
     ),
     Rollup.name: lambda _: Rollup(),
-    Doctor.name: lambda given: Doctor(given.deaf),
+    Doctor.name: lambda given: Doctor(given.not_delivering),
 }
 """By name: how each duty is created, with the settings it uses."""
 

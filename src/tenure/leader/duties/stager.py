@@ -14,12 +14,12 @@ from tenure.store.jobs import PromotedRow
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
-from tenure.store.wakeups import DUE, jobs_in
+from tenure.store.wakeup import Wakeup
 
 
 class Stager:
     name = "stager"
-    wakes_on = (DUE,)
+    wakes_on = (Wakeup.job_scheduled(),)
     divisible = True
     batch = 1000
     longest_rest = 3.0
@@ -47,6 +47,6 @@ class Stager:
 
     def _announce(self, answer: PromotedRow) -> None:
         for queue in answer.queues:
-            self._outlets.tell(jobs_in(queue))
+            self._outlets.notify(Wakeup.new_jobs(queue))
         for job in json.loads(answer.jobs or "[]"):
             self._outlets.events.emit(JobDue(job_id=UUID(job["job_id"]), kind=job["kind"], queue=job["queue"]))

@@ -11,6 +11,7 @@ from tenure.model.kinds import Registry
 from tenure.periodic import FOREVER
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
+from tenure.store.wakeup import Wakeup
 from tenure.worker.claim.claimer import Claimer, ClaimsUnderWay, Scope, WorkerCondemned
 from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.limited_claimer import LimitedClaimer
@@ -39,14 +40,14 @@ class CombinedClaimer:
         scope: Scope,
         worker_id: str,
         *,
-        tell: Callable[[str], None],
+        notify: Callable[[Wakeup], None],
         unanswered: Callable[[], None],
     ) -> None:
         """`unanswered()` is called when it is not known which jobs a claim took."""
         # A claim that is lost in a crash of the server never happened, so it need not wait for the disk. One under a limit must
         # not be lost while its job runs: its transaction is durable nevertheless (lock_limits).
         self.link = Link(database, "claim", hot=True, durable=False)
-        self._known_limits = KnownLimits(self.link, kinds, list(scope.queues), worker_id, tell)
+        self._known_limits = KnownLimits(self.link, kinds, list(scope.queues), worker_id, notify)
         self.under_way = ClaimsUnderWay(unanswered)
         self._refused = refused = RefusedJobs()
         self._open = Claimer(

@@ -19,7 +19,7 @@ from tenure.store.isolation import RefusedRows
 from tenure.store.jobs import HeldJob
 from tenure.store.link import Link
 from tenure.store.query import Pick
-from tenure.store.wakeups import jobs_in
+from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 
@@ -46,12 +46,14 @@ class Known(Protocol):
 
 
 class HeldJobs:
-    def __init__(self, link: Link, worker_id: str, queues: Collection[str], known: Known, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, link: Link, worker_id: str, queues: Collection[str], known: Known, notify: Callable[[Wakeup], None]
+    ) -> None:
         self._link = link
         self._worker_id = worker_id
         self._queues = queues
         self._known = known
-        self._tell = tell
+        self._notify = notify
         self._doubts: list[float] = []
         self._next_idle_look = 0.0
         self._refused = RefusedRows("to requeue a job that is held by this worker but does not run in it")
@@ -96,7 +98,7 @@ class HeldJobs:
 
         await self._refused.run(send)
         for queue in self._queues:
-            self._tell(jobs_in(queue))
+            self._notify(Wakeup.new_jobs(queue))
 
 
 class _Snapshot:

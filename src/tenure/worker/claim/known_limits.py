@@ -23,9 +23,10 @@ from tenure.model.limits import kind_limit, queue_limit
 from tenure.periodic import jittered
 from tenure.store import limits
 from tenure.store.isolation import RefusedRows
-from tenure.store.limits import LIMITS, AdoptedHeldRow, AdoptedRow, RegatedRow
+from tenure.store.limits import AdoptedHeldRow, AdoptedRow, RegatedRow
 from tenure.store.link import Link
 from tenure.store.query import Pick
+from tenure.store.wakeup import Wakeup
 from tenure.worker.claim.cursors import ClaimReply, Cursors
 
 log = logging.getLogger("tenure")
@@ -52,12 +53,12 @@ HELD_RECHECKS = 3
 
 
 class KnownLimits:
-    def __init__(self, link: Link, kinds: Registry, queues: list[str], worker_id: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, link: Link, kinds: Registry, queues: list[str], worker_id: str, notify: Callable[[Wakeup], None]) -> None:
         self._link = link
         self._kinds = kinds
         self._queues = queues
         self._worker_id = worker_id
-        self._tell = tell
+        self._notify = notify
         self._strays = Cursors(queues)
         self._next_learning = 0.0
         self._next_adoption = 0.0
@@ -115,7 +116,7 @@ class KnownLimits:
         different = {name: rules for name, rules in self._kinds.limits.items() if declared.get(name) != rules}
         if different:
             await self._link.fetch(limits.declare(different))
-            self._tell(LIMITS)
+            self._notify(Wakeup.limits_changed())
         return bool(different)
 
     def _take(self, holding: set[str]) -> None:

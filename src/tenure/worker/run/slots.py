@@ -19,6 +19,7 @@ from tenure.model.states import State
 from tenure.store import jobs, workers
 from tenure.store.jobs import HeldJob
 from tenure.store.link import Link
+from tenure.store.wakeup import Wakeup
 from tenure.worker.process.pool import ProcessPool, ProcessSettings
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.abort import Aborted, AbortReason
@@ -54,7 +55,7 @@ class Slots:
         concurrency: int,
         process_pool: ProcessSettings,
         *,
-        tell: Callable[[str], None],
+        notify: Callable[[Wakeup], None],
         freed: Callable[[], None],
         released: Callable[[Run], None],
         doubt: Callable[[list[Run]], None],
@@ -66,14 +67,14 @@ class Slots:
         """`freed()` is called when a slot is free or an outcome is written, `released(run)` when a job under a limit is settled,
         `doubt(runs)` when runs may no longer hold their jobs."""
         self._link = link
-        self._tell = tell
+        self._notify = notify
         self._freed = freed
         self._released = released
         self._worn_out = worn_out
         self._events = events
         self._levels = levels
         self._worker = worker
-        self.updates = UpdateWriter(link, watched=lambda job_id: tell(f"moved {job_id}"), lost=doubt)
+        self.updates = UpdateWriter(link, watched=lambda job_id: notify(Wakeup.progress_changed(job_id)), lost=doubt)
         self.settler = Settler(link, self._on_settled, self._on_lost, self.updates.flush, freed)
         # Threads are started as needed; abandoned ones must not delay the others.
         self._threads = ThreadPoolExecutor(concurrency + MOST_ABANDONED, thread_name_prefix="tenure")
@@ -325,11 +326,11 @@ class Slots:
         if settlement.what == "crashed":  # whether it may run again is known only now
             log_failure(settlement, self._levels, self._worker)
         if settlement.state in ("retry", "scheduled"):
-            self._tell("due")
+            self._notify(Wakeup.job_scheduled())
         if settlement.state == "pending":
-            self._tell(f"jobs {settlement.run.queue}")  # other workers may have a free slot for it
+            self._notify(Wakeup.new_jobs(settlement.run.queue))  # other workers may have a free slot for it
         if watched:
-            self._tell(f"done {settlement.run.job_id}")
+            self._notify(Wakeup.job_ended(settlement.run.job_id))
         if settlement.run.job.gate is not None:
             self._released(settlement.run)
         if settlement.run.was_started and self._events.wants(JobSettled):

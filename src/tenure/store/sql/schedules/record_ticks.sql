@@ -5,8 +5,8 @@
 -- A time that already has a row gets neither a second row nor a job. While an earlier job of the schedule is live, overlap decides: skip
 -- records the time as skipped, queue keeps it for later (at most catch_up_limit of them), allow enqueues it.
 -- A dead letter does not count as live: it would stop its schedule for good.
--- Returns whether the term holds, the number of schedules moved and of jobs enqueued, what to announce, and as JSON the ticks written
--- without a job (missed, skipped); with :listing all of them.
+-- Returns whether the term holds, the number of schedules moved and of jobs enqueued, the queues of those that are pending, whether others
+-- are to run later, and as JSON the ticks written without a job (missed, skipped); with :listing all of them.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
@@ -74,5 +74,9 @@ moved as (
 select exists (select from leader) as holds,
        (select count(*) from moved) as moved,
        (select count(*) from handed_in) as enqueued,
-       (select coalesce(array_agg(distinct case when a.run_at > clock_timestamp() then 'due' else 'jobs ' || a.queue end), '{}') from asked a) as words,
+       n.queues,
+       n.scheduled,
        (select json_agg(w order by w.schedule, w.planned_at)::text from written w where :listing::boolean or w.outcome in ('missed', 'skipped')) as ticks
+  from (select coalesce(array_agg(distinct a.queue) filter (where not a.later), '{}') as queues,
+               coalesce(bool_or(a.later), false) as scheduled
+          from (select a.queue, coalesce(a.run_at > clock_timestamp(), false) as later from asked a) a) n

@@ -1,4 +1,4 @@
-"""In a crowd that serves the same, a few look when a job is announced."""
+"""Of many workers that serve the same queues, a few claim when a job is announced."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 import pytest
 
 from tenure import Tenure
+from tenure.store.wakeup import Wakeup
 from tenure.worker import engine
 from tests.waiting import until
 
@@ -26,35 +27,35 @@ async def test_workers_learn_how_many_serve_the_same(dsn, desk):
     for worker in workers:
         worker._renewals = 0  # the next one counts
         worker._renewal.wake()
-    await until(lambda: [worker._engine.crowd for worker in workers], is_=[3, 3, 3, 1])
+    await until(lambda: [worker._engine.peers for worker in workers], is_=[3, 3, 3, 1])
     await workers[0].stop()
     for worker in workers[1:]:
         worker._renewals = 0
         worker._renewal.wake()
-    await until(lambda: [worker._engine.crowd for worker in workers[1:]], is_=[2, 2, 1])
+    await until(lambda: [worker._engine.peers for worker in workers[1:]], is_=[2, 2, 1])
     for worker in workers[1:]:
         await worker.stop()
 
 
-@pytest.mark.parametrize(("crowd", "drawn", "looks"), [(8, 0.99, True), (80, 0.09, True), (80, 0.11, False), (1000, 0.5, False)])
-async def test_the_larger_the_crowd_the_fewer_look(app, monkeypatch, crowd, drawn, looks):
+@pytest.mark.parametrize(("peers", "drawn", "claims"), [(8, 0.99, True), (80, 0.09, True), (80, 0.11, False), (1000, 0.5, False)])
+async def test_the_more_peers_the_fewer_claim(app, monkeypatch, peers, drawn, claims):
     @app.job
     async def work() -> None: ...
 
     async with app.running() as worker:
-        heart = worker._engine
-        heart.crowd = crowd
+        running = worker._engine
+        running.peers = peers
         monkeypatch.setattr(random, "random", lambda: drawn)
-        heart._claims._woken.clear()
-        heart.hear("jobs default")
-        assert heart._claims._woken.is_set() is looks
-        heart._claims._woken.clear()
-        heart.hear("")  # something may have been missed: everybody looks
-        assert heart._claims._woken.is_set()
+        running._claims._woken.clear()
+        running.on_wakeup(Wakeup.new_jobs("default"))
+        assert running._claims._woken.is_set() is claims
+        running._claims._woken.clear()
+        running.on_wakeup(Wakeup.missed())  # all claim
+        assert running._claims._woken.is_set()
 
 
 async def test_who_finds_more_than_it_can_take_calls_the_others(app, desk, monkeypatch):
-    said: list[str] = []
+    sent: list[Wakeup] = []
 
     @app.job
     async def work() -> None: ...
@@ -62,13 +63,13 @@ async def test_who_finds_more_than_it_can_take_calls_the_others(app, desk, monke
     await app.enqueue_many([work.call() for _ in range(20)])
     worker = app.worker(concurrency=2)
     monkeypatch.setattr(engine, "CALL_EVERY", 0.0)
-    monkeypatch.setattr("tenure.store.wakeups.Wakeups.tell", lambda _, word: said.append(word))
+    monkeypatch.setattr("tenure.store.wakeups.Wakeups.notify", lambda _, wakeup: sent.append(wakeup))
     await worker.start()
     await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(20,)])
     await until(lambda: desk.sql("select heartbeat_at > started_at from tenure.workers"), is_=[(True,)])
-    assert "jobs default" not in said  # alone there is nobody to call
-    worker._engine.crowd = 50
+    assert Wakeup.new_jobs("default") not in sent  # there is no other worker to wake
+    worker._engine.peers = 50
     await app.enqueue_many([work.call() for _ in range(20)])
-    await until(lambda: "jobs default" in said)
+    await until(lambda: Wakeup.new_jobs("default") in sent)
     await worker.stop()
     await app.close()
