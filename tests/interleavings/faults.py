@@ -119,7 +119,7 @@ FAULTS = [
     ),
     Fault(
         "claiming under a limit does not hold its worker's row",
-        "limits/claim_gated",
+        "limits/claim_limited",
         without("\n       for share"),
         "limited",
         ("W1 claims limited", "S1 buries W1"),

@@ -44,7 +44,7 @@ class JobRow(NamedTuple):
     auth: str | None
     meta: str | None
     system: str | None
-    gate: str | None
+    limit_group: str | None
     progress_percent: float
     progress_message: str | None
     failed_at: datetime | None

@@ -63,7 +63,7 @@ class AdoptedHeldRow(NamedTuple):
     """JSON: ids."""
 
 
-class RegatedRow(NamedTuple):
+class RegroupedRow(NamedTuple):
     changed: int
     more: bool
     """There may be more."""
@@ -126,7 +126,7 @@ def claim(
         "which": which,
         "now": now,
     }
-    return Query("limits/claim_gated", ClaimRow, values)
+    return Query("limits/claim_limited", ClaimRow, values)
 
 
 def adopt(lanes: str, *, kinds: Iterable[str], queues: Iterable[str], limit: int, pick: Pick = ALL) -> Query[AdoptedRow]:
@@ -138,5 +138,5 @@ def adopt_held(worker_id: str, *, pick: Pick = ALL) -> Query[AdoptedHeldRow]:
     return Query("limits/adopt_held", AdoptedHeldRow, {"worker_id": worker_id, **pick.unlimited()})
 
 
-def regate(queues: Iterable[str], *, limit: int, pick: Pick = ALL) -> Query[RegatedRow]:
-    return Query("limits/regate_jobs", RegatedRow, {"queues": array_literal(list(queues)), **pick.values(limit)})
+def regroup(queues: Iterable[str], *, limit: int, pick: Pick = ALL) -> Query[RegroupedRow]:
+    return Query("limits/regroup_jobs", RegroupedRow, {"queues": array_literal(list(queues)), **pick.values(limit)})

@@ -37,7 +37,7 @@ begin
     return query
     with put as (
         insert into tenure.jobs (id, state, position, run_at, kind, queue, priority, capability, max_attempts, timeout, input,
-               key, parent_id, enqueued_by, auth, meta, system, gate)
+               key, parent_id, enqueued_by, auth, meta, system, limit_group)
         select coalesce(g.id, tenure.uuid7()),
                case when due.later is null then 'pending' else 'scheduled' end,
                case when due.later is null then nextval('tenure.job_position') else 0 end,
@@ -53,7 +53,7 @@ begin
                g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta, g.system,
                -- An unlimited job costs one search in a short list, and nothing at all if no limits exist.
                case when limited <> '{}' and ('kind:' || g.kind = any (limited) or 'queue:' || coalesce(g.queue, 'default') = any (limited))
-                    then tenure.gate_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end
+                    then tenure.limit_group_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end
           from jsonb_to_recordset(given) as g(id uuid, kind text, queue text, priority smallint, capability text,
                max_attempts integer, timeout double precision, delay double precision, run_at timestamptz, input jsonb,
                key text, parent uuid, by text, auth jsonb, meta jsonb, system jsonb, stands uuid)

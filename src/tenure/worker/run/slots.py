@@ -328,7 +328,7 @@ class Slots:
             self._tell(f"jobs {settlement.run.queue}")  # other workers may have a free slot for it
         if watched:
             self._tell(f"done {settlement.run.job_id}")
-        if settlement.run.job.gate is not None:
+        if settlement.run.job.limit_group is not None:
             self._released(settlement.run)
         if settlement.run.was_started and self._events.wants(JobSettled):
             self._events.emit(self._settled_event(settlement))

@@ -32,8 +32,8 @@ moved as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null, attempt = 0, crashes = 0,
            input = coalesce(:input::jsonb, j.input), priority = coalesce(:priority::smallint, j.priority),
-           gate = case when :input::jsonb is not null or j.gate is not null
-                       then tenure.gate_of(j.kind, j.queue, coalesce(:input::jsonb, j.input)) end
+           limit_group = case when :input::jsonb is not null or j.limit_group is not null
+                              then tenure.limit_group_of(j.kind, j.queue, coalesce(:input::jsonb, j.input)) end
       from placed p
      where j.ctid = p.place and j.id = p.id
     returning j.id, p.attempt, p.fence),

@@ -25,7 +25,7 @@ moved as (
        set state = 'pending', position = p.position, run_at = null,
            attempt = case when p.state = 'dead_letter' then 0 else j.attempt end,
            crashes = case when p.state = 'dead_letter' then 0 else j.crashes end,
-           gate = case when j.gate is not null then tenure.gate_of(j.kind, j.queue, j.input) end
+           limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
      where j.ctid = p.place and j.id = p.id
     returning j.id, p.attempt, p.fence),

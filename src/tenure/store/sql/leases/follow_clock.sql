@@ -31,8 +31,8 @@ started as (
        set ended = c.now, forget_at = c.now + (s.forget_at - s.ended)
       from clock c
      where s.began > c.ahead and s.ended > c.now and not :peek::boolean
-       and (:only::text[] is null or 'starts ' || s.gate || ' ' || s.began = any (:only::text[]))
-    returning s.gate)
+       and (:only::text[] is null or 'starts ' || s.limit_group || ' ' || s.began = any (:only::text[]))
+    returning s.limit_group)
 select exists (select from leader) as holds, (select count(*) from renewed) as workers, (select count(*) from leased) as jobs,
        (select count(*) from started) as starts,
        (select json_agg(a.name)::text
@@ -42,6 +42,6 @@ select exists (select from leader) as holds, (select count(*) from renewed) as w
                 select 'jobs ' || j.id
                   from tenure.jobs j, clock c where j.lease_until > c.ahead and j.started_at > c.ahead
                 union all
-                select 'starts ' || s.gate || ' ' || s.began
+                select 'starts ' || s.limit_group || ' ' || s.began
                   from tenure.starts s, clock c where s.began > c.ahead and s.ended > c.now) a
          where :peek::boolean) as peeked

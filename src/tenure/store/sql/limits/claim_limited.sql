@@ -1,4 +1,4 @@
--- claim_gated: pending -> running for jobs in limit groups, as many as the limits have room for and at most :limit. The second statement
+-- claim_limited: pending -> running for jobs in limit groups, as many as the limits have room for and at most :limit. The second statement
 -- of a transaction that begins with lock_limits: everything it counts was committed before the locks were acquired.
 --   :locked  the limits that this transaction has locked; jobs under any other limit are skipped
 --   :queues  where to search, and after which limit groups: [{"queue", "after"}]. Groups take turns, from there on and around.
@@ -18,11 +18,11 @@ holder as materialized (
        for share),
 held as materialized (
     select j.kind, j.queue, count(*) as jobs,
-           case when starts_with(j.gate, 'kind:') then split_part(j.gate, E'\n', 1) end as kind_line,
-           split_part(j.gate, E'\n', case when starts_with(j.gate, 'kind:') then 2 else 1 end) as queue_line
+           case when starts_with(j.limit_group, 'kind:') then split_part(j.limit_group, E'\n', 1) end as kind_line,
+           split_part(j.limit_group, E'\n', case when starts_with(j.limit_group, 'kind:') then 2 else 1 end) as queue_line
       from tenure.jobs j
-     where j.gate > '' and j.gate is not null and j.worker_id is not null
-     group by j.kind, j.queue, j.gate),
+     where j.limit_group > '' and j.limit_group is not null and j.worker_id is not null
+     group by j.kind, j.queue, j.limit_group),
 bounds as materialized (
     select r.*, r.name = any (:locked::text[]) as ours,
            least(r.concurrency - (select coalesce(sum(h.jobs), 0) from held h where r.name in ('kind:' || h.kind, 'queue:' || h.queue)),
@@ -32,27 +32,27 @@ bounds as materialized (
      cross join lateral (
         select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
           from tenure.starts s
-         where s.gate = r.name and s.ended > (select a.now from asked a) - make_interval(secs => r.rate_seconds)) s),
+         where s.limit_group = r.name and s.ended > (select a.now from asked a) - make_interval(secs => r.rate_seconds)) s),
 served as materialized (
     select s.queue, s.after
       from json_to_recordset(:queues::json) as s(queue text, after text)
       left join tenure.queues q on q.name = s.queue
      where q.paused_at is null and exists (select from holder)),
-walk(queue, origin, wrapped, gate, kind, capability, suspect, place) as (
+walk(queue, origin, wrapped, limit_group, kind, capability, suspect, place) as (
     select s.queue, s.after, n.*, 1
       from served s
      cross join lateral (
         select n.*
-          from ((select false as wrapped, j.gate, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
+          from ((select false as wrapped, j.limit_group, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
                    from tenure.jobs j
-                  where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > s.after
-                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  where j.state = 'pending' and j.limit_group is not null and j.queue = s.queue and j.limit_group > s.after
+                  order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)
                 union all
-                (select true, j.gate, j.kind, coalesce(j.capability, ''), j.crashes >= 2
+                (select true, j.limit_group, j.kind, coalesce(j.capability, ''), j.crashes >= 2
                    from tenure.jobs j
-                  where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > ''
-                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  where j.state = 'pending' and j.limit_group is not null and j.queue = s.queue and j.limit_group > ''
+                  order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)) n
          order by n.wrapped
          limit 1) n
@@ -61,23 +61,23 @@ walk(queue, origin, wrapped, gate, kind, capability, suspect, place) as (
       from walk w
      cross join lateral (
         select n.*
-          from ((select w.wrapped, j.gate, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
+          from ((select w.wrapped, j.limit_group, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
                    from tenure.jobs j
-                  where j.state = 'pending' and j.gate is not null and j.queue = w.queue
-                    and (j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)) > (w.gate, w.kind, w.capability, w.suspect)
-                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  where j.state = 'pending' and j.limit_group is not null and j.queue = w.queue
+                    and (j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)) > (w.limit_group, w.kind, w.capability, w.suspect)
+                  order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)
                 union all
-                (select true, j.gate, j.kind, coalesce(j.capability, ''), j.crashes >= 2
+                (select true, j.limit_group, j.kind, coalesce(j.capability, ''), j.crashes >= 2
                    from tenure.jobs j
-                  where not w.wrapped and j.state = 'pending' and j.gate is not null and j.queue = w.queue and j.gate > ''
-                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  where not w.wrapped and j.state = 'pending' and j.limit_group is not null and j.queue = w.queue and j.limit_group > ''
+                  order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)) n
          order by n.wrapped
          limit 1) n
-     where w.place < :steps::integer and (not n.wrapped or n.gate <= w.origin)),
+     where w.place < :steps::integer and (not n.wrapped or n.limit_group <= w.origin)),
 units as materialized (
-    select w.queue, w.gate, w.kind, w.capability, w.suspect, w.place,
+    select w.queue, w.limit_group, w.kind, w.capability, w.suspect, w.place,
            g.kind_line, g.queue_line,
            k.name as kind_limit, k.room as kind_room, k.rate as kind_rate, k.rate_seconds as kind_seconds,
            k.rate_per_key as kind_key_rate, k.rate_per_key_seconds as kind_key_seconds,
@@ -93,8 +93,8 @@ units as materialized (
            greatest(k.wait, q.wait, kk.wait, qk.wait) as wait
       from walk w
      cross join lateral (
-        select case when starts_with(w.gate, 'kind:') then split_part(w.gate, E'\n', 1) end as kind_line,
-               split_part(w.gate, E'\n', case when starts_with(w.gate, 'kind:') then 2 else 1 end) as queue_line) g
+        select case when starts_with(w.limit_group, 'kind:') then split_part(w.limit_group, E'\n', 1) end as kind_line,
+               split_part(w.limit_group, E'\n', case when starts_with(w.limit_group, 'kind:') then 2 else 1 end) as queue_line) g
       left join bounds k on k.name = 'kind:' || w.kind
       left join bounds q on q.name = 'queue:' || w.queue
      cross join lateral (
@@ -104,7 +104,7 @@ units as materialized (
                case when s.starts >= k.rate_per_key then s.oldest + k.rate_per_key_seconds end as wait
           from (select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
                   from tenure.starts s
-                 where k.rate_per_key is not null and s.gate = g.kind_line
+                 where k.rate_per_key is not null and s.limit_group = g.kind_line
                    and s.ended > (select a.now from asked a) - make_interval(secs => k.rate_per_key_seconds)) s) kk
      cross join lateral (
         select least(q.concurrency_per_key
@@ -113,7 +113,7 @@ units as materialized (
                case when s.starts >= q.rate_per_key then s.oldest + q.rate_per_key_seconds end as wait
           from (select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
                   from tenure.starts s
-                 where q.rate_per_key is not null and s.gate = g.queue_line
+                 where q.rate_per_key is not null and s.limit_group = g.queue_line
                    and s.ended > (select a.now from asked a) - make_interval(secs => q.rate_per_key_seconds)) s) qk
      where w.kind = any (:kinds::text[])
        and (w.capability = '' or w.capability = any (:capabilities::text[]))
@@ -124,7 +124,7 @@ candidates as materialized (
      cross join lateral (
         select j.ctid as spot, j.priority, j.position /* passing over: , j.id as job_id */
           from tenure.jobs j
-         where j.state = 'pending' and j.gate is not null and j.queue = u.queue and j.gate = u.gate and j.kind = u.kind
+         where j.state = 'pending' and j.limit_group is not null and j.queue = u.queue and j.limit_group = u.limit_group and j.kind = u.kind
            and coalesce(j.capability, '') = u.capability and (j.crashes >= 2) = u.suspect
            /* passing over: and j.id not in (select unnest(:refused::uuid[])) */
            /* passing over: and (:only::uuid[] is null or j.id = any (:only::uuid[])) */
@@ -132,7 +132,7 @@ candidates as materialized (
          limit greatest(0, least(:limit::integer, u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room))) j
      where u.fits and u.ours),
 ranked as (
-    select c.*, row_number() over (partition by c.queue, c.gate order by c.priority desc, c.position) as rank,
+    select c.*, row_number() over (partition by c.queue, c.limit_group order by c.priority desc, c.position) as rank,
            case when c.fair then max(c.priority) over (partition by coalesce(c.kind_limit, c.queue_limit)) else c.priority end as weight
       from candidates c),
 lined_up as materialized (
@@ -167,7 +167,7 @@ claimed as (
       from picked p
      where j.ctid = p.held_place /* passing over: and not :peek::boolean */
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
-              j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.gate,
+              j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.limit_group,
               p.kind_limit, p.kind_rate, p.kind_seconds, p.kind_line, p.kind_key_rate, p.kind_key_seconds,
               p.queue_limit, p.queue_rate, p.queue_seconds, p.queue_line, p.queue_key_rate, p.queue_key_seconds),
 tallied as (
@@ -176,19 +176,20 @@ tallied as (
 counted as (
     -- At rates up to 100, starts are stored with their exact time; above that, per hundredth of the window: then a window may end a
     -- hundredth too late, never too early.
-    insert into tenure.starts as s (gate, began, ended, forget_at, jobs)
-    select n.gate, b.began, b.ended, b.ended + make_interval(secs => n.seconds), count(*)
+    insert into tenure.starts as s (limit_group, began, ended, forget_at, jobs)
+    select n.limit_group, b.began, b.ended, b.ended + make_interval(secs => n.seconds), count(*)
       from claimed c
      cross join asked a
      cross join lateral (values (c.kind_limit, c.kind_rate, c.kind_seconds), (c.kind_line, c.kind_key_rate, c.kind_key_seconds),
-                                (c.queue_limit, c.queue_rate, c.queue_seconds), (c.queue_line, c.queue_key_rate, c.queue_key_seconds)) as n(gate, rate, seconds)
+                                (c.queue_limit, c.queue_rate, c.queue_seconds), (c.queue_line, c.queue_key_rate, c.queue_key_seconds))
+                as n(limit_group, rate, seconds)
      cross join lateral (select make_interval(secs => n.seconds / 100) as part) p
      cross join lateral (
         select case when n.rate <= 100 then a.now else date_bin(p.part, a.now, 'epoch') end as began,
                case when n.rate <= 100 then a.now else date_bin(p.part, a.now, 'epoch') + p.part end as ended) b
      where n.rate is not null
-     group by n.gate, b.began, b.ended, n.seconds
-    on conflict (gate, began) do update
+     group by n.limit_group, b.began, b.ended, n.seconds
+    on conflict (limit_group, began) do update
        set jobs = s.jobs + excluded.jobs, ended = greatest(s.ended, excluded.ended), forget_at = greatest(s.forget_at, excluded.forget_at)),
 forgotten as (
     delete from tenure.starts s
@@ -204,11 +205,11 @@ select json_build_object(
        'chosen', (select count(*) from chosen),
        /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
        -- Where each queue continues: after the last group that was served, or after the last one seen if none could be served.
-       'cursors', (select json_object_agg(d.queue, d.gate)
-                     from (select distinct on (w.queue) w.queue, coalesce(t.gate, w.gate) as gate
+       'cursors', (select json_object_agg(d.queue, d.limit_group)
+                     from (select distinct on (w.queue) w.queue, coalesce(t.limit_group, w.limit_group) as limit_group
                              from walk w
                              left join lateral (
-                                select c.gate from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
+                                select c.limit_group from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
                             order by w.queue, w.place desc) d),
        'more', (select count(*) from chosen) < :limit::integer and exists (select from walk w where w.place >= :steps::integer),
        'around', exists (select from walk w where w.wrapped),
@@ -216,8 +217,8 @@ select json_build_object(
        'wait', (select min(greatest(u.wait, 0)) from units u where u.fits and u.ours
                    and least(u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room) <= 0 and u.wait is not null))::text as signals,
        null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
-       null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as gate
+       null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as limit_group
  union all
 select null, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input, c.timeout, c.auth,
-       c.meta, c.system, c.gate
+       c.meta, c.system, c.limit_group
   from claimed c
