@@ -212,7 +212,7 @@ FAULTS = [
         "jobs/disown_jobs",
         without("and j.claim_id = o.claim_id"),
         "held",
-        ("C1 was not heard", "C1 hands back", "W1 claims"),
+        ("C1 was not heard", "C1 requeues", "W1 claims"),
     ),
     Fault(
         "canceling says that the run ended the job",
