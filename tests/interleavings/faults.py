@@ -241,7 +241,7 @@ FAULTS = [
     Fault(
         "a dead letter is replayed without its key",
         "jobs/replay_jobs",
-        without("and (f.key is null or f.id in (select k.id from keyed k where k.stands is null))"),
+        without("and (f.key is null or f.id in (select k.id from taken_keys k where k.existing_id is null))"),
         "keyed_dead",
         ("replay", "B with k"),
     ),

@@ -48,14 +48,14 @@ BUGS = (
         name="other_limits_overlooked",
         breaks="a job under two limits is claimed by whoever holds one of them",
         promise=Promise.LIMITS,
-        edits=(Edit(CLAIM, "     where u.fits and u.ours),", "     where u.fits),"),),
+        edits=(Edit(CLAIM, "     where u.fits and u.locked),", "     where u.fits),"),),
         caught_by=(f"{CLAIMS}::test_jobs_under_a_limit_that_is_not_locked_stay_where_they_are",),
     ),
     Bug(
         name="old_limit_groups_count",
         breaks="jobs whose limit group was assigned under another key are claimed under that key",
         promise=Promise.LIMITS,
-        edits=(Edit(CLAIM, "     where u.fits and u.ours),", "     where u.ours),"),),
+        edits=(Edit(CLAIM, "     where u.fits and u.locked),", "     where u.locked),"),),
         caught_by=(f"{CHANGES}::test_groups_of_another_key_are_assigned_again_and_not_claimed_before",),
     ),
     Bug(
@@ -64,7 +64,7 @@ BUGS = (
         promise=Promise.LIMITS,
         edits=(
             Edit(
-                CLAIM, "date_bin(p.part, a.now, 'epoch') + p.part end as ended", "date_bin(p.part, a.now, 'epoch') end as ended"
+                CLAIM, "date_bin(p.part, k.now, 'epoch') + p.part end as ended", "date_bin(p.part, k.now, 'epoch') end as ended"
             ),
         ),
         caught_by=(f"{RATES}::test_many_starts_are_kept_together_and_count_until_the_last_of_them_is_over",),
@@ -164,8 +164,8 @@ BUGS = (
         edits=(
             Edit(
                 "worker/claim/known_limits.py",
-                "self._outdated_groups |= found.unlimited or (changed and found.standing)",
-                "self._outdated_groups |= changed and found.standing",
+                "self._outdated_groups |= found.outdated or (changed and found.waiting)",
+                "self._outdated_groups |= changed and found.waiting",
             ),
         ),
         caught_by=(f"{WORKERS}::test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due",),

@@ -56,7 +56,7 @@ class JobRow(NamedTuple):
 class EnqueuedRow(NamedTuple):
     """A job that was not written because another one has its key."""
 
-    asked: str
+    requested_id: str
     """The id of the job that was to be written."""
     id: str
     """The job that has the key."""

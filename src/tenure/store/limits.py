@@ -18,12 +18,12 @@ class LearnedRow(NamedTuple):
     version: int
     declared: str
     """JSON: what the code declares, by name."""
-    holding: str
-    """JSON: the names of the limits that hold."""
-    standing: bool
-    """Jobs of these queues wait under limits."""
-    unlimited: bool
-    """Jobs wait under a limit that does not hold any more."""
+    in_force: str
+    """JSON: the names of the limits in force."""
+    waiting: bool
+    """Jobs of these queues wait in limit groups."""
+    outdated: bool
+    """Some wait in groups of limits that no longer exist."""
 
 
 class LimitRow(NamedTuple):

@@ -41,7 +41,7 @@ class RecordedRow(NamedTuple):
     """Schedules."""
     enqueued: int
     """Jobs."""
-    words: list[str]
+    payloads: list[str]
     """What to announce."""
     ticks: str | None
     """JSON: the ticks for which no job was enqueued; with `listing`, all."""

@@ -124,7 +124,7 @@ class Cron:
             total += recorded.enqueued
             for move in group:
                 self._broken.pop(move["version"], None)
-            self._announce(recorded.words, recorded.ticks)
+            self._announce(recorded.payloads, recorded.ticks)
 
         async def refused(move: Move, error: Refused) -> None:
             self._log_broken(move, error)

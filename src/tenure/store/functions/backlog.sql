@@ -13,31 +13,31 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
 as $$
-    with recursive named(name) as (
+    with recursive open_queues(name) as (
         select coalesce(backlog.queue, (
             select j.queue from tenure.jobs j where j.state = 'pending' and j.limit_group is null order by j.queue limit 1))
         union all
         select (select j.queue from tenure.jobs j
                  where j.state = 'pending' and j.limit_group is null and j.queue > n.name
                  order by j.queue limit 1)
-          from named n
+          from open_queues n
          where n.name is not null and backlog.queue is null),
-    limited(name) as (
+    limited_queues(name) as (
         select coalesce(backlog.queue, (
             select j.queue from tenure.jobs j where j.state = 'pending' and j.limit_group is not null order by j.queue limit 1))
         union all
         select (select j.queue from tenure.jobs j
                  where j.state = 'pending' and j.limit_group is not null and j.queue > n.name
                  order by j.queue limit 1)
-          from limited n
+          from limited_queues n
          where n.name is not null and backlog.queue is null),
-    awake as (
-        select n.name from named n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null),
-    awake_limited as (
-        select n.name from limited n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null)
+    active_queues as (
+        select n.name from open_queues n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null),
+    active_limited_queues as (
+        select n.name from limited_queues n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null)
     select least(10000,
         (select count(*)
-           from (select from awake a
+           from (select from active_queues a
                   cross join lateral (
                     select from tenure.jobs j where j.state = 'pending' and j.limit_group is null and j.queue = a.name limit 10000) p
                   limit 10000) p)
@@ -46,7 +46,7 @@ as $$
                    from tenure.limit_rules r) r
           cross join lateral (
             select count(*) as waiting
-              from (select from awake_limited a
+              from (select from active_limited_queues a
                      cross join lateral (
                         select from tenure.jobs j
                          where j.state = 'pending' and j.limit_group is not null and j.queue = a.name and j.limit_group >= r.stem

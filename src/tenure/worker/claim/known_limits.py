@@ -98,12 +98,12 @@ class KnownLimits:
         self._next_learning = time.monotonic() + jittered(LEARN_EVERY)
         changed = found.version != self.version
         self.version = found.version
-        self._take(set(json.loads(found.holding)))
+        self._take(set(json.loads(found.in_force)))
         if changed:
             self._held_looks = HELD_RECHECKS
             self._next_adoption = 0.0
             self._strays.rewind_all()
-        self._outdated_groups |= found.unlimited or (changed and found.standing)
+        self._outdated_groups |= found.outdated or (changed and found.waiting)
         return changed
 
     async def _declare(self, declared: dict[str, object]) -> bool:
@@ -118,9 +118,9 @@ class KnownLimits:
             self._tell(LIMITS)
         return bool(different)
 
-    def _take(self, holding: set[str]) -> None:
-        self.closed_kinds = frozenset(kind for kind in self._kinds if kind_limit(kind) in holding)
-        self.closed_queues = frozenset(queue for queue in self._queues if queue_limit(queue) in holding)
+    def _take(self, in_force: set[str]) -> None:
+        self.closed_kinds = frozenset(kind for kind in self._kinds if kind_limit(kind) in in_force)
+        self.closed_queues = frozenset(queue for queue in self._queues if queue_limit(queue) in in_force)
         self.names = [*map(kind_limit, sorted(self.closed_kinds)), *map(queue_limit, sorted(self.closed_queues))]
 
     async def _adopt(self) -> None:

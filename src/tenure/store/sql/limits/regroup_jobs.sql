@@ -38,7 +38,7 @@ regrouped as (
       from picked p
      where j.ctid = p.place and not :peek::boolean
     returning j.queue, j.limit_group),
-told as (
+announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct r.queue, 1 from regrouped r where r.limit_group is null
     on conflict (name) do update set returns = q.returns + 1)

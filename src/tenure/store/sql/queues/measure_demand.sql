@@ -2,7 +2,7 @@
 -- Steps from priority to priority in the index and reads the first :look jobs of each, so the cost does not grow with the backlog; a
 -- larger backlog is counted too low. A paused queue counts as empty. Jobs that must run alone are not counted.
 -- Of jobs under a limit, it counts at most as many as may run at a time. Pools without waiting jobs are left out.
-with recursive places as materialized (
+with recursive pool_queues as materialized (
     select p.pool, q.name as queue, p.kinds, p.capabilities
       from json_to_recordset(:pools::json) as p(pool text, queues text[], kinds text[], capabilities text[])
      cross join lateral unnest(p.queues) as q(name)
@@ -11,7 +11,7 @@ with recursive places as materialized (
 lanes(queue, priority) as (
     select q.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.limit_group is null and j.queue = q.queue
                       order by j.priority desc, j.position limit 1)
-      from (select distinct p.queue from places p) q
+      from (select distinct p.queue from pool_queues p) q
     union all
     select l.queue, (select j.priority from tenure.jobs j
                       where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority < l.priority
@@ -23,7 +23,7 @@ limited as materialized (
       from tenure.limit_rules r),
 waiting as (
 select p.pool, s.jobs, s.since
-  from places p
+  from pool_queues p
   join lanes l on l.queue = p.queue and l.priority is not null
  cross join lateral (
     select count(*) as jobs, min(f.since) as since
@@ -34,7 +34,7 @@ select p.pool, s.jobs, s.since
      where f.kind = any (p.kinds) and (f.capability is null or f.capability = any (p.capabilities)) and f.crashes < 2) s
 union all
 select p.pool, least(s.jobs, r.concurrency - h.held), s.since
-  from places p
+  from pool_queues p
  cross join limited r
  cross join lateral (
     select count(*) as jobs, min(f.since) as since
