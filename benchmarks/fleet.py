@@ -98,10 +98,10 @@ def _table(rows: list[Measured]) -> list[str]:
         "claims a job",
         "idle cores",
     )
-    return table(head, [_process_pool(row) for row in rows])
+    return table(head, [_table_row(row) for row in rows])
 
 
-def _process_pool(row: Measured) -> tuple[str, ...]:
+def _table_row(row: Measured) -> tuple[str, ...]:
     kept = ("yes" if row.pooled else "no", str(row.connections))
     # Sessions of a pooler report what they did too late for that.
     other = "-" if row.pooled else f"{row.background:.1f}"

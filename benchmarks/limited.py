@@ -24,7 +24,7 @@ async def noop(user_id: int, template: str, to: str, n: int, pad: str) -> None:
 
 @app.job(concurrency=Limit(1000))
 async def limited(user_id: int, template: str, to: str, n: int, pad: str) -> None:
-    """More than there are slots: what is measured is the way through the gate, not the waiting before it."""
+    """More than there are slots: this measures the cost of claiming under a limit, not the waiting for it."""
 
 
 @app.job(fair_by="to")

@@ -16,11 +16,11 @@ from benchmarks import (
     enqueue,
     fleet,
     idle,
+    job_progress,
     limited,
     listing,
     results,
     stock,
-    telling,
     typed,
     wakeup,
 )
@@ -78,11 +78,11 @@ class Bench:
         if "h" in self.letters:
             yield "(h) an idle worker", self._idle
         if "j" in self.letters:
-            yield "(j) progress", self._telling
+            yield "(j) progress", self._progress
         if "n" in self.letters:
             yield "(n) delayed jobs", self._due
         if "o" in self.letters:
-            yield "(o) fifty idle workers", self._crew
+            yield "(o) fifty idle workers", self._idle_workers
 
     def _round(self) -> Iterator[Step]:
         steps: list[tuple[str, str, Callable[[], None]]] = [
@@ -171,11 +171,11 @@ class Bench:
         self.figures.add("due_flood", found.promoted)
         self.figures.add("due_urgent", _cut(found.urgent, 0.99))
 
-    def _crew(self) -> None:
-        found = fleet.watch(self.sizes.crew, self.sizes.idle)
-        self.figures.add("crew", found.background)
-        self.figures.add("crew_renewals", found.renewals)
-        self.figures.add("crew_polls", found.polls)
+    def _idle_workers(self) -> None:
+        found = fleet.watch(self.sizes.idle_workers, self.sizes.idle)
+        self.figures.add("idle_workers", found.background)
+        self.figures.add("idle_workers_renewals", found.renewals)
+        self.figures.add("idle_workers_polls", found.polls)
 
     def _typed(self) -> None:
         drained = typed.measure(self.server, self.sizes.jobs, self.sizes.concurrency)
@@ -186,10 +186,10 @@ class Bench:
         for key, drained in limited.measure(self.server, self.sizes.jobs, self.sizes.concurrency).items():
             self.figures.add(key, drained.rate)
 
-    def _telling(self) -> None:
-        statements, calls = telling.measure(self.server, self.sizes.telling)
-        self.figures.add("telling", statements)
-        self.figures.add("telling_calls", calls)
+    def _progress(self) -> None:
+        statements, calls = job_progress.measure(self.server, self.sizes.progress)
+        self.figures.add("progress", statements)
+        self.figures.add("progress_calls", calls)
 
     def _stock_maker(self, kept: ExitStack) -> Callable[[], None]:
         def make() -> None:

@@ -25,7 +25,7 @@ def show(console: Console, machine: Machine, bench: Bench, *, quick: bool) -> No
         table.add_column(name, justify="right" if name in ("figure", "ratio") else "left")
     rows = measured(figures)
     for row, following in zip(rows, [*rows[1:], None], strict=True):
-        table.add_row(*_process_pool(row, figures), end_section=following is None or following.letter != row.letter)
+        table.add_row(*_table_row(row, figures), end_section=following is None or following.letter != row.letter)
     console.print(str(machine))
     console.print(_scale(sizes))
     if quick:
@@ -69,7 +69,7 @@ def _entry(row: Row, figures: Figures) -> dict[str, Any]:
     return entry
 
 
-def _process_pool(row: Row, figures: Figures) -> tuple[str, ...]:
+def _table_row(row: Row, figures: Figures) -> tuple[str, ...]:
     ratio = "" if row.of is None else f"{figures.ratio(row.key, row.of):.2f} of {row.of_title} {_number(figures.median(row.of))}"
     return (
         f"({row.letter}) {row.title}",

@@ -37,8 +37,8 @@ class Sizes:
     """Seconds; an idle backend reports its counts within ten."""
 
     idle: float = 20.0
-    telling: float = 10.0
-    """Seconds for which jobs tell their progress."""
+    progress: float = 10.0
+    """Seconds for which jobs report progress."""
 
     delayed: int = 500
     """Jobs with a delay, of which each is timed."""
@@ -46,7 +46,7 @@ class Sizes:
     flood: int = 100_000
     """Jobs that are due in the same moment."""
 
-    crew: int = 50
+    idle_workers: int = 50
 
     concurrency: int = 400
     """Jobs at a time in each process of a draining worker."""
@@ -66,8 +66,8 @@ QUICK = Sizes(
     unknown=50_000,
     idle_warmup=3.0,
     idle=6.0,
-    telling=5.0,
+    progress=5.0,
     delayed=100,
     flood=5_000,
-    crew=10,
+    idle_workers=10,
 )

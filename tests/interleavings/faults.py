@@ -119,7 +119,7 @@ FAULTS = [
     ),
     Fault(
         "claiming under a limit does not hold its worker's row",
-        "limits/claim_gated",
+        "limits/claim_limited",
         without("\n       for share"),
         "limited",
         ("W1 claims limited", "S1 buries W1"),
@@ -212,7 +212,7 @@ FAULTS = [
         "jobs/disown_jobs",
         without("and j.claim_id = o.claim_id"),
         "held",
-        ("C1 was not heard", "C1 hands back", "W1 claims"),
+        ("C1 was not heard", "C1 requeues", "W1 claims"),
     ),
     Fault(
         "canceling says that the run ended the job",
@@ -241,7 +241,7 @@ FAULTS = [
     Fault(
         "a dead letter is replayed without its key",
         "jobs/replay_jobs",
-        without("and (f.key is null or f.id in (select k.id from keyed k where k.stands is null))"),
+        without("and (f.key is null or f.id in (select k.id from taken_keys k where k.existing_id is null))"),
         "keyed_dead",
         ("replay", "B with k"),
     ),

@@ -31,20 +31,20 @@ CHOSEN = [
     Triple("held", ("C1 hands in K", "cancel", "C1 fails"), 90),
     Triple("held", ("C1 tells", "S1 stops W1", "delete by force"), 420),
     Triple("held", ("C1 settles and asks", "C1 was not heard", "cancel if pending"), 420),
-    Triple("held", ("C1 was not heard", "C1 hands back", "W1 claims"), 90),
+    Triple("held", ("C1 was not heard", "C1 requeues", "W1 claims"), 90),
     Triple("passed_on", ("C1 settles", "C2 fails", "cancel"), 90),
     Triple("passed_on", ("C1 fails", "C2 settles", "C1 tells"), 90),
     Triple("condemned", ("W1 is emptied", "all are emptied", "C1 tells"), 90),
-    Triple("condemned", ("all are emptied", "C1 hands back", "W2 works"), 420),
-    Triple("suspect", ("C1 hands back", "S1 buries W1", "replay"), 420),
+    Triple("condemned", ("all are emptied", "C1 requeues", "W2 works"), 420),
+    Triple("suspect", ("C1 requeues", "S1 buries W1", "replay"), 420),
     # Held by a worker that has no row: found, whatever its run and other workers do.
     Triple("unknown", ("H1 finds the unknown", "C1 settles", "W2 claims"), 420),
-    Triple("unknown", ("H1 finds the unknown", "C1 hands back", "cancel"), 420),
+    Triple("unknown", ("H1 finds the unknown", "C1 requeues", "cancel"), 420),
     Triple("unknown", ("H1 finds the unknown", "all are emptied", "C1 beats"), 420),
     # Never more than the limit, whoever claims, settles and comes back.
     Triple("limited", ("W1 claims limited", "W2 claims limited", "cancel"), 560),
     Triple("limited_held", ("C1 settles", "W1 claims limited", "W2 claims limited"), 560),
-    Triple("limited_held", ("S1 buries W1", "C1 hands back", "W2 claims limited"), 1260),
+    Triple("limited_held", ("S1 buries W1", "C1 requeues", "W2 claims limited"), 1260),
     # A worker that lives after all, and a job's own lease.
     Triple("overdue", ("S1 renews W1", "H1 reaps", "C1 settles"), 420),
     Triple("overdue", ("S1 renews W1", "H1 reaps", "W2 claims"), 420),
@@ -73,12 +73,12 @@ CHOSEN = [
     Triple("keyed_dead", ("replay", "B with k", "H1 cleans keys"), 90),
     Triple("done", ("run again", "run again as L", "W2 claims"), 90),
     # Rows that several statements need, of more than one queue.
-    Triple("crowded_condemned", ("W1 is emptied", "W2 is emptied", "C1 hands all back"), 90),
-    Triple("crowded", ("S1 buries W1", "C1 hands all back", "C2 settles all"), 420),
+    Triple("crowded_condemned", ("W1 is emptied", "W2 is emptied", "C1 requeues all"), 90),
+    Triple("crowded", ("S1 buries W1", "C1 requeues all", "C2 settles all"), 420),
 ]
 
 PEOPLE = ("cancel", "delete", "retry")
-C1 = ("C1 settles", "C1 fails", "C1 hands back", "C1 beats", "C1 was not heard", "C1 hands in K")
+C1 = ("C1 settles", "C1 fails", "C1 requeues", "C1 beats", "C1 was not heard", "C1 hands in K")
 IN_TRANSACTION = ("C1 writes and settles", "C1 hands in L, settles")
 
 # Every three of a line are played against each other.
@@ -97,7 +97,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "W2 works",
         "C1 settles",
         "C1 tells",
-        "C1 hands back",
+        "C1 requeues",
         "cancel",
         "H1 leaves",
     ),
@@ -156,7 +156,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "crowded": (
         "S1 buries W1",
         "S2 buries W2",
-        "C1 hands all back",
+        "C1 requeues all",
         "C1 settles all",
         "C2 settles all",
         "all are emptied",

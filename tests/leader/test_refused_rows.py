@@ -499,7 +499,7 @@ async def test_a_schedule_that_cannot_be_retired_blocks_no_other(link, desk, ref
 BY_THE_OLD_CLOCK = {
     "workers": "new.concurrency = 7",
     "jobs": "new.kind = 'bad'",
-    "starts": "new.gate = 'bad'",
+    "starts": "new.limit_group = 'bad'",
 }
 
 
@@ -512,9 +512,9 @@ async def test_a_row_that_cannot_follow_the_clock_blocks_no_other(link, desk, re
     desk.claim(desk.worker(ttl=15), kinds=["work", "bad"], leases={"work": 120, "bad": 120})
     desk.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
     desk.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
-    for gate in ("good", "bad"):
+    for group in ("good", "bad"):
         times = f"now() + {hour}, now() + {hour}, now() + {hour} + interval '1 minute'"
-        desk.sql(f"insert into tenure.starts select %s, {times}, 5", gate)
+        desk.sql(f"insert into tenure.starts select %s, {times}, 5", group)
     refuse(table, "update", BY_THE_OLD_CLOCK[table])
     cron = Cron(7 * DAY)
     await rounds(cron, link, desk, count=1)

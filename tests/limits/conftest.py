@@ -4,21 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.limits.gatework import GateDesk
+from tests.limits.limits_database import LimitsDatabase
 from tests.store.clean import bare_dsn, dsn, fresh_dsn, shared_dsn
 
 __all__ = ["bare_dsn", "dsn", "fresh_dsn", "shared_dsn"]
 
 
 @pytest.fixture
-def desk(dsn: str) -> Iterator[GateDesk]:
-    with GateDesk(dsn) as desk:
+def desk(dsn: str) -> Iterator[LimitsDatabase]:
+    with LimitsDatabase(dsn) as desk:
         yield desk
 
 
 @pytest.fixture
-def other(dsn: str) -> Iterator[GateDesk]:
-    with GateDesk(dsn) as desk:
+def other(dsn: str) -> Iterator[LimitsDatabase]:
+    with LimitsDatabase(dsn) as desk:
         yield desk
 
 

@@ -37,7 +37,7 @@ async def test_explain_tells_what_is_full(app, work, desk):
     desk.take(worker)
     told = dict(codes(await (await work.enqueue("c")).explain()))
     assert told["limit_full"].startswith("limit kind:work is full: 2 of 2 running")
-    assert (await handles[1].status()).gate == "kind:work/tenant_id=a"
+    assert (await handles[1].status()).limit_group == "kind:work/tenant_id=a"
 
 
 async def test_explain_tells_of_a_limit_that_is_removed(app, work, desk):
@@ -59,7 +59,7 @@ async def test_explain_tells_when_the_next_may_start(app, work, desk):
     )
 
 
-async def test_jobs_ahead_are_those_of_the_same_gate(app, work, desk):
+async def test_jobs_ahead_are_those_of_the_same_limit_group(app, work, desk):
     desk.limit("kind:work", concurrency=2, concurrency_per_key=1, key="tenant_id")
     desk.worker()
     for tenant in "aaab":

@@ -56,31 +56,31 @@ def test_when_a_limit_goes_its_jobs_are_free_and_everybody_looks_again(desk):
     worker = desk.worker()
     ids = desk.many(3)
     desk.run(limits.reset("kind:work", declared=True))
-    assert desk.run(limits.regate(["default"], limit=2)) == [(2, True, None)]
-    assert desk.run(limits.regate(["default"], limit=2)) == [(1, False, None)]
-    assert desk.run(limits.regate(["default"], limit=2)) == [(0, False, None)]
+    assert desk.run(limits.regroup(["default"], limit=2)) == [(2, True, None)]
+    assert desk.run(limits.regroup(["default"], limit=2)) == [(1, False, None)]
+    assert desk.run(limits.regroup(["default"], limit=2)) == [(0, False, None)]
     assert desk.sql("select returns from tenure.queues where name = 'default'") == [(2,)]
     desk.sql("update tenure.limit_changes set version = 0")
     assert sorted(desk.claim(worker).ids) == sorted(ids)
 
 
-def test_gates_of_another_key_are_given_anew_and_not_claimed_before(desk):
+def test_groups_of_another_key_are_assigned_again_and_not_claimed_before(desk):
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     worker = desk.worker()
     desk.enqueue(*({"input": {"tenant_id": n, "region": "eu"}} for n in range(5)))
     desk.limit("kind:work", concurrency_per_key=1, key="region")
     taken = desk.take(worker)
     assert (taken.ids, taken.told["stale"]) == ([], True)
-    assert desk.run(limits.regate(["default"], limit=100)) == [(5, False, None)]
+    assert desk.run(limits.regroup(["default"], limit=100)) == [(5, False, None)]
     assert desk.limit_groups() == {"kind:work/region=eu": 5}
     assert len(desk.take(worker).ids) == 1
 
 
-def test_gates_that_fit_are_left_alone(desk):
+def test_groups_that_fit_are_left_alone(desk):
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     desk.of("a", 3)
     desk.limit("kind:work", concurrency_per_key=5, key="tenant_id")
-    assert desk.run(limits.regate(["default"], limit=100)) == [(0, False, None)]
+    assert desk.run(limits.regroup(["default"], limit=100)) == [(0, False, None)]
 
 
 def test_a_higher_bound_counts_at_once_and_a_lower_one_as_soon_as_it_can(desk):
@@ -111,22 +111,22 @@ def test_jobs_that_wait_under_a_limit_that_is_gone_are_noticed_beside_those_of_o
     for name in names:
         desk.run(limits.reset(f"kind:{name}", declared=True))
         assert learned(desk) == (True, True)
-        desk.run(limits.regate(["default"], limit=100))
+        desk.run(limits.regroup(["default"], limit=100))
         assert learned(desk) == (True, False)
     desk.run(limits.reset("queue:default", declared=True))
     assert learned(desk) == (True, True)
     assert learned(desk, "mail") == (False, False)
-    desk.run(limits.regate(["default"], limit=100))
+    desk.run(limits.regroup(["default"], limit=100))
     assert learned(desk) == (True, False)
     assert desk.limit_groups() == {None: 3, "kind:a/b/tenant_id=x": 1}
 
 
-async def test_a_job_whose_gate_cannot_be_written_holds_up_no_other(place, desk, caplog):
+async def test_a_job_whose_limit_group_cannot_be_written_holds_up_no_other(place, desk, caplog):
     """Under a new limit, when it runs already, and when the limit is gone."""
     desk.sql("create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$")
     desk.sql("create trigger refuse before update on tenure.jobs for each row when (old.input ? 'bad') execute function refuse()")
     worker = desk.worker()
-    link = Link(place, "gates", hot=True)
+    link = Link(place, "limits", hot=True)
     known_limits = KnownLimits(link, Registry(), ["default"], worker, lambda _: None)
     try:
         desk.many(5)
@@ -137,14 +137,14 @@ async def test_a_job_whose_gate_cannot_be_written_holds_up_no_other(place, desk,
         assert desk.limit_groups() == {"queue:default": 10, None: 1}
         desk.run(limits.reset("queue:default", declared=True))
         desk.sql("alter table tenure.jobs disable trigger refuse")
-        desk.sql("update tenure.jobs set gate = 'queue:default'")
+        desk.sql("update tenure.jobs set limit_group = 'queue:default'")
         desk.sql("alter table tenure.jobs enable trigger refuse")
         known_limits.doubt()
         await known_limits.keep()
         assert desk.limit_groups() == {"queue:default": 1, None: 10}
-        known_limits.misgated()
+        known_limits.report_outdated_groups()
         await known_limits.keep()
-        assert not known_limits.misgated(), "a row that is refused is not looked at again and again"
+        assert not known_limits.report_outdated_groups(), "a row that is refused is not looked at again and again"
     finally:
         await link.close()
         desk.sql("drop function refuse() cascade")
@@ -156,7 +156,7 @@ async def test_a_job_whose_gate_cannot_be_written_holds_up_no_other(place, desk,
 def test_a_job_that_becomes_pending_is_under_the_limits_of_now(desk, how):
     desk.limit("kind:work", concurrency=1)
     [job_id] = desk.enqueue({"delay": 3600})
-    assert desk.job(job_id)["gate"] == "kind:work"
+    assert desk.job(job_id)["limit_group"] == "kind:work"
     desk.run(limits.reset("kind:work", declared=True))
     match how:
         case "due":
@@ -167,4 +167,4 @@ def test_a_job_that_becomes_pending_is_under_the_limits_of_now(desk, how):
         case "replayed":
             desk.sql("update tenure.jobs set state = 'dead_letter'")
             desk.run(jobs.replay([UUID(job_id)]))
-    assert (desk.job(job_id)["state"], desk.job(job_id)["gate"]) == ("pending", None)
+    assert (desk.job(job_id)["state"], desk.job(job_id)["limit_group"]) == ("pending", None)

@@ -14,7 +14,7 @@ import pytest
 
 from tenure.store import jobs
 from tenure.store.faults import is_outage
-from tests.limits.gatework import GateDesk
+from tests.limits.limits_database import LimitsDatabase
 from tests.manager.workshop import serving
 from tests.processes import worker_process
 from tests.waiting import until
@@ -50,7 +50,7 @@ def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, desk):
 
     def claim_and_settle(number: int) -> None:
         draws = random.Random(number)
-        with GateDesk(dsn) as mine:
+        with LimitsDatabase(dsn) as mine:
             worker, after = mine.worker(), ""
             start.wait()
             while time.monotonic() < ends:
@@ -88,7 +88,7 @@ def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, desk):
 
 async def test_workers_killed_in_the_middle_exceed_no_limit(project, server_dsn, fresh_dsn):
     (project / "jobs.py").write_text(APP)
-    with GateDesk(fresh_dsn) as desk:
+    with LimitsDatabase(fresh_dsn) as desk:
         desk.observe()
         desk.limit("kind:work", concurrency=4, concurrency_per_key=2, key="tenant_id")
         desk.limit("kind:paced", rate=[20, 1.0])
@@ -121,7 +121,7 @@ def test_a_claim_that_is_cut_off_leaves_nothing_counted(dsn, desk):
     desk.limit("kind:work", concurrency=1, rate=[1, 60])
     desk.many(2)
     worker = desk.worker()
-    cut_off = GateDesk(dsn)
+    cut_off = LimitsDatabase(dsn)
     cut_off.connection.execute("begin")
     assert cut_off.lock() == ["kind:work"]
     assert len(cut_off.take_locked(worker, ["kind:work"]).ids) == 1
@@ -139,7 +139,7 @@ async def test_a_claimer_that_falls_asleep_holding_a_limit_loses_it(dsn, desk):
     desk.limit("kind:work", concurrency=5)
     desk.many(2)
     worker = desk.worker()
-    asleep = GateDesk(dsn)
+    asleep = LimitsDatabase(dsn)
     asleep.connection.execute("begin")
     assert asleep.lock() == ["kind:work"]
     assert desk.take(worker).ids == []

@@ -1,4 +1,4 @@
-"""Gates take turns: nobody starves, however much others have handed in."""
+"""Limit groups take turns: none starves, however many jobs others have."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_all_get_the_same_share(desk):
     assert Counter(drained(desk, worker, 10, limit=3)) == {"a": 10, "b": 10, "c": 10}
 
 
-def test_more_gates_than_one_look_reaches_are_all_served(desk):
+def test_more_limit_groups_than_one_claim_reaches_are_all_served(desk):
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     worker = desk.worker()
     tenants = [f"{number:03}" for number in range(50)]
@@ -50,7 +50,7 @@ def test_more_gates_than_one_look_reaches_are_all_served(desk):
     assert sorted(drained(desk, worker, 60, steps=7)) == tenants
 
 
-def test_a_look_that_finds_only_full_gates_goes_on_behind_them(desk):
+def test_a_claim_that_finds_only_full_limit_groups_continues_behind_them(desk):
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     worker = desk.worker()
     for number in range(30):

@@ -145,11 +145,11 @@ async def test_the_next_one_starts_as_soon_as_there_is_room(app, crowd, fleet):
 
 
 async def test_others_go_on_while_a_limit_is_full(app, desk, fleet):
-    gate, done = asyncio.Event(), []
+    release, done = asyncio.Event(), []
 
     @app.job(concurrency=Limit(1))
     async def slow() -> None:
-        await gate.wait()
+        await release.wait()
 
     @app.job
     async def quick(n: int) -> None:
@@ -161,7 +161,7 @@ async def test_others_go_on_while_a_limit_is_full(app, desk, fleet):
     await fleet(1, concurrency=2)
     await until(lambda: len(done), is_=50)
     assert desk.sql("select count(*) from tenure.jobs where kind = 'slow' and state = 'pending'") == [(4,)]
-    gate.set()
+    release.set()
     await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
 
 
@@ -213,12 +213,12 @@ async def test_a_limit_set_on_what_was_free_binds_what_waits(app, crowd, desk, f
 
 
 async def test_when_a_limit_goes_what_waits_is_free(app, crowd, fleet):
-    gate = asyncio.Event()
+    release = asyncio.Event()
 
     @app.job
     async def work(n: int) -> None:
         await crowd.visit(seconds=0.0)
-        await gate.wait()
+        await release.wait()
 
     await app.client().set_limit("kind:work", concurrency=Limit(1))
     await app.enqueue_many([work.call(n) for n in range(6)])
@@ -226,10 +226,10 @@ async def test_when_a_limit_goes_what_waits_is_free(app, crowd, fleet):
     await until(lambda: crowd.came, is_=1)
     await app.client().reset_limit("kind:work")
     await until(lambda: crowd.came, is_=6, within=5)
-    gate.set()
+    release.set()
 
 
-async def test_jobs_that_came_past_the_door_do_not_slip_past_the_limit(app, crowd, desk, fleet):
+async def test_jobs_inserted_without_the_function_do_not_slip_past_the_limit(app, crowd, desk, fleet):
     @app.job(concurrency=Limit(1))
     async def work() -> None:
         await crowd.visit(seconds=0.05)

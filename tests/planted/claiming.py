@@ -115,10 +115,10 @@ BUGS = (
     ),
     Bug(
         name="returns_not_told",
-        breaks="a job that a worker handed back is not looked for by the others",
+        breaks="a job that a worker requeued is not looked for by the others",
         promise=Promise.BACK,
         edits=(Edit("store/sql/jobs/move_jobs.sql", "where m.state = 'pending'", "where m.state = 'retry'"),),
-        caught_by=("tests/store/test_settling.py::test_a_job_handed_back_keeps_its_place_and_its_queue_is_told",),
+        caught_by=("tests/store/test_settling.py::test_a_requeued_job_keeps_its_position_and_its_queue_is_announced",),
     ),
     Bug(
         name="notify_only",

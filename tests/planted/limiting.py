@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.planted.bug import Bug, Edit, Promise
 
-LOCK, CLAIM = "store/sql/limits/lock_limits.sql", "store/sql/limits/claim_gated.sql"
-GATE_OF = "store/functions/gate_of.sql"
-CLAIMS, CHANGES, TURNS = (f"tests/limits/test_{name}.py" for name in ("gated_claims", "changes", "turns"))
+LOCK, CLAIM = "store/sql/limits/lock_limits.sql", "store/sql/limits/claim_limited.sql"
+LIMIT_GROUP_OF = "store/functions/limit_group_of.sql"
+CLAIMS, CHANGES, TURNS = (f"tests/limits/test_{name}.py" for name in ("limited_claims", "changes", "turns"))
 RATES, WORKERS, MANY = (f"tests/limits/test_{name}.py" for name in ("rates", "workers", "many_claimers"))
 
 BUGS = (
@@ -25,7 +25,7 @@ BUGS = (
         caught_by=(f"{CLAIMS}::test_nobody_waits_for_the_lock_of_a_limit",),
     ),
     Bug(
-        name="gated_claim_not_durable",
+        name="limited_claim_not_durable",
         breaks="a crash of the server forgets a claim that counts while its job still runs",
         promise=Promise.LIMITS,
         edits=(
@@ -48,15 +48,15 @@ BUGS = (
         name="other_limits_overlooked",
         breaks="a job under two limits is claimed by whoever holds one of them",
         promise=Promise.LIMITS,
-        edits=(Edit(CLAIM, "     where u.fits and u.ours),", "     where u.fits),"),),
+        edits=(Edit(CLAIM, "     where u.fits and u.locked),", "     where u.fits),"),),
         caught_by=(f"{CLAIMS}::test_jobs_under_a_limit_that_is_not_locked_stay_where_they_are",),
     ),
     Bug(
-        name="old_gates_count",
-        breaks="jobs whose gate was given for another key are claimed by that one",
+        name="old_limit_groups_count",
+        breaks="jobs whose limit group was assigned under another key are claimed under that key",
         promise=Promise.LIMITS,
-        edits=(Edit(CLAIM, "     where u.fits and u.ours),", "     where u.ours),"),),
-        caught_by=(f"{CHANGES}::test_gates_of_another_key_are_given_anew_and_not_claimed_before",),
+        edits=(Edit(CLAIM, "     where u.fits and u.locked),", "     where u.locked),"),),
+        caught_by=(f"{CHANGES}::test_groups_of_another_key_are_assigned_again_and_not_claimed_before",),
     ),
     Bug(
         name="window_over_too_early",
@@ -64,7 +64,7 @@ BUGS = (
         promise=Promise.LIMITS,
         edits=(
             Edit(
-                CLAIM, "date_bin(p.part, a.now, 'epoch') + p.part end as ended", "date_bin(p.part, a.now, 'epoch') end as ended"
+                CLAIM, "date_bin(p.part, k.now, 'epoch') + p.part end as ended", "date_bin(p.part, k.now, 'epoch') end as ended"
             ),
         ),
         caught_by=(f"{RATES}::test_many_starts_are_kept_together_and_count_until_the_last_of_them_is_over",),
@@ -91,17 +91,19 @@ BUGS = (
     ),
     Bug(
         name="turns_forgotten",
-        breaks="every claim begins at the first gate, and those behind it are never served",
+        breaks="every claim begins at the first limit group, and those behind it are never served",
         promise=Promise.LIMITS,
         edits=(Edit("worker/claim/limited_claimer.py", "        self._after |= reply.cursors or {}\n", ""),),
         caught_by=(f"{WORKERS}::test_one_tenant_does_not_keep_others_waiting",),
     ),
     Bug(
-        name="queue_without_a_gate",
+        name="queue_without_a_limit_group",
         breaks="jobs of a limited queue come in past its limit",
         promise=Promise.LIMITS,
-        edits=(Edit(GATE_OF, "where r.name in ('kind:' || kind, 'queue:' || queue)", "where r.name in ('kind:' || kind)"),),
-        caught_by=("tests/limits/test_door.py::test_kind_and_queue_limit_a_job_together",),
+        edits=(
+            Edit(LIMIT_GROUP_OF, "where r.name in ('kind:' || kind, 'queue:' || queue)", "where r.name in ('kind:' || kind)"),
+        ),
+        caught_by=("tests/limits/test_limit_groups.py::test_kind_and_queue_limit_a_job_together",),
     ),
     Bug(
         name="older_limits_obeyed",
@@ -118,7 +120,7 @@ BUGS = (
     ),
     Bug(
         name="strays_slip_past",
-        breaks="jobs that came in without a gate are claimed like those without a limit",
+        breaks="jobs that were inserted without a limit group are claimed like those without a limit",
         promise=Promise.LIMITS,
         edits=(
             Edit(
@@ -127,14 +129,18 @@ BUGS = (
                 "array_literal(list(self._kinds))",
             ),
         ),
-        caught_by=(f"{WORKERS}::test_jobs_that_came_past_the_door_do_not_slip_past_the_limit",),
+        caught_by=(f"{WORKERS}::test_jobs_inserted_without_the_function_do_not_slip_past_the_limit",),
     ),
     Bug(
         name="freed_below_the_cursors",
         breaks="jobs whose limit is gone stand below the cursors, where nobody looks",
         promise=Promise.LIMITS,
         edits=(
-            Edit("store/sql/limits/regate_jobs.sql", "from regated r where r.gate is null\n", "from regated r where false\n"),
+            Edit(
+                "store/sql/limits/regroup_jobs.sql",
+                "from regrouped r where r.limit_group is null\n",
+                "from regrouped r where false\n",
+            ),
         ),
         caught_by=(f"{CHANGES}::test_when_a_limit_goes_its_jobs_are_free_and_everybody_looks_again",),
     ),
@@ -142,7 +148,13 @@ BUGS = (
         name="runs_not_adopted",
         breaks="what runs when a limit is set does not count under it",
         promise=Promise.LIMITS,
-        edits=(Edit("store/sql/limits/adopt_held.sql", "and j.gate is distinct from h.gate", "and j.gate <> h.gate"),),
+        edits=(
+            Edit(
+                "store/sql/limits/adopt_held.sql",
+                "and j.limit_group is distinct from h.limit_group",
+                "and j.limit_group <> h.limit_group",
+            ),
+        ),
         caught_by=(f"{CHANGES}::test_what_runs_already_counts_under_a_new_limit",),
     ),
     Bug(
@@ -152,8 +164,8 @@ BUGS = (
         edits=(
             Edit(
                 "worker/claim/known_limits.py",
-                "self._misgated |= found.unlimited or (changed and found.standing)",
-                "self._misgated |= changed and found.standing",
+                "self._outdated_groups |= found.outdated or (changed and found.waiting)",
+                "self._outdated_groups |= changed and found.waiting",
             ),
         ),
         caught_by=(f"{WORKERS}::test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due",),

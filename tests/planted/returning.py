@@ -239,7 +239,7 @@ BUGS = (
         name="shutdown_spends_an_attempt",
         breaks="every deploy brings running jobs nearer to their end",
         promise=Promise.BACK,
-        edits=(Edit("worker/run/settlement.py", '"handed_back", refund=1)', '"handed_back")'),),
-        caught_by=("tests/worker/test_aborts.py::test_stopping_lets_runs_finish_and_hands_back_the_others",),
+        edits=(Edit("worker/run/settlement.py", '"requeued", refund=1)', '"requeued")'),),
+        caught_by=("tests/worker/test_aborts.py::test_stopping_lets_runs_finish_and_requeues_the_others",),
     ),
 )

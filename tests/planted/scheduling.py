@@ -50,20 +50,26 @@ BUGS = (
         promise=Promise.DURABLE,
         edits=(
             Edit(
-                RECORD, "    select e.id from tenure.enqueue((select", "    select a.planned_at from asked a where '' <> (select"
+                RECORD,
+                "    select e.id from tenure.enqueue((select",
+                "    select a.planned_at from new_jobs a where '' <> (select",
             ),
-            Edit(RECORD, "'[]')::text from asked a)) e),\nmoved", "'[]')::text from asked a)),\nmoved"),
             Edit(
                 RECORD,
-                "       (select count(*) from handed_in) as enqueued,\n",
-                "       (select count(*) from handed_in) as enqueued,\n"
-                "       (select jsonb_agg(a.job order by a.planned_at)::text from asked a) as asked,\n",
+                "'[]')::text from new_jobs a)) e),\nupdated_schedules",
+                "'[]')::text from new_jobs a)),\nupdated_schedules",
+            ),
+            Edit(
+                RECORD,
+                "       (select count(*) from enqueued) as enqueued,\n",
+                "       (select count(*) from enqueued) as enqueued,\n"
+                "       (select jsonb_agg(a.job order by a.planned_at)::text from new_jobs a) as new_jobs,\n",
             ),
             Edit(
                 "leader/duties/cron.py",
                 "            _require_term(recorded.holds)\n",
                 "            _require_term(recorded.holds)\n"
-                "            if recorded.asked:\n                await link.fetch(jobs.enqueue(recorded.asked))\n",
+                "            if recorded.new_jobs:\n                await link.fetch(jobs.enqueue(recorded.new_jobs))\n",
             ),
             Edit(
                 "leader/duties/cron.py",
@@ -73,7 +79,7 @@ BUGS = (
             Edit(
                 "store/schedules.py",
                 '    queues: list[str]\n    """Of the jobs that are pending."""\n',
-                '    asked: str | None\n    queues: list[str]\n    """Of the jobs that are pending."""\n',
+                '    new_jobs: str | None\n    queues: list[str]\n    """Of the jobs that are pending."""\n',
             ),
         ),
         caught_by=(f"{CRON}::test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each",),
@@ -147,7 +153,13 @@ BUGS = (
         name="asked_for_again",
         breaks="a run whose answer was lost is written down twice",
         promise=Promise.RECORD,
-        edits=(Edit(RUN, "      from held h\n     where not exists (select from known)\n", "      from held h\n"),),
+        edits=(
+            Edit(
+                RUN,
+                "      from schedule_row h\n     where not exists (select from existing_tick)\n",
+                "      from schedule_row h\n",
+            ),
+        ),
         caught_by=("tests/client/test_schedules.py::test_a_run_whose_answer_was_lost_is_not_handed_in_twice",),
     ),
     Bug(
@@ -165,10 +177,10 @@ BUGS = (
             Edit(
                 MERGE,
                 "    delete from tenure.tallies t\n"
-                "     where t.ctid = any (array(select k.place from taken k where not :peek::boolean))\n"
+                "     where t.ctid = any (array(select k.place from oldest k where not :peek::boolean))\n"
                 "    returning t.*),",
                 "    select t.*\n      from tenure.tallies t\n"
-                "     where t.ctid = any (array(select k.place from taken k where not :peek::boolean))),",
+                "     where t.ctid = any (array(select k.place from oldest k where not :peek::boolean))),",
             ),
         ),
         caught_by=(f"{CARETAKING}::test_what_is_being_merged_is_seen_once_and_counted_once",),

@@ -84,7 +84,7 @@ class Desk:
         return worker_id
 
     def enqueue(self, *given: Mapping[str, Any], **more: Any) -> list[str]:
-        """By the one door; `kind` is `work` where nothing else is said."""
+        """With the function `tenure.enqueue`; the kind is `work` by default."""
         text = json.dumps([{"kind": "work", **job, **more} for job in given])
         return [str(row[0]) for row in self.sql("select id from tenure.enqueue(%s)", text)]
 

@@ -1,4 +1,4 @@
-"""`tenure.enqueue`: the one door, for every driver and language."""
+"""`tenure.enqueue`: the only way to add jobs, for every driver and language."""
 
 from __future__ import annotations
 

@@ -80,11 +80,11 @@ def test_what_comes_back_soon_has_never_gone_and_what_comes_back_late_begins_ane
     desk.sql("update tenure.schedules set since = now() - interval '5 minutes'")
     before = row(desk, "since")
     tell(desk)
-    assert tell(desk, declared()) == {"s": "back"}
+    assert tell(desk, declared()) == {"s": "restored"}
     assert row(desk, "since", "retired_at", "next_at") == (*before, None, None)
     tell(desk)
     desk.sql("update tenure.schedules set retired_at = now() - interval '1 hour'")
-    assert tell(desk, declared()) == {"s": "back"}
+    assert tell(desk, declared()) == {"s": "restored"}
     assert row(desk, "now() - since < interval '1 minute'", "retired_at") == (True, None)
 
 
@@ -125,7 +125,7 @@ async def test_old_and_new_code_that_start_at_once_do_not_wait_in_a_circle(dsn, 
             tell(other, declared("b"))
             second = meanwhile(lambda: tell(third, declared("a")))
             await waits_for_a_lock(desk)
-        assert second() == {"a": "back", "b": "retired"}
+        assert second() == {"a": "restored", "b": "retired"}
     assert desk.sql("select name from tenure.schedules where retired_at is null") == [("a",)]
 
 

@@ -14,7 +14,7 @@ from tenure.store import cleaning, history, jobs, leases, limits, queues, report
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
 from tenure.store.queues import Wants
-from tests.limits.gatework import gated_claim_query
+from tests.limits.limits_database import limited_claim_query
 from tests.store.desk import Desk, claim_query, everything
 
 TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations", "limits", "limit_changes", "starts")
@@ -141,9 +141,9 @@ def statements(worker: str, holder: str) -> list[Query]:
         limits.learn(["default"]),
         limits.adopt("[]", kinds=["work"], queues=[], limit=10),
         limits.adopt_held(worker),
-        limits.regate(["default"], limit=10),
+        limits.regroup(["default"], limit=10),
         limits.lock(["kind:work"], ["default"]),
-        gated_claim_query(worker, holder, ["kind:work"]),
+        limited_claim_query(worker, holder, ["kind:work"]),
         jobs.owe_output(str(uuid4()), 60.0),
         jobs.drop_owed_output(str(uuid4())),
         jobs.find_late_output(str(uuid4())),

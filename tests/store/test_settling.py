@@ -185,7 +185,7 @@ def test_runs_that_are_no_longer_ours_are_told_with_the_reason(desk):
     assert ours not in told
 
 
-def test_a_job_handed_back_keeps_its_place_and_its_queue_is_told(desk):
+def test_a_requeued_job_keeps_its_position_and_its_queue_is_announced(desk):
     claim = claimed(desk)
     position = claim.jobs[0]["position"]
     desk.run(jobs.move(claim.outcomes(state="pending", refund=1)))

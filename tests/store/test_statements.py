@@ -207,7 +207,7 @@ def declared(row_type: Any) -> Iterator[tuple[str, Any]]:
             yield name, parts[0] if NoneType in get_args(hint) else hint
 
 
-@pytest.mark.parametrize("name", ["jobs/claim_jobs", "limits/claim_gated"])
+@pytest.mark.parametrize("name", ["jobs/claim_jobs", "limits/claim_limited"])
 def test_an_ordinary_claim_does_not_pay_for_passing_over_refused_jobs(name):
     variant = Query(name, None).passing_over("{}")
     ordinary, passing_over = (set(re.findall(r"%\((\w+)\)s", statement(n, "tenure"))) for n in (name, variant.name))

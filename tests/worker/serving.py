@@ -10,7 +10,7 @@ from tenure.inprocess import InProcessWorker
 
 @asynccontextmanager
 async def serving(app: Tenure, **options: Any) -> AsyncIterator[InProcessWorker]:
-    """Like `app.running()`, but what still runs at the end is handed back at once."""
+    """Like `app.running()`, but what still runs at the end is requeued at once."""
     worker = app.worker(grace=0, **options)
     await worker.start()
     try:

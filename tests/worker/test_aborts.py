@@ -143,7 +143,7 @@ async def test_a_job_whose_own_lease_ran_out_comes_back(app, desk):
     assert fences == [1, 2]
 
 
-async def test_stopping_lets_runs_finish_and_hands_back_the_others(app, desk):
+async def test_stopping_lets_runs_finish_and_requeues_the_others(app, desk):
     started, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job

@@ -137,7 +137,7 @@ async def test_each_end_of_a_run_is_told_by_its_own_word(app, seen, deed, told):
         assert event.error is None if error is None else error in event.error
 
 
-async def test_a_job_that_is_handed_back_is_told(app, seen):
+async def test_a_job_that_is_requeued_is_reported(app, seen):
     started = asyncio.Event()
 
     @app.job
@@ -149,7 +149,7 @@ async def test_a_job_that_is_handed_back_is_told(app, seen):
         handle = await work.enqueue()
         await started.wait()
     [event] = seen.of(JobSettled)
-    assert (event.job_id, event.state, event.what, event.error) == (handle.id, "pending", "handed_back", None)
+    assert (event.job_id, event.state, event.what, event.error) == (handle.id, "pending", "requeued", None)
     assert isinstance(seen[-1], WorkerStopped)
 
 

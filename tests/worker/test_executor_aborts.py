@@ -64,14 +64,14 @@ async def test_a_running_job_that_is_canceled_is_told_why_and_ends(bench, execut
 
 
 @everywhere
-async def test_a_job_that_runs_when_its_worker_leaves_is_handed_back_for_free(bench, executor, tmp_path):
+async def test_a_job_that_runs_when_its_worker_leaves_is_requeued_for_free(bench, executor, tmp_path):
     async with bench.another_worker(queues=[f"leaving {executor}"]) as worker:
         handle = await JOBS[executor].using(queue=f"leaving {executor}").enqueue(Order(act="wait", folder=str(tmp_path)))
         [entry] = await begun(tmp_path)
         await worker.stop(0.1)
     status = await handle.status()
     assert (status.state, status.attempt, status.crashes, status.error) == ("pending", 0, 0, None)
-    assert bench.incidents(handle) == ["handed_back"]
+    assert bench.incidents(handle) == ["requeued"]
     assert reasons(tmp_path) == ["shutdown"]
     if executor in PROCESSES:
         assert not alive(entry["pid"])

@@ -307,7 +307,7 @@ async def test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_
         assert await handle.result("10s") == "second"
     status = await handle.status()
     assert (status.attempt, status.crashes, status.fence) == (1, 0, 2)
-    assert desk.sql("select what from tenure.incidents") == [("handed_back",)]
+    assert desk.sql("select what from tenure.incidents") == [("requeued",)]
 
 
 async def test_a_run_without_a_lease_of_its_own_is_not_aborted_when_its_reports_cannot_be_written(app, desk, other):

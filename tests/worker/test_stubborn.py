@@ -121,7 +121,7 @@ async def test_nothing_an_abandoned_run_still_does_counts(app, desk, abandoned):
 
 
 async def test_the_end_of_an_abandoned_run_does_not_touch_the_next_run_of_its_job(app, desk, abandoned):
-    """Both stand under the same job: the second must stay watched, counted, and handed back when the worker leaves."""
+    """Both stand under the same job: the second must stay watched, counted, and requeued when the worker leaves."""
     second_started, second_ended = asyncio.Event(), []
 
     async def second_run(ctx: Context) -> str:

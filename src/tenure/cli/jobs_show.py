@@ -99,7 +99,7 @@ def _facts(job: JobStatus, progress: Progress | None) -> Iterator[tuple[str, obj
     yield "queue", job.queue
     yield "priority", priority_name(job.priority)
     yield "capability", job.capability
-    yield "limit group", job.gate
+    yield "limit group", job.limit_group
     yield "attempt", f"{job.attempt} of {job.max_attempts}" + (f", {job.crashes} crashes" if job.crashes else "")
     if progress is not None:
         yield "progress", f"{progress.percent:g} %  {progress.message or ''}".rstrip() + f"  ({output.ago(progress.updated_at)})"

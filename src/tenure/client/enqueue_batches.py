@@ -37,7 +37,7 @@ ExistingJobs = dict[str, tuple[UUID, bool]]
 
 def existing_in(rows: Iterable[EnqueuedRow]) -> ExistingJobs:
     """A call whose job exists under its own id was written by an earlier try that got no answer."""
-    return {row.asked: (UUID(row.id), row.differs) for row in rows if row.id != row.asked}
+    return {row.requested_id: (UUID(row.id), row.differs) for row in rows if row.id != row.requested_id}
 
 
 def explained(error: Refused) -> TenureError:

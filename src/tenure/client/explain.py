@@ -153,7 +153,7 @@ def _turn(facts: Facts) -> list[Reason]:
     job, found = facts.job, []
     if facts.paused_at is not None or facts.for_capability == 0:
         return []
-    found += [reason for gate in facts.gates for reason in _gate(gate)]
+    found += [reason for group in facts.limit_groups for reason in _limit_group(group)]
     found += _removed_limit(facts)
     if facts.held >= facts.slots:
         told = f"all slots of the workers that could run it are in use ({facts.held} of {facts.slots})"
@@ -170,22 +170,22 @@ def _turn(facts: Facts) -> list[Reason]:
 
 def _removed_limit(facts: Facts) -> list[Reason]:
     """It was limited when it became pending, and that limit was removed since."""
-    lines = (facts.job.gate or "").splitlines()
-    if len(lines) <= len(facts.gates):
+    lines = (facts.job.limit_group or "").splitlines()
+    if len(lines) <= len(facts.limit_groups):
         return []
     told = f"it waits for a limit that was removed ({', '.join(lines)}): workers find such jobs within a minute"
     return [Reason("limit_removed", told)]
 
 
-def _gate(gate: LimitGroup) -> Iterator[Reason]:
+def _limit_group(group: LimitGroup) -> Iterator[Reason]:
     """Which parts of a limit are used up."""
-    for what, running, most in ((gate.name, gate.running, gate.most), (gate.line, gate.running_of_key, gate.most_of_key)):
+    for what, running, most in ((group.name, group.running, group.most), (group.line, group.running_of_key, group.most_of_key)):
         if most is not None and running >= most:
-            way_out = f"wait, or change it: tenure limits set {gate.name} --concurrency ..."
+            way_out = f"wait, or change it: tenure limits set {group.name} --concurrency ..."
             yield Reason("limit_full", f"limit {what} is full: {running} of {most} running; {way_out}")
     for what, rate, seconds, wait in (
-        (gate.name, gate.rate, gate.seconds, gate.wait),
-        (gate.line, gate.rate_of_key, gate.seconds_of_key, gate.wait_of_key),
+        (group.name, group.rate, group.seconds, group.wait),
+        (group.line, group.rate_of_key, group.seconds_of_key, group.wait_of_key),
     ):
         if wait is not None and seconds is not None:
             told = f"{rate} starts in {format_duration(timedelta(seconds=seconds))}"

@@ -65,9 +65,9 @@ class Facts:
     held: int = 0
     ahead: int = 0
     """Jobs before it that the same workers could run."""
-    gates: list[LimitGroup] = field(default_factory=list)
+    limit_groups: list[LimitGroup] = field(default_factory=list)
 
     @staticmethod
     def from_row(row: ExplainRow) -> Facts:
-        gates = [LimitGroup(**told) for told in json.loads(row.gates or "[]")]
-        return Facts(**row._asdict() | {"job": JobStatus.from_row(row.job), "gates": gates})
+        limit_groups = [LimitGroup(**told) for told in json.loads(row.limit_groups or "[]")]
+        return Facts(**row._asdict() | {"job": JobStatus.from_row(row.job), "limit_groups": limit_groups})

@@ -47,7 +47,7 @@ class JobStatus:
     meta: Any
     system: Any = None
     """Set by Tenure: `schedule`, `retry_of`."""
-    gate: str | None = None
+    limit_group: str | None = None
     """The groups of its limits, one per line. None: it is not limited, or it is over."""
     progress_percent: float = 0.0
     progress_message: str | None = None

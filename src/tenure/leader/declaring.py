@@ -18,7 +18,7 @@ RETIRED = "schedule retired, because the code no longer declares it"
 _CHANGES = {
     "created": "schedule created",
     "changed": "schedule changed in the code",
-    "back": "schedule restored, because the code declares it again",
+    "restored": "schedule restored, because the code declares it again",
     "retired": RETIRED,
 }
 

@@ -24,5 +24,5 @@ class ClaimedJob(NamedTuple):
     meta: str | None
     system: str | None
     """Set by Tenure; `meta` is the user's."""
-    gate: str | None
+    limit_group: str | None
     """The limit group that the job is counted in."""

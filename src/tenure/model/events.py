@@ -111,7 +111,7 @@ class JobSettled(Event):
     worker_id: UUID
     state: State
     what: str
-    """completed, failed, canceled, timed_out, snoozed, handed_back, crashed."""
+    """completed, failed, canceled, timed_out, snoozed, requeued, crashed."""
     ran: float
     """Seconds from the claim to the outcome."""
     error: str | None
@@ -146,7 +146,7 @@ class RunFailedAfterCompletion(Event):
     kind: str
     fence: int
     what: str
-    """failed, timed_out, snoozed, canceled, handed_back: the outcome that the job would have had."""
+    """failed, timed_out, snoozed, canceled, requeued: the outcome that the job would have had."""
     error: str
 
 

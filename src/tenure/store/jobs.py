@@ -44,7 +44,7 @@ class JobRow(NamedTuple):
     auth: str | None
     meta: str | None
     system: str | None
-    gate: str | None
+    limit_group: str | None
     progress_percent: float
     progress_message: str | None
     failed_at: datetime | None
@@ -56,7 +56,7 @@ class JobRow(NamedTuple):
 class EnqueuedRow(NamedTuple):
     """A job that was not written because another one has its key."""
 
-    asked: str
+    requested_id: str
     """The id of the job that was to be written."""
     id: str
     """The job that has the key."""

@@ -15,12 +15,12 @@ class LearnedRow(NamedTuple):
     version: int
     declared: str
     """JSON: what the code declares, by name."""
-    holding: str
-    """JSON: the names of the limits that hold."""
-    standing: bool
-    """Jobs of these queues wait under limits."""
-    unlimited: bool
-    """Jobs wait under a limit that does not hold any more."""
+    in_force: str
+    """JSON: the names of the limits in force."""
+    waiting: bool
+    """Jobs of these queues wait in limit groups."""
+    outdated: bool
+    """Some wait in groups of limits that no longer exist."""
 
 
 class LimitRow(NamedTuple):
@@ -60,7 +60,7 @@ class AdoptedHeldRow(NamedTuple):
     """JSON: ids."""
 
 
-class RegatedRow(NamedTuple):
+class RegroupedRow(NamedTuple):
     changed: int
     more: bool
     """There may be more."""
@@ -123,7 +123,7 @@ def claim(
         "which": which,
         "now": now,
     }
-    return Query("limits/claim_gated", ClaimRow, values)
+    return Query("limits/claim_limited", ClaimRow, values)
 
 
 def adopt(lanes: str, *, kinds: Iterable[str], queues: Iterable[str], limit: int, pick: Pick = ALL) -> Query[AdoptedRow]:
@@ -135,5 +135,5 @@ def adopt_held(worker_id: str, *, pick: Pick = ALL) -> Query[AdoptedHeldRow]:
     return Query("limits/adopt_held", AdoptedHeldRow, {"worker_id": worker_id, **pick.unlimited()})
 
 
-def regate(queues: Iterable[str], *, limit: int, pick: Pick = ALL) -> Query[RegatedRow]:
-    return Query("limits/regate_jobs", RegatedRow, {"queues": array_literal(list(queues)), **pick.values(limit)})
+def regroup(queues: Iterable[str], *, limit: int, pick: Pick = ALL) -> Query[RegroupedRow]:
+    return Query("limits/regroup_jobs", RegroupedRow, {"queues": array_literal(list(queues)), **pick.values(limit)})

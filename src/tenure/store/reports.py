@@ -52,7 +52,7 @@ class ExplainRow(NamedTuple):
     held: Decimal
     ahead: int
     """Jobs before it that the same workers could run."""
-    gates: str | None
+    limit_groups: str | None
     """JSON: the limits that the job is under."""
 
 

@@ -91,7 +91,7 @@ def move(claim: str, state: str, *names: str, delay: int | None = None, refund: 
     outcome = {
         "claim_id": uid(claim),
         "state": state,
-        "what": "handed_back" if refund else "failed",
+        "what": "requeued" if refund else "failed",
         "delay": delay,
         "refund": refund,
     }
@@ -106,7 +106,7 @@ def move(claim: str, state: str, *names: str, delay: int | None = None, refund: 
     )
 
 
-def hand_back(claim: str, *names: str) -> Step:
+def requeue(claim: str, *names: str) -> Step:
     return move(claim, "pending", *names, refund=1)
 
 

@@ -10,7 +10,7 @@ from tenure.store.leases import Term
 from tests.properties.model.moving import Moving
 from tests.properties.model.rows import MAX_CRASHES, Job, Lease, Profile, Worker
 
-INCIDENTS = {"stopped": "handed_back", "expired": "lease_lost", "crashed": "crashed"}
+INCIDENTS = {"stopped": "requeued", "expired": "lease_lost", "crashed": "crashed"}
 
 
 @dataclass(frozen=True, slots=True)

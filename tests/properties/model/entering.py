@@ -1,4 +1,4 @@
-"""How jobs come in: by one door, once, and one for a key."""
+"""How jobs are added: by one function, once, and one per key."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ENDINGS: dict[str, dict[str, Any]] = {
     "error": {"state": "retry", "what": "failed", "delay": 2.0, "error": "once more"},
     "fatal": {"state": "dead_letter", "what": "failed", "error": "never again"},
     "snoozed": {"state": "scheduled", "what": "snoozed", "delay": 3.0, "refund": 1},
-    "handed_back": {"state": "pending", "what": "handed_back", "refund": 1},
+    "requeued": {"state": "pending", "what": "requeued", "refund": 1},
     "crashed": {"state": "pending", "what": "crashed", "refund": 1, "crash": 1, "error": "signal SIGKILL"},
 }
 SET_ASIDE = {"state": "dead_letter", "delay": None}

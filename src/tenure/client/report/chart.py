@@ -25,7 +25,7 @@ _TONES = {
     "dead_letter": "bad",
     "retry": "odd",
     "snoozed": "odd",
-    "handed_back": "odd",
+    "requeued": "odd",
     "canceled": "odd",
     "retried": "odd",
     "replayed": "odd",

@@ -32,7 +32,7 @@ class Attempt:
     ran: timedelta | None
     """Until now, while it runs."""
     outcome: str
-    """completed, failed, timed_out, snoozed, handed_back, crashed, lease_lost, canceled, running; or unknown, if nothing shows
+    """completed, failed, timed_out, snoozed, requeued, crashed, lease_lost, canceled, running; or unknown, if nothing shows
     how it ended."""
     error: str | None
     next_at: datetime | None

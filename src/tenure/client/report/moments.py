@@ -12,7 +12,7 @@ from tenure.model.states import State
 
 _ENDED = {
     "timed_out": "timed out",
-    "handed_back": "was requeued",
+    "requeued": "was requeued",
     "crashed": "crashed with its worker",
     "lease_lost": "lost its lease",
     "canceled": "was canceled",

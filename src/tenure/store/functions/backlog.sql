@@ -13,44 +13,50 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
 as $$
-    with recursive named(name) as (
+    with recursive open_queues(name) as (
         select coalesce(backlog.queue, (
-            select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is null order by j.queue limit 1))
+            select j.queue from tenure.jobs j where j.state = 'pending' and j.limit_group is null order by j.queue limit 1))
         union all
-        select (select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue > n.name order by j.queue limit 1)
-          from named n
+        select (select j.queue from tenure.jobs j
+                 where j.state = 'pending' and j.limit_group is null and j.queue > n.name
+                 order by j.queue limit 1)
+          from open_queues n
          where n.name is not null and backlog.queue is null),
-    gated(name) as (
+    limited_queues(name) as (
         select coalesce(backlog.queue, (
-            select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is not null order by j.queue limit 1))
+            select j.queue from tenure.jobs j where j.state = 'pending' and j.limit_group is not null order by j.queue limit 1))
         union all
-        select (select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is not null and j.queue > n.name order by j.queue limit 1)
-          from gated n
+        select (select j.queue from tenure.jobs j
+                 where j.state = 'pending' and j.limit_group is not null and j.queue > n.name
+                 order by j.queue limit 1)
+          from limited_queues n
          where n.name is not null and backlog.queue is null),
-    awake as (
-        select n.name from named n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null),
-    awake_gated as (
-        select n.name from gated n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null)
+    active_queues as (
+        select n.name from open_queues n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null),
+    active_limited_queues as (
+        select n.name from limited_queues n left join tenure.queues q on q.name = n.name where n.name is not null and q.paused_at is null)
     select least(10000,
         (select count(*)
-           from (select from awake a
+           from (select from active_queues a
                   cross join lateral (
-                    select from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = a.name limit 10000) p
+                    select from tenure.jobs j where j.state = 'pending' and j.limit_group is null and j.queue = a.name limit 10000) p
                   limit 10000) p)
       + (select coalesce(sum(greatest(0, least(w.waiting, r.concurrency - h.held))), 0)
            from (select r.name, r.concurrency, r.stem, case when r.key is null then r.stem || chr(11) else left(r.stem, -1) || '>' end as after
                    from tenure.limit_rules r) r
           cross join lateral (
             select count(*) as waiting
-              from (select from awake_gated a
+              from (select from active_limited_queues a
                      cross join lateral (
                         select from tenure.jobs j
-                         where j.state = 'pending' and j.gate is not null and j.queue = a.name and j.gate >= r.stem and j.gate < r.after
+                         where j.state = 'pending' and j.limit_group is not null and j.queue = a.name and j.limit_group >= r.stem
+                           and j.limit_group < r.after
                          limit 10000) p
                      limit 10000) p) w
           cross join lateral (
             select count(*) as held from tenure.jobs j
-             where j.gate is not null and j.worker_id is not null and j.gate >= r.stem and j.gate < r.after and r.concurrency is not null) h
+             where j.limit_group is not null and j.worker_id is not null and j.limit_group >= r.stem and j.limit_group < r.after
+               and r.concurrency is not null) h
           where w.waiting > 0)
       + (select count(*)
            from (select j.queue from tenure.jobs j

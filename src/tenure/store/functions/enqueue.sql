@@ -11,7 +11,7 @@
 -- Returns one row per job: the id of the job that was written or that holds its key, whether that job existed before, and if so
 -- whether its input differs, and the requested id.
 create or replace function tenure.enqueue(jobs text, again boolean default false, borrowed boolean default false)
-returns table (id uuid, existed boolean, differs boolean, asked uuid)
+returns table (id uuid, existed boolean, differs boolean, requested_id uuid)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -35,9 +35,9 @@ begin
         given := tenure.take_keys(given);
     end if;
     return query
-    with put as (
+    with inserted as (
         insert into tenure.jobs (id, state, position, run_at, kind, queue, priority, capability, max_attempts, timeout, input,
-               key, parent_id, enqueued_by, auth, meta, system, gate)
+               key, parent_id, enqueued_by, auth, meta, system, limit_group)
         select coalesce(g.id, tenure.uuid7()),
                case when due.later is null then 'pending' else 'scheduled' end,
                case when due.later is null then nextval('tenure.job_position') else 0 end,
@@ -53,25 +53,25 @@ begin
                g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta, g.system,
                -- An unlimited job costs one search in a short list, and nothing at all if no limits exist.
                case when limited <> '{}' and ('kind:' || g.kind = any (limited) or 'queue:' || coalesce(g.queue, 'default') = any (limited))
-                    then tenure.gate_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end
+                    then tenure.limit_group_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end
           from jsonb_to_recordset(given) as g(id uuid, kind text, queue text, priority smallint, capability text,
                max_attempts integer, timeout double precision, delay double precision, run_at timestamptz, input jsonb,
-               key text, parent uuid, by text, auth jsonb, meta jsonb, system jsonb, stands uuid)
+               key text, parent uuid, by text, auth jsonb, meta jsonb, system jsonb, existing_id uuid)
          cross join lateral (
             select coalesce(g.run_at, case when g.delay between -3155760000 and 3155760000
                                            then clock_timestamp() + make_interval(secs => g.delay) end) as run_at) as wanted
          cross join lateral (select case when wanted.run_at > clock_timestamp() then wanted.run_at end as later) as due
-         where not keyed or g.stands is null
+         where not keyed or g.existing_id is null
         returning jobs.id, jobs.queue, jobs.kind),
     tallied as (
         insert into tenure.tallies (queue, kind, what, jobs)
-        select p.queue, p.kind, 'enqueued', count(*) from put p group by p.queue, p.kind)
-    select p.id, false, false, p.id from put p;
+        select i.queue, i.kind, 'enqueued', count(*) from inserted i group by i.queue, i.kind)
+    select i.id, false, false, i.id from inserted i;
     if keyed then
         return query
-        select g.stands, true, g.differs, g.id
-          from jsonb_to_recordset(given) as g(id uuid, stands uuid, differs boolean)
-         where g.stands is not null;
+        select g.existing_id, true, g.differs, g.id
+          from jsonb_to_recordset(given) as g(id uuid, existing_id uuid, differs boolean)
+         where g.existing_id is not null;
     end if;
 end
 $$;

@@ -1,6 +1,6 @@
 -- enqueue_again: enqueue, when an earlier call with the same ids may or may not have been committed. For enqueue.
 create or replace function tenure.enqueue_again(given jsonb)
-returns table (id uuid, existed boolean, differs boolean, asked uuid)
+returns table (id uuid, existed boolean, differs boolean, requested_id uuid)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$

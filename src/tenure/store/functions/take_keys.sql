@@ -1,4 +1,4 @@
--- take_keys: for each job whose key is taken, adds the job that holds the key (stands) and whether its input differs (differs). All
+-- take_keys: for each job whose key is taken, adds the job that holds the key (existing_id) and whether its input differs (differs). All
 -- other jobs take their keys now. If the transaction that takes a key has not committed yet, this waits for it.
 create or replace function tenure.take_keys(given jsonb) returns jsonb
 language plpgsql volatile
@@ -52,7 +52,7 @@ begin
     end loop;
     return (
         select coalesce(jsonb_agg(case when k.job_id is null or k.job_id = (e.job ->> 'id')::uuid then e.job
-                    else e.job || jsonb_build_object('stands', k.job_id, 'differs', k.digest <> tenure.input_digest(e.job -> 'input')) end
+                    else e.job || jsonb_build_object('existing_id', k.job_id, 'differs', k.digest <> tenure.input_digest(e.job -> 'input')) end
                     order by e.place), '[]')
           from jsonb_array_elements(given) with ordinality as e(job, place)
           left join tenure.keys k on k.kind = e.job ->> 'kind' and k.key = e.job ->> 'key');

@@ -1,5 +1,5 @@
 -- uuid7: a UUIDv7, for callers that pass no id (psql, triggers, other languages).
--- Parsed when it is created, as gate_line.
+-- Parsed when it is created, as limit_group_line.
 create or replace function tenure.uuid7() returns uuid
 language sql volatile parallel safe
 return encode(

@@ -36,7 +36,7 @@ create table tenure.jobs (
     system        jsonb,
     -- The limit groups of the job, one per line, such as `kind:mail/tenant_id=42`. Null: it is not limited, and limits cost it nothing.
     -- The number of running jobs is counted from the live claims: a counter could be wrong.
-    gate          text        collate "C",
+    limit_group   text        collate "C",
     constraint jobs_pkey primary key (id),
     -- One constraint, the common states first: it is checked on every write.
     constraint jobs_state check (
@@ -63,16 +63,16 @@ create table tenure.jobs (
 );
 
 -- The claim reads these two, without the jobs under a limit.
-create index jobs_pending on tenure.jobs (queue, priority desc, position) where state = 'pending' and gate is null;
+create index jobs_pending on tenure.jobs (queue, priority desc, position) where state = 'pending' and limit_group is null;
 -- Jobs that were in two crashes already: they run alone, so that only their own crash can dead-letter them.
-create index jobs_suspect on tenure.jobs (queue, priority desc, position) where state = 'pending' and crashes >= 2 and gate is null;
+create index jobs_suspect on tenure.jobs (queue, priority desc, position) where state = 'pending' and crashes >= 2 and limit_group is null;
 -- Jobs under a limit are found by their groups, and within a group by what a worker must be able to do: no worker reads jobs that it
 -- cannot run.
-create index jobs_gated on tenure.jobs (queue, gate, kind, coalesce(capability, ''), (crashes >= 2), priority desc, position)
-    where state = 'pending' and gate is not null;
-create index jobs_gated_suspect on tenure.jobs (queue) where state = 'pending' and gate is not null and crashes >= 2;
+create index jobs_limited on tenure.jobs (queue, limit_group, kind, coalesce(capability, ''), (crashes >= 2), priority desc, position)
+    where state = 'pending' and limit_group is not null;
+create index jobs_limited_suspect on tenure.jobs (queue) where state = 'pending' and limit_group is not null and crashes >= 2;
 -- The live claims that count towards a limit.
-create index jobs_gated_held on tenure.jobs (gate) where gate is not null and worker_id is not null;
+create index jobs_limited_held on tenure.jobs (limit_group) where limit_group is not null and worker_id is not null;
 create index jobs_due on tenure.jobs (run_at) where state in ('scheduled', 'retry');
 create index jobs_held on tenure.jobs (worker_id) where worker_id is not null;
 create index jobs_leased on tenure.jobs (lease_until) where lease_until is not null;
@@ -406,12 +406,12 @@ insert into tenure.limit_changes default values;
 
 -- Starts under a rate limit, several per row; deleted when no window includes them any more.
 create table tenure.starts (
-    gate        text collate "C" not null,
+    limit_group text collate "C" not null,
     began       timestamptz not null,
     ended       timestamptz not null,
     forget_at   timestamptz not null,
     jobs        integer     not null,
-    constraint starts_pkey primary key (gate, began)
+    constraint starts_pkey primary key (limit_group, began)
 ) with (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0
 );

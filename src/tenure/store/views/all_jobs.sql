@@ -3,7 +3,7 @@ create or replace view tenure.all_jobs as
 select j.id, j.kind, j.queue, j.state, j.priority, j.capability, j.attempt, j.max_attempts, j.crashes, j.fence, j.claim_id, j.worker_id,
        j.enqueued_at, j.run_at, j.started_at, null::timestamptz as finished_at, j.error, j.input, null::jsonb as output,
        j.worker_id as lease_owner, least(w.expires_at, j.lease_until) as lease_expires_at, w.heartbeat_at,
-       j.timeout, j.key, j.parent_id, j.enqueued_by, j.auth, j.meta, j.system, j.gate,
+       j.timeout, j.key, j.parent_id, j.enqueued_by, j.auth, j.meta, j.system, j.limit_group,
        coalesce((select p.percent from tenure.progress p where p.job_id = j.id), 0) as progress_percent,
        (select p.message from tenure.progress p where p.job_id = j.id) as progress_message,
        -- The last incident of a dead letter is the one that dead-lettered it. Read as a range, in the order of the index: with any

@@ -53,13 +53,13 @@ class CombinedClaimer:
         self._open = Claimer(
             self.link, kinds, scope, worker_id, known_limits=self._known_limits, under_way=self.under_way, refused=refused
         )
-        self._gated = LimitedClaimer(
+        self._limited = LimitedClaimer(
             self.link, kinds, scope, worker_id, known_limits=self._known_limits, under_way=self.under_way, refused=refused
         )
-        self._gated_first = False
-        self._next_gated = 0.0
-        self._gated_due = 0.0
-        self._gated_error = ""
+        self._limited_first = False
+        self._next_limited = 0.0
+        self._limited_due = 0.0
+        self._limited_error = ""
         self._nudged = False
 
     @property
@@ -67,7 +67,7 @@ class CombinedClaimer:
         """Seconds until the next claim is worthwhile, as far as this worker knows. 0: at once."""
         if self._open.look_again:
             return 0.0
-        return max(0.0, self._gated_due - time.monotonic()) if self._known_limits.names else FOREVER
+        return max(0.0, self._limited_due - time.monotonic()) if self._known_limits.names else FOREVER
 
     def limits_changed(self) -> None:
         self._known_limits.doubt()
@@ -76,16 +76,18 @@ class CombinedClaimer:
     def nudge(self) -> None:
         """A job under a limit may be claimable now."""
         self._nudged = True
-        self._next_gated = 0.0
+        self._next_limited = 0.0
 
     async def claim(self, limit: int) -> list[Run]:
         """At most `limit` jobs."""
         if await self._known_limits.keep() or self._refused.expire():
             self._open.look_everywhere()
-        if not self._known_limits.names or time.monotonic() < self._next_gated:
+        if not self._known_limits.names or time.monotonic() < self._next_limited:
             return await self._open.claim(limit)
-        self._gated_first = not self._gated_first
-        first, second = (self._claim_gated, self._open.claim) if self._gated_first else (self._open.claim, self._claim_gated)
+        self._limited_first = not self._limited_first
+        first, second = (
+            (self._claim_limited, self._open.claim) if self._limited_first else (self._open.claim, self._claim_limited)
+        )
         runs = await first(limit)
         if len(runs) == limit:
             return runs
@@ -96,28 +98,28 @@ class CombinedClaimer:
                 raise
             return runs  # they are ours and must run; the next claim meets the error again
 
-    async def _claim_gated(self, limit: int) -> list[Run]:
+    async def _claim_limited(self, limit: int) -> list[Run]:
         self._nudged = False
         try:
-            runs = await self._gated.claim(limit)
+            runs = await self._limited.claim(limit)
         except (StoreUnavailable, WorkerCondemned):
             raise
         except Exception as error:  # noqa: BLE001 - on any error, jobs without a limit continue
             self._report(error)
-            self._next_gated = time.monotonic() + FAILED_QUIET
+            self._next_limited = time.monotonic() + FAILED_QUIET
             return []
-        self._gated_error = ""
+        self._limited_error = ""
         now = time.monotonic()
-        self._gated_due = now + self._gated.rest
+        self._limited_due = now + self._limited.rest
         # A wake-up that arrived during the claim needs another claim.
         if not self._nudged and not runs:
-            self._next_gated = now + (QUIET if self._gated.rest >= FOREVER else min(self._gated.rest, LONGEST_QUIET))
+            self._next_limited = now + (QUIET if self._limited.rest >= FOREVER else min(self._limited.rest, LONGEST_QUIET))
         return runs
 
     def _report(self, error: Exception) -> None:
         """Once for each cause in a row."""
-        if str(error) != self._gated_error:
-            self._gated_error = str(error)
+        if str(error) != self._limited_error:
+            self._limited_error = str(error)
             text = "limited jobs cannot be claimed; trying again every %g s, other jobs are not affected"
             log.error(text, FAILED_QUIET, exc_info=error)
 

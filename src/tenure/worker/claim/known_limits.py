@@ -23,7 +23,7 @@ from tenure.model.limits import kind_limit, queue_limit
 from tenure.periodic import jittered
 from tenure.store import limits
 from tenure.store.isolation import RefusedRows
-from tenure.store.limits import AdoptedHeldRow, AdoptedRow, RegatedRow
+from tenure.store.limits import AdoptedHeldRow, AdoptedRow, RegroupedRow
 from tenure.store.link import Link
 from tenure.store.query import Pick
 from tenure.store.wakeup import Wakeup
@@ -45,7 +45,7 @@ ADOPT_EVERY = 2.0
 BATCH = 1000
 """Jobs whose limit group is written by one statement."""
 
-REGATE_REST = 2.0
+REGROUP_REST = 2.0
 """Seconds until groups are checked again if none could be changed: the rows are locked, or PostgreSQL refuses them."""
 
 HELD_RECHECKS = 3
@@ -64,8 +64,8 @@ class KnownLimits:
         self._next_adoption = 0.0
         self._next_declaration = 0.0
         self._held_looks = 0
-        self._misgated = False
-        self._next_regating = 0.0
+        self._outdated_groups = False
+        self._next_regrouping = 0.0
         self._refused = RefusedRows("to write the limit group of a job")
         self.version = 0
         """Of the limits that this worker knows."""
@@ -78,16 +78,16 @@ class KnownLimits:
         """Limits may have changed: read them before the next claim."""
         self._next_learning = 0.0
 
-    def misgated(self) -> bool:
+    def report_outdated_groups(self) -> bool:
         """Jobs are in groups that were assigned under other rules. Returns whether they are checked before the next claim."""
-        self._misgated = True
-        return time.monotonic() >= self._next_regating
+        self._outdated_groups = True
+        return time.monotonic() >= self._next_regrouping
 
     async def keep(self) -> bool:
         """Does what is due. True when the ordinary claim may find other jobs than before."""
         changed = time.monotonic() >= self._next_learning and await self._learn()
-        if self._misgated and time.monotonic() >= self._next_regating:
-            await self._regate()
+        if self._outdated_groups and time.monotonic() >= self._next_regrouping:
+            await self._regroup()
         if self.names and time.monotonic() >= self._next_adoption:
             await self._adopt()
         return changed
@@ -99,12 +99,12 @@ class KnownLimits:
         self._next_learning = time.monotonic() + jittered(LEARN_EVERY)
         changed = found.version != self.version
         self.version = found.version
-        self._take(set(json.loads(found.holding)))
+        self._take(set(json.loads(found.in_force)))
         if changed:
             self._held_looks = HELD_RECHECKS
             self._next_adoption = 0.0
             self._strays.rewind_all()
-        self._misgated |= found.unlimited or (changed and found.standing)
+        self._outdated_groups |= found.outdated or (changed and found.waiting)
         return changed
 
     async def _declare(self, declared: dict[str, object]) -> bool:
@@ -119,9 +119,9 @@ class KnownLimits:
             self._notify(Wakeup.limits_changed())
         return bool(different)
 
-    def _take(self, holding: set[str]) -> None:
-        self.closed_kinds = frozenset(kind for kind in self._kinds if kind_limit(kind) in holding)
-        self.closed_queues = frozenset(queue for queue in self._queues if queue_limit(queue) in holding)
+    def _take(self, in_force: set[str]) -> None:
+        self.closed_kinds = frozenset(kind for kind in self._kinds if kind_limit(kind) in in_force)
+        self.closed_queues = frozenset(queue for queue in self._queues if queue_limit(queue) in in_force)
         self.names = [*map(kind_limit, sorted(self.closed_kinds)), *map(queue_limit, sorted(self.closed_queues))]
 
     async def _adopt(self) -> None:
@@ -149,13 +149,13 @@ class KnownLimits:
     async def _adopt_held(self, pick: Pick) -> AdoptedHeldRow:
         return (await self._link.fetch(limits.adopt_held(self._worker_id, pick=pick)))[0]
 
-    async def _regate(self) -> None:
-        async def send(pick: Pick) -> RegatedRow:
-            return (await self._link.fetch(limits.regate(self._queues, limit=BATCH, pick=pick)))[0]
+    async def _regroup(self) -> None:
+        async def send(pick: Pick) -> RegroupedRow:
+            return (await self._link.fetch(limits.regroup(self._queues, limit=BATCH, pick=pick)))[0]
 
         answers = await self._refused.run(send)
         changed = sum(answer.changed for answer in answers)
-        self._misgated = any(answer.more for answer in answers)
-        self._next_regating = 0.0 if changed else time.monotonic() + REGATE_REST
+        self._outdated_groups = any(answer.more for answer in answers)
+        self._next_regrouping = 0.0 if changed else time.monotonic() + REGROUP_REST
         if changed:
             log.info("reassigned %d jobs after a limit change", changed)

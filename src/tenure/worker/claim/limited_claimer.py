@@ -148,10 +148,10 @@ class LimitedClaimer:
 
     def _learn(self, reply: LimitedClaimReply, found: int) -> None:
         self._after |= reply.cursors or {}
-        regating = reply.stale and self._known_limits.misgated()
+        regrouping = reply.stale and self._known_limits.report_outdated_groups()
         if reply.wait is not None:
             self.rest = min(self.rest, reply.wait)
         self._rounds = 0 if found else self._rounds + reply.around
         # Twice around without a job: all groups are at their limits, and another claim would not help.
-        if regating or reply.chosen > found or (reply.more and self._rounds < 2):
+        if regrouping or reply.chosen > found or (reply.more and self._rounds < 2):
             self.rest = 0.0

@@ -19,7 +19,7 @@ _ENDED = {
     "timed_out": "ran into its timeout",
     "snoozed": "asked for a snooze",
     "canceled": "asked to cancel it",
-    "handed_back": "was stopped by the worker's shutdown",
+    "requeued": "was stopped by the worker's shutdown",
     "crashed": "lost its process",
 }
 

@@ -120,4 +120,4 @@ def of_crash(run: Run, cause: str) -> Settlement:
 
 def requeued(run: Run) -> Settlement:
     """The worker does not run it: the job keeps its position, and no attempt is spent."""
-    return Settlement(run, "pending", "handed_back", refund=1)
+    return Settlement(run, "pending", "requeued", refund=1)

@@ -331,7 +331,7 @@ class Slots:
             self._notify(Wakeup.new_jobs(settlement.run.queue))  # other workers may have a free slot for it
         if watched:
             self._notify(Wakeup.job_ended(settlement.run.job_id))
-        if settlement.run.job.gate is not None:
+        if settlement.run.job.limit_group is not None:
             self._released(settlement.run)
         if settlement.run.was_started and self._events.wants(JobSettled):
             self._events.emit(self._settled_event(settlement))

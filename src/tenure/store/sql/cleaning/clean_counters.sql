@@ -13,7 +13,7 @@ old as materialized (
        and (:only::tid[] is null or c.ctid = any (:only::tid[]))
      limit :limit::integer
        for update skip locked),
-gone as (
+removed as (
     delete from tenure.counters c where c.ctid = any (array(select o.place from old o where not :peek::boolean)) returning c.hour)
-select exists (select from leader) as holds, (select count(*) from gone) as removed,
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
        (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -15,7 +15,7 @@ old as materialized (
      order by n.at
      limit :limit::integer
        for update skip locked),
-gone as (
+removed as (
     delete from tenure.incidents n where n.ctid = any (array(select o.place from old o where not :peek::boolean)) returning n.job_id)
-select exists (select from leader) as holds, (select count(*) from gone) as removed,
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
        (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

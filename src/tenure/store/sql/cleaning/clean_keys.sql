@@ -10,7 +10,7 @@ with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
-over as materialized (
+ended_windows as materialized (
     select k.ctid as place
       from tenure.keys k
      where k.expires_at <= now() and exists (select from leader) and (:only::tid[] is null or k.ctid = any (:only::tid[]))
@@ -18,15 +18,15 @@ over as materialized (
      order by k.expires_at
      limit :limit::integer
        for update skip locked),
-seen as materialized (
+checked as materialized (
     select k.kind, k.key
       from tenure.keys k
      where (k.kind, k.key) > (:after_kind::text, :after_key::text) and exists (select from leader)
      order by k.kind, k.key
      limit :limit::integer),
-idle as materialized (
+unused as materialized (
     select k.place
-      from seen s
+      from checked s
      cross join lateral (
         select k.ctid as place
           from tenure.keys k
@@ -35,12 +35,12 @@ idle as materialized (
          limit 1
            for update skip locked) k),
 expired as (
-    delete from tenure.keys k where k.ctid = any (array(select o.place from over o where not :peek::boolean)) returning k.key),
+    delete from tenure.keys k where k.ctid = any (array(select o.place from ended_windows o where not :peek::boolean)) returning k.key),
 freed as (
-    delete from tenure.keys k where k.ctid = any (array(select i.place from idle i where not :peek::boolean)) returning k.key),
+    delete from tenure.keys k where k.ctid = any (array(select i.place from unused i where not :peek::boolean)) returning k.key),
 last as (
-    select s.kind, s.key from seen s order by s.kind desc, s.key desc limit 1)
+    select s.kind, s.key from checked s order by s.kind desc, s.key desc limit 1)
 select exists (select from leader) as holds, (select count(*) from expired) as expired, (select count(*) from freed) as freed,
-       (select l.kind from last l where (select count(*) from seen) = :limit::integer) as next_kind,
-       (select l.key from last l where (select count(*) from seen) = :limit::integer) as next_key,
-       (select json_agg(p.place)::text from (select o.place from over o union select i.place from idle i) p where :peek::boolean) as peeked
+       (select l.kind from last l where (select count(*) from checked) = :limit::integer) as next_kind,
+       (select l.key from last l where (select count(*) from checked) = :limit::integer) as next_key,
+       (select json_agg(p.place)::text from (select o.place from ended_windows o union select i.place from unused i) p where :peek::boolean) as peeked

@@ -17,7 +17,7 @@ old as materialized (
          limit :limit::integer
            for update skip locked) c
      limit :limit::integer),
-gone as (
+removed as (
     delete from tenure.latencies c where c.ctid = any (array(select o.place from old o where not :peek::boolean)) returning c.at)
-select exists (select from leader) as holds, (select count(*) from gone) as removed,
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
        (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -15,7 +15,7 @@ old as materialized (
      order by g.at
      limit :limit::integer
        for update skip locked),
-gone as (
+removed as (
     delete from tenure.logs g where g.ctid = any (array(select o.place from old o where not :peek::boolean)) returning g.job_id)
-select exists (select from leader) as holds, (select count(*) from gone) as removed,
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
        (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

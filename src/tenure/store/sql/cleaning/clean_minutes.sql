@@ -14,7 +14,7 @@ old as materialized (
      order by c.minute
      limit :limit::integer
        for update skip locked),
-gone as (
+removed as (
     delete from tenure.minutes c where c.ctid = any (array(select o.place from old o where not :peek::boolean)) returning c.minute)
-select exists (select from leader) as holds, (select count(*) from gone) as removed,
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
        (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -6,7 +6,7 @@ with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
-taken as materialized (
+oldest as materialized (
     select t.ctid as place
       from tenure.tallies t
      where exists (select from leader) and (:only::tid[] is null or t.ctid = any (:only::tid[]))
@@ -14,9 +14,9 @@ taken as materialized (
        for update skip locked),
 merged as (
     delete from tenure.tallies t
-     where t.ctid = any (array(select k.place from taken k where not :peek::boolean))
+     where t.ctid = any (array(select k.place from oldest k where not :peek::boolean))
     returning t.*),
-counted as (
+by_hour as (
     insert into tenure.counters as c (hour, queue, kind, what, jobs, waited, ran)
     select date_trunc('hour', m.at, 'UTC'), m.queue, m.kind, m.what, sum(m.jobs), coalesce(sum(m.waited), '0'), coalesce(sum(m.ran), '0')
       from merged m
@@ -32,7 +32,7 @@ by_minute as (
      order by 1, 2, 3, 4
     on conflict (minute, queue, kind, what) do update
        set jobs = c.jobs + excluded.jobs, waited = c.waited + excluded.waited, ran = c.ran + excluded.ran),
-timed as (
+by_latency as (
     insert into tenure.latencies as c (at, span, queue, kind, measure, bucket, jobs)
     select date_trunc(s.span, m.at, 'UTC'), s.span, m.queue, m.kind, b.measure, b.bucket, sum(m.jobs)
       from merged m
@@ -43,4 +43,4 @@ timed as (
      order by 2, 1, 3, 4, 5, 6
     on conflict (span, at, queue, kind, measure, bucket) do update set jobs = c.jobs + excluded.jobs)
 select exists (select from leader) as holds, (select count(*) from merged) as merged,
-       (select json_agg(k.place)::text from taken k where :peek::boolean) as peeked
+       (select json_agg(k.place)::text from oldest k where :peek::boolean) as peeked

@@ -15,7 +15,7 @@ old as materialized (
        and (:only::tid[] is null or h.ctid = any (:only::tid[]))
      limit :limit::integer
        for update skip locked),
-gone as (
+removed as (
     delete from tenure.history_default h where h.ctid = any (array(select o.place from old o where not :peek::boolean)) returning h.id)
-select exists (select from leader) as holds, (select count(*) from gone) as removed,
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
        (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -26,7 +26,7 @@ others as materialized (
        and not exists (select from tenure.retentions r where r.kind = h.kind)
        and exists (select from leader) and (:only::uuid[] is null or h.id = any (:only::uuid[]))
      limit :limit::integer),
-gone as (
+removed as (
     delete from tenure.history h
      using (select o.id, o.finished_at from own o union all select o.id, o.finished_at from others o) o
      where h.id = o.id and h.finished_at = o.finished_at and not :peek::boolean)

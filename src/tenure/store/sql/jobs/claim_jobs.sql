@@ -2,7 +2,7 @@
 --   :lanes  where to search, in this order: priorities high..low of a queue, from position start. A lane is one known priority from the
 --           worker's cursor, or a gap between known priorities; gaps start at 0.
 --   :limits the version of the limits that the worker knows. If it is not the current one, nothing is claimed until the worker has
---           loaded the limits. Jobs in a limit group are claimed by claim_gated.
+--           loaded the limits. Jobs in a limit group are claimed by claim_limited.
 -- The marks `passing over` are for the variant that is run while PostgreSQL refuses to claim some of the jobs:
 --   :refused  jobs to skip; :only, if not null, the jobs to restrict the claim to
 --   :peek     claims nothing, and returns the jobs that would be claimed
@@ -28,7 +28,7 @@ picked as materialized (
      cross join lateral (
         select j.ctid as place /* passing over: , j.id as job_id, j.kind, j.queue, j.priority, j.position */
           from tenure.jobs j
-         where j.state = 'pending' and j.gate is null and j.queue = l.queue
+         where j.state = 'pending' and j.limit_group is null and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
            and j.kind = any (:kinds::text[])
            and (j.capability is null or j.capability = any (:capabilities::text[]))
@@ -49,7 +49,7 @@ claimed as (
       from picked p
      where j.ctid = p.place /* passing over: and not :peek::boolean */
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
-              j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.gate),
+              j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.limit_group),
 tallied as (
     insert into tenure.tallies (queue, kind, what, jobs)
     select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind)
@@ -64,6 +64,6 @@ select json_build_object(
        'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
        'xid', pg_current_xact_id()::text::bigint)::text as signals,
        null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
-       null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as gate
+       null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as limit_group
  union all
 select null, c.* from claimed c

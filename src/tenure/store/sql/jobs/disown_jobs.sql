@@ -2,14 +2,14 @@
 -- is used, and jobs keep their position, so the workers of these queues (:queues) look again below their cursors. They do so in any case:
 -- while a lost connection still held its locks, other claims skipped the rows.
 -- Returns the jobs that were requeued.
-with returned as (
+with requeued as (
     update tenure.jobs j
        set state = 'pending', claim_id = null, worker_id = null, lease_until = null, attempt = greatest(j.attempt - 1, 0)
       from json_to_recordset(:runs::json) as o(id uuid, claim_id uuid)
      where j.id = o.id and j.claim_id = o.claim_id and j.worker_id = :worker_id::uuid
     returning j.id, j.kind),
-told as (
+announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct s.name, 1 from unnest(:queues::text[]) as s(name)
     on conflict (name) do update set returns = q.returns + 1)
-select r.id::text, r.kind from returned r
+select r.id::text, r.kind from requeued r

@@ -1,5 +1,5 @@
 -- move_jobs: running -> retry, scheduled, pending or dead_letter, for runs whose claim is still the current one.
---   what    the reason: failed, timed_out, snoozed, handed_back, crashed
+--   what    the reason: failed, timed_out, snoozed, requeued, crashed
 --   delay   seconds until the job is due again (retry, scheduled); until: the time itself
 --   refund  1 if the run must not count as an attempt (snooze, shutdown, crash); crash: 1 if it counts as a crash
 --   xact    if not null, the transaction that the handler opened: in any other, nothing is written

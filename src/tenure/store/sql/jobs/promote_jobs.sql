@@ -22,7 +22,7 @@ promoted as (
     update tenure.jobs j
        set state = 'pending', position = p.position,
            -- Its limits may have changed since it was enqueued.
-           gate = case when j.gate is not null then tenure.gate_of(j.kind, j.queue, j.input) end
+           limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
      where j.ctid = p.place
     returning j.id, j.kind, j.queue)

@@ -3,7 +3,7 @@
 -- Returns the queue and kind, the job that will run, and whether it existed before. No row: no such finished job exists.
 with old as materialized (
     select h.* from tenure.history h where h.id = :id::uuid limit 1),
-made as materialized (
+enqueued as materialized (
     select o.kind, o.queue, e.id, e.existed
       from old o
      cross join lateral tenure.enqueue(jsonb_build_array(jsonb_build_object(
@@ -11,7 +11,7 @@ made as materialized (
             'max_attempts', o.max_attempts, 'timeout', o.timeout, 'input', o.input, 'auth', o.auth, 'meta', o.meta, 'by', :by::text,
             'key', 'retry of ' || o.id, 'key_for', 'live',
             'system', coalesce(o.system, '{}') || jsonb_build_object('retry_of', o.id)))::text) e),
-noted as (
+recorded_incidents as (
     insert into tenure.incidents (job_id, what, by)
-    select :id::uuid, 'retried', :by::text from made m where not m.existed)
-select m.queue, m.kind, m.id, m.existed from made m
+    select :id::uuid, 'retried', :by::text from enqueued e where not e.existed)
+select e.queue, e.kind, e.id, e.existed from enqueued e

@@ -10,35 +10,35 @@ with found as materialized (
       from tenure.jobs j
      where j.id = :id::uuid and j.state in ('retry', 'scheduled', 'dead_letter')
        for no key update skip locked),
-keyed as materialized (
-    select k.stands
+taken_keys as materialized (
+    select k.existing_id
       from (select jsonb_agg(jsonb_build_object('id', f.id, 'kind', f.kind, 'key', f.key, 'key_for', 'live', 'input', f.input)) as jobs
               from found f where f.key is not null and f.state = 'dead_letter') g
-     cross join lateral jsonb_to_recordset(tenure.take_keys(g.jobs)) as k(id uuid, stands uuid)
-     where g.jobs is not null and k.stands is not null),
+     cross join lateral jsonb_to_recordset(tenure.take_keys(g.jobs)) as k(id uuid, existing_id uuid)
+     where g.jobs is not null and k.existing_id is not null),
 placed as materialized (
     select f.*, nextval('tenure.job_position') as position
       from found f
-     where not exists (select from keyed)),
+     where not exists (select from taken_keys)),
 moved as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null,
            attempt = case when p.state = 'dead_letter' then 0 else j.attempt end,
            crashes = case when p.state = 'dead_letter' then 0 else j.crashes end,
-           gate = case when j.gate is not null then tenure.gate_of(j.kind, j.queue, j.input) end
+           limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
      where j.ctid = p.place and j.id = p.id
     returning j.id, p.attempt, p.fence),
-missed as (
+announced_queues as (
     insert into tenure.queues as q (name, returns)
     select j.queue, 1
       from tenure.jobs j
      where j.id = :id::uuid and j.state in ('retry', 'scheduled', 'dead_letter')
-       and not exists (select from moved) and not exists (select from keyed)
+       and not exists (select from moved) and not exists (select from taken_keys)
     on conflict (name) do update set returns = q.returns + 1),
-noted as (
+recorded_incidents as (
     insert into tenure.incidents (job_id, what, attempt, fence, by)
     select m.id, 'retried', m.attempt, m.fence, :by::text from moved m)
-select j.state, exists (select from moved) as moved, j.queue, j.kind, (select k.stands from keyed k limit 1) as holder
+select j.state, exists (select from moved) as moved, j.queue, j.kind, (select k.existing_id from taken_keys k limit 1) as holder
   from tenure.jobs j
  where j.id = :id::uuid

@@ -35,7 +35,7 @@ returned as (
     returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error, j.crashes),
 noted as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
-    select r.id, case r.died_how when 'stopped' then 'handed_back' when 'expired' then 'lease_lost' else 'crashed' end,
+    select r.id, case r.died_how when 'stopped' then 'requeued' when 'expired' then 'lease_lost' else 'crashed' end,
            r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
       from returned r),
 ended as not materialized (

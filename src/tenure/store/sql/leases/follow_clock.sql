@@ -12,29 +12,29 @@ clock as materialized (
     select c.now, c.now + interval '5 s' as ahead
       from (select coalesce(:now::timestamptz, clock_timestamp()) as now) c
      where exists (select from leader)),
-renewed as (
+corrected_workers as (
     update tenure.workers w
        set heartbeat_at = c.now, expires_at = c.now + (w.expires_at - w.heartbeat_at)
       from clock c
      where w.died_at is null and w.heartbeat_at > c.ahead and not :peek::boolean
        and (:only::text[] is null or 'workers ' || w.id = any (:only::text[]))
     returning w.id),
-leased as (
+corrected_jobs as (
     update tenure.jobs j
        set started_at = c.now, lease_until = c.now + (j.lease_until - j.started_at)
       from clock c
      where j.lease_until > c.ahead and j.started_at > c.ahead and not :peek::boolean
        and (:only::text[] is null or 'jobs ' || j.id = any (:only::text[]))
     returning j.id),
-started as (
+corrected_starts as (
     update tenure.starts s
        set ended = c.now, forget_at = c.now + (s.forget_at - s.ended)
       from clock c
      where s.began > c.ahead and s.ended > c.now and not :peek::boolean
-       and (:only::text[] is null or 'starts ' || s.gate || ' ' || s.began = any (:only::text[]))
-    returning s.gate)
-select exists (select from leader) as holds, (select count(*) from renewed) as workers, (select count(*) from leased) as jobs,
-       (select count(*) from started) as starts,
+       and (:only::text[] is null or 'starts ' || s.limit_group || ' ' || s.began = any (:only::text[]))
+    returning s.limit_group)
+select exists (select from leader) as holds, (select count(*) from corrected_workers) as workers,
+       (select count(*) from corrected_jobs) as jobs, (select count(*) from corrected_starts) as starts,
        (select json_agg(a.name)::text
           from (select 'workers ' || w.id as name
                   from tenure.workers w, clock c where w.died_at is null and w.heartbeat_at > c.ahead
@@ -42,6 +42,6 @@ select exists (select from leader) as holds, (select count(*) from renewed) as w
                 select 'jobs ' || j.id
                   from tenure.jobs j, clock c where j.lease_until > c.ahead and j.started_at > c.ahead
                 union all
-                select 'starts ' || s.gate || ' ' || s.began
+                select 'starts ' || s.limit_group || ' ' || s.began
                   from tenure.starts s, clock c where s.began > c.ahead and s.ended > c.now) a
          where :peek::boolean) as peeked

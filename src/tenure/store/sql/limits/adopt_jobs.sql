@@ -14,7 +14,7 @@ picked as materialized (
      cross join lateral (
         select j.ctid as place, j.id
           from tenure.jobs j
-         where j.state = 'pending' and j.gate is null and j.queue = l.queue
+         where j.state = 'pending' and j.limit_group is null and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
            and (j.kind = any (:kinds::text[]) or j.queue = any (:queues::text[]))
            and (:only::uuid[] is null or j.id = any (:only::uuid[]))
@@ -24,7 +24,7 @@ picked as materialized (
      limit :limit::integer),
 adopted as (
     update tenure.jobs j
-       set gate = tenure.gate_of(j.kind, j.queue, j.input)
+       set limit_group = tenure.limit_group_of(j.kind, j.queue, j.input)
       from picked p
      where j.ctid = p.place and not :peek::boolean
     returning j.queue, j.priority, j.position)

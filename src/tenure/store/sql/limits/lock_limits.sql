@@ -10,7 +10,7 @@ with wanted as materialized (
     select r.name
       from tenure.limit_rules r
      cross join lateral (select starts_with(r.name, 'kind:') as of_kind) k
-     -- The column gate begins with the kind's limit, if the kind is limited, followed by a slash, a line break or nothing.
+     -- The column limit_group begins with the kind's limit, if the kind is limited, followed by a slash, a line break or nothing.
      cross join lateral (
         select case when k.of_kind then r.name else '' end collate "C" as first,
                case when k.of_kind then r.name || '0' else 'r' end collate "C" as beyond) g
@@ -19,16 +19,17 @@ with wanted as materialized (
         select from unnest(:queues::text[]) as q(name)
          cross join lateral (
             select 1 from tenure.jobs j
-             where j.state = 'pending' and j.gate is not null and j.queue = q.name and j.gate >= g.first and j.gate < g.beyond
+             where j.state = 'pending' and j.limit_group is not null and j.queue = q.name and j.limit_group >= g.first
+               and j.limit_group < g.beyond
              limit 1) j
          where k.of_kind or r.name = 'queue:' || q.name)
        and (r.concurrency is null or r.concurrency > (
         select count(*)
           from (select
                   from tenure.jobs j
-                 where j.gate is not null and j.worker_id is not null and j.gate >= g.first and j.gate < g.beyond
+                 where j.limit_group is not null and j.worker_id is not null and j.limit_group >= g.first and j.limit_group < g.beyond
                    and r.name = case when k.of_kind then 'kind:' || j.kind else 'queue:' || j.queue end
-                 order by j.gate
+                 order by j.limit_group
                  limit r.concurrency) h))),
 locked as materialized (
     select l.name

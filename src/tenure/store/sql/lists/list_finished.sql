@@ -1,9 +1,9 @@
 -- list_finished: finished jobs that match, newest first. Otherwise like list_live.
-with asked as materialized (
+with bounds as materialized (
     select :before::uuid as before),
 found as materialized (
     select x.id, x.place, x.fits
-      from asked a
+      from bounds a
      cross join lateral (
         select x.id, x.place, f.fits
           from (select y.*, row_number() over (order by y.id desc) as place

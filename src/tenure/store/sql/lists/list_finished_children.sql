@@ -1,9 +1,9 @@
 -- list_finished_children: finished jobs that another job enqueued. Otherwise like list_live.
-with asked as materialized (
+with bounds as materialized (
     select :parent::uuid as parent, :before::uuid as before, :floor::uuid as floor),
 found as materialized (
     select x.id, x.place, x.fits
-      from asked a
+      from bounds a
      cross join lateral (
         select x.id, x.place, f.fits
           from (select y.*, row_number() over (order by y.parent_id desc, y.id desc) as place

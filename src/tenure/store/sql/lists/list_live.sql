@@ -2,11 +2,11 @@
 -- Reads at most 5000 jobs, so that no filter can make it slow. The bounds are hidden from the planner: it would expect only a few rows
 -- between them, and sort them all instead of reading in the order of the index.
 -- Returns the ids, and the id down to which all jobs were read, which may be below :floor; null if nothing is left below it.
-with asked as materialized (
+with bounds as materialized (
     select :before::uuid as before),
 found as materialized (
     select x.id, x.place, x.fits
-      from asked a
+      from bounds a
      cross join lateral (
         select x.id, x.place, f.fits
           from (select y.*, row_number() over (order by y.id desc) as place

@@ -2,18 +2,19 @@
 -- Steps from priority to priority in the index and reads the first :look jobs of each, so the cost does not grow with the backlog; a
 -- larger backlog is counted too low. A paused queue counts as empty. Jobs that must run alone are not counted.
 -- Of jobs under a limit, it counts at most as many as may run at a time. Pools without waiting jobs are left out.
-with recursive places as materialized (
+with recursive pool_queues as materialized (
     select p.pool, q.name as queue, p.kinds, p.capabilities
       from json_to_recordset(:pools::json) as p(pool text, queues text[], kinds text[], capabilities text[])
      cross join lateral unnest(p.queues) as q(name)
       left join tenure.queues k on k.name = q.name
      where k.paused_at is null),
 lanes(queue, priority) as (
-    select q.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = q.queue
+    select q.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.limit_group is null and j.queue = q.queue
                       order by j.priority desc, j.position limit 1)
-      from (select distinct p.queue from places p) q
+      from (select distinct p.queue from pool_queues p) q
     union all
-    select l.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority < l.priority
+    select l.queue, (select j.priority from tenure.jobs j
+                      where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority < l.priority
                       order by j.priority desc, j.position limit 1)
       from lanes l
      where l.priority is not null),
@@ -22,29 +23,31 @@ limited as materialized (
       from tenure.limit_rules r),
 waiting as (
 select p.pool, s.jobs, s.since
-  from places p
+  from pool_queues p
   join lanes l on l.queue = p.queue and l.priority is not null
  cross join lateral (
     select count(*) as jobs, min(f.since) as since
       from (select j.kind, j.capability, j.crashes, greatest(j.enqueued_at, j.run_at) as since
               from tenure.jobs j
-             where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority = l.priority
+             where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority = l.priority
              order by j.position limit :look::integer) f
      where f.kind = any (p.kinds) and (f.capability is null or f.capability = any (p.capabilities)) and f.crashes < 2) s
 union all
 select p.pool, least(s.jobs, r.concurrency - h.held), s.since
-  from places p
+  from pool_queues p
  cross join limited r
  cross join lateral (
     select count(*) as jobs, min(f.since) as since
       from (select j.kind, j.capability, j.crashes, greatest(j.enqueued_at, j.run_at) as since
               from tenure.jobs j
-             where j.state = 'pending' and j.gate is not null and j.queue = p.queue and j.gate >= r.stem and j.gate < r.after
+             where j.state = 'pending' and j.limit_group is not null and j.queue = p.queue and j.limit_group >= r.stem
+               and j.limit_group < r.after
              limit :look::integer) f
      where f.kind = any (p.kinds) and (f.capability is null or f.capability = any (p.capabilities)) and f.crashes < 2) s
  cross join lateral (
     select count(*) as held from tenure.jobs j
-     where j.gate is not null and j.worker_id is not null and j.gate >= r.stem and j.gate < r.after and r.concurrency is not null) h
+     where j.limit_group is not null and j.worker_id is not null and j.limit_group >= r.stem and j.limit_group < r.after
+       and r.concurrency is not null) h
  where s.jobs > 0 and (r.concurrency is null or r.concurrency > h.held))
 select w.pool, sum(w.jobs)::bigint as jobs,
        extract(epoch from coalesce(:now::timestamptz, clock_timestamp()) - min(w.since))::float8 as seconds

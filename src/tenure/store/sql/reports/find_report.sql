@@ -6,7 +6,7 @@
 -- costs more.
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
-       a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.gate,
+       a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.limit_group,
        a.progress_percent, a.progress_message, a.failed_at,
        clock_timestamp() as at,
        (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = a.worker_id) as worker,

@@ -3,42 +3,44 @@
 -- whether there may be more jobs than were counted.
 -- Steps from queue to queue and priority to priority in the index, and reads the first 1000 jobs of each: jobs that are never claimed are
 -- at the front. So its cost does not grow with the backlog.
-with recursive alive as materialized (
+with recursive live_workers as materialized (
     select w.queues, w.kinds, w.capabilities from tenure.workers w where w.died_at is null and w.expires_at > clock_timestamp()),
 lanes(queue, priority) as (
-    (select j.queue, j.priority from tenure.jobs j where j.state = 'pending' and j.gate is null
+    (select j.queue, j.priority from tenure.jobs j where j.state = 'pending' and j.limit_group is null
       order by j.queue, j.priority desc, j.position limit 1)
     union all
     select n.queue, n.priority
       from lanes l
      cross join lateral (
         (select j.queue, j.priority from tenure.jobs j
-          where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority < l.priority
+          where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority < l.priority
           order by j.queue, j.priority desc, j.position limit 1)
         union all
         (select j.queue, j.priority from tenure.jobs j
-          where j.state = 'pending' and j.gate is null and j.queue > l.queue
+          where j.state = 'pending' and j.limit_group is null and j.queue > l.queue
           order by j.queue, j.priority desc, j.position limit 1)
         limit 1) n),
-gated(queue) as (
-    (select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is not null order by j.queue limit 1)
+limited_queues(queue) as (
+    (select j.queue from tenure.jobs j where j.state = 'pending' and j.limit_group is not null order by j.queue limit 1)
     union all
-    select (select j.queue from tenure.jobs j where j.state = 'pending' and j.gate is not null and j.queue > g.queue order by j.queue limit 1)
-      from gated g
+    select (select j.queue from tenure.jobs j
+             where j.state = 'pending' and j.limit_group is not null and j.queue > g.queue
+             order by j.queue limit 1)
+      from limited_queues g
      where g.queue is not null),
 waiting as (
     select f.*, count(*) over (partition by l.queue, l.priority) >= 1000 as capped from lanes l cross join lateral (
         select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
           from tenure.jobs j
-         where j.state = 'pending' and j.gate is null and j.queue = l.queue and j.priority = l.priority
+         where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority = l.priority
          order by j.position limit 1000) f
     union all
-    select f.*, count(*) over (partition by g.queue) >= 1000 from gated g cross join lateral (
+    select f.*, count(*) over (partition by g.queue) >= 1000 from limited_queues g cross join lateral (
         select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
           from tenure.jobs j
-         where j.state = 'pending' and j.gate is not null and j.queue = g.queue
+         where j.state = 'pending' and j.limit_group is not null and j.queue = g.queue
          limit 1000) f),
-kinds as (
+waiting_kinds as (
     select w.queue, w.kind, w.capability, count(*) as jobs, bool_or(w.capped) as capped,
            extract(epoch from clock_timestamp() - min(w.since))::float8 as age
       from waiting w
@@ -46,12 +48,12 @@ kinds as (
      where q.paused_at is null
      group by w.queue, w.kind, w.capability)
 select k.queue, k.kind, k.capability, k.jobs, k.age,
-       (select count(*) from alive a where a.queues ? k.queue) as for_queue,
-       (select count(*) from alive a where a.queues ? k.queue and a.kinds ? k.kind) as for_kind,
+       (select count(*) from live_workers a where a.queues ? k.queue) as for_queue,
+       (select count(*) from live_workers a where a.queues ? k.queue and a.kinds ? k.kind) as for_kind,
        k.capped
-  from kinds k
- where k.age >= :seconds::float8 and exists (select from alive)
-   and not exists (select from alive a
+  from waiting_kinds k
+ where k.age >= :seconds::float8 and exists (select from live_workers)
+   and not exists (select from live_workers a
                     where a.queues ? k.queue and a.kinds ? k.kind and (k.capability is null or a.capabilities ? k.capability))
  order by k.age desc
  limit 20

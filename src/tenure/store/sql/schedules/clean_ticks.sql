@@ -15,7 +15,7 @@ old as materialized (
      order by t.recorded_at
      limit :limit::integer
        for update skip locked),
-gone as (
+removed as (
     delete from tenure.ticks t where t.ctid = any (array(select o.place from old o where not :peek::boolean)) returning t.schedule)
-select exists (select from leader) as holds, (select count(*) from gone) as removed,
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
        (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -7,27 +7,27 @@
 -- An app that declares a name owns it from then on. One statement, so that two processes that start together get the same result.
 -- If the times of a schedule change, they are computed again: of the planned times that have passed, only those of the last :grace
 -- seconds still count.
--- Returns the names with what was done: created, changed, back, retired, and taken with the previous owner; and foreign if it was not
+-- Returns the names with what was done: created, changed, restored, retired, and taken with the previous owner; and foreign if it was not
 -- changed because it belongs to another app of the same name.
-with given as materialized (
+with declared as materialized (
     select g.*
       from jsonb_to_recordset(:declared::jsonb) as g(name text, kind text, cron text, every float8, timezone text, input jsonb, queue text,
            priority smallint, capability text, max_attempts integer, timeout float8, overlap text, catch_up text,
            catch_up_limit integer, jitter float8)),
 -- Locked by every session in the order of their names, to avoid deadlocks.
-met as materialized (
+existing as materialized (
     select s.name, s.owner, s.retired_at, tenure.same_app(s.app_kinds, :kinds::text[]) as ours
       from tenure.schedules s
-     where s.name in (select g.name from given g) or (s.owner = :owner::text and s.retired_at is null)
+     where s.name in (select g.name from declared g) or (s.owner = :owner::text and s.retired_at is null)
      order by s.name
        for update),
-kept as (
+written as (
     insert into tenure.schedules as s (name, owner, kind, cron, every, timezone, input, queue, priority, capability, max_attempts,
            timeout, overlap, catch_up, catch_up_limit, jitter, changed_by, app_kinds)
     select g.name, :owner::text, g.kind, g.cron, g.every, g.timezone, g.input, g.queue, g.priority, g.capability, g.max_attempts,
            g.timeout, g.overlap, g.catch_up, g.catch_up_limit, g.jitter, :owner::text, :kinds::text[]
-      from given g
-     where (select count(*) from met) >= 0  -- all are locked and read before any is written
+      from declared g
+     where (select count(*) from existing) >= 0  -- all are locked and read before any is written
      order by g.name
     on conflict (name) do update
        set owner = excluded.owner, kind = excluded.kind, cron = excluded.cron, every = excluded.every, timezone = excluded.timezone,
@@ -50,26 +50,26 @@ kept as (
             excluded.priority, excluded.capability, excluded.max_attempts, excluded.timeout,
             excluded.overlap, excluded.catch_up, excluded.catch_up_limit, excluded.jitter)
     returning s.name),
-gone as (
+retired as (
     update tenure.schedules s
        set retired_at = clock_timestamp(), next_at = null, version = gen_random_uuid()
-      from met m
-     where s.name = m.name and m.owner = :owner::text and m.retired_at is null and m.name not in (select g.name from given g)
+      from existing m
+     where s.name = m.name and m.owner = :owner::text and m.retired_at is null and m.name not in (select g.name from declared g)
        and m.ours and not exists (
             select from tenure.living_declarations d
              where d.supervisor_id <> :supervisor_id::uuid and d.owner = :owner::text and m.name = any (d.schedules))
     returning s.name)
 select k.name,
        case when m.name is null then 'created'
-            when m.retired_at is not null then 'back'
+            when m.retired_at is not null then 'restored'
             when m.owner is distinct from :owner::text then 'taken'
             else 'changed' end as what,
        m.owner as old_owner
-  from kept k
-  left join met m on m.name = k.name
+  from written k
+  left join existing m on m.name = k.name
 union all
-select g.name, 'retired', :owner::text from gone g
+select g.name, 'retired', :owner::text from retired g
 union all
 select m.name, 'foreign', :owner::text
-  from met m
- where m.owner = :owner::text and m.retired_at is null and not m.ours and m.name not in (select g.name from given g)
+  from existing m
+ where m.owner = :owner::text and m.retired_at is null and not m.ours and m.name not in (select g.name from declared g)

@@ -11,7 +11,7 @@ with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
-held as materialized (
+locked_schedules as materialized (
     select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, s.overlap, s.catch_up_limit,
            m.since, m.next_at, m.ticks
       from jsonb_to_recordset(:moves::jsonb) as m(name text, version uuid, since timestamptz, next_at timestamptz, ticks jsonb)
@@ -20,19 +20,19 @@ held as materialized (
      order by s.name
        for update of s),
 -- Every change of a schedule gives it a new version: what is read below belongs to the version that was checked above.
-busy as materialized (
+live_jobs as materialized (
     select h.name,
            exists (select from (select t.job_id from tenure.ticks t
                                  where t.schedule = h.name and t.job_id is not null
                                  order by t.planned_at desc limit 100) t
                     where (select j.state from tenure.jobs j where j.id = t.job_id limit 1) <> 'dead_letter') as live,
            (select count(*) from tenure.ticks t where t.schedule = h.name and t.outcome = 'queued') as queued
-      from held h),
-wanted as materialized (
+      from locked_schedules h),
+planned_ticks as materialized (
     select h.name, h.overlap, h.catch_up_limit, b.live, b.queued, t.planned_at, t.until, t.times, t.missed, t.job_id, t.run_at,
            row_number() over (partition by h.name, t.missed order by t.planned_at) as place
-      from held h
-      join busy b on b.name = h.name
+      from locked_schedules h
+      join live_jobs b on b.name = h.name
      cross join lateral jsonb_to_recordset(h.ticks)
         as t(planned_at timestamptz, until timestamptz, times integer, missed boolean, job_id uuid, run_at timestamptz)),
 decided as materialized (
@@ -41,15 +41,15 @@ decided as materialized (
                 when w.overlap = 'allow' or (w.place = 1 and not w.live and w.queued = 0) then 'enqueued'
                 when w.overlap = 'queue' and w.queued + w.place - (not w.live and w.queued = 0)::integer <= w.catch_up_limit then 'queued'
                 else 'skipped' end as outcome
-      from wanted w),
-written as (
+      from planned_ticks w),
+recorded_ticks as (
     insert into tenure.ticks (schedule, planned_at, until, times, outcome, job_id, recorded_at)
     select d.name, d.planned_at, d.until, d.times, d.outcome, case when d.outcome = 'enqueued' then d.job_id end,
            coalesce(:now::timestamptz, clock_timestamp())
       from decided d
     on conflict (schedule, planned_at) do nothing
     returning schedule, planned_at, until, times, outcome, job_id),
-asked as materialized (
+new_jobs as materialized (
     select h.queue, d.run_at, w.planned_at,
            jsonb_build_object(
                'id', w.job_id, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
@@ -58,25 +58,25 @@ asked as materialized (
                'system', jsonb_build_object('schedule', jsonb_build_object(
                    'name', h.name, 'for', w.planned_at,
                    'late', coalesce(:now::timestamptz, clock_timestamp()) - w.planned_at > make_interval(secs => :grace::float8)))) as job
-      from written w
-      join held h on h.name = w.schedule
+      from recorded_ticks w
+      join locked_schedules h on h.name = w.schedule
       join decided d on d.name = w.schedule and d.planned_at = w.planned_at
      where w.outcome = 'enqueued'),
-handed_in as materialized (
-    select e.id from tenure.enqueue((select coalesce(jsonb_agg(a.job order by a.planned_at), '[]')::text from asked a)) e),
-moved as (
+enqueued as materialized (
+    select e.id from tenure.enqueue((select coalesce(jsonb_agg(a.job order by a.planned_at), '[]')::text from new_jobs a)) e),
+updated_schedules as (
     update tenure.schedules s
        set since = h.since, next_at = h.next_at, version = gen_random_uuid(),
            last_at = coalesce((select max(d.planned_at) from decided d where d.name = h.name and d.outcome <> 'missed'), s.last_at)
-      from held h
+      from locked_schedules h
      where s.name = h.name
     returning s.name)
 select exists (select from leader) as holds,
-       (select count(*) from moved) as moved,
-       (select count(*) from handed_in) as enqueued,
+       (select count(*) from updated_schedules) as moved,
+       (select count(*) from enqueued) as enqueued,
        n.queues,
        n.scheduled,
-       (select json_agg(w order by w.schedule, w.planned_at)::text from written w where :listing::boolean or w.outcome in ('missed', 'skipped')) as ticks
+       (select json_agg(w order by w.schedule, w.planned_at)::text from recorded_ticks w where :listing::boolean or w.outcome in ('missed', 'skipped')) as ticks
   from (select coalesce(array_agg(distinct a.queue) filter (where not a.later), '{}') as queues,
                coalesce(bool_or(a.later), false) as scheduled
-          from (select a.queue, coalesce(a.run_at > clock_timestamp(), false) as later from asked a) a) n
+          from (select a.queue, coalesce(a.run_at > clock_timestamp(), false) as later from new_jobs a) a) n

@@ -8,7 +8,7 @@ with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
-waiting as materialized (
+queued_ticks as materialized (
     select distinct on (t.schedule) t.schedule, t.planned_at, s.version,
            s.name is null or s.retired_at < coalesce(:now::timestamptz, now()) - make_interval(secs => :patience::float8) as over
       from tenure.ticks t
@@ -17,9 +17,9 @@ waiting as materialized (
        and (:only::text[] is null or t.schedule = any (:only::text[]))
      order by t.schedule, t.planned_at),
 -- Checks the version: if the schedule changed while this waited for its row, what was read about its jobs is out of date.
-held as materialized (
+locked_schedules as materialized (
     select s.name, w.planned_at, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, tenure.uuid7() as job_id
-      from waiting w
+      from queued_ticks w
       join tenure.schedules s on s.name = w.schedule
      where s.version = w.version and s.paused_at is null and s.retired_at is null and not :peek::boolean
        and not exists (select from (select t.job_id from tenure.ticks t
@@ -32,16 +32,16 @@ held as materialized (
 dropped as (
     update tenure.ticks t
        set outcome = 'skipped'
-      from waiting w
+      from queued_ticks w
      where t.schedule = w.schedule and t.outcome = 'queued' and w.over and not :peek::boolean
     returning t.schedule, t.planned_at, t.outcome, t.times),
-written as (
+recorded_ticks as (
     update tenure.ticks t
        set outcome = 'enqueued', job_id = h.job_id
-      from held h
+      from locked_schedules h
      where t.schedule = h.name and t.planned_at = h.planned_at and t.outcome = 'queued'
     returning t.schedule, t.planned_at, t.outcome, t.times, t.job_id),
-asked as materialized (
+new_jobs as materialized (
     select h.queue, h.planned_at,
            jsonb_build_object(
                'id', h.job_id, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
@@ -50,19 +50,19 @@ asked as materialized (
                'system', jsonb_build_object('schedule', jsonb_build_object(
                    'name', h.name, 'for', h.planned_at,
                    'late', coalesce(:now::timestamptz, clock_timestamp()) - h.planned_at > make_interval(secs => :grace::float8)))) as job
-      from written w
-      join held h on h.name = w.schedule),
-handed_in as materialized (
-    select e.id from tenure.enqueue((select coalesce(jsonb_agg(a.job order by a.planned_at), '[]')::text from asked a)) e),
-moved as (
-    update tenure.schedules s set version = gen_random_uuid() from held h where s.name = h.name returning s.name)
+      from recorded_ticks w
+      join locked_schedules h on h.name = w.schedule),
+enqueued as materialized (
+    select e.id from tenure.enqueue((select coalesce(jsonb_agg(a.job order by a.planned_at), '[]')::text from new_jobs a)) e),
+updated_schedules as (
+    update tenure.schedules s set version = gen_random_uuid() from locked_schedules h where s.name = h.name returning s.name)
 select exists (select from leader) as holds,
-       (select count(*) from handed_in) as enqueued,
-       (select coalesce(array_agg(distinct a.queue), '{}') from asked a) as queues,
+       (select count(*) from enqueued) as enqueued,
+       (select coalesce(array_agg(distinct a.queue), '{}') from new_jobs a) as queues,
        (select count(*) from dropped) as dropped,
-       (select count(*) from moved) as moved,
-       case when :peek::boolean then (select json_agg(w.schedule)::text from waiting w)
+       (select count(*) from updated_schedules) as moved,
+       case when :peek::boolean then (select json_agg(w.schedule)::text from queued_ticks w)
             else (select json_agg(t)::text
-                    from (select w.schedule, w.planned_at, w.outcome, w.times, w.job_id from written w where :listing::boolean
+                    from (select w.schedule, w.planned_at, w.outcome, w.times, w.job_id from recorded_ticks w where :listing::boolean
                           union all
                           select d.schedule, d.planned_at, d.outcome, d.times, null from dropped d) t) end as ticks

@@ -16,7 +16,7 @@ ahead as materialized (
        and (:only::text[] is null or s.name = any (:only::text[]))
      order by s.name
        for update),
-forgotten as (
+removed_ticks as (
     delete from tenure.ticks t
      using ahead a
      where not :peek::boolean and t.schedule = a.name and t.planned_at > (select c.now from clock c) and t.outcome in ('missed', 'skipped')),

@@ -14,18 +14,18 @@ holders(id) as (
     union all
     select (select j.worker_id from tenure.jobs j where j.worker_id > h.id order by j.worker_id limit 1)
       from holders h where h.id is not null),
-lost as materialized (
+missing_workers as materialized (
     select h.id
       from holders h
      where h.id is not null and exists (select from leader) and not exists (select from tenure.workers w where w.id = h.id)
        and (:only::uuid[] is null or h.id = any (:only::uuid[]))),
-unknown as (
+inserted_workers as (
     insert into tenure.workers (id, supervisor_id, host, pid, queues, kinds, capabilities, concurrency, version, expires_at, died_at, died_how)
     select l.id, l.id, 'unknown', 0, '[]', '[]', '[]', 0, '', clock_timestamp(), clock_timestamp(), 'expired'
-      from lost l
+      from missing_workers l
      where not :peek::boolean
     on conflict (id) do nothing
     returning id)
 select exists (select from leader) as holds,
-       coalesce(case when :peek::boolean then (select array_agg(l.id::text) from lost l)
-                     else (select array_agg(u.id::text) from unknown u) end, '{}') as ids
+       coalesce(case when :peek::boolean then (select array_agg(l.id::text) from missing_workers l)
+                     else (select array_agg(u.id::text) from inserted_workers u) end, '{}') as ids

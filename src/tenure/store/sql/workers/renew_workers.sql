@@ -9,8 +9,11 @@ with renewed as (
      where w.id = any (:ids::uuid[]) and w.died_at is null
     returning w.id, w.queues, w.kinds, w.capabilities)
 select coalesce((select array_agg(r.id::text) from renewed r), '{}') as renewed,
-       exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is null and j.queue = any (:queues::text[]))
-           or exists (select from tenure.jobs j where j.state = 'pending' and j.crashes >= 2 and j.gate is not null and j.queue = any (:queues::text[])) as suspects,
+       exists (select from tenure.jobs j
+                where j.state = 'pending' and j.crashes >= 2 and j.limit_group is null and j.queue = any (:queues::text[]))
+           or exists (select from tenure.jobs j
+                       where j.state = 'pending' and j.crashes >= 2 and j.limit_group is not null
+                         and j.queue = any (:queues::text[])) as suspects,
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8
           from tenure.leases l
          -- A lease that no process took within a minute belongs to a duty of another version. Users' own leases are not duties.

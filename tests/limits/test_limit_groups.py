@@ -1,4 +1,4 @@
-"""Every job under a limit has its gate, by whatever way it came in."""
+"""Every job under a limit has its limit group, however it was enqueued."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from tenure.store import jobs, limits
 
 
-def test_a_job_of_a_limited_kind_gets_its_gate_at_the_door_and_no_other(desk):
+def test_a_job_of_a_limited_kind_gets_its_limit_group_when_it_is_enqueued_and_no_other(desk):
     desk.limit("kind:work", concurrency=1)
     desk.enqueue({}, {"kind": "other"})
     assert desk.limit_groups() == {"kind:work": 1, None: 1}
 
 
 @pytest.mark.parametrize(
-    ("given", "gate"),
+    ("given", "group"),
     [
         ({"tenant_id": 42}, "kind:work/tenant_id=42"),
         ({"tenant_id": "42"}, "kind:work/tenant_id=42"),
@@ -26,10 +26,10 @@ def test_a_job_of_a_limited_kind_gets_its_gate_at_the_door_and_no_other(desk):
         ({"tenant_id": {"a": 1}}, 'kind:work/tenant_id={"a": 1}'),
     ],
 )
-def test_the_key_is_what_stands_at_the_end_of_the_path(desk, given, gate):
+def test_the_key_is_what_stands_at_the_end_of_the_path(desk, given, group):
     desk.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     desk.enqueue({"input": given})
-    assert desk.limit_groups() == {gate: 1}
+    assert desk.limit_groups() == {group: 1}
 
 
 def test_a_path_leads_into_the_depth_and_what_is_left_out_has_the_default(desk):
@@ -54,7 +54,7 @@ def test_kind_and_queue_limit_a_job_together(desk):
     assert desk.limit_groups() == {"kind:work\nqueue:mail/tenant_id=7": 1, "kind:work": 1, "queue:mail/tenant_id=7": 1}
 
 
-def test_jobs_handed_in_again_and_for_later_have_their_gate(desk):
+def test_jobs_enqueued_again_and_for_later_have_their_limit_group(desk):
     desk.limit("kind:work", concurrency=1)
     text = json.dumps([{"id": "00000000-0000-7000-8000-000000000001", "kind": "work"}])
     desk.sql("select tenure.enqueue(%s, true)", text)
@@ -62,7 +62,7 @@ def test_jobs_handed_in_again_and_for_later_have_their_gate(desk):
     assert desk.limit_groups() == {"kind:work": 2}
 
 
-def test_a_limit_without_bounds_gates_nothing(desk):
+def test_a_limit_without_bounds_limits_nothing(desk):
     desk.limit("kind:work", key="tenant_id")
     desk.enqueue({})
     assert desk.limit_groups() == {None: 1}
@@ -76,7 +76,7 @@ def test_a_dead_letter_replayed_with_other_input_belongs_to_the_group_of_that(de
     assert desk.limit_groups() == {"kind:work/tenant_id=8": 1}
 
 
-def test_a_finished_job_that_is_retried_gets_the_gate_of_now(desk):
+def test_a_finished_job_that_is_retried_gets_the_current_limit_group(desk):
     worker = desk.worker()
     [job_id] = desk.enqueue({})
     desk.run(jobs.finish(desk.claim(worker).outcomes()))

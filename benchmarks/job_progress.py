@@ -1,7 +1,7 @@
-"""(j) What it costs PostgreSQL when jobs tell their progress all the time.
+"""(j) What it costs PostgreSQL when jobs report progress all the time.
 
-As many jobs call it in a tight loop for some seconds, and again as many do the same without it: the difference counts. Plain
-functions, because they run at once: on the event loop the first one would keep all the others from starting.
+20 jobs call `ctx.progress` in a tight loop for some seconds, then 20 jobs do the same without it: the difference counts. Plain
+functions, because they run in parallel: on the event loop the first one would keep all the others from starting.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ app = Tenure()
 
 
 @app.job
-def tell(ctx: Context, seconds: float) -> int:
+def report_progress(ctx: Context, seconds: float) -> int:
     return _repeat(seconds, ctx.progress)
 
 
 @app.job
-def keep_quiet(ctx: Context, seconds: float) -> int:  # noqa: ARG001 - like the other one
+def report_nothing(ctx: Context, seconds: float) -> int:  # noqa: ARG001 - like the other one
     return _repeat(seconds, abs)
 
 
@@ -44,15 +44,15 @@ def _repeat(seconds: float, call: Callable[[float], object]) -> int:
 def measure(server: Server, seconds: float) -> tuple[float, float]:
     """Statements a second that progress causes for all jobs together, and calls of it a second."""
     with server.no_autovacuum():
-        quiet, _ = _run(server, keep_quiet, seconds)
-        telling, calls = _run(server, tell, seconds)
-    return (telling - quiet) / seconds, calls / seconds
+        quiet, _ = _run(server, report_nothing, seconds)
+        reporting, calls = _run(server, report_progress, seconds)
+    return (reporting - quiet) / seconds, calls / seconds
 
 
 def _run(server: Server, job: Job[..., [float], int, int], seconds: float) -> tuple[int, int]:
     """All statements from the making of the database to the end of the worker, and the calls."""
     with server.database() as dsn:
-        with Worker(dsn, app="benchmarks.telling:app", concurrency=JOBS) as worker:
+        with Worker(dsn, app="benchmarks.job_progress:app", concurrency=JOBS) as worker:
             ids = asyncio.run(_hand_in(dsn, job, seconds))
             time.sleep(seconds)
             with Probe(dsn) as probe:

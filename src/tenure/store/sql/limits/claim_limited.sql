@@ -1,4 +1,4 @@
--- claim_gated: pending -> running for jobs in limit groups, as many as the limits have room for and at most :limit. The second statement
+-- claim_limited: pending -> running for jobs in limit groups, as many as the limits have room for and at most :limit. The second statement
 -- of a transaction that begins with lock_limits: everything it counts was committed before the locks were acquired.
 --   :locked  the limits that this transaction has locked; jobs under any other limit are skipped
 --   :queues  where to search, and after which limit groups: [{"queue", "after"}]. Groups take turns, from there on and around.
@@ -9,7 +9,7 @@
 -- priorities.
 -- The marks `passing over` are explained in claim_jobs.
 -- The first row holds the signals: where to continue, and when to try again. The other rows are the claimed jobs.
-with recursive asked as materialized (
+with recursive clock as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now),
 holder as materialized (
     select w.id
@@ -18,41 +18,41 @@ holder as materialized (
        for share),
 held as materialized (
     select j.kind, j.queue, count(*) as jobs,
-           case when starts_with(j.gate, 'kind:') then split_part(j.gate, E'\n', 1) end as kind_line,
-           split_part(j.gate, E'\n', case when starts_with(j.gate, 'kind:') then 2 else 1 end) as queue_line
+           case when starts_with(j.limit_group, 'kind:') then split_part(j.limit_group, E'\n', 1) end as kind_line,
+           split_part(j.limit_group, E'\n', case when starts_with(j.limit_group, 'kind:') then 2 else 1 end) as queue_line
       from tenure.jobs j
-     where j.gate > '' and j.gate is not null and j.worker_id is not null
-     group by j.kind, j.queue, j.gate),
+     where j.limit_group > '' and j.limit_group is not null and j.worker_id is not null
+     group by j.kind, j.queue, j.limit_group),
 bounds as materialized (
-    select r.*, r.name = any (:locked::text[]) as ours,
+    select r.*, r.name = any (:locked::text[]) as locked,
            least(r.concurrency - (select coalesce(sum(h.jobs), 0) from held h where r.name in ('kind:' || h.kind, 'queue:' || h.queue)),
                  r.rate - s.starts)::bigint as room,
            case when s.starts >= r.rate then s.oldest + r.rate_seconds end as wait
       from tenure.limit_rules r
      cross join lateral (
-        select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
+        select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select c.now from clock c))::float8 as oldest
           from tenure.starts s
-         where s.gate = r.name and s.ended > (select a.now from asked a) - make_interval(secs => r.rate_seconds)) s),
-served as materialized (
+         where s.limit_group = r.name and s.ended > (select c.now from clock c) - make_interval(secs => r.rate_seconds)) s),
+searched_queues as materialized (
     select s.queue, s.after
       from json_to_recordset(:queues::json) as s(queue text, after text)
       left join tenure.queues q on q.name = s.queue
      where q.paused_at is null and exists (select from holder)),
-walk(queue, origin, wrapped, gate, kind, capability, suspect, place) as (
+walk(queue, origin, wrapped, limit_group, kind, capability, suspect, place) as (
     select s.queue, s.after, n.*, 1
-      from served s
+      from searched_queues s
      cross join lateral (
         select n.*
-          from ((select false as wrapped, j.gate, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
+          from ((select false as wrapped, j.limit_group, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
                    from tenure.jobs j
-                  where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > s.after
-                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  where j.state = 'pending' and j.limit_group is not null and j.queue = s.queue and j.limit_group > s.after
+                  order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)
                 union all
-                (select true, j.gate, j.kind, coalesce(j.capability, ''), j.crashes >= 2
+                (select true, j.limit_group, j.kind, coalesce(j.capability, ''), j.crashes >= 2
                    from tenure.jobs j
-                  where j.state = 'pending' and j.gate is not null and j.queue = s.queue and j.gate > ''
-                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  where j.state = 'pending' and j.limit_group is not null and j.queue = s.queue and j.limit_group > ''
+                  order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)) n
          order by n.wrapped
          limit 1) n
@@ -61,30 +61,30 @@ walk(queue, origin, wrapped, gate, kind, capability, suspect, place) as (
       from walk w
      cross join lateral (
         select n.*
-          from ((select w.wrapped, j.gate, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
+          from ((select w.wrapped, j.limit_group, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
                    from tenure.jobs j
-                  where j.state = 'pending' and j.gate is not null and j.queue = w.queue
-                    and (j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)) > (w.gate, w.kind, w.capability, w.suspect)
-                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  where j.state = 'pending' and j.limit_group is not null and j.queue = w.queue
+                    and (j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)) > (w.limit_group, w.kind, w.capability, w.suspect)
+                  order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)
                 union all
-                (select true, j.gate, j.kind, coalesce(j.capability, ''), j.crashes >= 2
+                (select true, j.limit_group, j.kind, coalesce(j.capability, ''), j.crashes >= 2
                    from tenure.jobs j
-                  where not w.wrapped and j.state = 'pending' and j.gate is not null and j.queue = w.queue and j.gate > ''
-                  order by j.gate, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
+                  where not w.wrapped and j.state = 'pending' and j.limit_group is not null and j.queue = w.queue and j.limit_group > ''
+                  order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)) n
          order by n.wrapped
          limit 1) n
-     where w.place < :steps::integer and (not n.wrapped or n.gate <= w.origin)),
-units as materialized (
-    select w.queue, w.gate, w.kind, w.capability, w.suspect, w.place,
+     where w.place < :steps::integer and (not n.wrapped or n.limit_group <= w.origin)),
+job_sets as materialized (
+    select w.queue, w.limit_group, w.kind, w.capability, w.suspect, w.place,
            g.kind_line, g.queue_line,
            k.name as kind_limit, k.room as kind_room, k.rate as kind_rate, k.rate_seconds as kind_seconds,
            k.rate_per_key as kind_key_rate, k.rate_per_key_seconds as kind_key_seconds,
            q.name as queue_limit, q.room as queue_room, q.rate as queue_rate, q.rate_seconds as queue_seconds,
            q.rate_per_key as queue_key_rate, q.rate_per_key_seconds as queue_key_seconds,
            coalesce(k.fair, false) or coalesce(q.fair, false) as fair,
-           coalesce(k.ours, true) and coalesce(q.ours, true) as ours,
+           coalesce(k.locked, true) and coalesce(q.locked, true) as locked,
            -- False: the limit groups were computed under other rules, or under none, and must be computed again.
            (k.name is not null) = (g.kind_line is not null) and (q.name is not null) = (g.queue_line <> '')
                and (k.name is null or case when k.key is null then g.kind_line = k.stem else starts_with(g.kind_line, k.stem) end)
@@ -93,8 +93,8 @@ units as materialized (
            greatest(k.wait, q.wait, kk.wait, qk.wait) as wait
       from walk w
      cross join lateral (
-        select case when starts_with(w.gate, 'kind:') then split_part(w.gate, E'\n', 1) end as kind_line,
-               split_part(w.gate, E'\n', case when starts_with(w.gate, 'kind:') then 2 else 1 end) as queue_line) g
+        select case when starts_with(w.limit_group, 'kind:') then split_part(w.limit_group, E'\n', 1) end as kind_line,
+               split_part(w.limit_group, E'\n', case when starts_with(w.limit_group, 'kind:') then 2 else 1 end) as queue_line) g
       left join bounds k on k.name = 'kind:' || w.kind
       left join bounds q on q.name = 'queue:' || w.queue
      cross join lateral (
@@ -102,46 +102,46 @@ units as materialized (
                          - (select coalesce(sum(h.jobs), 0) from held h where h.kind = w.kind and h.kind_line = g.kind_line),
                      k.rate_per_key - s.starts)::bigint as room,
                case when s.starts >= k.rate_per_key then s.oldest + k.rate_per_key_seconds end as wait
-          from (select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
+          from (select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select c.now from clock c))::float8 as oldest
                   from tenure.starts s
-                 where k.rate_per_key is not null and s.gate = g.kind_line
-                   and s.ended > (select a.now from asked a) - make_interval(secs => k.rate_per_key_seconds)) s) kk
+                 where k.rate_per_key is not null and s.limit_group = g.kind_line
+                   and s.ended > (select c.now from clock c) - make_interval(secs => k.rate_per_key_seconds)) s) kk
      cross join lateral (
         select least(q.concurrency_per_key
                          - (select coalesce(sum(h.jobs), 0) from held h where h.queue = w.queue and h.queue_line = g.queue_line),
                      q.rate_per_key - s.starts)::bigint as room,
                case when s.starts >= q.rate_per_key then s.oldest + q.rate_per_key_seconds end as wait
-          from (select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select a.now from asked a))::float8 as oldest
+          from (select coalesce(sum(s.jobs), 0) as starts, extract(epoch from min(s.ended) - (select c.now from clock c))::float8 as oldest
                   from tenure.starts s
-                 where q.rate_per_key is not null and s.gate = g.queue_line
-                   and s.ended > (select a.now from asked a) - make_interval(secs => q.rate_per_key_seconds)) s) qk
+                 where q.rate_per_key is not null and s.limit_group = g.queue_line
+                   and s.ended > (select c.now from clock c) - make_interval(secs => q.rate_per_key_seconds)) s) qk
      where w.kind = any (:kinds::text[])
        and (w.capability = '' or w.capability = any (:capabilities::text[]))
        and (:which::text = 'all' or w.suspect = (:which::text = 'suspects'))),
 candidates as materialized (
     select u.*, j.spot, j.priority, j.position /* passing over: , j.job_id */
-      from units u
+      from job_sets u
      cross join lateral (
         select j.ctid as spot, j.priority, j.position /* passing over: , j.id as job_id */
           from tenure.jobs j
-         where j.state = 'pending' and j.gate is not null and j.queue = u.queue and j.gate = u.gate and j.kind = u.kind
+         where j.state = 'pending' and j.limit_group is not null and j.queue = u.queue and j.limit_group = u.limit_group and j.kind = u.kind
            and coalesce(j.capability, '') = u.capability and (j.crashes >= 2) = u.suspect
            /* passing over: and j.id not in (select unnest(:refused::uuid[])) */
            /* passing over: and (:only::uuid[] is null or j.id = any (:only::uuid[])) */
          order by j.priority desc, j.position
          limit greatest(0, least(:limit::integer, u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room))) j
-     where u.fits and u.ours),
+     where u.fits and u.locked),
 ranked as (
-    select c.*, row_number() over (partition by c.queue, c.gate order by c.priority desc, c.position) as rank,
+    select c.*, row_number() over (partition by c.queue, c.limit_group order by c.priority desc, c.position) as rank,
            case when c.fair then max(c.priority) over (partition by coalesce(c.kind_limit, c.queue_limit)) else c.priority end as weight
       from candidates c),
-lined_up as materialized (
+ordered as materialized (
     select r.*, row_number() over (order by r.weight desc, r.rank, r.place, r.queue, r.position) as turn from ranked r),
 -- The same room must not be used twice: each job gets the number of jobs before it under the same limit and key.
 within_keys as (
     select l.*, count(*) over (partition by l.kind, l.kind_line order by l.turn) as of_kind_key,
            count(*) over (partition by l.queue, l.queue_line order by l.turn) as of_queue_key
-      from lined_up l),
+      from ordered l),
 within_limits as (
     select w.*, count(*) over (partition by w.kind order by w.turn) as of_kind, count(*) over (partition by w.queue order by w.turn) as of_queue
       from within_keys w
@@ -154,70 +154,71 @@ chosen as materialized (
      order by w.turn
      limit :limit::integer),
 picked as materialized (
-    select c.*, j.place as held_place
+    select c.*, j.place as locked_place
       from chosen c
      cross join lateral (select j.ctid as place from tenure.jobs j where j.ctid = c.spot limit 1 for no key update skip locked) j),
 claimed as (
     update tenure.jobs j
        set state = 'running', claim_id = :claim_id::uuid, worker_id = :worker_id::uuid,
            fence = j.fence + 1, attempt = j.attempt + 1,
-           started_at = (select a.now from asked a),
+           started_at = (select c.now from clock c),
            lease_until = case when :leases::text <> '{}'
-                              then (select a.now from asked a) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
+                              then (select c.now from clock c) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
       from picked p
-     where j.ctid = p.held_place /* passing over: and not :peek::boolean */
+     where j.ctid = p.locked_place /* passing over: and not :peek::boolean */
     returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
-              j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.gate,
+              j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.limit_group,
               p.kind_limit, p.kind_rate, p.kind_seconds, p.kind_line, p.kind_key_rate, p.kind_key_seconds,
               p.queue_limit, p.queue_rate, p.queue_seconds, p.queue_line, p.queue_key_rate, p.queue_key_seconds),
 tallied as (
     insert into tenure.tallies (queue, kind, what, jobs)
     select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind),
-counted as (
+recorded_starts as (
     -- At rates up to 100, starts are stored with their exact time; above that, per hundredth of the window: then a window may end a
     -- hundredth too late, never too early.
-    insert into tenure.starts as s (gate, began, ended, forget_at, jobs)
-    select n.gate, b.began, b.ended, b.ended + make_interval(secs => n.seconds), count(*)
+    insert into tenure.starts as s (limit_group, began, ended, forget_at, jobs)
+    select n.limit_group, b.began, b.ended, b.ended + make_interval(secs => n.seconds), count(*)
       from claimed c
-     cross join asked a
+     cross join clock k
      cross join lateral (values (c.kind_limit, c.kind_rate, c.kind_seconds), (c.kind_line, c.kind_key_rate, c.kind_key_seconds),
-                                (c.queue_limit, c.queue_rate, c.queue_seconds), (c.queue_line, c.queue_key_rate, c.queue_key_seconds)) as n(gate, rate, seconds)
+                                (c.queue_limit, c.queue_rate, c.queue_seconds), (c.queue_line, c.queue_key_rate, c.queue_key_seconds))
+                as n(limit_group, rate, seconds)
      cross join lateral (select make_interval(secs => n.seconds / 100) as part) p
      cross join lateral (
-        select case when n.rate <= 100 then a.now else date_bin(p.part, a.now, 'epoch') end as began,
-               case when n.rate <= 100 then a.now else date_bin(p.part, a.now, 'epoch') + p.part end as ended) b
+        select case when n.rate <= 100 then k.now else date_bin(p.part, k.now, 'epoch') end as began,
+               case when n.rate <= 100 then k.now else date_bin(p.part, k.now, 'epoch') + p.part end as ended) b
      where n.rate is not null
-     group by n.gate, b.began, b.ended, n.seconds
-    on conflict (gate, began) do update
+     group by n.limit_group, b.began, b.ended, n.seconds
+    on conflict (limit_group, began) do update
        set jobs = s.jobs + excluded.jobs, ended = greatest(s.ended, excluded.ended), forget_at = greatest(s.forget_at, excluded.forget_at)),
-forgotten as (
+removed_starts as (
     delete from tenure.starts s
      where s.ctid = any (array(
         select o.ctid from tenure.starts o
-         where o.forget_at < (select a.now from asked a) and exists (select from claimed)
+         where o.forget_at < (select c.now from clock c) and exists (select from claimed)
          order by o.forget_at
          limit 200
            for update skip locked)))
 select json_build_object(
        'holds', exists (select from holder),
-       'seen', (select count(*) from units),
+       'seen', (select count(*) from job_sets),
        'chosen', (select count(*) from chosen),
        /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
        -- Where each queue continues: after the last group that was served, or after the last one seen if none could be served.
-       'cursors', (select json_object_agg(d.queue, d.gate)
-                     from (select distinct on (w.queue) w.queue, coalesce(t.gate, w.gate) as gate
+       'cursors', (select json_object_agg(d.queue, d.limit_group)
+                     from (select distinct on (w.queue) w.queue, coalesce(t.limit_group, w.limit_group) as limit_group
                              from walk w
                              left join lateral (
-                                select c.gate from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
+                                select c.limit_group from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
                             order by w.queue, w.place desc) d),
        'more', (select count(*) from chosen) < :limit::integer and exists (select from walk w where w.place >= :steps::integer),
        'around', exists (select from walk w where w.wrapped),
-       'stale', exists (select from units u where not u.fits),
-       'wait', (select min(greatest(u.wait, 0)) from units u where u.fits and u.ours
+       'stale', exists (select from job_sets u where not u.fits),
+       'wait', (select min(greatest(u.wait, 0)) from job_sets u where u.fits and u.locked
                    and least(u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room) <= 0 and u.wait is not null))::text as signals,
        null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
-       null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as gate
+       null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as limit_group
  union all
 select null, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input, c.timeout, c.auth,
-       c.meta, c.system, c.gate
+       c.meta, c.system, c.limit_group
   from claimed c

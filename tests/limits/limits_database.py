@@ -21,7 +21,7 @@ OBSERVER = """
     create schema if not exists observer;
     create table observer.seen (look bigint not null, kind text, queue text, tenant text, jobs int);
     create sequence observer.looks;
-    create table observer.starts (job uuid, at timestamptz, kind text, tenant text, gate text, durable text);
+    create table observer.starts (job uuid, at timestamptz, kind text, tenant text, limit_group text, durable text);
     create function observer.look() returns trigger language plpgsql as $$
     declare
         this bigint := nextval('observer.looks');
@@ -31,7 +31,7 @@ OBSERVER = """
         select this, j.kind, j.queue, j.input ->> 'tenant_id', count(*)
           from tenure.jobs j where j.worker_id is not null group by 2, 3, 4;
         insert into observer.starts
-        select n.id, n.started_at, n.kind, n.input ->> 'tenant_id', n.gate, current_setting('synchronous_commit')
+        select n.id, n.started_at, n.kind, n.input ->> 'tenant_id', n.limit_group, current_setting('synchronous_commit')
           from later n join earlier o on o.id = n.id
          where n.claim_id is not null and o.claim_id is null;
         return null;
@@ -64,7 +64,7 @@ class Taken:
         return json.dumps([{"id": job_id, "claim_id": self.claim_id, **more} for job_id in ids or self.ids])
 
 
-class GateDesk(Desk):
+class LimitsDatabase(Desk):
     def limit(self, name: str, **rules: Any) -> None:
         """As code declares it."""
         self.run(limits.declare({name: rules}))
@@ -116,13 +116,13 @@ class GateDesk(Desk):
 
     def take_locked(self, worker: str, locked: list[str], *, limit: int = 10, **given: Any) -> Taken:
         claim_id = str(uuid4())
-        query = gated_claim_query(worker, claim_id, locked, limit=limit, **given)
+        query = limited_claim_query(worker, claim_id, locked, limit=limit, **given)
         rows = self.run(query)
         found = [dict(zip(COLUMNS, row[1:], strict=True)) for row in rows if row[1] is not None]
         return Taken(found, json.loads(rows[0][0]), claim_id)
 
     def limit_groups(self) -> Counter[str | None]:
-        return Counter(row[0] for row in self.sql("select gate from tenure.jobs"))
+        return Counter(row[0] for row in self.sql("select limit_group from tenure.jobs"))
 
     def observe(self) -> None:
         self.connection.execute(BLIND.encode(), prepare=False)
@@ -141,7 +141,7 @@ class GateDesk(Desk):
         )
 
 
-def gated_claim_query(worker: str, claim_id: str, locked: list[str], *, limit: int = 10, **given: Any) -> Query:
+def limited_claim_query(worker: str, claim_id: str, locked: list[str], *, limit: int = 10, **given: Any) -> Query:
     return limits.claim(
         worker_id=worker,
         claim_id=claim_id,

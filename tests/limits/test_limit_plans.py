@@ -21,13 +21,13 @@ A, B = str(uuid4()), str(uuid4())
 LANES = [{"place": 0, "queue": "default", "high": 100, "low": 0, "start": 70_000}]
 QUEUES = json.dumps([{"queue": "default", "after": "kind:work/tenant_id=3"}, {"queue": "mail", "after": ""}])
 
-# Half of what is there stands at gates.
-GATED = """
+# Half of the jobs are in limit groups.
+LIMITED = """
     insert into tenure.limits (name, declared) values
         ('kind:work', '{"concurrency": 5000, "concurrency_per_key": 500, "rate": [10, 60], "key": "tenant_id"}'),
         ('queue:mail', '{"rate_per_key": [10, 60], "key": "tenant_id"}');
-    update tenure.jobs set gate = 'kind:work/tenant_id=' || position % 50 where position % 2 = 0;
-    insert into tenure.starts (gate, began, ended, forget_at, jobs)
+    update tenure.jobs set limit_group = 'kind:work/tenant_id=' || position % 50 where position % 2 = 0;
+    insert into tenure.starts (limit_group, began, ended, forget_at, jobs)
     select 'kind:work/tenant_id=' || n % 1000, now() - n * interval '1 s', now(), now(), 1 from generate_series(1, 20000) n;
 """
 
@@ -46,13 +46,13 @@ CLAIM = limits.claim(
 
 # Statement, and the indexes it must go by.
 HOT: dict[str, tuple[Query, set[str]]] = {
-    "lock": (limits.lock(["kind:work", "queue:mail"], ["default", "mail"]), {"jobs_gated", "jobs_gated_held"}),
-    "claim": (CLAIM, {"jobs_gated", "jobs_gated_held", "starts_pkey"}),
-    "claim passing over": (CLAIM.passing_over(f"{{{A}}}"), {"jobs_gated", "jobs_gated_held", "starts_pkey"}),
+    "lock": (limits.lock(["kind:work", "queue:mail"], ["default", "mail"]), {"jobs_limited", "jobs_limited_held"}),
+    "claim": (CLAIM, {"jobs_limited", "jobs_limited_held", "starts_pkey"}),
+    "claim passing over": (CLAIM.passing_over(f"{{{A}}}"), {"jobs_limited", "jobs_limited_held", "starts_pkey"}),
     "adopt": (limits.adopt(json.dumps(LANES), kinds=["work"], queues=["mail"], limit=100), {"jobs_pending"}),
     "adopt held": (limits.adopt_held(A), {"jobs_held"}),
-    "regate": (limits.regate(["default", "mail"], limit=100), {"jobs_gated"}),
-    "learn": (limits.learn(["default", "mail"]), {"jobs_gated"}),
+    "regroup": (limits.regroup(["default", "mail"], limit=100), {"jobs_limited"}),
+    "learn": (limits.learn(["default", "mail"]), {"jobs_limited"}),
     "ordinary claim": (claim_query(A, B, lanes=[{"queue": "default", "high": 50, "low": 50, "start": 70_000}]), {"jobs_pending"}),
 }
 
@@ -64,13 +64,13 @@ def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
 
     def of(condition: str) -> str:
         if condition not in made:
-            name = f"gates_{uuid4().hex[:12]}"
+            name = f"limits_{uuid4().hex[:12]}"
             admin.execute(f"create database {name} template {template}")
             made[condition] = make_conninfo(server_dsn, dbname=name)
             with Desk(made[condition]) as desk:
                 prepare_stage(desk, condition, ROWS)
                 if condition != "empty":
-                    desk.connection.execute(GATED.encode(), prepare=False)
+                    desk.connection.execute(LIMITED.encode(), prepare=False)
         return made[condition]
 
     with ExitStack() as stack:
@@ -107,7 +107,7 @@ def test_behind_a_pooler_claims_go_by_their_index_as_well(stage, condition):
 
 @pytest.mark.parametrize("condition", ["never analysed, filled", "analysed when every job was a dead letter, then filled"])
 def test_a_claim_among_many_is_over_in_no_time(stage, condition):
-    """50 gates with a thousand jobs each, and 20 000 starts."""
+    """50 limit groups with a thousand jobs each, and 20 000 starts."""
     with Desk(stage(condition), **MODES["hot"]) as desk, desk.connection.transaction(force_rollback=True):
         desk.sql("update tenure.workers set id = %s where pid = 1", A)
         desk.sql("set local statement_timeout = '300ms'")

@@ -129,7 +129,7 @@ def test_a_paused_queue_gives_nothing(desk):
     assert desk.take(worker).ids == []
 
 
-def test_within_a_gate_the_highest_priority_comes_first_then_the_oldest(desk):
+def test_within_a_limit_group_the_highest_priority_comes_first_then_the_oldest(desk):
     desk.limit("queue:default", concurrency=100)
     worker = desk.worker()
     ids = desk.enqueue(
@@ -139,7 +139,7 @@ def test_within_a_gate_the_highest_priority_comes_first_then_the_oldest(desk):
     assert order == [ids[place] for place in (1, 4, 2, 3, 0)]
 
 
-def test_across_gates_the_highest_priority_comes_first(desk):
+def test_across_limit_groups_the_highest_priority_comes_first(desk):
     desk.limit("kind:work", concurrency_per_key=9, key="tenant_id")
     worker = desk.worker()
     desk.of("a", 5)
@@ -166,7 +166,7 @@ def test_suspects_are_told_from_the_healthy(desk):
     assert desk.take(worker, which="healthy").ids == [healthy]
 
 
-def test_the_supervisor_hears_of_suspects_at_gates(desk):
+def test_the_supervisor_hears_of_limited_suspects(desk):
     desk.limit("kind:work", concurrency=10)
     desk.enqueue({})
     assert desk.run(workers.renew([], ["default"], 10.0))[0][1] is False
@@ -239,7 +239,7 @@ def test_jobs_under_a_limit_that_is_not_locked_stay_where_they_are(desk):
     desk.limit("kind:work", concurrency=5)
     desk.many(2)
     desk.limit("queue:default", concurrency=1)
-    desk.run(limits.regate(["default"], limit=10))
+    desk.run(limits.regroup(["default"], limit=10))
     assert desk.take_locked(desk.worker(), ["kind:work"]).ids == []
 
 
@@ -251,7 +251,7 @@ def test_what_a_claim_writes(desk):
     assert desk.sql("select state, claim_id::text, worker_id::text, fence, attempt from tenure.jobs") == [
         ("running", taken.claim_id, worker, 1, 1)
     ]
-    assert (taken.jobs[0]["input"], taken.jobs[0]["gate"]) == ('{"n": 1}', "kind:work")
+    assert (taken.jobs[0]["input"], taken.jobs[0]["limit_group"]) == ('{"n": 1}', "kind:work")
 
 
 def test_everything_is_where_it_was_for_those_without_limits(desk):
