@@ -113,6 +113,7 @@ def faults(desk: Desk, names: Iterable[str]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_whatever_the_statistics_say_statements_go_by_their_keys(stage, condition, mode):
@@ -120,6 +121,7 @@ def test_whatever_the_statistics_say_statements_go_by_their_keys(stage, conditio
         assert faults(desk, ASKED.keys() - set(WALKS)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_with_our_settings_walks_go_by_the_ids_as_well(stage, condition):
     with Desk(stage(condition), **SETTINGS["hot"]) as desk:

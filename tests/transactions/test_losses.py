@@ -28,8 +28,8 @@ def cut(shop):
     ("executor", "point"),
     [
         *((executor, point) for executor in ("in_loop", "in_thread") for point in ("written", "leaving", "left")),
-        ("in_process", "leaving"),
-        ("in_process_loop", "left"),
+        pytest.param("in_process", "leaving", marks=pytest.mark.slow),
+        pytest.param("in_process_loop", "left", marks=pytest.mark.slow),
     ],
 )
 async def test_a_connection_that_breaks_before_the_commit_costs_an_attempt_and_nothing_else(app, shop, points, executor, point):

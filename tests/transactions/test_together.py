@@ -13,7 +13,8 @@ from tests.transactions.handlers import ATOMIC, EXECUTORS
 from tests.waiting import until
 from tests.worker.serving import serving
 
-EVERYWHERE = pytest.mark.parametrize("executor", EXECUTORS)
+PROCESSES = [pytest.param(name, marks=pytest.mark.slow) for name in EXECUTORS if "process" in name]
+EVERYWHERE = pytest.mark.parametrize("executor", ["in_loop", "in_thread", *PROCESSES])
 
 
 @pytest.fixture

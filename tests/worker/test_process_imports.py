@@ -107,6 +107,7 @@ def test_the_module_that_makes_the_app_comes_before_that_of_the_job(ran):
     assert ran("script.py") == "worked\n"
 
 
+@pytest.mark.slow
 def test_a_program_that_holds_its_jobs_itself_is_run_once_in_a_process_and_not_for_each_job(ran):
     assert ran("program.py") == "begun\nbegun\n[0, 1, 2]\n"
 
