@@ -17,7 +17,7 @@ from tests.waiting import until
 
 COMMANDS = [(block.page, line) for block in BLOCKS if block.language == "sh" for line in block.lines]
 PROGRAMMED = [page for page in PAGES if blocks_of(page, "python")]
-SHORT = {"README.md", "docs/tutorial.md"}
+SHORT = {"README.md"}
 """Pages whose programs run in `make test`. Those of all pages run in `make docs` and `make proof`."""
 
 COMES_TO = {"README.md": {"completed": 1}}

@@ -93,6 +93,7 @@ def faults(desk: Desk) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", STATES)
 def test_on_our_own_connections_every_statement_goes_by_its_index(stage, condition):
     with Desk(stage(condition), **MODES["hot"]) as desk:

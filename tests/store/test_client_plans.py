@@ -23,6 +23,8 @@ from tests.store.desk import Desk
 from tests.store.plans import MODES as SETTINGS
 from tests.store.plans import STATES, goes_by, plan, prepare_stage, walked
 
+pytestmark = pytest.mark.slow
+
 ROWS = 100_000
 A, B = uuid4(), uuid4()
 MODES = ("force_generic_plan", "force_custom_plan")
@@ -113,7 +115,6 @@ def faults(desk: Desk, names: Iterable[str]) -> list[str]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_whatever_the_statistics_say_statements_go_by_their_keys(stage, condition, mode):
@@ -121,7 +122,6 @@ def test_whatever_the_statistics_say_statements_go_by_their_keys(stage, conditio
         assert faults(desk, ASKED.keys() - set(WALKS)) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_with_our_settings_walks_go_by_the_ids_as_well(stage, condition):
     with Desk(stage(condition), **SETTINGS["hot"]) as desk:

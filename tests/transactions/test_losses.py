@@ -65,7 +65,10 @@ async def cutter(app, dsn, monkeypatch):
             yield cutter
 
 
-@pytest.mark.parametrize("executor", [*EXECUTORS, "with_own_session"])
+@pytest.mark.parametrize(
+    "executor",
+    [*(pytest.param(name, marks=pytest.mark.slow) if "process" in name else name for name in EXECUTORS), "with_own_session"],
+)
 async def test_a_commit_whose_answer_is_lost_counts_once_and_is_not_taken_for_lost(cutter, shop, points, told, executor):
     own = executor == "with_own_session"
     job = with_own_session if own else EXECUTORS[executor]

@@ -112,6 +112,7 @@ def test_a_program_that_holds_its_jobs_itself_is_run_once_in_a_process_and_not_f
     assert ran("program.py") == "begun\nbegun\n[0, 1, 2]\n"
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_not_started_again_in_its_processes(ran, sql):
     begun, again, failure = ran("unguarded.py").splitlines()
     assert (begun, again) == ("begun", "begun")
