@@ -8,6 +8,21 @@ BIN := $(VENV)/bin
 # Most tests wait for processes and timers: twice as many as there are cores.
 JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 
+# How much of each kind `make proof` runs: seconds of the campaign, combinations of sessions,
+# steps of the model, lists of fuzzed values, planted bugs.
+CAMPAIGN_SECONDS ?= 120
+INTERLEAVINGS ?= 10
+PROPERTY_STEPS ?= 15000
+FUZZ_EXAMPLES ?= 30
+PLANTED ?= 12
+
+# In CI: a command that runs what failed once more.
+TWICE ?=
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
+
+# Tests and campaigns start hundreds of interpreters, which would each compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test check proof format bench chaos planted docs clean
 
 help:
@@ -28,7 +43,7 @@ demo: setup
 	$(BIN)/tenure demo
 
 test: setup
-	$(BIN)/pytest -n $(JOBS) -m "not slow" $(TESTS)
+	$(TWICE) $(PYTEST) -m "not slow" $(TESTS)
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -37,15 +52,16 @@ check: setup
 	$(BIN)/basedpyright --level error
 	$(BIN)/lint-imports --no-logo
 
-# What takes too long for `make test`: slow tests, a campaign, failovers, more orders of statements, more steps of the model, and a
+# What takes too long for `make test`: slow tests, more orders of statements, more steps of the model, a campaign, a failover, and a
 # sample of the planted bugs (all of them: `make planted`).
 proof: setup
-	$(BIN)/pytest -n 2 -m slow
-	$(BIN)/tenure chaos run --seconds 300
+	$(TWICE) $(PYTEST) -m slow
+	TENURE_INTERLEAVINGS=$(INTERLEAVINGS) $(PYTEST) tests/interleavings
+	TENURE_PROPERTY_STEPS=$(PROPERTY_STEPS) $(PYTEST) --timeout=0 tests/properties
+	TENURE_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(PYTEST) tests/fuzz
+	$(BIN)/tenure chaos run --seconds $(CAMPAIGN_SECONDS)
 	$(BIN)/tenure chaos failover
-	TENURE_INTERLEAVINGS=40 $(BIN)/pytest -n $(JOBS) tests/interleavings
-	TENURE_PROPERTY_STEPS=40000 $(BIN)/pytest -n $(JOBS) --timeout=0 tests/properties
-	$(BIN)/python -m tests.planted --jobs $(JOBS) --sample 40
+	$(BIN)/python -m tests.planted --jobs $(JOBS) --sample $(PLANTED)
 
 format: setup
 	$(BIN)/ruff format .

@@ -124,6 +124,7 @@ async def test_an_app_that_needs_the_variable_at_import_gets_it_and_one_exported
         await stopped(dev, folder)
 
 
+@pytest.mark.slow
 def test_dev_with_a_database_of_its_own_uses_that_and_starts_none(folder, fresh_dsn):
     assert tenure("init", cwd=folder).returncode == 0
     (folder / "tenure.toml").write_text('app = "jobs:app"\nlog_format = "json"\n')
@@ -156,6 +157,7 @@ async def test_an_embedded_server_is_started_where_it_is_asked_for_or_seen(folde
         await stopped(service, folder)
 
 
+@pytest.mark.slow
 async def test_a_service_uses_an_embedded_server_that_runs_and_does_not_keep_it(folder):
     assert tenure("init", cwd=folder).returncode == 0
     (folder / "below").mkdir()
@@ -175,6 +177,7 @@ async def test_a_service_uses_an_embedded_server_that_runs_and_does_not_keep_it(
     assert running(folder) == [], "it is not started"
 
 
+@pytest.mark.slow
 def test_a_service_whose_code_cannot_be_imported_without_a_database_says_both(folder):
     (folder / "shop.py").write_text(NEEDS_THE_VARIABLE)
     refused = tenure("up", "--app", "shop:app", cwd=folder)
@@ -183,6 +186,7 @@ def test_a_service_whose_code_cannot_be_imported_without_a_database_says_both(fo
     assert "KeyError: 'TENURE_DSN'" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_service_whose_code_names_the_database_needs_no_setting(folder, fresh_dsn):
     (folder / "shop.py").write_text(f"from tenure import Tenure\napp = Tenure({fresh_dsn!r})\n@app.job\nasync def work(): ...\n")
     for command in ("up", "worker"):

@@ -82,6 +82,7 @@ def test_sql_prints_a_phase_a_part_and_no_transaction_of_its_own(line, later):
     assert line("sql", "--part", "grants").exit_code == 2
 
 
+@pytest.mark.slow
 def test_workers_are_started_by_an_account_that_may_not_migrate(shop, server, tmp_path):
     """What systemd units, compose and the image do."""
     (tmp_path / "jobs.py").write_text(JOBS)

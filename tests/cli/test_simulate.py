@@ -128,6 +128,7 @@ def test_jobs_and_seconds_are_not_given_together(line):
     assert "either --jobs or --seconds" in answer.stderr
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_jobs_and_a_document_for_programs(dsn, sql, tmp_path):
     with started(
         tmp_path, "simulate", "--mix", "calm", "--seed", "3", "--jobs", "40", "--rate", "0", "--json", TENURE_DSN=dsn

@@ -131,6 +131,7 @@ async def test_a_read_gives_up_when_its_time_is_over(monkeypatch):
     await app.close()
 
 
+@pytest.mark.slow
 async def test_a_read_of_a_silent_server_gives_up_when_its_time_is_over(dsn):
     wire = Proxy(dsn)
     async with wire.open() as way:

@@ -161,6 +161,7 @@ def test_a_savepoint_that_was_rolled_back_leaves_the_rest_usable(app, caller, sh
 # Databases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CALLERS, ids=lambda kind: kind.__name__)
 def test_a_connection_to_another_database_is_refused(app, opened, fresh_dsn, kind):
     elsewhere = kind(fresh_dsn)

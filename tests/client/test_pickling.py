@@ -57,6 +57,7 @@ def test_a_handle_works_in_another_process(module):
     assert told.split() == ["add", "False", "pending", "True", "canceled", "True", "False"]
 
 
+@pytest.mark.slow
 def test_a_handle_works_in_a_process_that_multiprocessing_starts(module):
     (module / "main.py").write_text(
         textwrap.dedent("""

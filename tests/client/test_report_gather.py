@@ -323,6 +323,7 @@ STAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_nothing_that_grows_is_read_from_end_to_end(fresh_dsn, stage):
     query = reports.find(str(uuid4()), incidents=MAX_INCIDENTS, lines=MAX_LINES, children=MAX_CHILDREN)

@@ -177,6 +177,7 @@ def test_keda_asks_for_every_queue_of_the_app():
     assert re.findall(r"backlog\('(\w+)'", trigger["metadata"]["query"]) == ran.stdout.split()
 
 
+@pytest.mark.slow
 async def test_the_accounts_of_compose_can_migrate_and_run_workers(server, shop, tmp_path):
     """`shop` is the superuser that the image of PostgreSQL makes; here another one."""
     server.sql("drop role shop_worker")

@@ -17,6 +17,8 @@ from tests.waiting import until
 
 COMMANDS = [(block.page, line) for block in BLOCKS if block.language == "sh" for line in block.lines]
 PROGRAMMED = [page for page in PAGES if blocks_of(page, "python")]
+SHORT = {"README.md"}
+"""Pages whose programs run in `make test`. Those of all pages run in `make docs` and `make proof`."""
 
 COMES_TO = {"README.md": {"completed": 1}}
 """Where a page hands in more jobs than it waits for: what becomes of them."""
@@ -26,7 +28,7 @@ def test_there_are_blocks_to_check_and_no_unknown_language():
     assert {block.language for block in BLOCKS} == {"python", "sh", "toml", "sql", "json", "text", ""}
 
 
-@pytest.mark.parametrize("page", PROGRAMMED)
+@pytest.mark.parametrize("page", [page if page in SHORT else pytest.param(page, marks=pytest.mark.slow) for page in PROGRAMMED])
 async def test_the_programs_of_a_page_run_and_print_what_it_says(page, dsn, project, states):
     with Workshop(page, project, dsn).following():
         if page in COMES_TO:

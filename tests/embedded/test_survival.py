@@ -41,6 +41,7 @@ def test_a_server_without_holders_is_adopted_not_killed(home, hold):
     until(lambda: not processes_naming(home))
 
 
+@pytest.mark.slow
 def test_the_next_entry_replaces_a_killed_guardian(home):
     with EmbeddedServer(home, durable=False) as server:
         killed = kill_guardian(home)

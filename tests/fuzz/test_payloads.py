@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tenure import JobFailed, Retry
 from tenure.model.errors import InvalidPayload, NotEnqueued
-from tests.fuzz.values import JSON, TEXT, VALUES
+from tests.fuzz.values import EXAMPLES, JSON, TEXT, VALUES
 
-FUZZ = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 WITHIN = "60s"
 
 
@@ -55,8 +55,8 @@ def test_payloads_come_back_as_they_were_or_are_refused_at_once(bench):
 
     bench.open()
     fuzz()
-    assert len(taken) > 400
-    assert len(refused) > 50
+    assert len(taken) > 13 * EXAMPLES
+    assert len(refused) > EXAMPLES
     assert all(len(error) > 20 for error in refused)
 
 

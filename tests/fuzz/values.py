@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import strategies as st
+
+EXAMPLES = int(os.environ.get("TENURE_FUZZ_EXAMPLES", "8"))
+"""Lists of values that each test draws."""
 
 
 def nested(depth: int) -> list[object]:

@@ -25,7 +25,7 @@ from tests.interleavings.telling import tell
 from tests.interleavings.triples import CHOSEN, Triple, campaign
 
 HOW_MUCH = os.environ.get("TENURE_INTERLEAVINGS", "")
-FEW = 800
+FEW = 250
 """Schedules of a three that is played in any case."""
 
 many = pytest.mark.skipif(not HOW_MUCH, reason="TENURE_INTERLEAVINGS=chosen plays these")

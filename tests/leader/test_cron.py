@@ -351,6 +351,7 @@ async def test_old_ticks_go_but_not_those_of_live_jobs_or_in_line(leader, desk):
 # Leaders that die, sleep, or hear no answer
 
 
+@pytest.mark.slow
 async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(place, desk):
     """Every leader ends badly: killed before it writes, cut off after it wrote, or asleep while the next one leads."""
     names = [f"s{n:02d}" for n in range(20)]

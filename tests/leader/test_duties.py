@@ -177,6 +177,7 @@ async def test_jobs_whose_own_lease_expired_are_requeued_and_the_third_time_dead
     assert job["state"] == "dead_letter"
 
 
+@pytest.mark.slow
 async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(fresh_dsn):
     """Dropping a partition waits for a lock that a long report holds: that is not an outage."""
     with Desk(fresh_dsn) as desk, Desk(fresh_dsn) as reader:

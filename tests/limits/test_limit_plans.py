@@ -16,6 +16,8 @@ from tenure.store.query import Query
 from tests.store.desk import Desk, claim_query
 from tests.store.plans import MODES, STATES, goes_by, plan, prepare_stage, walked
 
+pytestmark = pytest.mark.slow
+
 ROWS = 100_000
 A, B = str(uuid4()), str(uuid4())
 LANES = [{"place": 0, "queue": "default", "high": 100, "low": 0, "start": 70_000}]
@@ -91,6 +93,7 @@ def faults(desk: Desk) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", STATES)
 def test_on_our_own_connections_every_statement_goes_by_its_index(stage, condition):
     with Desk(stage(condition), **MODES["hot"]) as desk:

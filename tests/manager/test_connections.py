@@ -39,7 +39,7 @@ class Peak:
         return True
 
 
-@pytest.mark.parametrize("processes", [1, 2, 4])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
 async def test_a_worker_has_four_connections_and_two_more_for_each_further_process(start, ledger, queue, project, processes):
     jobs = project / "jobs.py"
     jobs.write_text(jobs.read_text() + LIMITED)

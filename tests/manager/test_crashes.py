@@ -16,32 +16,29 @@ from tests.waiting import until
 
 log = logging.getLogger(__name__)
 
-BACK_UNDER_THE_MANAGER = 2.0
 BACK_ON_ANOTHER_MACHINE = 20.0
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_jobs_of_a_killed_child_run_again_within_two_seconds(start, ledger, queue, processes):
-    worker = start("--processes", str(processes), "--concurrency", "10")
+async def test_jobs_of_a_killed_child_run_again_long_before_their_lease_expires(start, ledger, queue, processes):
+    long_lease = {"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": "60"}
+    worker = start("--processes", str(processes), "--concurrency", "10", env=long_lease)
     await serving(worker, processes)
     ids = queue.add("gated", 8)
     await until(lambda: len(ledger.entries()), is_=8)
     victim = ledger.entries()[0]["pid"]
     struck = [entry["job"] for entry in ledger.entries(pid=victim)]
 
-    killed_at = time.monotonic()
     os.kill(victim, signal.SIGKILL)
 
-    await until(lambda: ledger.runs(*struck), is_=[2] * len(struck))
-    took = max(entry["at"] for entry in ledger.entries(fence=2)) - killed_at
-    log.info("%d children, one killed: all back after %.2f s", processes, took)
-    assert took <= BACK_UNDER_THE_MANAGER
+    await until(lambda: ledger.runs(*struck), is_=[2] * len(struck), within=20)
     ledger.open_gate()
     await queue.completed(*ids)
     assert {job: queue.of(job, "attempt", "crashes", "fence") for job in struck} == dict.fromkeys(struck, (1, 1, 2))
     assert {job: ledger.runs(job) for job in ids if job not in struck} == {job: [1] for job in ids if job not in struck}
 
 
+@pytest.mark.slow
 async def test_a_child_that_dies_again_and_again_is_replaced_and_leaves_nothing_open(start, queue):
     worker = start()
     await serving(worker)

@@ -21,7 +21,7 @@ async def exits_quietly(worker):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("command", ["worker", "up", "dev"])
+@pytest.mark.parametrize("command", ["worker", *(pytest.param(name, marks=pytest.mark.slow) for name in ("up", "dev"))])
 async def test_a_signal_to_the_group_as_soon_as_signals_are_handled_ends_it_in_order(start, command, number):
     worker = start(command=command)
     await until(lambda: handles_sigterm(worker.pid))
@@ -32,7 +32,7 @@ async def test_a_signal_to_the_group_as_soon_as_signals_are_handled_ends_it_in_o
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("command", ["worker", "up"])
+@pytest.mark.parametrize("command", ["worker", pytest.param("up", marks=pytest.mark.slow)])
 async def test_a_signal_to_the_group_while_children_import_ends_it_in_order(start, queue, command, number):
     worker = start("--processes", "1", command=command)
     [child] = await until(worker.children, within=WITHIN)

@@ -61,6 +61,7 @@ async def test_both_files_are_there_while_it_works_and_gone_at_the_end(start, pr
     assert "no supervisor is up" in gone.stderr
 
 
+@pytest.mark.slow
 async def test_it_is_alive_from_the_start_and_through_any_outage_but_not_ready(start, dsn, server_dsn, project, ledger):
     file = project / "health"
     with database_away(dsn, server_dsn):

@@ -69,6 +69,7 @@ async def test_a_long_run_that_was_taken_over_learns_why_it_is_aborted(start, le
     assert {entry["reason"] for entry in told} == {"taken_by_another_worker"}
 
 
+@pytest.mark.slow
 async def test_a_frozen_child_keeps_its_lease_as_long_as_its_supervisor_renews_it(start, ledger, queue):
     worker = start(env=SHORT_LEASE)
     [child] = await serving(worker)
@@ -90,6 +91,7 @@ async def lease_passes(queue):
     await until(lambda: queue.sql("select clock_timestamp() > %s", end) == [(True,)])
 
 
+@pytest.mark.slow
 async def test_handlers_that_hog_their_process_for_longer_than_the_lease_do_not_lose_it(start, ledger, queue):
     worker = start("--processes", "2", "--concurrency", "1", env=SHORT_LEASE)
     await serving(worker, 2)

@@ -21,6 +21,7 @@ def logged(worker) -> list[dict[str, object]]:
     return [json.loads(row) for row in worker.said.splitlines() if row.startswith("{")]
 
 
+@pytest.mark.slow
 async def test_processes_of_a_named_worker_are_numbered_and_a_free_number_is_used_again(start, ledger, queue):
     worker = start("--name", "mail", "--processes", "2", env={"TENURE_LOG_FORMAT": "json"})
     await serving(worker, processes=2)

@@ -27,6 +27,7 @@ async def test_after_so_many_jobs_a_process_is_replaced_and_every_job_runs_once(
     assert set(queue.sql("select attempt, crashes from tenure.history")) == {(1, 0)}
 
 
+@pytest.mark.slow
 async def test_a_process_that_uses_too_much_memory_continues_until_the_next_is_ready(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_RECYCLE_ABOVE_MB": "300"})
     [old] = await serving(worker)
@@ -42,6 +43,7 @@ async def test_a_process_that_uses_too_much_memory_continues_until_the_next_is_r
     assert ledger.runs(long) == [1]
 
 
+@pytest.mark.slow
 async def test_one_that_is_old_is_replaced(start):
     worker = start(env={"TENURE_WORKERS_RECYCLE_AFTER_SECONDS": "2"})
     [old] = await serving(worker)

@@ -19,6 +19,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refusal", REFUSALS)
 async def test_one_refused_outcome_does_not_harm_the_others_of_its_group(start, ledger, queue, refusal):
     statement, said = REFUSALS[refusal]

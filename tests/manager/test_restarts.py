@@ -15,6 +15,7 @@ from tests.waiting import until
 EXIT_RESTART_LIMIT = 9
 
 
+@pytest.mark.slow
 async def test_when_all_die_at_once_the_supervisor_gives_up_with_a_code_of_its_own(start, project, ledger):
     (project / "jobs.py").write_text("import os\nos._exit(5)\n")
     worker = start(env={"TENURE_WORKERS_RESTART_LIMIT": "3"})

@@ -16,7 +16,8 @@ class NotPlantable(Exception):
 
 
 def copy_source(source: Path, copy: Path) -> None:
-    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    """With the times of the files, so that bytecode beside them stays valid."""
+    shutil.copytree(source, copy)
 
 
 def plant(bug: Bug, source: Path, copy: Path) -> None:

@@ -26,7 +26,7 @@ from tests.properties.rules.caretaking import DeathRules, LeaderRules, Promoting
 from tests.properties.rules.deciding import DecidingRules
 from tests.properties.rules.entering import EnteringRules
 
-STEPS = 9_000
+STEPS = 2_100
 """Moves made by all tests of this file together; after each statement of a move everything is compared."""
 
 LIFE = 100

@@ -17,6 +17,8 @@ from tenure.simulate.kinds_enqueuing import TABLE
 from tests.simulate.inputs import ALL_KINDS, ONLY_UNDER_A_SUPERVISOR, input_of
 from tests.simulate.running import found, run_all
 
+pytestmark = pytest.mark.slow
+
 IN_THIS_PROCESS = [kind for kind in ALL_KINDS if kind != ONLY_UNDER_A_SUPERVISOR]
 PATIENCE = 60.0
 Ask = Callable[..., list[tuple[Any, ...]]]

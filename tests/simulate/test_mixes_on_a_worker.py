@@ -13,7 +13,7 @@ from tests.simulate.running import catalogue_on, run_all
 PATIENCE = 60.0  # seconds; half of it on a machine that has nothing else to do
 
 
-@pytest.mark.parametrize("name", ["calm", "mixed", pytest.param("hostile", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["calm", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mixed", "hostile"))])
 async def test_a_mix_ends_as_expected(name, dsn):
     with catalogue_on(dsn):
         jobs = await run_all(dsn, islice(MIXES[name].draw(1), 200), within=PATIENCE)

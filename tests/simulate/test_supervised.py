@@ -45,7 +45,13 @@ async def test_a_deadly_mix_ends_as_expected(dsn, tmp_path):
     assert [str(surprise) for surprise in check(jobs)] == []
 
 
-@pytest.mark.parametrize("kind", ["fan_out", "fan_out_in_thread", "fan_out_in_process", "chained", "atomic_child"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "fan_out_in_process",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("fan_out", "fan_out_in_thread", "chained", "atomic_child")),
+    ],
+)
 async def test_what_a_handler_enqueues_goes_to_the_database_its_worker_was_given(kind, dsn, sql, tmp_path, monkeypatch):
     """The worker gets its database from `--dsn` only; none is set for the app."""
     monkeypatch.delenv("TENURE_DSN", raising=False)

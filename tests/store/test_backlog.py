@@ -55,6 +55,7 @@ def test_it_counts_no_further_than_ten_thousand(desk):
     assert (backlog(desk), backlog(desk, "q0")) == (10_000, 6_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queue", [None, "default"])
 @pytest.mark.parametrize("condition", ["never analysed, filled", "analysed when every job was a dead letter, then filled"])
 def test_it_walks_over_no_table_whatever_the_statistics_say(fresh_dsn, condition, queue):

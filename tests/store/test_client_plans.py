@@ -23,6 +23,8 @@ from tests.store.desk import Desk
 from tests.store.plans import MODES as SETTINGS
 from tests.store.plans import STATES, goes_by, plan, prepare_stage, walked
 
+pytestmark = pytest.mark.slow
+
 ROWS = 100_000
 A, B = uuid4(), uuid4()
 MODES = ("force_generic_plan", "force_custom_plan")

@@ -278,6 +278,7 @@ def test_the_printed_script_can_be_limited_to_later_versions_and_a_phase(later):
     assert [line for line in script.splitlines() if line.startswith("-- 00")] == ["-- 0002_post_late"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["workers", "migrations"])
 async def test_a_lock_that_hides_a_table_from_the_plan_is_reported_with_its_holder(pre_only, bare_dsn, impatient, table):
     told: list[str] = []

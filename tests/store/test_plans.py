@@ -94,6 +94,7 @@ def test_on_our_own_connections_every_hot_statement_goes_by_its_index(stage, con
         assert faults(desk, HOT) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
 def test_behind_a_pooler_the_statements_of_workers_go_by_their_index_as_well(stage, condition):
     """Without any setting of ours. Those of the reaper are another matter: see the test of its own connection below."""

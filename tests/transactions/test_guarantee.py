@@ -182,6 +182,7 @@ async def test_an_engine_that_commits_every_statement_is_refused_before_the_hand
     assert (reached, names(shop)) == ([], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", ["bare_dsn", "fresh_dsn"])
 @EVERY
 async def test_a_connection_to_another_database_is_refused_before_the_handler_writes(

@@ -28,8 +28,8 @@ def cut(shop):
     ("executor", "point"),
     [
         *((executor, point) for executor in ("in_loop", "in_thread") for point in ("written", "leaving", "left")),
-        ("in_process", "leaving"),
-        ("in_process_loop", "left"),
+        pytest.param("in_process", "leaving", marks=pytest.mark.slow),
+        pytest.param("in_process_loop", "left", marks=pytest.mark.slow),
     ],
 )
 async def test_a_connection_that_breaks_before_the_commit_costs_an_attempt_and_nothing_else(app, shop, points, executor, point):
@@ -65,7 +65,10 @@ async def cutter(app, dsn, monkeypatch):
             yield cutter
 
 
-@pytest.mark.parametrize("executor", [*EXECUTORS, "with_own_session"])
+@pytest.mark.parametrize(
+    "executor",
+    [*(pytest.param(name, marks=pytest.mark.slow) if "process" in name else name for name in EXECUTORS), "with_own_session"],
+)
 async def test_a_commit_whose_answer_is_lost_counts_once_and_is_not_taken_for_lost(cutter, shop, points, told, executor):
     own = executor == "with_own_session"
     job = with_own_session if own else EXECUTORS[executor]

@@ -145,6 +145,7 @@ async def test_what_is_raised_after_the_block_undoes_all_of_it(app, shop, made, 
     assert names(shop) == []
 
 
+@pytest.mark.slow
 @EVERY
 async def test_a_source_that_leads_to_another_database_is_refused(app, shop, made, bare_dsn):
     elsewhere = await made(bare_dsn)

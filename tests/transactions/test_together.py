@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,7 +15,12 @@ from tests.transactions.handlers import ATOMIC, EXECUTORS
 from tests.waiting import until
 from tests.worker.serving import serving
 
-EVERYWHERE = pytest.mark.parametrize("executor", EXECUTORS)
+
+def slow_in_processes(names: Iterable[str]) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.slow) if "process" in name else name for name in names]
+
+
+EVERYWHERE = pytest.mark.parametrize("executor", slow_in_processes(EXECUTORS))
 
 
 @pytest.fixture
@@ -44,7 +51,7 @@ def lost(app):
     app.events.__init__()
 
 
-@pytest.mark.parametrize("executor", [*EXECUTORS, *ATOMIC])
+@pytest.mark.parametrize("executor", ["in_loop", "in_thread", "in_process", *slow_in_processes(["in_process_loop", *ATOMIC])])
 async def test_rows_result_follow_up_and_completion_appear_at_the_same_moment(worker, shop, points, executor):
     points.hold("left")
     handle = await (EXECUTORS | ATOMIC)[executor].enqueue("ada")
@@ -109,7 +116,7 @@ async def test_an_outcome_that_is_returned_is_committed_with_the_rest(app, worke
     assert shop.of("returns Snooze", "attempt") == (0,)
 
 
-@pytest.mark.parametrize("executor", ATOMIC)
+@pytest.mark.parametrize("executor", slow_in_processes(ATOMIC))
 async def test_an_atomic_job_that_raises_has_written_nothing(app, worker, shop, executor):
     job = ATOMIC[executor]
     wanted = {"raises": (0, 0, "dead_letter"), "raises Fail": (0, 0, "failed"), "returns Fail": (1, 1, "failed")}

@@ -184,7 +184,7 @@ async def test_a_hook_of_the_wrong_kind_is_refused_where_it_is_given(app):
             app.around_coroutine(hook)
 
 
-@pytest.mark.parametrize("name", ["in_process", "in_process_async"])
+@pytest.mark.parametrize("name", ["in_process", pytest.param("in_process_async", marks=pytest.mark.slow)])
 async def test_hooks_run_in_the_process_of_the_job(dsn, monkeypatch, name):
     monkeypatch.setenv("TENURE_DSN", dsn)
     app = around_app.app

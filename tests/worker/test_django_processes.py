@@ -96,6 +96,7 @@ async def test_the_module_of_the_app_is_imported_before_that_of_the_job(shop, ds
         assert await until(lambda: sql(over), within=30) == [("completed", "2")]
 
 
+@pytest.mark.slow
 def test_a_worker_in_the_callers_own_process_sets_up_django_for_its_processes(shop, dsn):
     env = {**os.environ, "TENURE_DSN": dsn}
     ran = run_process([sys.executable, "script.py"], cwd=shop, env=env, timeout=60)

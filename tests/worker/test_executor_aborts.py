@@ -103,7 +103,10 @@ async def test_a_worker_may_leave_while_a_process_for_its_job_is_being_started(b
 
 @pytest.mark.parametrize(
     ("executor", "act", "cause"),
-    [("process", "exit_at_once", "exit code 0"), ("process_async", "kill_itself", "signal SIGKILL")],
+    [
+        pytest.param("process", "exit_at_once", "exit code 0", marks=pytest.mark.slow),
+        ("process_async", "kill_itself", "signal SIGKILL"),
+    ],
 )
 async def test_a_job_whose_process_dies_three_times_is_set_aside_and_harms_no_neighbour(bench, executor, act, cause, tmp_path):
     neighbour = await JOBS[executor].enqueue(Order(act="wait_for_gate", folder=str(tmp_path)))

@@ -51,6 +51,7 @@ async def fleet_is_well(worker, sql, result):
     assert sql("select id from tenure.history group by id having count(*) > 1") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["fork_in_thread", "fork_on_loop", "fork_on_loop_and_wait", "fork_in_process", "fork_in_process_on_loop"]
 )
@@ -67,6 +68,7 @@ async def test_a_copy_cannot_report_for_the_job(worker, sql, result):
     await fleet_is_well(worker, sql, result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 @pytest.mark.parametrize("kind", ["start_in_thread", "start_on_loop", "start_in_process"])
 async def test_what_a_handler_has_forked_ends_with_its_worker(worker, result, kind, how):
@@ -87,6 +89,7 @@ async def test_programs_that_a_handler_has_started_end_with_its_process(worker, 
     await ended(started, within=10)
 
 
+@pytest.mark.slow
 async def test_a_program_in_a_session_of_its_own_goes_on(worker, result):
     daemon = await result("start_daemon_in_process")
     try:
@@ -98,6 +101,7 @@ async def test_a_program_in_a_session_of_its_own_goes_on(worker, result):
             os.kill(daemon, signal.SIGKILL)
 
 
+@pytest.mark.slow
 async def test_a_signal_to_what_a_handler_has_forked_ends_that_and_not_the_worker(worker, sql, result):
     [child] = await until(worker.children)
     assert await result("terminate_a_child") == -signal.SIGTERM
@@ -108,6 +112,7 @@ async def test_a_signal_to_what_a_handler_has_forked_ends_that_and_not_the_worke
     assert worker.children() == [child]
 
 
+@pytest.mark.slow
 async def test_what_was_forked_in_a_thread_does_not_end_with_that_thread(worker, result, project):
     forked = await result("fork_in_a_thread_that_ends")
     await until(lambda: (project / "notes").exists() and str(forked) in (project / "notes").read_text())

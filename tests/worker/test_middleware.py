@@ -13,7 +13,8 @@ from tests.worker.handlers import EXECUTORS, Order, Receipt, coroutine, plain
 from tests.worker.serving import serving
 
 colour = contextvars.ContextVar("colour", default="none")
-everywhere = pytest.mark.parametrize("executor", EXECUTORS[:3])  # either function in a process takes the same way
+# Either function in a process takes the same way.
+everywhere = pytest.mark.parametrize("executor", [*EXECUTORS[:2], pytest.param(EXECUTORS[2], marks=pytest.mark.slow)])
 
 
 @pytest.fixture

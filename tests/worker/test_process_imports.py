@@ -107,10 +107,12 @@ def test_the_module_that_makes_the_app_comes_before_that_of_the_job(ran):
     assert ran("script.py") == "worked\n"
 
 
+@pytest.mark.slow
 def test_a_program_that_holds_its_jobs_itself_is_run_once_in_a_process_and_not_for_each_job(ran):
     assert ran("program.py") == "begun\nbegun\n[0, 1, 2]\n"
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_not_started_again_in_its_processes(ran, sql):
     begun, again, failure = ran("unguarded.py").splitlines()
     assert (begun, again) == ("begun", "begun")

@@ -81,7 +81,7 @@ async def test_an_exception_that_cannot_be_carried_is_a_remote_error(seen):
     assert (type(error), error.type_name) == (RemoteError, "tests.worker.remote_app.Declined")
 
 
-@pytest.mark.parametrize("name", ["SystemExit", "KeyboardInterrupt"])
+@pytest.mark.parametrize("name", ["SystemExit", pytest.param("KeyboardInterrupt", marks=pytest.mark.slow)])
 async def test_what_would_end_the_worker_is_a_remote_error(seen, name):
     await failure(await remote_app.raises_named.enqueue(name))
     error = seen["raises_named"]

@@ -34,6 +34,7 @@ def seen(project):
     return seen
 
 
+@pytest.mark.slow
 async def test_handlers_in_every_executor_can_hand_in_jobs(start, sql, dsn):
     queue = Queue(sql, dsn)
     with start() as worker:

@@ -35,6 +35,7 @@ async def test_a_process_is_replaced_after_so_many_jobs(app):
     assert pids[0] == pids[1] != pids[2] == pids[3] != pids[4]
 
 
+@pytest.mark.slow
 async def test_a_process_that_holds_too_much_is_killed_and_its_job_has_crashed(app):
     async with app(workers_process_memory_mb=200).running():
         handle = await hoard.enqueue(400)
@@ -44,6 +45,7 @@ async def test_a_process_that_holds_too_much_is_killed_and_its_job_has_crashed(a
         assert await (await where.enqueue()).result(20) != os.getpid()
 
 
+@pytest.mark.slow
 async def test_a_worker_process_worn_out_by_deaf_handlers_is_replaced_in_order(app, dsn, tmp_path):
     app()
     env = {"WEARS_SOON": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
