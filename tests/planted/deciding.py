@@ -47,12 +47,8 @@ BUGS = (
         breaks="the run of a canceled job finds its own claim in history, and takes the end for its own",
         promise=Promise.RECORD,
         edits=(
-            Edit(CANCEL, "insert into tenure.history (id, worker_id,", "insert into tenure.history (id, claim_id, worker_id,"),
-            Edit(
-                CANCEL,
-                "select c.id, c.worker_id, c.fence, c.enqueued_at",
-                "select c.id, c.claim_id, c.worker_id, c.fence, c.enqueued_at",
-            ),
+            Edit(CANCEL, "insert into tenure.history (id, finished_at", "insert into tenure.history (id, claim_id, finished_at"),
+            Edit(CANCEL, "select id, ended_at, 'canceled'", "select id, claim_id, ended_at, 'canceled'"),
         ),
         caught_by=(
             "tests/client/test_client_cancel.py::test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why",

@@ -97,7 +97,7 @@ BUGS = (
         name="history_without_output",
         breaks="the result of a job is lost on its way to history",
         promise=Promise.RECORD,
-        edits=(Edit(FINISH, "s.input, s.output, s.timeout", "s.input, null, s.timeout"),),
+        edits=(Edit(FINISH, "coalesce(last_error, error), output,", "coalesce(last_error, error), null,"),),
         caught_by=(f"{STORE}::test_output_error_and_input_stand_in_history",),
         shows_at_once=True,
     ),

@@ -47,7 +47,7 @@ class Settlement:
     def to_json(self) -> str:
         """One object for the settling statement."""
         run = self.run
-        if self.state == "completed":  # by far the most, and the output is JSON already
+        if self.state == "completed" and self.error is None:  # by far the most, and the output is JSON already
             output = "" if self.output is None else f',"output":{self.output}'
             return f'{{"id":"{run.job_id}","claim_id":"{run.claim_id}"{output}}}'
         fields = {name: value for name, value in self.to_wire().items() if value is not None}

@@ -26,11 +26,8 @@ missed as (
      where j.state = any (:states::text[]) and j.id not in (select c.id from canceled c)
     on conflict (name) do update set returns = q.returns + 1),
 kept as (
-    insert into tenure.history (id, worker_id, fence, enqueued_at, run_at, started_at, finished_at, attempt, max_attempts,
-           priority, crashes, state, kind, queue, capability, error, input, timeout, key, parent_id, enqueued_by, auth, meta, system)
-    select c.id, c.worker_id, c.fence, c.enqueued_at, c.run_at, c.started_at, c.ended_at, c.attempt, c.max_attempts,
-           c.priority, c.crashes, 'canceled', c.kind, c.queue, c.capability, :error::text, c.input, c.timeout, c.key, c.parent_id,
-           c.enqueued_by, c.auth, c.meta, c.system
+    insert into tenure.history (id, finished_at, state, error, /* include: job_columns */)
+    select id, ended_at, 'canceled', :error::text, /* include: job_columns */
       from canceled c),
 noted as (
     insert into tenure.incidents (job_id, at, what, attempt, fence, worker_id, started_at, by, error)

@@ -20,10 +20,7 @@ settled as (
 ended as not materialized (
     select s.id, s.kind, s.queue, s.final as what, s.started_at - s.enqueued_at as waited, s.ended_at - s.started_at as ran from settled s),
 /* include: job_endings */
-insert into tenure.history (id, claim_id, worker_id, fence, enqueued_at, run_at, started_at, finished_at, attempt, max_attempts,
-       priority, crashes, state, kind, queue, capability, error, input, output, timeout, key, parent_id, enqueued_by, auth, meta, system)
-select s.id, s.claim_id, s.worker_id, s.fence, s.enqueued_at, s.run_at, s.started_at, s.ended_at,
-       s.attempt, s.max_attempts, s.priority, s.crashes, s.final, s.kind, s.queue, s.capability,
-       coalesce(s.last_error, s.error), s.input, s.output, s.timeout, s.key, s.parent_id, s.enqueued_by, s.auth, s.meta, s.system
+insert into tenure.history (id, claim_id, finished_at, state, error, output, /* include: job_columns */)
+select id, claim_id, ended_at, final, coalesce(last_error, error), output, /* include: job_columns */
   from settled s
 returning id::text, id in (select a.id from awaited a) as watched
