@@ -10,20 +10,20 @@ from tenure.leader.duties.cron import Cron
 from tenure.store import schedules
 from tenure.store.link import Link
 from tests.leader.plans import T0, at, plan
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 
 async def test_a_schedule_its_times_and_its_queue_are_recorded(dsn, place, tmp_path):
     link = Link(place, "leader")
-    with psycopg.connect(dsn, autocommit=True) as connection, Desk(dsn) as desk:
+    with psycopg.connect(dsn, autocommit=True) as connection, Database(dsn) as database:
         install(connection)
-        plan(desk, overlap="queue", catch_up="all", catch_up_limit=2)
-        term = desk.term("cron")
+        plan(database, overlap="queue", catch_up="all", catch_up_limit=2)
+        term = database.term("cron")
         await Cron(60.0).run_once(link, term, now=at(180))
-        desk.sql("delete from tenure.jobs")
-        desk.run(schedules.release_ticks(term, limit=10, now=at(181)))
-        desk.run(schedules.clean_ticks(term, limit=10, keep=0.0, now=at(500)))
-        desk.run(schedules.delete("s"))
+        database.sql("delete from tenure.jobs")
+        database.run(schedules.release_ticks(term, limit=10, now=at(181)))
+        database.run(schedules.clean_ticks(term, limit=10, keep=0.0, now=at(500)))
+        database.run(schedules.delete("s"))
         export(connection, Ledger(tmp_path))
     await link.close()
     ticks, plans, moves = (

@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from tenure import Tenure
 from tenure.cli.main import cli
 from tests.planted_secrets import assert_no_secret
-from tests.store.clean import bare_dsn, desk, dsn, fresh_dsn, shared_dsn
+from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, shared_dsn
 
-__all__ = ["bare_dsn", "desk", "dsn", "fresh_dsn", "shared_dsn"]
+__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "shared_dsn"]
 
 FOREIGN = ("TENURE_", "PG", "DATABASE_URL", "COLUMNS", "FORCE_COLOR", "NO_COLOR")
 
@@ -79,8 +79,8 @@ def line(dsn: str) -> Line:
 
 
 @pytest.fixture
-def sql(desk) -> Callable[..., list[tuple[Any, ...]]]:
-    return desk.sql
+def sql(database) -> Callable[..., list[tuple[Any, ...]]]:
+    return database.sql
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 
 from tenure.model.health import Probe
 from tenure.store import jobs
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.later_migrations import later
 from tests.store.test_health import OF_THE_TEST_SERVER
 
@@ -22,26 +22,26 @@ def codes(line):
     return [finding["code"] for finding in told["findings"] if finding["code"] not in OF_THE_TEST_SERVER]
 
 
-def test_a_fleet_that_is_well(line, desk):
-    desk.worker()
-    desk.term("stager")
+def test_a_fleet_that_is_well(line, database):
+    database.worker()
+    database.term("stager")
     assert codes(line) == []
 
 
-def test_without_workers_nothing_runs(line, desk):
-    desk.term("stager")
-    desk.end_term("stager")
+def test_without_workers_nothing_runs(line, database):
+    database.term("stager")
+    database.end_term("stager")
     assert codes(line) == ["no_workers"]
     assert line("doctor").exit_code == 1
 
 
-def test_lost_workers_and_duties_that_nobody_does_or_only_seems_to_do(line, desk):
-    desk.worker()
-    desk.condemn(desk.worker())
-    desk.term("reaper")
-    desk.end_term("reaper")
-    desk.term("stager")
-    desk.sql(
+def test_lost_workers_and_duties_that_nobody_does_or_only_seems_to_do(line, database):
+    database.worker()
+    database.condemn(database.worker())
+    database.term("reaper")
+    database.end_term("reaper")
+    database.term("stager")
+    database.sql(
         """update tenure.leases set acquired_at = now() - interval '5 minutes', metadata = '{"host": "box", "pid": 7,
            "next_run": "2020-01-01T00:00:00Z", "last_error": "RuntimeError: no luck"}' where name = 'stager'"""
     )
@@ -55,20 +55,20 @@ def test_lost_workers_and_duties_that_nobody_does_or_only_seems_to_do(line, desk
     assert "stuck" in line("leaders").stdout
 
 
-def test_what_only_the_leader_hears_is_told(line, desk):
+def test_what_only_the_leader_hears_is_told(line, database):
     """That it receives no notifications."""
-    desk.worker()
-    desk.term("doctor")
+    database.worker()
+    database.term("doctor")
     findings = [f"{finding.code}: {finding}" for finding in Probe(not_delivering=True).findings]
-    desk.sql("update tenure.leases set metadata = %s::jsonb", json.dumps({"findings": findings}))
+    database.sql("update tenure.leases set metadata = %s::jsonb", json.dumps({"findings": findings}))
     assert codes(line) == ["notify_not_delivered"]
 
 
-def test_rates_and_latencies_of_the_last_while(line, desk):
+def test_rates_and_latencies_of_the_last_while(line, database):
     assert "no job was enqueued" in line("stats", "--last", "15m").stderr
-    worker = desk.worker()
-    desk.enqueue({}, {}, {"kind": "other"})
-    desk.run(jobs.finish(desk.claim(worker).outcomes()))
+    worker = database.worker()
+    database.enqueue({}, {}, {"kind": "other"})
+    database.run(jobs.finish(database.claim(worker).outcomes()))
     told = line.json("stats", "--last", "15m")
     counted = {(count["kind"], count["what"]): count["jobs"] for count in told["minutes"]}
     assert counted == {("work", "enqueued"): 2, ("other", "enqueued"): 1, ("work", "started"): 2, ("work", "completed"): 2}
@@ -78,10 +78,12 @@ def test_rates_and_latencies_of_the_last_while(line, desk):
     assert line("stats", "--last", "soon").exit_code != 0
 
 
-def test_a_finding_is_a_sentence_and_what_to_do(line, desk):
-    desk.worker()
-    desk.sql("insert into tenure.queues (name, paused_at, pause_reason) values ('mail', now() - interval '1 hour', 'a flood')")
-    desk.enqueue({"queue": "mail"})
+def test_a_finding_is_a_sentence_and_what_to_do(line, database):
+    database.worker()
+    database.sql(
+        "insert into tenure.queues (name, paused_at, pause_reason) values ('mail', now() - interval '1 hour', 'a flood')"
+    )
+    database.enqueue({"queue": "mail"})
     shown = line("doctor").stdout.splitlines()
     place = shown.index("paused_queue: queue 'mail' is paused for 1h (a flood), and 1 job waits in it")
     assert shown[place + 1] == "    resume it: tenure queues resume mail"
@@ -89,7 +91,7 @@ def test_a_finding_is_a_sentence_and_what_to_do(line, desk):
 
 def test_an_old_schema_is_a_finding_and_no_error(line, fresh_dsn, later):
     later()
-    with Desk(fresh_dsn) as desk:
-        desk.sql("drop table tenure.leases cascade")
+    with Database(fresh_dsn) as database:
+        database.sql("drop table tenure.leases cascade")
     shown = line("doctor", "--json", "--dsn", fresh_dsn)
     assert [finding["code"] for finding in json.loads(shown.stdout)["findings"]] == ["old_schema"]

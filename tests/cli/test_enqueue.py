@@ -22,10 +22,10 @@ def test_the_id_and_nothing_else_goes_to_stdout(line, shop, sql):
     assert by.endswith(f"@{socket.gethostname()}")
 
 
-def test_what_a_call_may_say_differently(line, shop, desk):
+def test_what_a_call_may_say_differently(line, shop, database):
     words = ["--queue", "slow", "--priority", "high", "--delay", "5m", "--max-attempts", 9, "--timeout", "90s"]
     told = line.json("enqueue", "send_welcome", "-a", "user_id=1", *words, "--meta", '{"a": 1}', "--key", "k", "--app", shop)
-    job = desk.job(told["id"])
+    job = database.job(told["id"])
     assert (job["queue"], job["priority"], job["state"], job["max_attempts"]) == ("slow", 75, "scheduled", 9)
     assert (job["timeout"], job["meta"], job["key"]) == (90.0, {"a": 1}, "k")
 
@@ -89,12 +89,12 @@ def test_a_key_that_is_taken_gives_the_job_that_stands_for_it(line, shop):
     assert "has the key already" in told.stderr
 
 
-def test_without_a_check_it_goes_in_as_given(line, desk, monkeypatch, tmp_path):
+def test_without_a_check_it_goes_in_as_given(line, database, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     told = line.json(
         "enqueue", "of_another_language", '["any", 1]', "--no-check", "--queue", "go", "--priority", 1, "--delay", 60
     )
-    job = desk.job(told["id"])
+    job = database.job(told["id"])
     assert (job["kind"], job["input"], job["queue"], job["priority"]) == ("of_another_language", ["any", 1], "go", 1)
     assert job["state"] == "scheduled"
     keyed = [line.json("enqueue", "other", "--no-check", "--key", "k")["existed"] for _ in range(2)]

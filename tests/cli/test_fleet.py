@@ -44,10 +44,10 @@ def test_who_paused_it_is_whoever_typed_it(line, enqueue_job):
     assert "@" in line.json("queues", "pause", "mail")["by"]
 
 
-def test_workers_and_leaders(line, desk):
-    worker, gone = desk.worker(queues=["mail", "default"]), desk.worker()
-    desk.condemn(gone)
-    term = desk.term("stager")
+def test_workers_and_leaders(line, database):
+    worker, gone = database.worker(queues=["mail", "default"]), database.worker()
+    database.condemn(gone)
+    term = database.term("stager")
     found = {one["id"]: one for one in line.json("workers")["workers"]}
     assert (found[worker]["alive"], found[worker]["queues"], found[worker]["held"]) == (True, ["mail", "default"], 0)
     assert found[gone]["alive"] is False
@@ -59,8 +59,8 @@ def test_workers_and_leaders(line, desk):
     assert f"stager  {term.holder}  holds" in line("leaders").stdout
 
 
-def test_stats_count_what_is_there_and_what_was_done(line, desk):
-    lay_out(desk, 60)
+def test_stats_count_what_is_there_and_what_was_done(line, database):
+    lay_out(database, 60)
     told = line.json("stats")
     assert sum(told["by_state"].values()) == 15
     assert sum(told["by_outcome"].values()) == 45

@@ -78,8 +78,8 @@ def test_retry_brings_a_job_forward_or_makes_a_new_one(line, states, enqueue_job
     assert states() == {"pending": 2, "canceled": 1}
 
 
-def test_what_cannot_be_retried_is_told_and_the_others_are(line, sql, desk, ids_in):
-    lay_out(desk, 40)
+def test_what_cannot_be_retried_is_told_and_the_others_are(line, sql, database, ids_in):
+    lay_out(database, 40)
     running, scheduled = ids_in("running")[0], ids_in("scheduled")[0]
     tried = line("jobs", "retry", running, scheduled)
     assert tried.exit_code == 1
@@ -87,8 +87,8 @@ def test_what_cannot_be_retried_is_told_and_the_others_are(line, sql, desk, ids_
     assert f"tenure: job {running} is running: cancel it first" in tried.stderr
 
 
-def test_replay_runs_dead_letters_with_other_input_and_priority(line, sql, desk, ids_in):
-    lay_out(desk, 200)
+def test_replay_runs_dead_letters_with_other_input_and_priority(line, sql, database, ids_in):
+    lay_out(database, 200)
     dead = ids_in("dead_letter")
     assert line("jobs", "replay", dead[0], "--input", '{"n": -1}', "--priority", "critical").stdout == "replayed 1 job\n"
     assert sql("select state, input, priority from tenure.jobs where id = %s", dead[0]) == [("pending", {"n": -1}, 100)]
@@ -100,8 +100,8 @@ def test_replay_runs_dead_letters_with_other_input_and_priority(line, sql, desk,
     assert 0 < len(ids_in("dead_letter")) < len(dead) - 1
 
 
-def test_only_dead_letters_are_replayed(line, desk, ids_in):
-    lay_out(desk, 200)
+def test_only_dead_letters_are_replayed(line, database, ids_in):
+    lay_out(database, 200)
     [finished, *_], [dead, *_] = ids_in("completed"), ids_in("dead_letter")
     refused = line("jobs", "replay", finished)
     assert refused.exit_code == 1
@@ -120,8 +120,8 @@ def test_other_input_is_checked_where_the_app_is_known(line, shop, sql):
     assert sql("select state, input from tenure.jobs") == [("pending", {"why": "x"})]
 
 
-def test_delete_leaves_running_jobs_unless_forced(line, desk, ids_in):
-    lay_out(desk, 40)
+def test_delete_leaves_running_jobs_unless_forced(line, database, ids_in):
+    lay_out(database, 40)
     [running, *_], [done, *_] = ids_in("running"), ids_in("completed")
     assert line("jobs", "delete", done).stdout == "deleted 1 job\n"
     assert line("jobs", "show", done).exit_code == 8

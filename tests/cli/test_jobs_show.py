@@ -26,8 +26,8 @@ def test_a_list_shows_whole_ids_and_what_state_they_are_in_since_when(line, enqu
     assert not any(row.endswith(" ") for row in shown)
 
 
-def test_pages_go_through_all_jobs_once(line, desk):
-    lay_out(desk, 90)
+def test_pages_go_through_all_jobs_once(line, database):
+    lay_out(database, 90)
     seen, after = [], []
     while True:
         page = line.json("jobs", "list", "--limit", 40, *after)
@@ -35,24 +35,24 @@ def test_pages_go_through_all_jobs_once(line, desk):
         if page["next"] is None:
             break
         after = ["--after", page["next"]]
-    assert seen == [str(id_of(desk, n)) for n in range(90, 0, -1)]
+    assert seen == [str(id_of(database, n)) for n in range(90, 0, -1)]
     assert "--after" in line("jobs", "list", "--limit", 40).stderr
 
 
-def test_a_list_may_be_longer_than_a_page_of_the_client(line, desk):
-    lay_out(desk, 1100)
+def test_a_list_may_be_longer_than_a_page_of_the_client(line, database):
+    lay_out(database, 1100)
     assert len(line.json("jobs", "list", "--limit", 1050)["jobs"]) == 1050
 
 
-def test_the_filters_are_those_of_the_client(line, desk):
-    lay_out(desk, 120)
+def test_the_filters_are_those_of_the_client(line, database):
+    lay_out(database, 120)
     for words, fits in [
         (["--state", "failed, canceled"], lambda job: job["state"] in ("failed", "canceled")),
         (["-s", "failed", "-s", "pending"], lambda job: job["state"] in ("failed", "pending")),
         (["--kind", "kind1", "--queue", "queue2"], lambda job: job["kind"] == "kind1" and job["queue"] == "queue2"),
         (["--priority", "high"], lambda job: job["priority"] == 75),
         (["--capability", "gpu"], lambda job: job["capability"] == "gpu"),
-        (["--parent", id_of(desk, 1)], lambda job: job["parent_id"] is not None),
+        (["--parent", id_of(database, 1)], lambda job: job["parent_id"] is not None),
         (["--input", '{"even": true}'], lambda job: job["input"]["even"]),
     ]:
         everything = line.json("jobs", "list", "--limit", 200)["jobs"]
@@ -121,17 +121,17 @@ def test_nothing_in_a_job_acts_on_the_terminal(line, sql, enqueue_job):
         assert "\x1b" not in shown
 
 
-def test_the_first_characters_of_an_id_stand_for_it(line, desk):
-    lay_out(desk, 200)
+def test_the_first_characters_of_an_id_stand_for_it(line, database):
+    lay_out(database, 200)
     for n in (1, 100, 200):  # the oldest, one in the middle, the newest; live and finished
-        whole = str(id_of(desk, n))
+        whole = str(id_of(database, n))
         assert line.json("jobs", "show", whole[:13])["id"] == whole
         assert line.json("jobs", "show", whole.replace("-", "")[:20])["id"] == whole
 
 
-def test_an_id_that_fits_several_none_or_nothing(line, desk):
-    lay_out(desk, 200)
-    several = line("jobs", "show", str(id_of(desk, 100))[:8])
+def test_an_id_that_fits_several_none_or_nothing(line, database):
+    lay_out(database, 200)
+    several = line("jobs", "show", str(id_of(database, 100))[:8])
     assert several.exit_code == 2
     assert "several job ids start with" in several.stderr
     for nobody in (UNKNOWN, UNKNOWN[:12], "ffffffff"):

@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 from tenure.store.migrator import migrations, newest_version, roles_sql
 from tests.cli.started import started
 from tests.cli.test_cli import tenure
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.later_migrations import later
 from tests.store.test_role_upgrades import of, run_script, server, shop
 
@@ -36,8 +36,8 @@ def test_a_dry_run_and_the_status_of_an_empty_database(line, bare_dsn):
     found = line.json("migrate", "--status", "--dsn", bare_dsn)
     assert (found["version"], found["needed"]) == (None, newest_version())
     assert len(found["pending"]["pre"]) == len(found["pending"]["post"]) == len(migrations()) / 2
-    with Desk(bare_dsn) as desk:
-        assert desk.sql("select nspname from pg_namespace where nspname = 'tenure'") == []
+    with Database(bare_dsn) as database:
+        assert database.sql("select nspname from pg_namespace where nspname = 'tenure'") == []
 
 
 def test_the_status_of_a_database_between_the_phases(line, bare_dsn, later):
@@ -54,15 +54,15 @@ def test_the_app_may_name_the_database(line, bare_dsn, shop_folder):
     (shop_folder / "somewhere.py").write_text(f"from tenure import Tenure\napp = Tenure({bare_dsn!r}, schema='of_the_app')\n")
     told = line.json("migrate", "--app", "somewhere:app", TENURE_DSN=None)
     assert len(told["ran"]) == len(migrations())
-    with Desk(bare_dsn) as desk:
-        assert desk.sql("select count(*) from of_the_app.jobs") == [(0,)]
+    with Database(bare_dsn) as database:
+        assert database.sql("select count(*) from of_the_app.jobs") == [(0,)]
 
 
 def test_the_second_phase_is_refused_while_old_workers_live(line, bare_dsn):
     assert line("migrate", "--phase", "pre", "--dsn", bare_dsn).exit_code == 0
-    with Desk(bare_dsn) as desk:
-        desk.worker()
-        desk.sql("update tenure.workers set schema_version = 0")
+    with Database(bare_dsn) as database:
+        database.worker()
+        database.sql("update tenure.workers set schema_version = 0")
     refused = line("migrate", "--phase", "post", "--dsn", bare_dsn)
     assert refused.exit_code == 1
     assert "still run code of an older version" in refused.stderr
@@ -90,8 +90,8 @@ def test_workers_are_started_by_an_account_that_may_not_migrate(shop, server, tm
     run_script(shop, "shop_admin", roles_sql("tenure", "create"))
     run_script(shop, "shop_owner", roles_sql("tenure", "grants"))
     server.sql("grant tenure_worker to shop_worker")
-    with Desk(shop) as desk:
-        desk.sql("revoke insert on tenure.migrations from tenure_worker")
+    with Database(shop) as database:
+        database.sql("revoke insert on tenure.migrations from tenure_worker")
     worker = make_conninfo(shop, user="shop_worker")
     for left in ("post", None):
         with started(tmp_path, "up", "--app", "jobs:app", "--processes", "1", TENURE_DSN=worker) as up:
@@ -100,8 +100,8 @@ def test_workers_are_started_by_an_account_that_may_not_migrate(shop, server, tm
             up.signal(signal.SIGTERM)
             assert up.ends(within=40) == 0, up.said
         assert tenure("migrate", "--dsn", of(shop, "shop_owner").dsn).returncode == 0
-    with Desk(shop) as desk:
-        desk.sql("update tenure.migrations set version = 0")
+    with Database(shop) as database:
+        database.sql("update tenure.migrations set version = 0")
     with started(tmp_path, "up", "--app", "jobs:app", TENURE_DSN=worker) as up:
         assert up.ends(within=40) == 4, up.said
         assert "run `tenure migrate`" in up.said

@@ -78,12 +78,12 @@ def on_terminal(*words: str, columns: int = 80, **env: str) -> tuple[list[str], 
 
 
 @pytest.fixture
-def long_names(desk):
-    lay_out(desk, 60)
-    desk.sql("update tenure.jobs set kind = repeat('kind_of_work_', 6), queue = repeat('long_', 12)")
-    desk.sql("update tenure.workers set host = repeat('host.', 10)")
-    desk.worker(queues=["a" * 40])
-    desk.term("stager")
+def long_names(database):
+    lay_out(database, 60)
+    database.sql("update tenure.jobs set kind = repeat('kind_of_work_', 6), queue = repeat('long_', 12)")
+    database.sql("update tenure.workers set host = repeat('host.', 10)")
+    database.worker(queues=["a" * 40])
+    database.term("stager")
 
 
 @pytest.mark.parametrize("words", ["jobs list", "queues list", "workers", "leaders", "stats", "config"])
@@ -114,10 +114,10 @@ def test_colours_are_for_terminals_and_may_be_refused(dsn, long_names):
     assert "\x1b[32m" not in on_terminal("jobs", "list", TENURE_DSN=dsn, NO_COLOR="1")[1]
 
 
-def test_watching_on_a_terminal_shows_a_bar_and_leaves_one_line(dsn, desk):
-    [job_id] = desk.enqueue({})
-    desk.claim(desk.worker())
-    desk.sql("insert into tenure.progress (job_id, fence, percent, message) values (%s, 1, 40, 'in the oven')", job_id)
+def test_watching_on_a_terminal_shows_a_bar_and_leaves_one_line(dsn, database):
+    [job_id] = database.enqueue({})
+    database.claim(database.worker())
+    database.sql("insert into tenure.progress (job_id, fence, percent, message) values (%s, 1, 40, 'in the oven')", job_id)
     rows, text, code = on_terminal("watch", job_id, "--timeout", "300ms", TENURE_DSN=dsn)
     assert code == 6
     assert "running  attempt 1 of 3  40 %  in the oven" in " ".join(rows)
@@ -125,8 +125,8 @@ def test_watching_on_a_terminal_shows_a_bar_and_leaves_one_line(dsn, desk):
     assert "is not done after 0.3 s" in rows[-1]
 
 
-def test_ctrl_c_ends_a_watch_without_a_traceback(dsn, desk):
-    [job_id] = desk.enqueue({})
+def test_ctrl_c_ends_a_watch_without_a_traceback(dsn, database):
+    [job_id] = database.enqueue({})
     terminal = Terminal("watch", job_id, TENURE_DSN=dsn)
     while "pending" not in terminal.text:
         assert terminal.read()

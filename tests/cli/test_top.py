@@ -87,11 +87,11 @@ def test_what_went_wrong_stands_beneath_the_last_that_was_seen():
     assert "PostgreSQL cannot be reached" in drawn(snapshot(), trouble="PostgreSQL cannot be reached")
 
 
-def test_one_snapshot_for_programs(line, enqueue_job, desk):
+def test_one_snapshot_for_programs(line, enqueue_job, database):
     enqueue_job(queue="mail")
     enqueue_job(queue="mail", delay="1h")
-    desk.worker()
-    desk.term("stager")
+    database.worker()
+    database.term("stager")
     told = line.json("top")
     [mail] = told["queues"]
     assert (mail["name"], mail["pending"], mail["scheduled"]) == ("mail", 1, 1)
@@ -101,14 +101,14 @@ def test_one_snapshot_for_programs(line, enqueue_job, desk):
     assert told["totals"]["slots"] == 10
 
 
-def test_the_rate_is_what_ended_between_two_looks(line, desk, monkeypatch):
+def test_the_rate_is_what_ended_between_two_looks(line, database, monkeypatch):
     from tenure.cli import top
 
     ended = "insert into tenure.tallies (queue, kind, what, jobs) values ('mail', 'k', 'completed', 500)"
-    desk.sql(ended)
+    database.sql(ended)
 
     async def meanwhile(seconds):
-        desk.sql(ended)
+        database.sql(ended)
 
     monkeypatch.setattr(top.asyncio, "sleep", meanwhile)
     [mail] = line.json("top")["queues"]

@@ -12,16 +12,16 @@ from tests.waiting import until
 
 
 @pytest.fixture
-def gate() -> asyncio.Event:
+def release() -> asyncio.Event:
     return asyncio.Event()
 
 
 @pytest.fixture
-def jobs(app: Tenure, gate: asyncio.Event):
+def jobs(app: Tenure, release: asyncio.Event):
     @app.job(max_attempts=1)
     async def bake(ctx: Context, ends: str) -> str:
         ctx.progress(40, "in the \x1b[31moven")
-        await gate.wait()
+        await release.wait()
         if ends == "canceled":
             raise Cancel("not needed")
         if ends == "failed":
@@ -32,7 +32,7 @@ def jobs(app: Tenure, gate: asyncio.Event):
 
 
 @pytest.fixture
-def watched(line, app, jobs, gate, sql):
+def watched(line, app, jobs, release, sql):
     """Runs `tenure watch` on a job that continues once it is being watched."""
 
     async def watched(ends: str, *words: str, meanwhile: str = "select 1"):
@@ -42,7 +42,7 @@ def watched(line, app, jobs, gate, sql):
             watching = asyncio.create_task(asyncio.to_thread(line, "watch", handle.id, "--timeout", "20s", *words))
             await until(lambda: sql("select job_id from tenure.watches"))
             sql(meanwhile)
-            gate.set()
+            release.set()
             return await watching
 
     return watched

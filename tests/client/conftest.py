@@ -8,13 +8,13 @@ import pytest
 
 from tenure import Tenure
 from tenure.client.client import Client
-from tests.store.clean import bare_dsn, desk, dsn, fresh_dsn, other, shared_dsn
+from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, other, shared_dsn
 
-__all__ = ["bare_dsn", "desk", "dsn", "fresh_dsn", "other", "shared_dsn"]
+__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "other", "shared_dsn"]
 
 
 @pytest.fixture
 async def client(app: Tenure) -> AsyncIterator[Client]:
-    """To manage what the desk has laid out."""
+    """To manage the jobs in the database."""
     yield app.client()
     await app.close()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from tenure.client.client import Client
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 
-async def heard(other: Desk, count: int) -> set[str]:
+async def heard(other: Database, count: int) -> set[str]:
     """So many words, said since this connection began to listen."""
     return {
         note.payload for note in await asyncio.to_thread(lambda: list(other.connection.notifies(timeout=5, stop_after=count)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 # Ids rise with n, a second apart, as if each had been handed in a second later.
 STOCK = """
@@ -50,10 +50,10 @@ STOCK = """
 """
 
 
-def lay_out(desk: Desk, rows: int) -> None:
+def lay_out(database: Database, rows: int) -> None:
     """A fourth of the jobs is live, in all states there are."""
-    desk.connection.execute(STOCK.format(rows=rows).encode(), prepare=False)
+    database.connection.execute(STOCK.format(rows=rows).encode(), prepare=False)
 
 
-def id_of(desk: Desk, n: int) -> Any:
-    return desk.sql("select pg_temp.id_of(%s)", n)[0][0]
+def id_of(database: Database, n: int) -> Any:
+    return database.sql("select pg_temp.id_of(%s)", n)[0][0]

@@ -78,7 +78,7 @@ def made(dsn: str, **settings) -> Tenure:
 # Reading
 
 
-async def test_reads_go_on_after_their_connections_broke(app, desk):
+async def test_reads_go_on_after_their_connections_broke(app, database):
     @app.job
     async def work() -> None: ...
 
@@ -98,7 +98,7 @@ async def test_reads_go_on_after_their_connections_broke(app, desk):
     for ask in asked.values():
         await ask()
     for name, ask in asked.items():
-        desk.sql(
+        database.sql(
             "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
             " where datname = current_database() and application_name like 'tenure client%'"
         )
@@ -170,7 +170,7 @@ async def test_an_enqueue_gives_up_when_its_time_is_over():
     await patient.close()
 
 
-async def test_a_caller_who_gave_up_does_not_have_the_job_enqueued_later(dsn, desk):
+async def test_a_caller_who_gave_up_does_not_have_the_job_enqueued_later(dsn, database):
     wire = Proxy(dsn)
     async with wire.open() as way:
         app = made(way)
@@ -185,10 +185,10 @@ async def test_a_caller_who_gave_up_does_not_have_the_job_enqueued_later(dsn, de
         wire.speaks.set()
         await patient
         await app.close()
-    assert desk.sql("select (input ->> 'n')::int from tenure.jobs order by 1") == [(0,), (2,)]
+    assert database.sql("select (input ->> 'n')::int from tenure.jobs order by 1") == [(0,), (2,)]
 
 
-async def test_a_caller_with_little_time_does_not_shorten_that_of_others(dsn, desk):
+async def test_a_caller_with_little_time_does_not_shorten_that_of_others(dsn, database):
     wire = Proxy(dsn)
     async with wire.open() as way:
         app = made(way)
@@ -205,20 +205,20 @@ async def test_a_caller_with_little_time_does_not_shorten_that_of_others(dsn, de
 # Without an event loop
 
 
-def test_an_enqueue_without_a_loop_survives_a_broken_connection(dsn, desk):
+def test_an_enqueue_without_a_loop_survives_a_broken_connection(dsn, database):
     app = made(dsn)
     app.work.enqueue_sync(1)
-    desk.sql(
+    database.sql(
         "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
         " where datname = current_database() and application_name = 'tenure enqueue'"
     )
     app.work.enqueue_sync(2)
-    assert desk.sql("select count(*) from tenure.jobs") == [(2,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(2,)]
     app.close_sync()
 
 
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
-def test_an_enqueue_without_a_loop_whose_answer_was_lost_makes_one_job(road, desk, moment):
+def test_an_enqueue_without_a_loop_whose_answer_was_lost_makes_one_job(road, database, moment):
     app = made(road.wire.dsn)
     app.work.enqueue_sync(1)
     state = app._connections.direct._state
@@ -227,8 +227,8 @@ def test_an_enqueue_without_a_loop_whose_answer_was_lost_makes_one_job(road, des
         road.do(lambda wire: wire.lose_answer("enqueue", moment=moment))
     handle = app.work.enqueue_sync(2)
     assert road.wire.cuts == 1
-    assert desk.sql("select count(*) from tenure.jobs") == [(2,)]
-    assert desk.sql("select count(*) from tenure.jobs where id = %s", handle.id) == [(1,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(2,)]
+    assert database.sql("select count(*) from tenure.jobs where id = %s", handle.id) == [(1,)]
     assert not handle.existed
     app.close_sync()
 
@@ -256,7 +256,7 @@ def all_at_once(app: Tenure, count: int = 20) -> Iterator[None]:
         asyncio.run(until(lambda: len(state.waiting) == count))
 
 
-def test_threads_that_enqueue_at_once_share_statements_and_one_connection(dsn, desk, monkeypatch):
+def test_threads_that_enqueue_at_once_share_statements_and_one_connection(dsn, database, monkeypatch):
     app = made(dsn)
     app.work.enqueue_sync(0)
     sent, fetch = [], SyncLink.fetch
@@ -272,15 +272,15 @@ def test_threads_that_enqueue_at_once_share_statements_and_one_connection(dsn, d
             thread.start()
     for thread in threads:
         thread.join()
-    assert desk.sql("select count(*) from tenure.jobs") == [(21,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(21,)]
     assert sent.count("jobs/enqueue_jobs") == 1
     names = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
-    assert desk.sql(names) == [(1,)]
+    assert database.sql(names) == [(1,)]
     app.close_sync()
-    asyncio.run(until(lambda: desk.sql(names) == [(0,)]))
+    asyncio.run(until(lambda: database.sql(names) == [(0,)]))
 
 
-def test_one_refused_job_among_those_of_many_threads_fails_alone(dsn, desk, monkeypatch):
+def test_one_refused_job_among_those_of_many_threads_fails_alone(dsn, database, monkeypatch):
     app = made(dsn)
     poisoned = app.work.using(priority="high")
     poisoned._maker._fields = replace(poisoned._maker._fields, priority=7000)
@@ -299,11 +299,11 @@ def test_one_refused_job_among_those_of_many_threads_fails_alone(dsn, desk, monk
     for thread in threads:
         thread.join()
     assert [type(result).__name__ for result in results if isinstance(result, Exception)] == ["InvalidPayload"]
-    assert desk.sql("select count(*) from tenure.jobs") == [(19,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(19,)]
     app.close_sync()
 
 
-def test_workers_are_notified_of_what_code_without_a_loop_enqueues(dsn, desk, other):
+def test_workers_are_notified_of_what_code_without_a_loop_enqueues(dsn, database, other):
     app = made(dsn)
     other.sql("listen tenure")
     for n in range(50):
@@ -318,7 +318,7 @@ def test_workers_are_notified_of_what_code_without_a_loop_enqueues(dsn, desk, ot
     assert len(heard) + len(left) < 50  # together where there are many
 
 
-def test_a_process_that_only_enqueues_keeps_one_connection(dsn, desk):
+def test_a_process_that_only_enqueues_keeps_one_connection(dsn, database):
     app = made(dsn)
     app.work.enqueue_sync(1)
     app.enqueue_sync("elsewhere")
@@ -326,12 +326,12 @@ def test_a_process_that_only_enqueues_keeps_one_connection(dsn, desk):
     names = (
         "select application_name from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
     )
-    assert desk.sql(names) == [("tenure enqueue",)]
+    assert database.sql(names) == [("tenure enqueue",)]
     app.close_sync()
 
 
 @pytest.mark.parametrize("used", ["before", "never"])
-def test_code_that_runs_at_exit_still_enqueues(dsn, desk, tmp_path, used):
+def test_code_that_runs_at_exit_still_enqueues(dsn, database, tmp_path, used):
     """Registered before anything of Tenure's, hence run after all of it."""
     script = tmp_path / "leaving.py"
     script.write_text(
@@ -359,12 +359,12 @@ def test_code_that_runs_at_exit_still_enqueues(dsn, desk, tmp_path, used):
     done = run_process([sys.executable, str(script)], timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert "found pending" in done.stdout or "only enqueue_sync() still works" in done.stdout
-    assert [n for (n,) in desk.sql("select (input ->> 'n')::int from tenure.jobs order by 1")] == [1, 2][used == "never" :]
+    assert [n for (n,) in database.sql("select (input ->> 'n')::int from tenure.jobs order by 1")] == [1, 2][used == "never" :]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_fork_while_another_thread_enqueues_leaves_both_working(dsn, desk):
+def test_a_fork_while_another_thread_enqueues_leaves_both_working(dsn, database):
     app = made(dsn)
     app.work.enqueue_sync(0)
     state = app._connections.direct._state
@@ -381,7 +381,7 @@ def test_a_fork_while_another_thread_enqueues_leaves_both_working(dsn, desk):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     state.turn.release()
     app.work.enqueue_sync(2)
-    assert desk.sql("select (input ->> 'n')::int from tenure.jobs order by 1") == [(0,), (1,), (2,)]
+    assert database.sql("select (input ->> 'n')::int from tenure.jobs order by 1") == [(0,), (1,), (2,)]
     app.close_sync()
 
 

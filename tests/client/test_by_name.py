@@ -32,20 +32,20 @@ async def app(app):
     app.close_sync()
 
 
-async def test_a_kind_that_the_app_defines_is_enqueued_as_its_definition_says(app, desk):
+async def test_a_kind_that_the_app_defines_is_enqueued_as_its_definition_says(app, database):
     @app.job(queue="mail", priority="high", capability="smtp", retry=Retry(5), key="to")
     async def send(to: str, at: datetime | None = None, copies: int = 1) -> None: ...
 
     handle = await app.enqueue("send", {"to": "ann", "at": "2030-01-01T00:00:00Z"}, delay="1h", meta={"a": 1})
     assert isinstance(handle, Handle)
-    [row] = desk.sql("select queue, priority, capability, max_attempts, key, state, input, meta from tenure.jobs")
+    [row] = database.sql("select queue, priority, capability, max_attempts, key, state, input, meta from tenure.jobs")
     told = {"to": "ann", "at": "2030-01-01T00:00:00Z"}
     assert row == ("mail", 75, "smtp", 5, "ann", "scheduled", told, {"a": 1})
     assert (await app.enqueue("send", {"to": "ann"})).id == handle.id
     assert app.enqueue_sync("send", {"to": "ann"}).id == handle.id
 
 
-async def test_arguments_that_do_not_fit_a_known_kind_are_refused(app, desk):
+async def test_arguments_that_do_not_fit_a_known_kind_are_refused(app, database):
     @app.job
     async def send(to: str, copies: int = 1) -> None: ...
 
@@ -54,25 +54,25 @@ async def test_arguments_that_do_not_fit_a_known_kind_are_refused(app, desk):
             await app.enqueue("send", wrong)
     with pytest.raises(InvalidInput, match="give the arguments by name"):
         await app.enqueue("send", ["ann"])
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
-async def test_typed_values_are_taken_as_well(app, desk):
+async def test_typed_values_are_taken_as_well(app, database):
     @app.job
     async def charge(amount: Decimal, at: datetime) -> None: ...
 
     await app.enqueue("charge", {"amount": Decimal("1.50"), "at": datetime(2030, 1, 1, tzinfo=UTC)})
-    assert desk.sql("select input from tenure.jobs") == [({"amount": "1.50", "at": "2030-01-01T00:00:00Z"},)]
+    assert database.sql("select input from tenure.jobs") == [({"amount": "1.50", "at": "2030-01-01T00:00:00Z"},)]
 
 
-async def test_a_kind_that_the_app_does_not_define_is_enqueued_as_given(dsn, desk):
+async def test_a_kind_that_the_app_does_not_define_is_enqueued_as_given(dsn, database):
     app = Tenure(dsn, retry=Retry(4))
     told = []
     app.on(JobEnqueued)(told.append)
     handle = await app.enqueue("elsewhere", {"n": 1}, queue="far", key="k")
     assert (await app.enqueue("elsewhere", {"n": 2}, queue="far", key="k")).id == handle.id
     assert app.enqueue_sync("elsewhere").kind == "elsewhere"
-    assert desk.sql("select kind, queue, input, max_attempts, key from tenure.jobs order by id") == [
+    assert database.sql("select kind, queue, input, max_attempts, key from tenure.jobs order by id") == [
         ("elsewhere", "far", {"n": 1}, 4, "k"),
         ("elsewhere", "default", {}, 4, None),
     ]
@@ -83,12 +83,12 @@ async def test_a_kind_that_the_app_does_not_define_is_enqueued_as_given(dsn, des
     app.close_sync()
 
 
-async def test_it_is_part_of_a_transaction_of_the_callers(app, desk, other):
+async def test_it_is_part_of_a_transaction_of_the_callers(app, database, other):
     with other.connection.transaction(force_rollback=True):
         app.enqueue_sync("elsewhere", {"n": 1}, conn=other.connection)
         await app.enqueue("elsewhere", {"n": 1}, conn=other.connection)
         assert other.sql("select count(*) from tenure.jobs") == [(2,)]
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
 async def test_a_job_that_takes_one_model_is_called_by_parameter_or_by_the_models_own_fields(dsn):

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tenure import Context, LeaseLost, NotEnqueued
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -27,8 +27,8 @@ async def app(app):
     app._portal.close()
 
 
-def take_away(desk):
-    desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1 where kind <> 'child'")
+def take_away(database):
+    database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1 where kind <> 'child'")
 
 
 WAYS = {
@@ -46,12 +46,12 @@ SYNC_WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_run_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, desk, way):
+async def test_a_run_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, database, way):
     caught = []
 
     @app.job
     async def parent(ctx: Context) -> None:
-        take_away(desk)
+        take_away(database)
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
             try:
                 await WAYS[way](app, connection)
@@ -63,11 +63,11 @@ async def test_a_run_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, 
         handle = await parent.enqueue()
         await until(lambda: caught)
     assert (caught[0].job_id, caught[0].reason) == (handle.id, "taken_by_another_worker")
-    assert desk.sql(MINE) == [(0,)]
-    assert desk.sql("select count(*) from tenure.keys") == [(0,)]
+    assert database.sql(MINE) == [(0,)]
+    assert database.sql("select count(*) from tenure.keys") == [(0,)]
 
 
-async def test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anything(app, desk):
+async def test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anything(app, database):
     """It let its own lease run out: the job is held by the same worker, but not by this run."""
     refused, go_on = [], asyncio.Event()
 
@@ -90,16 +90,16 @@ async def test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anythi
         await parent.enqueue()
         await go_on.wait()
     assert len(refused) == 1
-    assert desk.sql(MINE) == [(0,)]
+    assert database.sql(MINE) == [(0,)]
 
 
 @pytest.mark.parametrize("way", SYNC_WAYS)
-async def test_a_thread_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, desk, way):
+async def test_a_thread_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, database, way):
     caught = []
 
     @app.job
     def parent(ctx: Context) -> None:
-        take_away(desk)
+        take_away(database)
         with psycopg.connect(dsn) as connection:
             try:
                 SYNC_WAYS[way](app, connection)
@@ -111,11 +111,11 @@ async def test_a_thread_whose_job_was_taken_away_cannot_hand_in_anything(app, ds
         handle = await parent.enqueue()
         await until(lambda: caught)
     assert caught[0].job_id == handle.id
-    assert desk.sql(MINE) == [(0,)]
+    assert database.sql(MINE) == [(0,)]
 
 
 @pytest.mark.parametrize("gone", ["finished", "deleted", "pending again"])
-async def test_whatever_became_of_its_job_a_run_that_does_not_hold_it_hands_in_nothing(app, desk, gone):
+async def test_whatever_became_of_its_job_a_run_that_does_not_hold_it_hands_in_nothing(app, database, gone):
     caught = []
     ways = {
         "finished": """with over as (delete from tenure.jobs where kind = 'parent' returning *)
@@ -128,7 +128,7 @@ async def test_whatever_became_of_its_job_a_run_that_does_not_hold_it_hands_in_n
 
     @app.job
     async def parent(ctx: Context) -> None:
-        desk.sql(ways[gone])
+        database.sql(ways[gone])
         try:
             await app.child.enqueue()
         except LeaseLost as error:
@@ -137,10 +137,10 @@ async def test_whatever_became_of_its_job_a_run_that_does_not_hold_it_hands_in_n
     async with serving(app, queues=["default"]):
         await parent.enqueue()
         await until(lambda: caught)
-    assert desk.sql(MINE) == [(0,)]
+    assert database.sql(MINE) == [(0,)]
 
 
-async def test_children_of_a_run_know_their_parent_and_inherit_on_whose_behalf_it_is(app, desk):
+async def test_children_of_a_run_know_their_parent_and_inherit_on_whose_behalf_it_is(app, database):
     @app.job
     async def parent(ctx: Context) -> None:
         await app.child.enqueue(1)
@@ -161,18 +161,18 @@ async def test_children_of_a_run_know_their_parent_and_inherit_on_whose_behalf_i
         await asyncio.gather(one.result(timeout=10), two.result(timeout=10))
     columns = "(input ->> 'n')::int, parent_id, auth, meta"
     wanted = [(n, one.id, {"user": 8 if n == 2 else 7}, None) for n in range(1, 7)] + [(n, two.id, None, None) for n in (11, 12)]
-    assert desk.sql(f"select {columns} from tenure.jobs where kind = 'child' order by 1") == wanted
-    assert desk.sql("select parent_id, auth from tenure.history where kind = 'parent'") == [(None, {"user": 7})]
+    assert database.sql(f"select {columns} from tenure.jobs where kind = 'child' order by 1") == wanted
+    assert database.sql("select parent_id, auth from tenure.history where kind = 'parent'") == [(None, {"user": 7})]
 
 
-async def test_children_of_several_runs_in_one_statement_are_judged_one_by_one(app, desk):
+async def test_children_of_several_runs_in_one_statement_are_judged_one_by_one(app, database):
     """Concurrent enqueues share a statement: a run that lost its job must not take others along."""
     together = asyncio.Barrier(10)
 
     @app.job
     async def parent(ctx: Context, n: int) -> str:
         if n == 3:
-            desk.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", ctx.job_id)
+            database.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", ctx.job_id)
         await together.wait()
         try:
             await app.child.enqueue(n)
@@ -185,26 +185,26 @@ async def test_children_of_several_runs_in_one_statement_are_judged_one_by_one(a
         await app.enqueue_many([parent.call(n) for n in range(10)])
         await until(lambda: len(outcomes), is_=10)
     assert outcomes == {n: "lost" if n == 3 else "handed in" for n in range(10)}
-    assert desk.sql("select (input ->> 'n')::int from tenure.jobs where kind = 'child' order by 1") == [
+    assert database.sql("select (input ->> 'n')::int from tenure.jobs where kind = 'child' order by 1") == [
         (n,) for n in range(10) if n != 3
     ]
 
 
-async def test_who_takes_a_job_away_waits_until_its_children_are_in(desk, other, dsn):
+async def test_who_takes_a_job_away_waits_until_its_children_are_in(database, other, dsn):
     """No child can appear after its parent was given to somebody else."""
-    [job] = desk.enqueue({"kind": "work"})
-    claim = desk.claim(desk.worker())
+    [job] = database.enqueue({"kind": "work"})
+    claim = database.claim(database.worker())
     child = {"kind": "child", "parent": job, "claim": claim.id}
-    with Desk(dsn) as taker:
+    with Database(dsn) as taker:
         with other.connection.transaction():
             other.enqueue(child)
             joined = meanwhile(lambda: taker.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", job))
-            await waits_for_a_lock(desk)
-            assert str(desk.job(job)["claim_id"]) == claim.id
+            await waits_for_a_lock(database)
+            assert str(database.job(job)["claim_id"]) == claim.id
         joined()
     with pytest.raises(psycopg.Error, match="no longer holds its own job"):
         other.enqueue(child)
-    assert desk.sql(MINE) == [(1,)]
+    assert database.sql(MINE) == [(1,)]
 
 
 def test_a_lost_lease_is_no_mistake_of_the_call():

@@ -16,17 +16,17 @@ from tenure.model.errors import ConfigError, InvalidJobId, JobsLocked
 from tenure.model.states import FINISHED, HELD, LIVE, State
 from tenure.store import jobs
 from tests.client.eavesdropping import asks, heard
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 
 CLAIM = str(uuid4())
 
 
-def put(desk: Desk, state: State, worker: str) -> str:
+def put(database: Database, state: State, worker: str) -> str:
     """A job in that state."""
     job_id = str(uuid4())
     held = state in HELD
-    desk.sql(
+    database.sql(
         "insert into tenure.jobs (id, kind, queue, state, position, claim_id, worker_id, run_at, started_at, attempt, fence,"
         " crashes, priority, capability, input, timeout, key, parent_id, enqueued_by, auth, meta)"
         " values (%s, 'work', 'mail', %s, 1, %s, %s, now(), now(), 2, 4, 1, 60, 'gpu', '[]', 5, 'k', %s, 'me', '1', '{}')",
@@ -36,12 +36,12 @@ def put(desk: Desk, state: State, worker: str) -> str:
 
 
 @pytest.mark.parametrize("state", sorted(LIVE))
-async def test_a_job_is_canceled_from_any_live_state_and_nothing_of_it_is_lost(client, desk, state):
-    job_id = put(desk, state, desk.worker())
-    before = desk.job(job_id)
+async def test_a_job_is_canceled_from_any_live_state_and_nothing_of_it_is_lost(client, database, state):
+    job_id = put(database, state, database.worker())
+    before = database.job(job_id)
     assert await client.cancel(job_id, reason="no need", by="anna") == 1
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
-    after = desk.job(job_id)
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
+    after = database.job(job_id)
     assert (after["state"], after["error"]) == ("canceled", "canceled by anna: no need")
     assert timedelta() <= after["finished_at"] - before["enqueued_at"] < timedelta(minutes=1)
     assert after["claim_id"] is None, "history must not say that this very run ended the job"
@@ -50,14 +50,14 @@ async def test_a_job_is_canceled_from_any_live_state_and_nothing_of_it_is_lost(c
         name: before[name] for name in before if name not in changed
     }
     held = state in HELD
-    assert desk.sql("select what, attempt, fence, worker_id, started_at, by, error from tenure.incidents") == [
+    assert database.sql("select what, attempt, fence, worker_id, started_at, by, error from tenure.incidents") == [
         (
             "canceled",
             *((2, 4, before["worker_id"], before["started_at"]) if held else (None, None, None, None)),
             *("anna", "no need"),
         )
     ]
-    [(queue, kind, what, count, ran)] = desk.sql("select queue, kind, what, jobs, ran from tenure.tallies")
+    [(queue, kind, what, count, ran)] = database.sql("select queue, kind, what, jobs, ran from tenure.tallies")
     assert (queue, kind, what, count, ran is not None) == ("mail", "work", "canceled", 1, held)
 
 
@@ -70,17 +70,17 @@ async def test_a_job_is_canceled_from_any_live_state_and_nothing_of_it_is_lost(c
         ("bad \0 text", None, "canceled: bad \ufffd text"),
     ],
 )
-async def test_reason_and_name_may_be_left_out(client, desk, reason, by, error):
-    [job_id] = desk.enqueue({})
+async def test_reason_and_name_may_be_left_out(client, database, reason, by, error):
+    [job_id] = database.enqueue({})
     assert await client.cancel(job_id, reason=reason, by=by) == 1
-    assert desk.job(job_id)["error"] == error
+    assert database.job(job_id)["error"] == error
 
 
-async def test_what_is_over_or_unknown_is_not_canceled(client, desk):
-    [done, live] = desk.enqueue({}, {"queue": "later"})
-    desk.run(jobs.finish(desk.claim(desk.worker()).outcomes()))
+async def test_what_is_over_or_unknown_is_not_canceled(client, database):
+    [done, live] = database.enqueue({}, {"queue": "later"})
+    database.run(jobs.finish(database.claim(database.worker()).outcomes()))
     assert await client.cancel(done, uuid4(), live, live) == 1
-    assert [desk.job(job_id)["state"] for job_id in (done, live)] == ["completed", "canceled"]
+    assert [database.job(job_id)["state"] for job_id in (done, live)] == ["completed", "canceled"]
     assert await client.cancel(live) == 0
     assert await client.cancel() == 0
 
@@ -90,45 +90,45 @@ async def test_an_id_that_is_none_is_refused(client):
         await client.cancel("nonsense")
 
 
-def test_code_without_a_loop_cancels_too(dsn, desk):
+def test_code_without_a_loop_cancels_too(dsn, database):
     app = Tenure(dsn)
-    [job_id] = desk.enqueue({})
+    [job_id] = database.enqueue({})
     assert app.client().cancel_sync(job_id, by="anna") == 1
     assert app.client().cancel_all_sync(kind="work") == 0
     app._portal.close()
 
 
-async def test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why(client, desk):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    claim = desk.claim(worker)
+async def test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why(client, database):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    claim = database.claim(worker)
     assert await client.cancel(job_id) == 1
-    assert desk.run(jobs.finish(claim.outcomes(output=1))) == []
-    assert desk.run(jobs.move(claim.outcomes(state="retry", delay=1))) == []
-    assert desk.run(jobs.find_settled(claim.outcomes())) == []
-    [(told_id, *_, reason)] = desk.run(jobs.check_claims(claim.outcomes()))
+    assert database.run(jobs.finish(claim.outcomes(output=1))) == []
+    assert database.run(jobs.move(claim.outcomes(state="retry", delay=1))) == []
+    assert database.run(jobs.find_settled(claim.outcomes())) == []
+    [(told_id, *_, reason)] = database.run(jobs.check_claims(claim.outcomes()))
     assert (told_id, reason) == (job_id, "canceled")
-    assert desk.sql("select count(*) from tenure.all_jobs") == [(1,)]
+    assert database.sql("select count(*) from tenure.all_jobs") == [(1,)]
 
 
-async def test_workers_and_waiters_are_told(client, desk, other):
-    running, waiting, watched = desk.enqueue({}, {"queue": "later"}, {"queue": "later"})
-    desk.claim(desk.worker())
-    desk.run(jobs.watch(watched, 60.0))
+async def test_workers_and_waiters_are_told(client, database, other):
+    running, waiting, watched = database.enqueue({}, {"queue": "later"}, {"queue": "later"})
+    database.claim(database.worker())
+    database.run(jobs.watch(watched, 60.0))
     other.sql("listen tenure")
     await client.cancel(running, waiting, watched)
     assert await heard(other, 2) == {f"lost {running}", f"ended {watched}"}
 
 
-async def test_many_running_jobs_are_not_named_one_by_one(client, desk, other):
-    ids = desk.enqueue(*[{} for _ in range(101)])
-    desk.claim(desk.worker(), limit=101)
+async def test_many_running_jobs_are_not_named_one_by_one(client, database, other):
+    ids = database.enqueue(*[{} for _ in range(101)])
+    database.claim(database.worker(), limit=101)
     other.sql("listen tenure")
     assert await client.cancel(*ids) == 101
     assert await heard(other, 1) == {"lost"}
 
 
-async def test_a_handler_is_aborted_when_its_job_is_canceled(dsn, desk):
+async def test_a_handler_is_aborted_when_its_job_is_canceled(dsn, database):
     app = Tenure(dsn)
     started, aborted = asyncio.Event(), asyncio.Event()
 
@@ -145,76 +145,76 @@ async def test_a_handler_is_aborted_when_its_job_is_canceled(dsn, desk):
         await asyncio.wait_for(started.wait(), 10)
         assert await app.client().cancel(handle.id) == 1
         await asyncio.wait_for(aborted.wait(), 4)  # sooner than long runs ask by themselves
-    assert desk.job(str(handle.id))["state"] == "canceled"
+    assert database.job(str(handle.id))["state"] == "canceled"
     await app.close()
 
 
 # Against others
 
 
-async def test_a_settlement_under_way_wins(client, desk, other):
-    [job_id] = desk.enqueue({})
-    claim = desk.claim(desk.worker())
+async def test_a_settlement_under_way_wins(client, database, other):
+    [job_id] = database.enqueue({})
+    claim = database.claim(database.worker())
     asked = asks(client)
     with other.connection.transaction():
         assert len(other.run(jobs.finish(claim.outcomes()))) == 1
         canceling = asyncio.create_task(client.cancel(job_id))
         await until(lambda: len(asked) >= 2)
     assert await canceling == 0
-    assert desk.job(job_id)["state"] == "completed"
-    assert desk.sql("select count(*) from tenure.incidents") == [(0,)]
+    assert database.job(job_id)["state"] == "completed"
+    assert database.sql("select count(*) from tenure.incidents") == [(0,)]
 
 
-async def test_a_settlement_that_is_taken_back_leaves_the_job_to_us(client, desk, other):
-    [job_id] = desk.enqueue({})
-    claim = desk.claim(desk.worker())
+async def test_a_settlement_that_is_taken_back_leaves_the_job_to_us(client, database, other):
+    [job_id] = database.enqueue({})
+    claim = database.claim(database.worker())
     asked = asks(client)
     with other.connection.transaction(force_rollback=True):
         other.run(jobs.finish(claim.outcomes()))
         canceling = asyncio.create_task(client.cancel(job_id))
         await until(lambda: len(asked) >= 2)
     assert await canceling == 1
-    assert desk.sql("select state from tenure.all_jobs") == [("canceled",)]
+    assert database.sql("select state from tenure.all_jobs") == [("canceled",)]
 
 
-async def test_a_job_that_is_just_being_claimed_is_canceled_as_a_running_one(client, desk, other):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
+async def test_a_job_that_is_just_being_claimed_is_canceled_as_a_running_one(client, database, other):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
     asked = asks(client)
     with other.connection.transaction():
         assert other.claim(worker).ids == [job_id]
         canceling = asyncio.create_task(client.cancel(job_id))
         await until(lambda: len(asked) >= 2)
     assert await canceling == 1
-    assert desk.sql("select worker_id::text, attempt from tenure.incidents") == [(worker, 1)]
+    assert database.sql("select worker_id::text, attempt from tenure.incidents") == [(worker, 1)]
 
 
-async def test_a_claim_passes_over_a_job_that_is_just_being_canceled(client, desk, other):
-    first, second = desk.enqueue({}, {})
+async def test_a_claim_passes_over_a_job_that_is_just_being_canceled(client, database, other):
+    first, second = database.enqueue({}, {})
     with other.connection.transaction():
         other.run(jobs.cancel([first], error="canceled"))
-        assert desk.claim(desk.worker()).ids == [second]
-    assert desk.job(first)["state"] == "canceled"
+        assert database.claim(database.worker()).ids == [second]
+    assert database.job(first)["state"] == "canceled"
 
 
-async def test_of_two_who_cancel_the_same_jobs_each_job_is_canceled_by_one(dsn, client, desk):
-    ids = desk.enqueue(*[{} for _ in range(300)])
+async def test_of_two_who_cancel_the_same_jobs_each_job_is_canceled_by_one(dsn, client, database):
+    ids = database.enqueue(*[{} for _ in range(300)])
     rival = Tenure(dsn)
     counts = await asyncio.gather(client.cancel(*ids, by="a"), rival.client().cancel(*reversed(ids), by="b"))
     await rival.close()
     assert sum(counts) == 300
-    assert desk.sql("select count(*), count(distinct id) from tenure.history") == [(300, 300)]
-    assert desk.sql("select count(*) from tenure.incidents") == [(300,)]
-    assert desk.sql("select sum(jobs) from tenure.tallies where what = 'canceled'") == [(300,)]
+    assert database.sql("select count(*), count(distinct id) from tenure.history") == [(300, 300)]
+    assert database.sql("select count(*) from tenure.incidents") == [(300,)]
+    assert database.sql("select sum(jobs) from tenure.tallies where what = 'canceled'") == [(300,)]
 
 
-async def test_jobs_that_are_claimed_and_settled_meanwhile_are_neither_lost_nor_ended_twice(dsn, client, desk):
-    ids = desk.enqueue(*[{} for _ in range(600)])
-    worker, over = desk.worker(), Event()
+async def test_jobs_that_are_claimed_and_settled_meanwhile_are_neither_lost_nor_ended_twice(dsn, client, database):
+    ids = database.enqueue(*[{} for _ in range(600)])
+    worker, over = database.worker(), Event()
     settled: list[str] = []
 
     def work() -> None:
-        with Desk(dsn) as busy:
+        with Database(dsn) as busy:
             while not over.is_set():
                 claim = busy.claim(worker, limit=5)
                 settled.extend(row[0] for row in busy.run(jobs.finish(claim.outcomes())))
@@ -229,32 +229,32 @@ async def test_jobs_that_are_claimed_and_settled_meanwhile_are_neither_lost_nor_
     for thread in threads:
         thread.join()
     assert canceled + len(settled) == 600
-    assert dict(desk.sql("select state, count(*) from tenure.history group by state")) == {
+    assert dict(database.sql("select state, count(*) from tenure.history group by state")) == {
         state: count for state, count in (("canceled", canceled), ("completed", len(settled))) if count
     }
-    assert desk.sql("select count(distinct id) from tenure.history") == [(600,)]
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+    assert database.sql("select count(distinct id) from tenure.history") == [(600,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
-async def test_a_row_that_stays_locked_is_told_after_a_while_and_the_others_are_done(client, desk, other, monkeypatch):
+async def test_a_row_that_stays_locked_is_told_after_a_while_and_the_others_are_done(client, database, other, monkeypatch):
     monkeypatch.setattr(patience, "PATIENCE", 0.2)
-    stuck, free = desk.enqueue({}, {})
+    stuck, free = database.enqueue({}, {})
     with other.connection.transaction():
         other.sql("select from tenure.jobs where id = %s for share", stuck)
         with pytest.raises(JobsLocked, match="pg_stat_activity") as caught:
             await client.cancel(stuck, free)
     assert [str(job_id) for job_id in caught.value.ids] == [stuck]
-    assert [desk.job(job_id)["state"] for job_id in (stuck, free)] == ["pending", "canceled"]
+    assert [database.job(job_id)["state"] for job_id in (stuck, free)] == ["pending", "canceled"]
 
 
 # By filter
 
 
-async def test_all_that_fit_are_canceled_and_no_others(client, desk):
-    desk.enqueue(*[{"queue": "mail"} for _ in range(1200)], *[{"queue": "other"} for _ in range(10)])
-    desk.claim(desk.worker(), queues=["mail"], limit=100)
+async def test_all_that_fit_are_canceled_and_no_others(client, database):
+    database.enqueue(*[{"queue": "mail"} for _ in range(1200)], *[{"queue": "other"} for _ in range(10)])
+    database.claim(database.worker(), queues=["mail"], limit=100)
     assert await client.cancel_all(queue="mail", state="pending", reason="flood") == 1100
-    assert dict(desk.sql("select queue || ' ' || state, count(*) from tenure.all_jobs group by 1")) == {
+    assert dict(database.sql("select queue || ' ' || state, count(*) from tenure.all_jobs group by 1")) == {
         "mail canceled": 1100,
         "mail running": 100,
         "other pending": 10,
@@ -263,26 +263,26 @@ async def test_all_that_fit_are_canceled_and_no_others(client, desk):
     assert await client.cancel_all(state=sorted(LIVE)) == 10
 
 
-async def test_a_job_that_moved_on_since_it_was_found_is_not_meant_any_more(client, desk):
-    desk.enqueue({}, {})
-    worker, asked = desk.worker(), []
+async def test_a_job_that_moved_on_since_it_was_found_is_not_meant_any_more(client, database):
+    database.enqueue({}, {})
+    worker, asked = database.worker(), []
     session = client._runtime.session()
     fetch = session.fetch
 
     async def meddling(query):
         rows = await fetch(query)
         if not asked:
-            desk.claim(worker, limit=1)
+            database.claim(worker, limit=1)
         asked.append(query.name)
         return rows
 
     session.fetch = meddling
     assert await client.cancel_all(kind="work", state="pending") == 1
-    assert sorted(row[0] for row in desk.sql("select state from tenure.all_jobs")) == ["canceled", "running"]
+    assert sorted(row[0] for row in database.sql("select state from tenure.all_jobs")) == ["canceled", "running"]
 
 
-async def test_canceling_all_needs_a_filter_that_can_fit(client, desk):
-    desk.enqueue({})
+async def test_canceling_all_needs_a_filter_that_can_fit(client, database):
+    database.enqueue({})
     with pytest.raises(ConfigError, match="needs a filter"):
         await client.cancel_all()
     for finished in FINISHED:
@@ -290,4 +290,4 @@ async def test_canceling_all_needs_a_filter_that_can_fit(client, desk):
             await client.cancel_all(state=finished)
     with pytest.raises(ConfigError, match="unknown"):
         await client.cancel_all(colour="red")
-    assert json.dumps(desk.sql("select state from tenure.jobs")) == '[["pending"]]'
+    assert json.dumps(database.sql("select state from tenure.jobs")) == '[["pending"]]'

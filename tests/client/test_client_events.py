@@ -18,11 +18,11 @@ def heard(app):
     return told
 
 
-async def test_a_cancellation(client, desk, heard):
-    waiting, running = desk.enqueue({}, {})
-    worker = desk.worker()
-    desk.sql("update tenure.jobs set priority = 100 where id = %s", running)
-    assert desk.claim(worker, limit=1).ids == [running]
+async def test_a_cancellation(client, database, heard):
+    waiting, running = database.enqueue({}, {})
+    worker = database.worker()
+    database.sql("update tenure.jobs set priority = 100 where id = %s", running)
+    assert database.claim(worker, limit=1).ids == [running]
     assert await client.cancel(waiting, running, reason="no need", by="ann") == 2
     assert {(str(event.job_id), event.kind, event.reason, event.by, event.ran) for event in heard} == {
         (waiting, "work", "no need", "ann", False),
@@ -33,12 +33,12 @@ async def test_a_cancellation(client, desk, heard):
     assert len(heard) == 2
 
 
-async def test_a_retry_of_a_live_job_and_of_a_finished_one(client, desk, heard):
-    [job_id] = desk.enqueue({"delay": 3600})
+async def test_a_retry_of_a_live_job_and_of_a_finished_one(client, database, heard):
+    [job_id] = database.enqueue({"delay": 3600})
     await client.retry(job_id, by="ann")
     await client.retry(job_id)  # it is pending already
-    claim = desk.claim(desk.worker())
-    desk.run(jobs.finish(claim.outcomes()))
+    claim = database.claim(database.worker())
+    database.run(jobs.finish(claim.outcomes()))
     new_id = await client.retry(job_id)
     assert await client.retry(job_id) == new_id
     assert [(type(event), str(event.job_id), event.retry_of and str(event.retry_of), event.by) for event in heard] == [
@@ -47,9 +47,9 @@ async def test_a_retry_of_a_live_job_and_of_a_finished_one(client, desk, heard):
     ]
 
 
-async def test_a_replay_and_a_deletion(client, desk, heard):
-    [job_id] = desk.enqueue({})
-    desk.sql("update tenure.jobs set state = 'dead_letter'")
+async def test_a_replay_and_a_deletion(client, database, heard):
+    [job_id] = database.enqueue({})
+    database.sql("update tenure.jobs set state = 'dead_letter'")
     await client.replay(job_id, by="ann")
     await client.delete(job_id)
     assert [(type(event), str(event.job_id), event.kind) for event in heard] == [
@@ -59,7 +59,7 @@ async def test_a_replay_and_a_deletion(client, desk, heard):
     assert heard[0].by == "ann"
 
 
-async def test_a_pause(client, desk, heard):
+async def test_a_pause(client, database, heard):
     await client.pause("mail", reason="too many", by="ann")
     assert await client.resume("mail")
     assert not await client.resume("mail")

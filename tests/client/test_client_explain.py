@@ -17,7 +17,7 @@ from tenure.model.errors import InvalidJobId, JobNotFound
 from tenure.model.states import State
 from tenure.store import jobs, workers
 from tenure.store.workers import Registration
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JOB = JobStatus(
@@ -177,7 +177,13 @@ def test_there_is_an_answer_for_every_state(state):
 
 
 def hire(
-    desk: Desk, *, queues: list[str], kinds: list[str], capabilities: list[str] | None = None, ttl: float = 60.0, slots: int = 2
+    database: Database,
+    *,
+    queues: list[str],
+    kinds: list[str],
+    capabilities: list[str] | None = None,
+    ttl: float = 60.0,
+    slots: int = 2,
 ):
     registration = Registration(
         id=str(uuid4()),
@@ -190,7 +196,7 @@ def hire(
         concurrency=slots,
         version="0",
     )
-    desk.run(workers.register(registration, ttl))
+    database.run(workers.register(registration, ttl))
     return registration.id
 
 
@@ -198,34 +204,34 @@ async def codes(client, job_id: str) -> list[str]:
     return [reason.code for reason in (await client.explain(job_id)).reasons]
 
 
-async def test_what_is_missing_is_named_until_nothing_is(client, desk):
-    [job_id] = desk.enqueue({"capability": "gpu"})
+async def test_what_is_missing_is_named_until_nothing_is(client, database):
+    [job_id] = database.enqueue({"capability": "gpu"})
     assert await codes(client, job_id) == ["no_worker"]
-    hire(desk, queues=["default"], kinds=["work"], capabilities=["gpu"], ttl=-1)
+    hire(database, queues=["default"], kinds=["work"], capabilities=["gpu"], ttl=-1)
     assert await codes(client, job_id) == ["no_worker"], "a worker whose lease ran out is none"
-    hire(desk, queues=["mail"], kinds=["work"], capabilities=["gpu"])
+    hire(database, queues=["mail"], kinds=["work"], capabilities=["gpu"])
     assert await codes(client, job_id) == ["no_worker_for_queue"]
-    hire(desk, queues=["default"], kinds=["other"], capabilities=["gpu"])
+    hire(database, queues=["default"], kinds=["other"], capabilities=["gpu"])
     assert await codes(client, job_id) == ["no_worker_for_kind"]
-    hire(desk, queues=["default"], kinds=["work"])
+    hire(database, queues=["default"], kinds=["work"])
     assert await codes(client, job_id) == ["no_worker_for_capability"]
-    worker = hire(desk, queues=["default", "mail"], kinds=["work", "other"], capabilities=["gpu"])
+    worker = hire(database, queues=["default", "mail"], kinds=["work", "other"], capabilities=["gpu"])
     assert await codes(client, job_id) == ["ready"]
     await client.pause("default", reason="upgrade", by="anna")
     assert await codes(client, job_id) == ["paused"]
     await client.resume("default")
-    desk.condemn(worker)
+    database.condemn(worker)
     assert await codes(client, job_id) == ["no_worker_for_capability"]
 
 
-async def test_slots_and_the_jobs_ahead_are_counted(client, desk):
-    worker = hire(desk, queues=["default"], kinds=["work"])
-    desk.enqueue({}, {})
-    desk.claim(worker)
-    ids = desk.enqueue(*[{} for _ in range(1200)])
+async def test_slots_and_the_jobs_ahead_are_counted(client, database):
+    worker = hire(database, queues=["default"], kinds=["work"])
+    database.enqueue({}, {})
+    database.claim(worker)
+    ids = database.enqueue(*[{} for _ in range(1200)])
     early, late = ids[3], ids[-1]
-    urgent = desk.enqueue({"priority": 90})[0]
-    desk.enqueue({"queue": "mail", "priority": 100})
+    urgent = database.enqueue({"priority": 90})[0]
+    database.enqueue({"queue": "mail", "priority": 100})
     assert await codes(client, urgent) == ["busy"]
     explanation = await client.explain(early)
     assert [reason.code for reason in explanation.reasons] == ["busy", "ahead"]
@@ -234,39 +240,39 @@ async def test_slots_and_the_jobs_ahead_are_counted(client, desk):
     assert "1000 or more" in (await client.explain(late)).reasons[1].text
 
 
-async def test_jobs_that_its_workers_cannot_run_are_not_ahead_of_it(client, desk):
+async def test_jobs_that_its_workers_cannot_run_are_not_ahead_of_it(client, database):
     """Neither those of kinds that no worker knows, nor for lack of a capability, nor those that must run alone."""
-    hire(desk, queues=["default"], kinds=["work"], capabilities=["gpu"])
-    hire(desk, queues=["mail"], kinds=["strange"])
+    hire(database, queues=["default"], kinds=["work"], capabilities=["gpu"])
+    hire(database, queues=["mail"], kinds=["strange"])
     strange = {"kind": "strange", "priority": 90}
-    *_, suspect = desk.enqueue(*[strange for _ in range(3)], {"kind": "strange"}, {"capability": "smtp"}, {"priority": 80})
-    desk.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
-    [job_id] = desk.enqueue({})
+    *_, suspect = database.enqueue(*[strange for _ in range(3)], {"kind": "strange"}, {"capability": "smtp"}, {"priority": 80})
+    database.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
+    [job_id] = database.enqueue({})
     assert await codes(client, job_id) == ["ready"]
-    desk.enqueue({"capability": "gpu", "priority": 60})
+    database.enqueue({"capability": "gpu", "priority": 60})
     explanation = await client.explain(job_id)
     assert [reason.text.partition(" of it")[0] for reason in explanation.reasons] == ["1 job is ahead"]
 
 
-async def test_many_jobs_that_no_worker_can_run_do_not_hide_what_is_ahead(client, desk):
-    hire(desk, queues=["default"], kinds=["work"])
-    desk.enqueue(*[{"kind": "strange"} for _ in range(1500)], {}, {})
-    [job_id] = desk.enqueue({})
+async def test_many_jobs_that_no_worker_can_run_do_not_hide_what_is_ahead(client, database):
+    hire(database, queues=["default"], kinds=["work"])
+    database.enqueue(*[{"kind": "strange"} for _ in range(1500)], {}, {})
+    [job_id] = database.enqueue({})
     assert (await client.explain(job_id)).reasons[0].text.startswith("2 jobs are ahead")
 
 
-async def test_a_job_whose_worker_has_no_row_says_so(client, desk):
-    worker = hire(desk, queues=["default"], kinds=["work"])
-    [job_id] = desk.enqueue({})
-    desk.claim(worker)
-    desk.sql("delete from tenure.workers")
+async def test_a_job_whose_worker_has_no_row_says_so(client, database):
+    worker = hire(database, queues=["default"], kinds=["work"])
+    [job_id] = database.enqueue({})
+    database.claim(worker)
+    database.sql("delete from tenure.workers")
     assert await codes(client, job_id) == ["held_by_unknown"]
 
 
-async def test_a_running_job_tells_by_whom(client, desk):
-    worker = hire(desk, queues=["default"], kinds=["work"])
-    [job_id] = desk.enqueue({})
-    desk.claim(worker)
+async def test_a_running_job_tells_by_whom(client, database):
+    worker = hire(database, queues=["default"], kinds=["work"])
+    [job_id] = database.enqueue({})
+    database.claim(worker)
     explanation = await client.explain(job_id)
     assert (explanation.running, explanation.job.id) == (True, UUID(job_id))
     assert f"worker {worker} (process 42 on moon)" in explanation.reasons[0].text
@@ -274,23 +280,23 @@ async def test_a_running_job_tells_by_whom(client, desk):
     assert explanation.to_json()["reasons"][0]["code"] == "running"
 
 
-async def test_a_job_for_later_tells_when_and_whether_anybody_looks(client, desk):
-    hire(desk, queues=["default"], kinds=["work"])
-    [job_id] = desk.enqueue({"delay": 3600})
+async def test_a_job_for_later_tells_when_and_whether_anybody_looks(client, database):
+    hire(database, queues=["default"], kinds=["work"])
+    [job_id] = database.enqueue({"delay": 3600})
     assert await codes(client, job_id) == ["not_due", "no_stager"]
-    desk.term("stager")
+    database.term("stager")
     assert await codes(client, job_id) == ["not_due"]
-    desk.end_term("stager")
-    desk.sql("update tenure.jobs set run_at = now() - interval '1 minute'")
+    database.end_term("stager")
+    database.sql("update tenure.jobs set run_at = now() - interval '1 minute'")
     assert await codes(client, job_id) == ["due", "no_stager"]
 
 
-async def test_suspects_dead_letters_and_finished_jobs(client, desk):
-    worker = hire(desk, queues=["default"], kinds=["work"])
-    suspect, dead, done = desk.enqueue({"priority": 100}, {"queue": "a"}, {"queue": "b"})
-    desk.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
-    desk.sql("update tenure.jobs set state = 'dead_letter', error = 'boom' where id = %s", dead)
-    desk.run(jobs.finish(desk.claim(worker, queues=["b"]).outcomes()))
+async def test_suspects_dead_letters_and_finished_jobs(client, database):
+    worker = hire(database, queues=["default"], kinds=["work"])
+    suspect, dead, done = database.enqueue({"priority": 100}, {"queue": "a"}, {"queue": "b"})
+    database.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
+    database.sql("update tenure.jobs set state = 'dead_letter', error = 'boom' where id = %s", dead)
+    database.run(jobs.finish(database.claim(worker, queues=["b"]).outcomes()))
     assert await codes(client, suspect) == ["suspect"]
     assert "boom" in (await client.explain(dead)).reasons[0].text
     explanation = await client.explain(done)
@@ -304,8 +310,8 @@ async def test_a_job_that_is_not_there_cannot_be_explained(client):
         await client.explain("x")
 
 
-def test_code_without_a_loop_is_told_too(dsn, desk):
+def test_code_without_a_loop_is_told_too(dsn, database):
     app = Tenure(dsn)
-    [job_id] = desk.enqueue({})
+    [job_id] = database.enqueue({})
     assert app.client().explain_sync(job_id).reasons[0].code == "no_worker"
     app._portal.close()

@@ -14,30 +14,32 @@ from tenure.store import cleaning, jobs
 from tests.client.eavesdropping import heard
 
 
-async def test_a_paused_queue_is_not_claimed_from_until_it_is_resumed(client, desk, other):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    desk.enqueue({"queue": "mail"})
+async def test_a_paused_queue_is_not_claimed_from_until_it_is_resumed(client, database, other):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    database.enqueue({"queue": "mail"})
     await client.pause("default", reason="upgrade", by="anna")
-    assert desk.claim(worker).ids == []
-    assert len(desk.claim(worker, queues=["mail"]).ids) == 1
+    assert database.claim(worker).ids == []
+    assert len(database.claim(worker, queues=["mail"]).ids) == 1
     other.sql("listen tenure")
-    [(before,)] = desk.sql("select returns from tenure.queues where name = 'default'")
+    [(before,)] = database.sql("select returns from tenure.queues where name = 'default'")
     assert await client.resume("default") is True
     assert await heard(other, 1) == {"jobs default"}
-    assert desk.sql("select returns from tenure.queues where name = 'default'") == [(before + 1,)], "workers look from the start"
-    assert desk.claim(worker).ids == [job_id]
+    assert database.sql("select returns from tenure.queues where name = 'default'") == [(before + 1,)], (
+        "workers look from the start"
+    )
+    assert database.claim(worker).ids == [job_id]
 
 
-async def test_a_queue_may_be_paused_before_it_exists_and_again_while_it_is(client, desk):
+async def test_a_queue_may_be_paused_before_it_exists_and_again_while_it_is(client, database):
     await client.pause("later", by="anna")
-    [(first,)] = desk.sql("select paused_at from tenure.queues")
+    [(first,)] = database.sql("select paused_at from tenure.queues")
     await client.pause("later", by="bert", reason="longer")
-    assert desk.sql("select paused_at, paused_by, pause_reason from tenure.queues") == [(first, "bert", "longer")]
+    assert database.sql("select paused_at, paused_by, pause_reason from tenure.queues") == [(first, "bert", "longer")]
     assert await client.resume("later") is True
     assert await client.resume("later") is False
     assert await client.resume("unknown") is False
-    assert desk.sql("select name, paused_at, paused_by, pause_reason from tenure.queues") == [("later", None, None, None)]
+    assert database.sql("select name, paused_at, paused_by, pause_reason from tenure.queues") == [("later", None, None, None)]
 
 
 @pytest.mark.parametrize("queue", ["", "a\0b", None, 5])
@@ -47,11 +49,11 @@ async def test_a_queue_needs_a_name(client, queue):
             await verb(queue)
 
 
-async def test_queues_tell_what_waits_in_them_and_what_was_done(client, desk):
-    desk.enqueue({"queue": "mail"}, {"queue": "mail"}, {"queue": "mail", "delay": 60})
-    desk.enqueue({}, {})
-    desk.run(jobs.finish(desk.claim(desk.worker()).outcomes(state="failed")))
-    oldest = desk.sql("select min(enqueued_at) from tenure.jobs where queue = 'mail' and state = 'pending'")[0][0]
+async def test_queues_tell_what_waits_in_them_and_what_was_done(client, database):
+    database.enqueue({"queue": "mail"}, {"queue": "mail"}, {"queue": "mail", "delay": 60})
+    database.enqueue({}, {})
+    database.run(jobs.finish(database.claim(database.worker()).outcomes(state="failed")))
+    oldest = database.sql("select min(enqueued_at) from tenure.jobs where queue = 'mail' and state = 'pending'")[0][0]
     await client.pause("idle", reason="why", by="me")
     default, idle, mail = await client.queues()
     assert (default.name, default.live, default.finished, default.oldest_pending_at) == ("default", {}, {"failed": 2}, None)
@@ -60,12 +62,12 @@ async def test_queues_tell_what_waits_in_them_and_what_was_done(client, desk):
     assert mail.live == {State.PENDING: 2, State.SCHEDULED: 1}
 
 
-async def test_workers_tell_all_that_is_known_of_them(client, desk):
-    busy, gone = desk.worker(queues=["default", "mail"]), desk.worker()
-    desk.enqueue({}, {})
-    desk.claim(busy)
-    desk.condemn(gone)
-    late = desk.worker(ttl=-1)
+async def test_workers_tell_all_that_is_known_of_them(client, database):
+    busy, gone = database.worker(queues=["default", "mail"]), database.worker()
+    database.enqueue({}, {})
+    database.claim(busy)
+    database.condemn(gone)
+    late = database.worker(ttl=-1)
     workers = {str(worker.id): worker for worker in await client.workers()}
     assert list(workers) == [busy, gone, late]
     first = workers[busy]
@@ -83,32 +85,32 @@ async def test_workers_tell_all_that_is_known_of_them(client, desk):
     assert (workers[late].alive, workers[late].died_how) == (False, None)
 
 
-async def test_leaders_tell_who_does_which_duty(client, desk):
+async def test_leaders_tell_who_does_which_duty(client, database):
     assert await client.leaders() == []
-    stager, reaper = desk.term("stager"), desk.term("reaper")
-    desk.end_term("reaper")
+    stager, reaper = database.term("stager"), database.term("reaper")
+    database.end_term("reaper")
     leaders = {leader.duty: leader for leader in await client.leaders()}
     assert list(leaders) == ["reaper", "stager"]
     assert (str(leaders["stager"].holder), leaders["stager"].term, leaders["stager"].holds) == (stager.holder, 1, True)
     assert (str(leaders["reaper"].holder), leaders["reaper"].holds, leaders["reaper"].metadata) == (reaper.holder, False, {})
 
 
-async def test_counts_are_exact_before_and_after_they_are_merged(client, desk):
-    worker = desk.worker()
-    desk.enqueue(*[{"input": {}} for _ in range(20)], *[{"queue": "mail"} for _ in range(3)])
-    desk.run(jobs.finish(desk.claim(worker, limit=9).outcomes()))
-    desk.run(jobs.finish(desk.claim(worker, limit=2).outcomes(state="failed")))
-    desk.run(jobs.move(desk.claim(worker, limit=4).outcomes(state="retry", delay=60)))
-    desk.claim(worker, limit=1)
+async def test_counts_are_exact_before_and_after_they_are_merged(client, database):
+    worker = database.worker()
+    database.enqueue(*[{"input": {}} for _ in range(20)], *[{"queue": "mail"} for _ in range(3)])
+    database.run(jobs.finish(database.claim(worker, limit=9).outcomes()))
+    database.run(jobs.finish(database.claim(worker, limit=2).outcomes(state="failed")))
+    database.run(jobs.move(database.claim(worker, limit=4).outcomes(state="retry", delay=60)))
+    database.claim(worker, limit=1)
     await client.cancel_all(queue="mail")
-    desk.sql("update tenure.tallies set waited = jobs * interval '2 s', ran = jobs * interval '3 s' where what = 'completed'")
+    database.sql("update tenure.tallies set waited = jobs * interval '2 s', ran = jobs * interval '3 s' where what = 'completed'")
     for merged in (False, True):
         if merged:
-            term = desk.term("rollup")
-            assert desk.run(cleaning.merge_tallies(term, limit=3))[0][:2] == (True, 3)
+            term = database.term("rollup")
+            assert database.run(cleaning.merge_tallies(term, limit=3))[0][:2] == (True, 3)
             assert (await client.stats()).by_outcome == {"completed": 9, "failed": 2, "retry": 4, "canceled": 3}
-            desk.run(cleaning.merge_tallies(term, limit=100))
-            assert desk.sql("select count(*) from tenure.tallies") == [(0,)]
+            database.run(cleaning.merge_tallies(term, limit=100))
+            assert database.sql("select count(*) from tenure.tallies") == [(0,)]
         stats = await client.stats()
         assert {(count.queue, count.kind, count.state): count.jobs for count in stats.live} == {
             ("default", "work", "pending"): 4,
@@ -127,7 +129,7 @@ async def test_counts_are_exact_before_and_after_they_are_merged(client, desk):
         assert (counts["retry"].average_wait, counts["retry"].average_run) == (None, None)
 
 
-async def test_counts_of_a_real_fleet_are_exact_once_it_is_done(dsn, desk):
+async def test_counts_of_a_real_fleet_are_exact_once_it_is_done(dsn, database):
     app = Tenure(dsn)
 
     @app.job
@@ -146,17 +148,17 @@ async def test_counts_of_a_real_fleet_are_exact_once_it_is_done(dsn, desk):
     await app.close()
 
 
-async def test_statistics_never_look_at_history(client, desk):
-    desk.enqueue({})
-    desk.run(jobs.finish(desk.claim(desk.worker()).outcomes()))
-    desk.sql("begin")
-    desk.sql("lock table tenure.history in access exclusive mode")
+async def test_statistics_never_look_at_history(client, database):
+    database.enqueue({})
+    database.run(jobs.finish(database.claim(database.worker()).outcomes()))
+    database.sql("begin")
+    database.sql("lock table tenure.history in access exclusive mode")
     assert (await client.stats()).by_outcome == {"completed": 1}
     assert len(await client.queues()) == 1
-    desk.sql("rollback")
+    database.sql("rollback")
 
 
-def test_code_without_a_loop_looks_after_queues_too(dsn, desk):
+def test_code_without_a_loop_looks_after_queues_too(dsn, database):
     app = Tenure(dsn)
     client = app.client()
     client.pause_sync("mail")

@@ -15,7 +15,7 @@ from tenure.model.errors import ConfigError
 from tenure.model.states import FINISHED, LIVE, State
 from tenure.store import jobs, lists
 from tests.client.stock import id_of, lay_out
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 ROWS = 400
 T = 1_700_000_000
@@ -77,9 +77,9 @@ async def paged(client: Client, limit: int, **words) -> list[UUID]:
 
 
 @pytest.fixture
-def stocked(desk: Desk) -> Desk:
-    lay_out(desk, ROWS)
-    return desk
+def stocked(database: Database) -> Database:
+    lay_out(database, ROWS)
+    return database
 
 
 @pytest.mark.parametrize("limit", [7, 1000])
@@ -118,10 +118,10 @@ def test_code_without_a_loop_lists_too(dsn, stocked):
     app._portal.close()
 
 
-async def test_a_page_without_more_has_no_next(client, desk):
+async def test_a_page_without_more_has_no_next(client, database):
     assert (await client.list()).jobs == []
     assert (await client.list()).next is None
-    desk.enqueue({}, {})
+    database.enqueue({}, {})
     assert len((await client.list(limit=2)).jobs) == 2
     assert (await client.list(limit=2)).next is None
     assert (await client.list(limit=1)).next is not None
@@ -144,10 +144,10 @@ async def test_a_misspelt_state_is_refused_with_a_suggestion(client):
         await client.list(state="panding")
 
 
-async def test_no_job_is_missed_or_met_twice_while_all_of_them_move(client, desk):
+async def test_no_job_is_missed_or_met_twice_while_all_of_them_move(client, database):
     """Between any two statements of a walk, jobs are claimed, and claimed ones finish."""
-    ids = desk.enqueue(*[{} for _ in range(60)])
-    worker = desk.worker()
+    ids = database.enqueue(*[{} for _ in range(60)])
+    worker = database.worker()
     session = client._runtime.session()
     fetch = session.fetch
     held = []
@@ -155,26 +155,26 @@ async def test_no_job_is_missed_or_met_twice_while_all_of_them_move(client, desk
     async def meddling(query):
         rows = await fetch(query)
         if held:
-            desk.run(jobs.finish(held.pop().outcomes()))
-        held.append(desk.claim(worker, limit=3))
+            database.run(jobs.finish(held.pop().outcomes()))
+        held.append(database.claim(worker, limit=3))
         return rows
 
     session.fetch = meddling
     found = await paged(client, 4)
     assert [str(job_id) for job_id in found] == sorted(ids, reverse=True)
-    assert desk.sql("select count(*) from tenure.history")[0][0] > 30
+    assert database.sql("select count(*) from tenure.history")[0][0] > 30
 
 
-async def test_a_job_that_moved_on_during_the_walk_is_not_shown_in_a_state_that_was_not_asked_for(client, desk):
-    desk.enqueue(*[{} for _ in range(10)])
-    worker = desk.worker()
+async def test_a_job_that_moved_on_during_the_walk_is_not_shown_in_a_state_that_was_not_asked_for(client, database):
+    database.enqueue(*[{} for _ in range(10)])
+    worker = database.worker()
     session = client._runtime.session()
     fetch = session.fetch
 
     async def meddling(query):
         rows = await fetch(query)
         if query.name == "lists/list_live":
-            desk.claim(worker, limit=5)
+            database.claim(worker, limit=5)
         return rows
 
     session.fetch = meddling
@@ -182,18 +182,18 @@ async def test_a_job_that_moved_on_during_the_walk_is_not_shown_in_a_state_that_
     assert [job.state for job in page.jobs] == ["pending"] * 5
 
 
-async def test_a_look_is_bounded_and_yet_all_is_found(client, desk):
+async def test_a_look_is_bounded_and_yet_all_is_found(client, database):
     """More rows than a look may pass over, and what is wanted lies at the far end of each table."""
     rows = 2 * lists.MOST_EXAMINED + 50
-    lay_out(desk, 40)
-    desk.sql("update tenure.history set kind = 'wanted', queue = 'wanted' where state = 'completed'")
-    desk.sql("update tenure.jobs set kind = 'wanted', queue = 'wanted'")
-    desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('wanted', 'wanted', 'completed', 1)")
-    desk.sql(
+    lay_out(database, 40)
+    database.sql("update tenure.history set kind = 'wanted', queue = 'wanted' where state = 'completed'")
+    database.sql("update tenure.jobs set kind = 'wanted', queue = 'wanted'")
+    database.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('wanted', 'wanted', 'completed', 1)")
+    database.sql(
         "insert into tenure.jobs (id, kind, state) select pg_temp.id_of(n), 'other', 'pending' from generate_series(41, %s) n",
         rows,
     )
-    desk.sql(
+    database.sql(
         "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
         " queue, input) select pg_temp.id_of(n + 50000), 1, now(), now(), 1, 3, 50, 0, 'failed', 'other', 'other', '{}'"
         " from generate_series(41, %s) n",
@@ -203,25 +203,25 @@ async def test_a_look_is_bounded_and_yet_all_is_found(client, desk):
     assert (first.jobs, first.next is None) == ([], False)
     for words in ({"kind": "wanted"}, {"queue": "wanted"}, {"input": {"even": True}, "kind": "wanted"}):
         condition = "kind = 'wanted'" + (""" and input @> '{"even": true}'""" if "input" in words else "")
-        wanted = [row[0] for row in desk.sql(f"select id from tenure.all_jobs where {condition} order by id desc")]
+        wanted = [row[0] for row in database.sql(f"select id from tenure.all_jobs where {condition} order by id desc")]
         assert [job.id async for job in client.iterate(**words)] == wanted
     assert [ids async for ids in live_ids(client._runtime.session().fetch, Filters.of(kind="wanted"))] == [
-        [row[0] for row in desk.sql("select id from tenure.jobs where kind = 'wanted' order by id desc")]
+        [row[0] for row in database.sql("select id from tenure.jobs where kind = 'wanted' order by id desc")]
     ]
     assert len([job async for job in client.iterate(state="failed")]) == rows - 40 + 10
 
 
-async def test_kinds_that_share_a_queue_are_merged_whatever_their_sizes(client, desk):
-    desk.sql(
+async def test_kinds_that_share_a_queue_are_merged_whatever_their_sizes(client, database):
+    database.sql(
         "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
         " queue, input) select gen_random_uuid(), 1, now(), now(), 1, 3, 50, 0, 'completed',"
         " case when n % 100 = 0 then 'rare' || n % 7 else 'common' end,"
         " case when n % 5 = 0 then 'elsewhere' else 'here' end, '{}'"
         " from generate_series(1, 12000) n"
     )
-    desk.sql(
+    database.sql(
         "insert into tenure.tallies (queue, kind, what, jobs) select distinct queue, kind, 'completed', 1 from tenure.history"
     )
     for queue in ("here", "elsewhere"):
-        wanted = [row[0] for row in desk.sql("select id from tenure.history where queue = %s order by id desc", queue)]
+        wanted = [row[0] for row in database.sql("select id from tenure.history where queue = %s order by id desc", queue)]
         assert await paged(client, 300, queue=queue) == wanted

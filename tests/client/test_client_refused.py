@@ -11,100 +11,100 @@ import pytest
 from tenure.client import lock_retry as patience
 from tenure.model.errors import JobsRefused
 from tenure.store.faults import Refused
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 COUNT = 10
 
 
 @pytest.fixture
-def refuse(desk: Desk) -> Iterator[Callable[..., None]]:
+def refuse(database: Database) -> Iterator[Callable[..., None]]:
     """A trigger of the user's on tenure.jobs."""
-    desk.sql("create schema audit")
+    database.sql("create schema audit")
 
     def make(when: str, *ids: str, level: str = "row", code: str = "AU001") -> None:
-        desk.sql(
+        database.sql(
             "create function audit.refuse() returns trigger language plpgsql as"
             f" $$ begin raise exception 'the auditor says no' using errcode = '{code}'; end $$"
         )
         listed = ", ".join(f"'{job_id}'" for job_id in ids)
         condition = f"when (old.id in ({listed}))" if level == "row" else ""
-        desk.sql(
+        database.sql(
             f"create trigger audit before {when} on tenure.jobs for each {level} {condition} execute function audit.refuse()"
         )
 
     yield make
-    desk.sql("drop schema audit cascade")
+    database.sql("drop schema audit cascade")
 
 
-def bury(desk: Desk) -> list[str]:
-    ids = desk.enqueue(*({} for _ in range(COUNT)))
-    desk.sql("update tenure.jobs set state = 'dead_letter', position = 0")
+def bury(database: Database) -> list[str]:
+    ids = database.enqueue(*({} for _ in range(COUNT)))
+    database.sql("update tenure.jobs set state = 'dead_letter', position = 0")
     return ids
 
 
-def states(desk: Desk) -> dict[str, int]:
-    return dict(desk.sql("select state, count(*) from tenure.all_jobs group by 1"))
+def states(database: Database) -> dict[str, int]:
+    return dict(database.sql("select state, count(*) from tenure.all_jobs group by 1"))
 
 
 @pytest.mark.parametrize("code", ["AU001", "08001", "55P03"])
-async def test_cancel_all_cancels_all_but_the_refused_ones_and_names_them(client, desk, refuse, code):
-    ids = desk.enqueue(*({} for _ in range(COUNT)))
+async def test_cancel_all_cancels_all_but_the_refused_ones_and_names_them(client, database, refuse, code):
+    ids = database.enqueue(*({} for _ in range(COUNT)))
     refuse("delete", ids[4], ids[7], code=code)
     with pytest.raises(JobsRefused, match="the auditor says no; 8 other jobs were changed") as caught:
         await client.cancel_all(kind="work")
     assert sorted(caught.value.ids) == sorted([UUID(ids[4]), UUID(ids[7])])
     assert caught.value.done == COUNT - 2
-    assert states(desk) == {"canceled": COUNT - 2, "pending": 2}
+    assert states(database) == {"canceled": COUNT - 2, "pending": 2}
 
 
-async def test_refused_jobs_in_several_batches_are_named_together(client, desk, refuse, monkeypatch):
+async def test_refused_jobs_in_several_batches_are_named_together(client, database, refuse, monkeypatch):
     monkeypatch.setattr(patience, "BATCH", 3)
-    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    ids = database.enqueue(*({} for _ in range(COUNT)))
     refuse("delete", ids[0], ids[9])
     with pytest.raises(JobsRefused) as caught:
         await client.cancel(*ids)
     assert (set(caught.value.ids), caught.value.done) == ({UUID(ids[0]), UUID(ids[9])}, COUNT - 2)
 
 
-async def test_replay_all_replays_all_but_the_refused_one_and_names_it(client, desk, refuse):
-    ids = bury(desk)
+async def test_replay_all_replays_all_but_the_refused_one_and_names_it(client, database, refuse):
+    ids = bury(database)
     refuse("update", ids[4])
     with pytest.raises(JobsRefused) as caught:
         await client.replay_all(kind="work")
     assert (caught.value.ids, caught.value.done) == ([UUID(ids[4])], COUNT - 1)
-    assert states(desk) == {"pending": COUNT - 1, "dead_letter": 1}
+    assert states(database) == {"pending": COUNT - 1, "dead_letter": 1}
 
 
-async def test_delete_removes_all_but_the_refused_one_and_names_it(client, desk, refuse):
-    ids = desk.enqueue(*({} for _ in range(COUNT)))
+async def test_delete_removes_all_but_the_refused_one_and_names_it(client, database, refuse):
+    ids = database.enqueue(*({} for _ in range(COUNT)))
     refuse("delete", ids[4])
     with pytest.raises(JobsRefused) as caught:
         await client.delete(*ids)
     assert (caught.value.ids, caught.value.done) == ([UUID(ids[4])], COUNT - 1)
-    assert desk.sql("select id::text from tenure.jobs") == [(ids[4],)]
+    assert database.sql("select id::text from tenure.jobs") == [(ids[4],)]
 
 
-async def test_what_is_refused_without_any_job_is_no_matter_of_jobs(client, desk, refuse):
-    ids = desk.enqueue(*({} for _ in range(COUNT)))
+async def test_what_is_refused_without_any_job_is_no_matter_of_jobs(client, database, refuse):
+    ids = database.enqueue(*({} for _ in range(COUNT)))
     refuse("delete", level="statement")
     with pytest.raises(Refused, match="the auditor says no"):
         await client.cancel(*ids)
 
 
-async def test_a_call_stops_after_very_many_refusals_and_says_so(client, desk, refuse, monkeypatch):
+async def test_a_call_stops_after_very_many_refusals_and_says_so(client, database, refuse, monkeypatch):
     monkeypatch.setattr(patience, "MOST_REFUSED", 3)
-    ids = desk.enqueue(*({} for _ in range(COUNT)))
+    ids = database.enqueue(*({} for _ in range(COUNT)))
     refuse("delete", *ids)
     with pytest.raises(JobsRefused, match="the call stopped there") as caught:
         await client.cancel_all(kind="work")
     assert (len(caught.value.ids), caught.value.done) == (3, 0)
 
 
-async def test_in_a_transaction_of_the_callers_it_is_all_or_nothing(client, desk, refuse, dsn):
-    ids = desk.enqueue(*({} for _ in range(COUNT)))
+async def test_in_a_transaction_of_the_callers_it_is_all_or_nothing(client, database, refuse, dsn):
+    ids = database.enqueue(*({} for _ in range(COUNT)))
     refuse("delete", ids[4])
     async with await psycopg.AsyncConnection.connect(dsn) as conn:
         with pytest.raises(psycopg.Error, match="the auditor says no"):
             async with conn.transaction():
                 await client.cancel(*ids, conn=conn)
-    assert states(desk) == {"pending": COUNT}
+    assert states(database) == {"pending": COUNT}

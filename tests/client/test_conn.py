@@ -32,14 +32,14 @@ class UndoError(Exception):
 
 
 @pytest.fixture
-def shop(dsn, desk):
+def shop(dsn, database):
     """A table of the caller's, and what everybody can see: its rows, and the jobs."""
-    desk.sql("create table public.orders (name text)")
+    database.sql("create table public.orders (name text)")
     yield lambda: (
-        [name for (name,) in desk.sql("select name from public.orders order by 1")],
-        [name for (name,) in desk.sql("select input ->> 'name' from tenure.all_jobs order by id")],
+        [name for (name,) in database.sql("select name from public.orders order by 1")],
+        [name for (name,) in database.sql("select input ->> 'name' from tenure.all_jobs order by id")],
     )
-    desk.sql("drop table public.orders")
+    database.sql("drop table public.orders")
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_the_job_its_key_and_the_callers_row_are_rolled_back_together(app, calle
     assert shop() == ([], ["ada"])
 
 
-def test_many_jobs_are_part_of_the_transaction(app, caller, shop, desk):
+def test_many_jobs_are_part_of_the_transaction(app, caller, shop, database):
     with suppress(UndoError), caller.transaction():
         hand_in_many(app, caller, "never", "ever")
         raise UndoError
@@ -123,7 +123,7 @@ def test_many_jobs_are_part_of_the_transaction(app, caller, shop, desk):
         handles = hand_in_many(app, caller, "ada", "bo", "cy")
         assert hand_in_many(app, caller) == []
     assert shop() == (["many"], ["ada", "bo", "cy"])
-    assert desk.sql("select id from tenure.jobs order by position") == [(handle.id,) for handle in handles]
+    assert database.sql("select id from tenure.jobs order by position") == [(handle.id,) for handle in handles]
 
 
 @pytest.mark.parametrize("kind", CALLERS, ids=lambda kind: kind.__name__)
@@ -160,7 +160,7 @@ async def looks_for_work(monkeypatch):
 
 
 @pytest.mark.parametrize("given", [object(), "postgresql://", 7], ids=["an object", "a dsn", "a number"])
-async def test_what_is_no_connection_is_refused_with_what_is_understood(app, desk, given):
+async def test_what_is_no_connection_is_refused_with_what_is_understood(app, database, given):
     for attempt in (
         lambda: app.ship.using(conn=given).enqueue_sync("ada"),
         lambda: app.enqueue_many_sync([app.ship.call("ada")], conn=given),
@@ -171,7 +171,7 @@ async def test_what_is_no_connection_is_refused_with_what_is_understood(app, des
         await app.ship.using(conn=given).enqueue("ada")
     with pytest.raises(ConfigError, match="asyncpg Connection"):
         await app.enqueue_many([app.ship.call("ada")], conn=given)
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +208,9 @@ def test_a_job_that_postgresql_refuses_is_told_as_without_a_connection(app, open
     assert shop() == ([], [])
 
 
-def test_the_options_of_the_call_count(app, opened, desk):
+def test_the_options_of_the_call_count(app, opened, database):
     caller = opened(callers.Psycopg)
     with caller.transaction():
         hand_in(app, caller, "ada", queue="post", priority="low", delay="1h", auth={"user": 7}, meta={"a": 1}, max_attempts=9)
     columns = "queue, priority, state, auth, meta, max_attempts"
-    assert desk.sql(f"select {columns} from tenure.jobs") == [("post", 25, "scheduled", {"user": 7}, {"a": 1}, 9)]
+    assert database.sql(f"select {columns} from tenure.jobs") == [("post", 25, "scheduled", {"user": 7}, {"a": 1}, 9)]

@@ -102,11 +102,11 @@ def test_a_transaction_that_was_aborted_is_told_as_such(app, caller, shop):
     assert shop() == ([], [])
 
 
-def test_djangos_own_refusal_after_a_swallowed_error_is_told_as_such(app, opened, desk):
+def test_djangos_own_refusal_after_a_swallowed_error_is_told_as_such(app, opened, database):
     from django.db import IntegrityError, transaction
 
     caller = opened(callers.Django)
-    desk.sql("create table public.unique_orders (id int primary key)")
+    database.sql("create table public.unique_orders (id int primary key)")
     try:
         with suppress(Exception), transaction.atomic(using=caller.connection.alias):
             caller.run("insert into public.unique_orders values (1)")
@@ -120,10 +120,10 @@ def test_djangos_own_refusal_after_a_swallowed_error_is_told_as_such(app, opened
             assert "unique_orders" not in str(aborted.value)
             raise UndoError
     finally:
-        desk.sql("drop table public.unique_orders")
+        database.sql("drop table public.unique_orders")
 
 
-def test_a_session_of_sqlalchemy_whose_flush_failed_is_told_as_such(app, opened, desk):
+def test_a_session_of_sqlalchemy_whose_flush_failed_is_told_as_such(app, opened, database):
     from sqlalchemy import Column, Integer
     from sqlalchemy.exc import IntegrityError
     from sqlalchemy.orm import DeclarativeBase
@@ -136,7 +136,7 @@ def test_a_session_of_sqlalchemy_whose_flush_failed_is_told_as_such(app, opened,
         __table_args__ = {"schema": "public"}  # noqa: RUF012
         id = Column(Integer, primary_key=True)
 
-    desk.sql("create table public.flushed_orders (id int primary key); insert into public.flushed_orders values (1)")
+    database.sql("create table public.flushed_orders (id int primary key); insert into public.flushed_orders values (1)")
     caller = opened(callers.AlchemySession)
     try:
         with suppress(Exception), caller.transaction():
@@ -147,7 +147,7 @@ def test_a_session_of_sqlalchemy_whose_flush_failed_is_told_as_such(app, opened,
                 hand_in(app, caller, "ada")
             raise UndoError
     finally:
-        desk.sql("drop table public.flushed_orders")
+        database.sql("drop table public.flushed_orders")
 
 
 def test_a_savepoint_that_was_rolled_back_leaves_the_rest_usable(app, caller, shop):
@@ -201,7 +201,7 @@ def test_a_connection_to_a_database_without_the_schema_is_told_as_before(app, ba
         elsewhere.close()
 
 
-def test_each_database_is_asked_once(app, dsn, desk, monkeypatch):
+def test_each_database_is_asked_once(app, dsn, database, monkeypatch):
     asked, fetch = [], PsycopgConnection.fetch_sync
 
     def counted(self, query, schema):
@@ -216,7 +216,7 @@ def test_each_database_is_asked_once(app, dsn, desk, monkeypatch):
     assert asked.count("reports/identify_database") == 1
 
 
-def test_where_the_apps_own_database_cannot_be_asked_nothing_is_refused(dsn, desk, monkeypatch):
+def test_where_the_apps_own_database_cannot_be_asked_nothing_is_refused(dsn, database, monkeypatch):
     monkeypatch.setattr(identity, "PATIENCE", 0.1)
     app = Tenure("postgresql://nobody@127.0.0.1:1/none")
 
@@ -225,7 +225,7 @@ def test_where_the_apps_own_database_cannot_be_asked_nothing_is_refused(dsn, des
 
     with psycopg.connect(dsn) as connection:
         work.using(conn=connection).enqueue_sync()
-    assert desk.sql("select count(*) from tenure.jobs") == [(1,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(1,)]
 
 
 def test_a_role_that_may_only_enqueue_can_be_asked_which_database_it_is_in(fresh_dsn):
@@ -304,25 +304,25 @@ def cancel(caller, handle, **more) -> bool:
     return handle.cancel_sync("no need", conn=caller.connection, **more)
 
 
-def test_a_cancellation_is_part_of_the_transaction(app, caller, desk, other):
+def test_a_cancellation_is_part_of_the_transaction(app, caller, database, other):
     with caller.transaction():
         handle = hand_in(app, caller, "ada")
-    claim = desk.claim(desk.worker(queues=["mail"]), queues=["mail"], kinds=["ship"])
+    claim = database.claim(database.worker(queues=["mail"]), queues=["mail"], kinds=["ship"])
     assert claim.ids == [str(handle.id)]
     other.sql("listen tenure")
     with suppress(UndoError), caller.transaction():
         assert cancel(caller, handle)
         raise UndoError
-    assert states(desk) == ["running"]
+    assert states(database) == ["running"]
     with caller.transaction():
         assert cancel(caller, handle, by="ann")
         assert not cancel(caller, handle)
-        assert states(desk) == ["running"]
-    assert desk.sql("select state, error from tenure.all_jobs") == [("canceled", "canceled by ann: no need")]
+        assert states(database) == ["running"]
+    assert database.sql("select state, error from tenure.all_jobs") == [("canceled", "canceled by ann: no need")]
     assert payloads(other) == [f"lost {handle.id}"]
 
 
-def test_a_job_that_does_not_exist_cannot_be_canceled_in_a_transaction_either(app, caller, desk):
+def test_a_job_that_does_not_exist_cannot_be_canceled_in_a_transaction_either(app, caller, database):
     handle = app.client().handle("018f0000-0000-7000-8000-000000000000")
     with suppress(UndoError), caller.transaction():
         with pytest.raises(JobNotFound):
@@ -330,7 +330,7 @@ def test_a_job_that_does_not_exist_cannot_be_canceled_in_a_transaction_either(ap
         raise UndoError
 
 
-def test_a_cancellation_waits_for_a_job_that_another_transaction_holds(app, opened, desk, other):
+def test_a_cancellation_waits_for_a_job_that_another_transaction_holds(app, opened, database, other):
     caller = opened(callers.Psycopg)
     with caller.transaction():
         handle = hand_in(app, caller, "ada")
@@ -343,8 +343,8 @@ def test_a_cancellation_waits_for_a_job_that_another_transaction_holds(app, open
 
         canceled = meanwhile(work)
     assert canceled() is True
-    assert states(desk) == ["canceled"]
+    assert states(database) == ["canceled"]
 
 
-def states(desk) -> list[str]:
-    return [state for (state,) in desk.sql("select state from tenure.all_jobs order by id")]
+def states(database) -> list[str]:
+    return [state for (state,) in database.sql("select state from tenure.all_jobs order by id")]

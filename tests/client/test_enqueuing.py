@@ -29,46 +29,46 @@ def greet(app):
     return greet
 
 
-def rows(desk):
+def rows(database):
     columns = "kind, queue, priority, max_attempts, capability, state, input"
-    return desk.sql(f"select {columns} from tenure.jobs order by position, id")
+    return database.sql(f"select {columns} from tenure.jobs order by position, id")
 
 
-async def test_a_job_is_handed_in_as_it_was_defined(greet, desk):
+async def test_a_job_is_handed_in_as_it_was_defined(greet, database):
     handle = await greet.enqueue("Ada", times=2)
-    assert rows(desk) == [("greet", "mail", 75, 7, "smtp", "pending", {"name": "Ada", "times": 2})]
-    assert desk.sql("select id from tenure.jobs") == [(handle.id,)]
+    assert rows(database) == [("greet", "mail", 75, 7, "smtp", "pending", {"name": "Ada", "times": 2})]
+    assert database.sql("select id from tenure.jobs") == [(handle.id,)]
     assert (await handle.status()).state == "pending"
 
 
-async def test_a_single_call_may_say_it_differently(greet, desk):
+async def test_a_single_call_may_say_it_differently(greet, database):
     other = greet.using(queue="post", priority="low", max_attempts=1, capability="fax")
     await other.enqueue("Bo")
     await greet.enqueue("Cy")
-    assert [row[:5] for row in rows(desk)] == [("greet", "post", 25, 1, "fax"), ("greet", "mail", 75, 7, "smtp")]
+    assert [row[:5] for row in rows(database)] == [("greet", "post", 25, 1, "fax"), ("greet", "mail", 75, 7, "smtp")]
 
 
-async def test_later_by_delay_and_by_time(greet, desk):
+async def test_later_by_delay_and_by_time(greet, database):
     at = datetime.now(UTC) + timedelta(days=1)
     await greet.using(delay="1d").enqueue("a")
     await greet.using(run_at=at).enqueue("b")
-    found = dict(desk.sql("select input ->> 'name', run_at from tenure.jobs where state = 'scheduled'"))
+    found = dict(database.sql("select input ->> 'name', run_at from tenure.jobs where state = 'scheduled'"))
     assert found["b"] == at
     assert abs(found["a"] - at) < timedelta(minutes=1)
 
 
-async def test_many_are_handed_in_together_and_in_order(app, greet, desk):
+async def test_many_are_handed_in_together_and_in_order(app, greet, database):
     handles = await app.enqueue_many([greet.call(f"{n}") for n in range(50)])
-    assert [row[0] for row in desk.sql("select id from tenure.jobs order by position")] == [handle.id for handle in handles]
-    assert desk.sql("select count(distinct xmin::text) from tenure.jobs") == [(1,)]
+    assert [row[0] for row in database.sql("select id from tenure.jobs order by position")] == [handle.id for handle in handles]
+    assert database.sql("select count(distinct xmin::text) from tenure.jobs") == [(1,)]
     assert await app.enqueue_many([]) == []
 
 
-async def test_many_are_all_written_or_none(app, greet, desk):
+async def test_many_are_all_written_or_none(app, greet, database):
     call = greet.call("twice")
     with pytest.raises(NotEnqueued):
         await app.enqueue_many([greet.call("first"), call, call])
-    assert rows(desk) == []
+    assert rows(database) == []
 
 
 def count_statements(monkeypatch) -> list[str]:
@@ -83,25 +83,25 @@ def count_statements(monkeypatch) -> list[str]:
     return seen
 
 
-async def test_calls_at_the_same_time_share_statements(greet, desk, monkeypatch):
+async def test_calls_at_the_same_time_share_statements(greet, database, monkeypatch):
     statements = count_statements(monkeypatch)
     handles = await asyncio.gather(*(greet.enqueue(f"{n}") for n in range(200)))
     assert len({handle.id for handle in handles}) == 200
-    assert desk.sql("select count(*) from tenure.jobs") == [(200,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(200,)]
     assert len(statements) <= 3
 
 
-async def test_one_refused_call_among_many_fails_alone(app, greet, desk):
+async def test_one_refused_call_among_many_fails_alone(app, greet, database):
     poisoned = greet.using()
     poisoned._maker._fields = replace(poisoned._maker._fields, priority=7000)
     calls = [greet.enqueue(f"{n}") for n in range(20)]
     results = await asyncio.gather(*calls[:7], poisoned.enqueue("bad"), *calls[7:], return_exceptions=True)
     assert [type(result) for result in results if isinstance(result, Exception)] == [InvalidPayload]
     assert isinstance(results[7], InvalidPayload)
-    assert desk.sql("select count(*) from tenure.jobs") == [(20,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(20,)]
 
 
-async def test_a_caller_that_is_cancelled_does_not_take_others_along(greet, desk):
+async def test_a_caller_that_is_cancelled_does_not_take_others_along(greet, database):
     calls = [asyncio.create_task(greet.enqueue(f"{n}")) for n in range(10)]
     await asyncio.sleep(0)
     calls[3].cancel()
@@ -109,7 +109,7 @@ async def test_a_caller_that_is_cancelled_does_not_take_others_along(greet, desk
     assert [n for n, result in enumerate(results) if isinstance(result, BaseException)] == [3]
 
 
-async def test_an_enqueue_whose_answer_was_lost_is_repeated_and_makes_one_job(greet, desk, monkeypatch):
+async def test_an_enqueue_whose_answer_was_lost_is_repeated_and_makes_one_job(greet, database, monkeypatch):
     fetch, lost = Link.fetch, []
 
     async def lose_once(self, query):
@@ -121,7 +121,7 @@ async def test_an_enqueue_whose_answer_was_lost_is_repeated_and_makes_one_job(gr
 
     monkeypatch.setattr(Link, "fetch", lose_once)
     await greet.enqueue("once")
-    assert desk.sql("select count(*) from tenure.jobs") == [(1,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(1,)]
 
 
 class Model(BaseModel):
@@ -150,25 +150,25 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-async def test_a_mistake_is_told_where_it_is_made_and_nothing_is_written(greet, desk, mistake):
+async def test_a_mistake_is_told_where_it_is_made_and_nothing_is_written(greet, database, mistake):
     error, make = MISTAKES[mistake]
     with pytest.raises(error) as caught:
         make(greet)
     assert str(caught.value)
-    assert rows(desk) == []
+    assert rows(database) == []
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-async def test_what_is_no_number_is_refused(app, desk, value):
+async def test_what_is_no_number_is_refused(app, database, value):
     @app.job
     async def work(n: float) -> None: ...
 
     with pytest.raises(NotEnqueued):
         await work.enqueue(value)
-    assert rows(desk) == []
+    assert rows(database) == []
 
 
-async def test_calls_may_come_from_a_generator_and_its_mistake_undoes_them_all(app, greet, desk):
+async def test_calls_may_come_from_a_generator_and_its_mistake_undoes_them_all(app, greet, database):
     def calls():
         for n in range(5000):
             yield greet.call(f"{n}")
@@ -176,14 +176,14 @@ async def test_calls_may_come_from_a_generator_and_its_mistake_undoes_them_all(a
 
     with pytest.raises(InvalidInput):
         await app.enqueue_many(calls())
-    assert rows(desk) == []
+    assert rows(database) == []
     handles = await app.enqueue_many(greet.call(f"{n}") for n in range(5000))
-    assert desk.sql("select count(*) from tenure.jobs") == [(len(handles),)]
+    assert database.sql("select count(*) from tenure.jobs") == [(len(handles),)]
 
 
-async def test_a_time_in_the_past_means_now_and_the_workers_of_the_queue_are_told(greet, desk, other):
+async def test_a_time_in_the_past_means_now_and_the_workers_of_the_queue_are_told(greet, database, other):
     other.sql("listen tenure")
     await greet.using(run_at=datetime.now(UTC) - timedelta(hours=1)).enqueue("late")
-    assert rows(desk)[0][5] == "pending"
+    assert rows(database)[0][5] == "pending"
     heard = await asyncio.to_thread(lambda: {note.payload for note in other.connection.notifies(timeout=1.0)})
     assert "jobs mail" in heard

@@ -116,7 +116,7 @@ def test_a_text_that_is_no_traceback_is_a_message(text):
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_a_dead_letter_tells_its_error_and_when_it_failed(app, client, desk, run_in):
+async def test_a_dead_letter_tells_its_error_and_when_it_failed(app, client, database, run_in):
     async def on_the_loop() -> None:
         raise CardDeclined("4242\nagain")
 
@@ -131,11 +131,11 @@ async def test_a_dead_letter_tells_its_error_and_when_it_failed(app, client, des
     status = await handle.status()
     assert (status.state, status.error_type, status.error_message) == ("dead_letter", "CardDeclined", "4242\nagain")
     assert status.error_class == f"{__name__}.CardDeclined"
-    assert status.failed_at == desk.sql("select max(at) from tenure.incidents")[0][0]
+    assert status.failed_at == database.sql("select max(at) from tenure.incidents")[0][0]
     assert status.started_at < status.failed_at
     [listed] = (await client.list(state="dead_letter")).jobs
     assert (listed.error_type, listed.failed_at) == ("CardDeclined", status.failed_at)
-    assert desk.sql("select failed_at from tenure.all_jobs") == [(status.failed_at,)]
+    assert database.sql("select failed_at from tenure.all_jobs") == [(status.failed_at,)]
     told = status.to_json()
     assert (told["error_type"], told["error_message"], told["failed_at"]) == (
         "CardDeclined",
@@ -166,7 +166,7 @@ async def test_a_failed_job_tells_its_reason_and_when(app):
     assert not hasattr(failed.value, "__notes__")
 
 
-async def test_a_job_that_is_tried_again_or_well_has_not_failed(app, desk):
+async def test_a_job_that_is_tried_again_or_well_has_not_failed(app, database):
     @app.job
     async def fine() -> None: ...
 
@@ -177,7 +177,7 @@ async def test_a_job_that_is_tried_again_or_well_has_not_failed(app, desk):
     async with serving(app):
         well, tried = await fine.enqueue(), await again.enqueue()
         await well.result("10s")
-        await until(lambda: desk.sql("select state from tenure.jobs") == [("retry",)])
+        await until(lambda: database.sql("select state from tenure.jobs") == [("retry",)])
     assert ((await well.status()).failed_at, (await well.status()).error_type) == (None, None)
     assert ((await tried.status()).failed_at, (await tried.status()).error_type) == (None, "ValueError")
 
@@ -192,7 +192,7 @@ async def test_a_canceled_job_has_no_error_of_a_type(app):
     assert (status.error, status.error_type, status.error_message) == ("canceled by ann: not needed", None, None)
 
 
-async def test_progress_is_part_of_a_job_as_it_stands(app, client, desk):
+async def test_progress_is_part_of_a_job_as_it_stands(app, client, database):
     go_on = asyncio.Event()
 
     @app.job
@@ -203,7 +203,7 @@ async def test_progress_is_part_of_a_job_as_it_stands(app, client, desk):
     waiting = await work.using(delay="1h").enqueue()
     async with serving(app):
         handle = await work.enqueue()
-        await until(lambda: desk.sql("select count(*) from tenure.progress") == [(1,)])
+        await until(lambda: database.sql("select count(*) from tenure.progress") == [(1,)])
         status = await handle.status()
         go_on.set()
         await handle.result("10s")
@@ -213,7 +213,7 @@ async def test_progress_is_part_of_a_job_as_it_stands(app, client, desk):
     assert ((await waiting.status()).progress_percent, (await waiting.status()).progress_message) == (0, None)
     listed = {job.id: (job.progress_percent, job.progress_message) for job in (await client.list()).jobs}
     assert listed == {handle.id: (40, "nearly half"), waiting.id: (0, None)}
-    assert desk.sql("select progress_percent, progress_message from tenure.all_jobs order by 1") == [
+    assert database.sql("select progress_percent, progress_message from tenure.all_jobs order by 1") == [
         (0, None),
         (40, "nearly half"),
     ]

@@ -39,14 +39,14 @@ class Order:
     tags: dict[str, str]
 
 
-def rows(desk):
-    return desk.sql("select id, key from tenure.all_jobs order by id")
+def rows(database):
+    return database.sql("select id, key from tenure.all_jobs order by id")
 
 
-def finish(desk, *kinds, worker=None):
+def finish(database, *kinds, worker=None):
     """All that is pending, as a worker would."""
-    claim = desk.claim(worker or desk.worker(), kinds=kinds)
-    desk.run(jobs.finish(claim.outcomes(output="done")))
+    claim = database.claim(worker or database.worker(), kinds=kinds)
+    database.run(jobs.finish(claim.outcomes(output="done")))
     return len(claim.ids)
 
 
@@ -59,7 +59,7 @@ KEYS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("key", KEYS)
-async def test_the_key_of_a_kind_is_made_of_the_arguments(app, desk, key):
+async def test_the_key_of_a_kind_is_made_of_the_arguments(app, database, key):
     @app.job(key=KEYS[key])
     async def work(order: Order) -> None: ...
 
@@ -69,11 +69,11 @@ async def test_the_key_of_a_kind_is_made_of_the_arguments(app, desk, key):
     first, again, other = [await work.enqueue(order(number)) for number in (7, 7, 8)]
     assert (again.id, again.existed, again.same_input) == (first.id, True, True)
     assert (first.existed, other.existed) == (False, False)
-    assert rows(desk) == [(first.id, "7"), (other.id, "8")]
+    assert rows(database) == [(first.id, "7"), (other.id, "8")]
     assert ((await again.status()).key, again.kind) == ("7", "work")
 
 
-async def test_a_callable_may_take_some_of_the_parameters_in_any_order_or_all_under_other_names(app, desk):
+async def test_a_callable_may_take_some_of_the_parameters_in_any_order_or_all_under_other_names(app, database):
     @app.job(key=lambda b, a: f"{a}-{b}")
     async def by_name(a: int, b: int, c: int = 3) -> None: ...
 
@@ -82,10 +82,10 @@ async def test_a_callable_may_take_some_of_the_parameters_in_any_order_or_all_un
 
     await by_name.enqueue(1, b=2)
     await by_place.enqueue(1)
-    assert [key for _, key in rows(desk)] == ["1-2", "1-2"]
+    assert [key for _, key in rows(database)] == ["1-2", "1-2"]
 
 
-async def test_a_single_call_may_have_a_key_of_its_own(app, desk):
+async def test_a_single_call_may_have_a_key_of_its_own(app, database):
     @app.job(key="order")
     async def pay(order: str) -> None: ...
 
@@ -93,10 +93,10 @@ async def test_a_single_call_may_have_a_key_of_its_own(app, desk):
     again = await pay.using(key="k1").enqueue("a")
     by_kind = await pay.enqueue("a")
     assert (again.id, by_kind.id == first.id) == (first.id, False)
-    assert [key for _, key in rows(desk)] == ["k1", "a"]
+    assert [key for _, key in rows(database)] == ["k1", "a"]
 
 
-async def test_other_input_under_the_same_key_is_told(pay, desk, caplog):
+async def test_other_input_under_the_same_key_is_told(pay, database, caplog):
     first = await pay.using(key="k").enqueue("a", amount=1)
     assert (await pay.using(key="k").enqueue("a", amount=1)).same_input
     assert caplog.text == ""
@@ -104,81 +104,81 @@ async def test_other_input_under_the_same_key_is_told(pay, desk, caplog):
     assert (other.id, other.existed, other.same_input) == (first.id, True, False)
     [record] = caplog.records
     assert (record.levelno, record.job_id) == (logging.WARNING, str(first.id))
-    assert desk.sql("select input from tenure.jobs") == [({"order": "a", "amount": 1},)]
+    assert database.sql("select input from tenure.jobs") == [({"order": "a", "amount": 1},)]
 
 
-async def test_a_key_for_live_jobs_is_free_when_its_job_is_finished_and_not_before(pay, desk):
+async def test_a_key_for_live_jobs_is_free_when_its_job_is_finished_and_not_before(pay, database):
     keyed = pay.using(key="k", key_for="live")
     first = await keyed.enqueue("a")
-    worker = desk.worker()
-    claim = desk.claim(worker, kinds=["pay"])
+    worker = database.worker()
+    claim = database.claim(worker, kinds=["pay"])
     assert (await keyed.enqueue("a")).id == first.id
-    assert desk.run(jobs.finish(claim.outcomes()))
+    assert database.run(jobs.finish(claim.outcomes()))
     second = await keyed.enqueue("b")
     assert (second.existed, second.id == first.id) == (False, False)
     assert (await keyed.enqueue("b")).id == second.id
 
 
-async def test_a_key_with_a_window_outlives_its_job_until_the_window_is_over(app, pay, desk):
+async def test_a_key_with_a_window_outlives_its_job_until_the_window_is_over(app, pay, database):
     @app.job(key="order")
     async def by_default(order: str) -> None: ...
 
     await by_default.enqueue("a")
-    assert desk.sql("select scope, expires_at from tenure.keys") == [("forever", None)]
+    assert database.sql("select scope, expires_at from tenure.keys") == [("forever", None)]
 
     keyed = pay.using(key="k", key_for="1s")
     first = await keyed.enqueue("a")
-    assert finish(desk, "pay") == 1
+    assert finish(database, "pay") == 1
     assert (await keyed.enqueue("a")).id == first.id
     assert (await (await keyed.enqueue("a")).result()) == "done"
-    the_window_is_over(desk)
+    the_window_is_over(database)
     second = await keyed.enqueue("a")
     assert (second.existed, second.id == first.id) == (False, False)
     assert (await keyed.enqueue("a")).id == second.id
 
 
-def the_window_is_over(desk):
-    desk.sql("update tenure.keys set expires_at = clock_timestamp() - interval '1 second' where scope = 'window'")
+def the_window_is_over(database):
+    database.sql("update tenure.keys set expires_at = clock_timestamp() - interval '1 second' where scope = 'window'")
 
 
-async def test_a_window_that_is_over_does_not_free_the_key_of_a_job_still_to_be_done(pay, desk):
+async def test_a_window_that_is_over_does_not_free_the_key_of_a_job_still_to_be_done(pay, database):
     keyed = pay.using(key="k", key_for="1s")
     first = await keyed.enqueue("a")
-    the_window_is_over(desk)
+    the_window_is_over(database)
     assert (await keyed.enqueue("a")).id == first.id
-    claim = desk.claim(desk.worker(), kinds=["pay"])
+    claim = database.claim(database.worker(), kinds=["pay"])
     assert (await keyed.enqueue("a")).id == first.id
-    desk.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.outcomes()))
     assert (await keyed.enqueue("a")).id != first.id
 
 
-async def test_a_key_for_ever_stands_for_ever_but_for_a_job_that_is_deleted(pay, desk):
+async def test_a_key_for_ever_stands_for_ever_but_for_a_job_that_is_deleted(pay, database):
     keyed = pay.using(key="k", key_for="forever")
     first = await keyed.enqueue("a")
-    assert finish(desk, "pay") == 1
-    desk.sql("update tenure.keys set taken_at = taken_at - interval '10 years'")
+    assert finish(database, "pay") == 1
+    database.sql("update tenure.keys set taken_at = taken_at - interval '10 years'")
     assert (await keyed.enqueue("a")).id == first.id
     assert await first.delete()
     assert not (await keyed.enqueue("a")).existed
 
 
-async def test_how_long_a_key_stands_is_decided_by_who_takes_it(pay, desk):
+async def test_how_long_a_key_stands_is_decided_by_who_takes_it(pay, database):
     first = await pay.using(key="k", key_for="forever").enqueue("a")
-    assert finish(desk, "pay") == 1
+    assert finish(database, "pay") == 1
     assert (await pay.using(key="k", key_for="live").enqueue("a")).id == first.id
 
 
-async def test_a_key_stands_for_one_kind_only(app, pay, desk):
+async def test_a_key_stands_for_one_kind_only(app, pay, database):
     @app.job
     async def refund(order: str, amount: int = 1) -> None: ...
 
     first, second = await pay.using(key="k").enqueue("a"), await refund.using(key="k").enqueue("a")
     assert not second.existed
-    assert rows(desk) == [(first.id, "k"), (second.id, "k")]
+    assert rows(database) == [(first.id, "k"), (second.id, "k")]
 
 
 @pytest.mark.parametrize("between", [0, 700], ids=["one statement", "several statements"])
-async def test_of_calls_with_one_key_in_a_batch_the_first_counts(app, pay, desk, between):
+async def test_of_calls_with_one_key_in_a_batch_the_first_counts(app, pay, database, between):
     others = [pay.call(f"other {n}") for n in range(between)]
     batch = [pay.using(key="k").call("a"), *others, pay.using(key="k").call("b"), pay.call("c"), pay.using(key="k").call("a")]
     handles = await app.enqueue_many(batch)
@@ -186,11 +186,11 @@ async def test_of_calls_with_one_key_in_a_batch_the_first_counts(app, pay, desk,
     assert (second.id, second.existed, second.same_input) == (first.id, True, False)
     assert (fourth.id, fourth.existed, fourth.same_input) == (first.id, True, True)
     assert (first.existed, third.existed) == (False, False)
-    assert {job for job, _ in rows(desk)} == {handle.id for handle in handles}
-    assert len(rows(desk)) == between + 2
+    assert {job for job, _ in rows(database)} == {handle.id for handle in handles}
+    assert len(rows(database)) == between + 2
 
 
-async def test_without_a_key_every_call_makes_a_job(app, pay, desk):
+async def test_without_a_key_every_call_makes_a_job(app, pay, database):
     @app.job(key="payment.note")
     async def noted(payment: Payment) -> None: ...
 
@@ -198,15 +198,15 @@ async def test_without_a_key_every_call_makes_a_job(app, pay, desk):
     await pay.using(key=None).enqueue("a")
     await noted.enqueue(Payment(id=1))
     await noted.enqueue(Payment(id=1))
-    assert [key for _, key in rows(desk)] == [None] * 4
-    assert desk.sql("select count(*) from tenure.keys") == [(0,)]
+    assert [key for _, key in rows(database)] == [None] * 4
+    assert database.sql("select count(*) from tenure.keys") == [(0,)]
 
 
 BAD = {"empty": "", "too long": "k" * 201, "too long in bytes": "ё" * 101, "with a NUL": "a\0b", "half a character": "\ud800"}
 
 
 @pytest.mark.parametrize("bad", BAD)
-async def test_a_key_that_cannot_be_kept_is_refused_where_it_is_made(app, desk, bad):
+async def test_a_key_that_cannot_be_kept_is_refused_where_it_is_made(app, database, bad):
     @app.job(key="name")
     async def work(name: str) -> None: ...
 
@@ -214,7 +214,7 @@ async def test_a_key_that_cannot_be_kept_is_refused_where_it_is_made(app, desk, 
         work.using(key=BAD[bad])
     with pytest.raises(InvalidPayload):
         await work.enqueue(BAD[bad])
-    assert rows(desk) == []
+    assert rows(database) == []
     assert (await work.enqueue("k" * 200)).existed is False
 
 
@@ -237,7 +237,7 @@ def test_a_mistake_in_a_definition_is_told_at_once(app, mistake):
     assert str(caught.value)
 
 
-async def test_a_path_that_leads_nowhere_is_told_as_a_mistake_of_the_call(app, desk):
+async def test_a_path_that_leads_nowhere_is_told_as_a_mistake_of_the_call(app, database):
     """Not as an error from deep inside: nothing was written, and the call can be mended."""
 
     @app.job(key="order.payment.number")
@@ -257,7 +257,7 @@ async def test_those_who_listen_hear_of_new_jobs_only(app, pay):
     assert len(heard) == 2
 
 
-async def test_the_whole_input_can_be_the_key_however_it_was_given(app, desk):
+async def test_the_whole_input_can_be_the_key_however_it_was_given(app, database):
     @app.job(key=True)
     async def charge(order: str, amount: int = 1, tags: dict[str, int] | None = None) -> None: ...
 
@@ -270,10 +270,10 @@ async def test_the_whole_input_can_be_the_key_however_it_was_given(app, desk):
         handle = await same
         assert (handle.id, handle.existed) == (first.id, True)
     assert not (await charge.enqueue("a", 2, {"x": 1, "y": 2})).existed
-    assert [len(key) for _, key in rows(desk)] == [len("input:") + 64] * 2
+    assert [len(key) for _, key in rows(database)] == [len("input:") + 64] * 2
 
 
-async def test_the_whole_input_can_be_the_key_of_a_single_call(app, pay, desk):
+async def test_the_whole_input_can_be_the_key_of_a_single_call(app, pay, database):
     first = await pay.using(key=True).enqueue("a")
     assert (await pay.using(key=True).enqueue("a", amount=1)).id == first.id
     assert not (await pay.enqueue("a")).existed
@@ -292,58 +292,58 @@ async def test_a_default_that_is_no_value_of_its_type_does_not_spoil_the_key_of_
     assert not (await work.enqueue(1)).existed
 
 
-async def test_a_key_is_kept_forever_unless_the_caller_says_otherwise(app, desk):
+async def test_a_key_is_kept_forever_unless_the_caller_says_otherwise(app, database):
     @app.job(key="order")
     async def charge(order: str) -> None: ...
 
     first = await charge.enqueue("a")
-    finish(desk, "charge")
-    desk.sql("update tenure.keys set taken_at = taken_at - interval '10 years'")
+    finish(database, "charge")
+    database.sql("update tenure.keys set taken_at = taken_at - interval '10 years'")
     assert (await charge.enqueue("a")).id == first.id
-    desk.sql("select * from tenure.enqueue(%s)", '[{"kind": "from_sql", "key": "k"}]')
-    assert desk.sql("select scope from tenure.keys order by kind") == [("forever",), ("forever",)]
+    database.sql("select * from tenure.enqueue(%s)", '[{"kind": "from_sql", "key": "k"}]')
+    assert database.sql("select scope from tenure.keys order by kind") == [("forever",), ("forever",)]
 
 
-def set_aside(desk, kind="pay"):
-    claim = desk.claim(desk.worker(), kinds=[kind])
-    desk.run(jobs.move(claim.outcomes(state="dead_letter", error="no")))
+def set_aside(database, kind="pay"):
+    claim = database.claim(database.worker(), kinds=[kind])
+    database.run(jobs.move(claim.outcomes(state="dead_letter", error="no")))
     return len(claim.ids)
 
 
-async def test_a_dead_letter_does_not_hold_a_key_that_is_for_live_jobs(pay, desk):
+async def test_a_dead_letter_does_not_hold_a_key_that_is_for_live_jobs(pay, database):
     keyed = pay.using(key="k", key_for="live")
     first = await keyed.enqueue("a")
-    assert set_aside(desk) == 1
+    assert set_aside(database) == 1
     second = await keyed.enqueue("b")
     assert (second.existed, second.id == first.id) == (False, False)
     assert (await keyed.enqueue("b")).id == second.id
 
 
-async def test_a_dead_letter_holds_a_key_that_is_forever_or_whose_window_is_not_over(pay, desk):
+async def test_a_dead_letter_holds_a_key_that_is_forever_or_whose_window_is_not_over(pay, database):
     for key, key_for in (("k1", "forever"), ("k2", "1h")):
         keyed = pay.using(key=key, key_for=key_for)
         first = await keyed.enqueue("a")
-        assert set_aside(desk) == 1
+        assert set_aside(database) == 1
         assert (await keyed.enqueue("a")).id == first.id
         assert (await first.retry()).id == first.id
-        assert finish(desk, "pay") == 1
+        assert finish(database, "pay") == 1
         assert (await keyed.enqueue("a")).id == first.id
 
 
-async def test_a_dead_letter_whose_key_another_job_has_cannot_be_replayed_while_that_one_is_live(app, pay, desk):
+async def test_a_dead_letter_whose_key_another_job_has_cannot_be_replayed_while_that_one_is_live(app, pay, database):
     keyed, client = pay.using(key="k", key_for="live"), app.client()
     first = await keyed.enqueue("a")
-    assert set_aside(desk) == 1
+    assert set_aside(database) == 1
     second = await keyed.enqueue("b")
     other = await pay.using(key="other", key_for="live").enqueue("c")
-    desk.sql("update tenure.jobs set state = 'dead_letter' where id = %s", other.id)
+    database.sql("update tenure.jobs set state = 'dead_letter' where id = %s", other.id)
 
     with pytest.raises(KeyTaken) as refused:
         await client.replay(first.id, other.id)
     assert refused.value.holders == {first.id: second.id}
     with pytest.raises(KeyTaken, match=f"job {first.id} cannot run again while job {second.id} has the same key"):
         await first.retry()
-    assert desk.sql("select id, state from tenure.jobs order by id") == [
+    assert database.sql("select id, state from tenure.jobs order by id") == [
         (first.id, "dead_letter"),
         (second.id, "pending"),
         (other.id, "pending"),  # what is not concerned was replayed
@@ -355,35 +355,35 @@ async def test_a_dead_letter_whose_key_another_job_has_cannot_be_replayed_while_
     assert (await keyed.enqueue("c")).id == first.id  # it has its key again
 
 
-async def test_of_two_dead_letters_with_one_key_only_the_older_is_replayed(app, pay, desk):
+async def test_of_two_dead_letters_with_one_key_only_the_older_is_replayed(app, pay, database):
     keyed = pay.using(key="k", key_for="live")
     dead = []
     for order in ("a", "b"):
         dead.append(await keyed.enqueue(order))
-        assert set_aside(desk) == 1
+        assert set_aside(database) == 1
     assert await app.client().replay_all(kind="pay") == 1
-    states = dict(desk.sql("select id, state from tenure.jobs"))
+    states = dict(database.sql("select id, state from tenure.jobs"))
     assert sorted(states.values()) == ["dead_letter", "pending"]
     assert states[dead[0].id] == "pending"
 
 
-async def test_a_key_whose_row_was_cleaned_away_is_taken_again_by_a_replay(pay, desk):
+async def test_a_key_whose_row_was_cleaned_away_is_taken_again_by_a_replay(pay, database):
     keyed = pay.using(key="k", key_for="live")
     first = await keyed.enqueue("a")
-    assert set_aside(desk) == 1
-    desk.sql("delete from tenure.keys")
+    assert set_aside(database) == 1
+    database.sql("delete from tenure.keys")
     await first.retry()
     assert (await keyed.enqueue("a")).id == first.id
 
 
-async def test_input_is_compared_by_sha256(pay, desk):
+async def test_input_is_compared_by_sha256(pay, database):
     await pay.using(key="k").enqueue("a", amount=1)
-    assert desk.sql("select length(digest) from tenure.keys") == [(64,)]
+    assert database.sql("select length(digest) from tenure.keys") == [(64,)]
     assert (await pay.using(key="k").enqueue("a", amount=1)).same_input
     assert not (await pay.using(key="k").enqueue("a", amount=2)).same_input
 
 
-def test_no_function_needs_md5(desk):
+def test_no_function_needs_md5(database):
     """A server in FIPS mode lacks it."""
     body = "p.prosrc || coalesce(pg_get_function_sqlbody(p.oid), '')"
-    assert desk.sql(f"select p.proname from pg_proc p where p.pronamespace = 'tenure'::regnamespace and {body} ~ 'md5'") == []
+    assert database.sql(f"select p.proname from pg_proc p where p.pronamespace = 'tenure'::regnamespace and {body} ~ 'md5'") == []

@@ -14,7 +14,7 @@ from tenure import Tenure
 from tests.waiting import until
 
 
-def test_a_loop_that_ends_without_closing_leaves_no_warning_and_loses_no_wake_up(dsn, desk, other):
+def test_a_loop_that_ends_without_closing_leaves_no_warning_and_loses_no_wake_up(dsn, database, other):
     app = Tenure(dsn)
 
     @app.job
@@ -30,7 +30,7 @@ def test_a_loop_that_ends_without_closing_leaves_no_warning_and_loses_no_wake_up
     assert heard == ["jobs default"] * 3
 
 
-def test_loops_that_are_gone_are_forgotten_with_their_connections(dsn, desk):
+def test_loops_that_are_gone_are_forgotten_with_their_connections(dsn, database):
     app = Tenure(dsn)
 
     @app.job
@@ -41,10 +41,10 @@ def test_loops_that_are_gone_are_forgotten_with_their_connections(dsn, desk):
     gc.collect()
     assert len(app._connections.sessions) <= 1
     names = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
-    asyncio.run(until(lambda: desk.sql(names)[0][0] <= 3, within=3))
+    asyncio.run(until(lambda: database.sql(names)[0][0] <= 3, within=3))
 
 
-def test_sync_code_hands_in_from_any_thread(dsn, desk):
+def test_sync_code_hands_in_from_any_thread(dsn, database):
     app = Tenure(dsn)
 
     @app.job
@@ -59,14 +59,14 @@ def test_sync_code_hands_in_from_any_thread(dsn, desk):
     handle = work.enqueue_sync(100)
     assert handle.status_sync().state == "pending"
     assert len(app.enqueue_many_sync([work.call(1), work.call(2)])) == 2
-    assert desk.sql("select count(*) from tenure.jobs") == [(43,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(43,)]
     app._portal.close()
     app._portal.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_hands_in_on_connections_of_its_own(dsn, desk):
+def test_a_forked_process_hands_in_on_connections_of_its_own(dsn, database):
     app = Tenure(dsn)
 
     @app.job
@@ -82,5 +82,5 @@ def test_a_forked_process_hands_in_on_connections_of_its_own(dsn, desk):
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     work.enqueue_sync(3)
-    assert sorted(row[0] for row in desk.sql("select (input ->> 'n')::int from tenure.jobs")) == [1, 2, 3]
+    assert sorted(row[0] for row in database.sql("select (input ->> 'n')::int from tenure.jobs")) == [1, 2, 3]
     app._portal.close()

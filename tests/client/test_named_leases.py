@@ -67,7 +67,7 @@ def holding(dsn: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     assert_no_secret(process.communicate()[0] + log.read_text())
 
 
-async def test_it_is_held_inside_the_block_and_free_after_it(app, desk):
+async def test_it_is_held_inside_the_block_and_free_after_it(app, database):
     async with app.lease("import") as lease:
         assert (lease.name, lease.term, lease.lost.is_set()) == ("import", 1, False)
         assert 0 < lease.seconds_left <= 15
@@ -121,25 +121,25 @@ async def test_who_waits_gets_it_as_soon_as_it_is_released(app, other, monkeypat
     await second.release()
 
 
-async def test_it_is_renewed_while_it_is_held(app, desk):
+async def test_it_is_renewed_while_it_is_held(app, database):
     async with app.lease("import", duration="3s") as lease:
-        [(first,)] = desk.sql("select expires_at from tenure.leases where name = 'lease:import'")
-        await until(lambda: desk.sql("select expires_at > %s from tenure.leases", first), is_=[(True,)])
+        [(first,)] = database.sql("select expires_at from tenure.leases where name = 'lease:import'")
+        await until(lambda: database.sql("select expires_at > %s from tenure.leases", first), is_=[(True,)])
         lease.check()
 
 
-async def test_a_holder_that_lost_it_knows(app, desk):
+async def test_a_holder_that_lost_it_knows(app, database):
     with pytest.raises(LeaseNotHeld, match="term 1"):
         async with app.lease("import", duration="3s") as lease:
-            desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1")
+            database.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1")
             await asyncio.wait_for(lease.lost.wait(), 10)
             with pytest.raises(LeaseNotHeld):
                 lease.check()
             assert lease.seconds_left == 0
-    assert desk.sql("select term, expires_at > now() from tenure.leases") == [(2, True)], "the new holder's is not released"
+    assert database.sql("select term, expires_at > now() from tenure.leases") == [(2, True)], "the new holder's is not released"
 
 
-async def test_a_holder_that_cannot_renew_it_knows_before_another_can_have_it(app, desk, monkeypatch):
+async def test_a_holder_that_cannot_renew_it_knows_before_another_can_have_it(app, database, monkeypatch):
     """Nobody told it: its own clock did."""
     async with app.lease("import", duration="1h") as lease:
         clock, ahead = module.boottime, 0.0
@@ -148,7 +148,7 @@ async def test_a_holder_that_cannot_renew_it_knows_before_another_can_have_it(ap
         ahead = 3599.5
         with pytest.raises(LeaseNotHeld):
             lease.check()
-        assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)]
+        assert database.sql("select expires_at > now() from tenure.leases") == [(True,)]
         ahead = 0.0
 
 
@@ -195,7 +195,7 @@ async def test_of_many_that_want_it_one_has_it_at_a_time(dsn, app):
     assert terms == list(range(1, 9))
 
 
-def test_code_without_an_event_loop_has_it_too(dsn, desk):
+def test_code_without_an_event_loop_has_it_too(dsn, database):
     app = Tenure(dsn)
     with app.lease_sync("import") as lease:
         assert (lease.term, lease.lost.is_set()) == (1, False)
@@ -204,7 +204,7 @@ def test_code_without_an_event_loop_has_it_too(dsn, desk):
         with pytest.raises(LeaseTaken), app.lease_sync("import", timeout=0.1):
             pass
     with pytest.raises(LeaseNotHeld), app.lease_sync("import", duration="3s") as lease:
-        desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1")
+        database.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1")
         assert lease.lost.wait(10)
         with pytest.raises(LeaseNotHeld):
             lease.check()
@@ -226,7 +226,7 @@ def test_threads_exclude_each_other(dsn):
     assert seen == [True] * 4
 
 
-async def test_duties_and_leases_do_not_meet(place, app, desk):
+async def test_duties_and_leases_do_not_meet(place, app, database):
     """A lease called like a duty is another row, and its end is nothing that the doctor has to tell."""
     leader = Leader(place)
     leader.start()
@@ -236,7 +236,7 @@ async def test_duties_and_leases_do_not_meet(place, app, desk):
             assert lease.term == 1
         leaders = await app.client().leaders()
         assert [found.code for found in of_workers([], leaders)] == ["no_workers"]
-        desk.sql("update tenure.leases set acquired_at = now() - interval '1 hour', expires_at = now() + interval '1 hour'")
+        database.sql("update tenure.leases set acquired_at = now() - interval '1 hour', expires_at = now() + interval '1 hour'")
         [found] = [leader for leader in await app.client().leaders() if leader.duty == "lease:stager"]
         assert not found.stuck
     finally:
@@ -269,7 +269,7 @@ async def test_a_lease_that_is_held_is_not_acquired_twice(app):
     await lease.release()
 
 
-async def test_a_holder_whose_renewal_hangs_knows_in_time(app, desk, monkeypatch):
+async def test_a_holder_whose_renewal_hangs_knows_in_time(app, database, monkeypatch):
     async with app.lease("import", duration="3s") as lease:
         hangs = asyncio.Event()
 
@@ -280,13 +280,13 @@ async def test_a_holder_whose_renewal_hangs_knows_in_time(app, desk, monkeypatch
         monkeypatch.setattr(lease._link, "fetch", hang)
         await hangs.wait()
         await asyncio.wait_for(lease.lost.wait(), 10)
-        assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)], "it knows before another can have it"
+        assert database.sql("select expires_at > now() from tenure.leases") == [(True,)], "it knows before another can have it"
         monkeypatch.undo()
         with suppress(LeaseNotHeld):
             await lease.release()
 
 
-async def test_a_holder_whose_renewal_is_refused_knows_in_time(app, desk, monkeypatch):
+async def test_a_holder_whose_renewal_is_refused_knows_in_time(app, database, monkeypatch):
     async with app.lease("import", duration="3s") as lease:
 
         async def refuse(*_, **__):
@@ -298,7 +298,7 @@ async def test_a_holder_whose_renewal_is_refused_knows_in_time(app, desk, monkey
         await lease.release()
 
 
-async def test_a_lease_that_an_unanswered_call_won_is_renewed_before_it_is_believed(app, desk, monkeypatch):
+async def test_a_lease_that_an_unanswered_call_won_is_renewed_before_it_is_believed(app, database, monkeypatch):
     lease = app.lease("import", duration="1h")
     asked = Link.fetch
 
@@ -306,11 +306,11 @@ async def test_a_lease_that_an_unanswered_call_won_is_renewed_before_it_is_belie
         rows = await asked(link, query, **options)
         if query.name == "leases/acquire_leases":
             monkeypatch.undo()
-            desk.sql("update tenure.leases set expires_at = expires_at - interval '20 min'")
+            database.sql("update tenure.leases set expires_at = expires_at - interval '20 min'")
             raise StoreUnavailable("the answer was lost")
         return rows
 
     monkeypatch.setattr(Link, "fetch", unanswered)
     async with lease:
-        [(left,)] = desk.sql("select extract(epoch from expires_at - now())::float8 from tenure.leases")
+        [(left,)] = database.sql("select extract(epoch from expires_at - now())::float8 from tenure.leases")
         assert lease.seconds_left < left

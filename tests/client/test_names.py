@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tenure import ConfigError, Limit
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 LONG = "x" * 201
 
@@ -36,31 +36,31 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_the_function_refuses_it_in_plain_words_and_writes_nothing(desk: Desk, case):
+def test_the_function_refuses_it_in_plain_words_and_writes_nothing(database: Database, case):
     job, told = REFUSED[case]
     with pytest.raises(psycopg.errors.InvalidParameterValue) as caught:
-        desk.sql("select * from tenure.enqueue(%s)", json.dumps([{"kind": "fine"}, {"kind": "work", **job}]))
+        database.sql("select * from tenure.enqueue(%s)", json.dumps([{"kind": "fine"}, {"kind": "work", **job}]))
     assert told in str(caught.value)
     assert caught.value.sqlstate[:2] == "22"
-    assert desk.sql("select count(*) from tenure.all_jobs") == [(0,)]
-    assert desk.sql("select count(*) from tenure.keys") == [(0,)]
+    assert database.sql("select count(*) from tenure.all_jobs") == [(0,)]
+    assert database.sql("select count(*) from tenure.keys") == [(0,)]
 
 
-def test_what_is_just_short_enough_is_taken(desk: Desk):
+def test_what_is_just_short_enough_is_taken(database: Database):
     name = "ё" * 100
     job = {"kind": name, "queue": name, "capability": name, "key": name, "delay": 3155760000, "timeout": 0}
-    desk.sql("select * from tenure.enqueue(%s)", json.dumps([job]))
-    desk.sql("select * from tenure.enqueue(%s)", json.dumps([{"kind": "past", "run_at": "1970-01-01T00:00:00Z"}]))
-    desk.sql("select * from tenure.enqueue(%s)", json.dumps([{"kind": "past", "delay": -5}]))
-    assert desk.sql("select state, count(*) from tenure.jobs group by 1 order by 1") == [("pending", 2), ("scheduled", 1)]
+    database.sql("select * from tenure.enqueue(%s)", json.dumps([job]))
+    database.sql("select * from tenure.enqueue(%s)", json.dumps([{"kind": "past", "run_at": "1970-01-01T00:00:00Z"}]))
+    database.sql("select * from tenure.enqueue(%s)", json.dumps([{"kind": "past", "delay": -5}]))
+    assert database.sql("select state, count(*) from tenure.jobs group by 1 order by 1") == [("pending", 2), ("scheduled", 1)]
 
 
-def test_the_table_of_schedules_takes_no_name_that_its_jobs_could_not_have(desk: Desk):
+def test_the_table_of_schedules_takes_no_name_that_its_jobs_could_not_have(database: Database):
     columns = "kind, timezone, input, queue, priority, max_attempts, overlap, catch_up, catch_up_limit, jitter, every"
     rest = "'UTC', '{}', %s, 50, 3, 'skip', 'one', 1, 0, 5"
     for name, kind, queue in ((LONG, "a", "a"), ("a", LONG, "a"), ("a", "a", LONG)):
         with pytest.raises(psycopg.errors.CheckViolation, match="schedules_names"):
-            desk.sql(
+            database.sql(
                 f"insert into tenure.schedules (name, {columns}) values (%s, %s, {rest})",
                 name,
                 kind,

@@ -15,14 +15,14 @@ from tenure.client.report.life import Report
 from tenure.store import jobs, reports
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tests.store.desk import Claim, Desk
+from tests.store.database import Claim, Database
 from tests.store.plans import MODES, plan
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    boom()\nValueError: boom\n'
 
 
 @pytest.fixture
-def told(desk: Desk) -> Callable[[str], object]:
+def told(database: Database) -> Callable[[str], object]:
     """Asks by one statement only."""
 
     async def ask(job_id: str) -> Report | None:
@@ -30,7 +30,7 @@ def told(desk: Desk) -> Callable[[str], object]:
 
         async def fetch(query):
             asked.append(query)
-            return desk.fetch(query)
+            return database.fetch(query)
 
         found = await gather(fetch, UUID(job_id))
         assert len(asked) == 1
@@ -39,23 +39,23 @@ def told(desk: Desk) -> Callable[[str], object]:
     return ask
 
 
-def run(desk: Desk, worker: str, **outcome) -> Claim:
+def run(database: Database, worker: str, **outcome) -> Claim:
     """One run of the only job that is ready, ended by a move."""
-    claim = desk.claim(worker)
-    assert len(desk.run(jobs.move(claim.outcomes(**outcome)))) == 1
+    claim = database.claim(worker)
+    assert len(database.run(jobs.move(claim.outcomes(**outcome)))) == 1
     return claim
 
 
-def make_due(desk: Desk) -> None:
-    desk.sql("update tenure.jobs set run_at = clock_timestamp() where state in ('retry', 'scheduled')")
-    term = desk.term("stager")
-    desk.run(jobs.promote(term, limit=10))
-    desk.end_term("stager")
+def make_due(database: Database) -> None:
+    database.sql("update tenure.jobs set run_at = clock_timestamp() where state in ('retry', 'scheduled')")
+    term = database.term("stager")
+    database.run(jobs.promote(term, limit=10))
+    database.end_term("stager")
 
 
-def note(desk: Desk, claim: Claim, *lines, first: int = 1, **more) -> None:
+def note(database: Database, claim: Claim, *lines, first: int = 1, **more) -> None:
     told = {"first": first, "last": first + len(lines) - 1, "lines": list(lines)} if lines else {}
-    desk.run(jobs.note(claim.outcomes(**told, **more), 200))
+    database.run(jobs.note(claim.outcomes(**told, **more), 200))
 
 
 def line(number: int, message: str, **more):
@@ -66,8 +66,8 @@ async def test_there_is_no_report_of_a_job_that_does_not_exist(told):
     assert await told(str(uuid4())) is None
 
 
-async def test_a_job_that_has_not_started(desk, told):
-    [job_id] = desk.enqueue({"input": {"n": 1}, "by": "shop", "meta": {"trace": "t1"}})
+async def test_a_job_that_has_not_started(database, told):
+    [job_id] = database.enqueue({"input": {"n": 1}, "by": "shop", "meta": {"trace": "t1"}})
     report = await told(job_id)
     assert (report.job.id, report.job.input, report.job.meta) == (UUID(job_id), {"n": 1}, {"trace": "t1"})
     assert (report.attempts, report.log, report.children, report.progress) == ([], [], [], None)
@@ -75,14 +75,14 @@ async def test_a_job_that_has_not_started(desk, told):
     assert report.at >= report.job.enqueued_at
 
 
-async def test_two_failed_attempts_and_a_success(desk, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    run(desk, worker, state="retry", what="failed", delay=0, error=TRACEBACK)
-    make_due(desk)
-    run(desk, worker, state="retry", what="timed_out", delay=0, error="TimeoutError: too slow")
-    make_due(desk)
-    desk.run(jobs.finish(desk.claim(worker).outcomes(output={"ok": True})))
+async def test_two_failed_attempts_and_a_success(database, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    run(database, worker, state="retry", what="failed", delay=0, error=TRACEBACK)
+    make_due(database)
+    run(database, worker, state="retry", what="timed_out", delay=0, error="TimeoutError: too slow")
+    make_due(database)
+    database.run(jobs.finish(database.claim(worker).outcomes(output={"ok": True})))
     report = await told(job_id)
     assert [(a.number, a.fence, a.outcome) for a in report.attempts] == [
         (1, 1, "failed"),
@@ -106,23 +106,23 @@ async def test_two_failed_attempts_and_a_success(desk, told):
     assert report.totals.lived >= report.totals.waited + report.totals.ran
 
 
-async def test_a_running_job(desk, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    desk.claim(worker)
+async def test_a_running_job(database, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    database.claim(worker)
     report = await told(job_id)
     assert [(a.outcome, a.worker, a.ended_at) for a in report.attempts] == [("running", "here:1", None)]
 
 
-async def test_a_snooze_and_a_crash_of_its_worker(desk, told):
-    first, second = desk.worker(), desk.worker()
-    [job_id] = desk.enqueue({})
-    run(desk, first, state="scheduled", what="snoozed", delay=0, refund=1)
-    make_due(desk)
-    desk.claim(first)
-    desk.condemn(first)
-    desk.return_jobs()
-    desk.run(jobs.finish(desk.claim(second).outcomes()))
+async def test_a_snooze_and_a_crash_of_its_worker(database, told):
+    first, second = database.worker(), database.worker()
+    [job_id] = database.enqueue({})
+    run(database, first, state="scheduled", what="snoozed", delay=0, refund=1)
+    make_due(database)
+    database.claim(first)
+    database.condemn(first)
+    database.return_jobs()
+    database.run(jobs.finish(database.claim(second).outcomes()))
     report = await told(job_id)
     assert [(a.number, a.fence, a.outcome) for a in report.attempts] == [
         (1, 1, "snoozed"),
@@ -135,13 +135,13 @@ async def test_a_snooze_and_a_crash_of_its_worker(desk, told):
     assert report.job.crashes == 1
 
 
-async def test_a_lost_lease_that_made_a_dead_letter(desk, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    desk.claim(worker)
-    desk.sql("update tenure.jobs set crashes = 2")
-    desk.condemn(worker, "expired")
-    desk.return_jobs()
+async def test_a_lost_lease_that_made_a_dead_letter(database, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    database.claim(worker)
+    database.sql("update tenure.jobs set crashes = 2")
+    database.condemn(worker, "expired")
+    database.return_jobs()
     report = await told(job_id)
     assert report.job.state == "dead_letter"
     assert [(a.outcome, a.error) for a in report.attempts] == [
@@ -150,9 +150,9 @@ async def test_a_lost_lease_that_made_a_dead_letter(desk, told):
     assert [moment.what for moment in report.events] == ["enqueued", "started", "lease_lost", "dead_letter"]
 
 
-async def test_canceled_by_hand_before_it_ran(desk, told):
-    [job_id] = desk.enqueue({"delay": 60})
-    desk.sql(
+async def test_canceled_by_hand_before_it_ran(database, told):
+    [job_id] = database.enqueue({"delay": 60})
+    database.sql(
         """with gone as (delete from tenure.jobs where id = %s returning *),
            noted as (insert into tenure.incidents (job_id, what, by, error) select id, 'canceled', 'ada', 'not needed' from gone)
            insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,
@@ -168,32 +168,32 @@ async def test_canceled_by_hand_before_it_ran(desk, told):
     assert report.events[-1].text == "canceled by ada: not needed"
 
 
-async def test_a_job_whose_earlier_incidents_are_cleaned_away(desk, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({"max_attempts": 9})
+async def test_a_job_whose_earlier_incidents_are_cleaned_away(database, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({"max_attempts": 9})
     for _ in range(3):
-        run(desk, worker, state="retry", what="failed", delay=0, error="boom")
-        make_due(desk)
-    desk.sql("delete from tenure.incidents where fence < 3")
+        run(database, worker, state="retry", what="failed", delay=0, error="boom")
+        make_due(database)
+    database.sql("delete from tenure.incidents where fence < 3")
     report = await told(job_id)
     assert [(a.fence, a.waited) for a in report.attempts] == [(3, None)]
     assert report.untold == 2
-    desk.sql("delete from tenure.incidents")
+    database.sql("delete from tenure.incidents")
     report = await told(job_id)
     assert [(a.fence, a.outcome) for a in report.attempts] == [(3, "unknown")]
     assert report.job.error == "boom"
 
 
-async def test_progress_and_the_log_of_all_runs(desk, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    first = desk.claim(worker)
-    note(desk, first, line(1, "one"), line(2, "two", fields={"rows": 3}), percent=40, message="well on")
-    desk.run(jobs.move(first.outcomes(state="retry", what="failed", delay=0, error="boom")))
-    make_due(desk)
-    second = desk.claim(worker)
-    note(desk, second, line(1, "three", level="warning"))
-    note(desk, second, line(2, "four"), first=2)
+async def test_progress_and_the_log_of_all_runs(database, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    first = database.claim(worker)
+    note(database, first, line(1, "one"), line(2, "two", fields={"rows": 3}), percent=40, message="well on")
+    database.run(jobs.move(first.outcomes(state="retry", what="failed", delay=0, error="boom")))
+    make_due(database)
+    second = database.claim(worker)
+    note(database, second, line(1, "three", level="warning"))
+    note(database, second, line(2, "four"), first=2)
     report = await told(job_id)
     assert [(said.message, said.level, said.fields, said.fence) for said in report.log] == [
         ("one", "info", {}, 1),
@@ -205,41 +205,41 @@ async def test_progress_and_the_log_of_all_runs(desk, told):
     assert (report.progress.percent, report.progress.message) == (40, "well on")
 
 
-async def test_only_the_last_lines_are_told(desk, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    claim = desk.claim(worker)
+async def test_only_the_last_lines_are_told(database, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    claim = database.claim(worker)
     for start in range(1, MAX_LINES + 50, 30):
-        note(desk, claim, *[line(n, f"line {n} " + "x" * 2000) for n in range(start, start + 30)], first=start)
+        note(database, claim, *[line(n, f"line {n} " + "x" * 2000) for n in range(start, start + 30)], first=start)
     report = await told(job_id)
-    last = desk.sql("select max(last_line) from tenure.logs")[0][0]
+    last = database.sql("select max(last_line) from tenure.logs")[0][0]
     assert [said.message.split()[1] for said in report.log] == [str(n) for n in range(last - MAX_LINES + 1, last + 1)]
 
 
 @pytest.mark.parametrize(
     "odd", [[], {}, "text", None, 7, {"message": 7, "level": None, "at": "yesterday", "fields": []}, {"at": 5}]
 )
-async def test_log_lines_of_any_shape_are_told(desk, told, odd):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    note(desk, desk.claim(worker), odd)
+async def test_log_lines_of_any_shape_are_told(database, told, odd):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    note(database, database.claim(worker), odd)
     report = await told(job_id)
     [said] = report.log
     assert (said.level, said.fields, said.at.tzinfo is not None) == ("info", {}, True)
     json.dumps(report.to_json(), allow_nan=False)
 
 
-async def test_a_progress_that_is_no_number_is_none(desk, told):
-    [job_id] = desk.enqueue({})
-    desk.sql("insert into tenure.progress (job_id, fence, percent) values (%s, 1, 'NaN')", job_id)
+async def test_a_progress_that_is_no_number_is_none(database, told):
+    [job_id] = database.enqueue({})
+    database.sql("insert into tenure.progress (job_id, fence, percent) values (%s, 1, 'NaN')", job_id)
     assert (await told(job_id)).progress is None
 
 
-async def test_children_live_and_finished_oldest_first(desk, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({"kind": "parent"})
-    children = [desk.enqueue({"parent": job_id})[0] for _ in range(3)]
-    desk.run(jobs.finish(desk.claim(worker, limit=1).outcomes()))
+async def test_children_live_and_finished_oldest_first(database, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({"kind": "parent"})
+    children = [database.enqueue({"parent": job_id})[0] for _ in range(3)]
+    database.run(jobs.finish(database.claim(worker, limit=1).outcomes()))
     report = await told(job_id)
     state = dict.fromkeys(children, "pending") | {children[0]: "completed"}
     # By id, which is by time; within a millisecond it is by chance.
@@ -249,18 +249,18 @@ async def test_children_live_and_finished_oldest_first(desk, told):
     assert (await told(children[0])).job.parent_id == UUID(job_id)
 
 
-async def test_not_all_of_many_children_are_listed(desk, told):
-    [job_id] = desk.enqueue({})
-    desk.enqueue(*[{"parent": job_id}] * (MAX_CHILDREN + 1))
+async def test_not_all_of_many_children_are_listed(database, told):
+    [job_id] = database.enqueue({})
+    database.enqueue(*[{"parent": job_id}] * (MAX_CHILDREN + 1))
     report = await told(job_id)
     assert (len(report.children), report.more_children) == (MAX_CHILDREN, True)
 
 
-async def test_of_many_incidents_the_last_are_told(desk, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
+async def test_of_many_incidents_the_last_are_told(database, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
     many = MAX_INCIDENTS + 20
-    desk.sql(
+    database.sql(
         """insert into tenure.incidents (job_id, at, what, attempt, fence, worker_id, started_at)
            select %s, clock_timestamp() + n * interval '1 ms', 'snoozed', 1, n, %s, clock_timestamp()
              from generate_series(1, %s) n""",
@@ -268,18 +268,18 @@ async def test_of_many_incidents_the_last_are_told(desk, told):
         worker,
         many,
     )
-    desk.sql("update tenure.jobs set fence = %s, started_at = clock_timestamp()", many)
+    database.sql("update tenure.jobs set fence = %s, started_at = clock_timestamp()", many)
     report = await told(job_id)
     assert [a.fence for a in report.attempts] == list(range(21, many + 1))
     assert report.untold == 20
 
 
-async def test_through_a_link_of_the_client_it_is_the_same(desk, dsn, told):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({"by": "shop"})
-    claim = desk.claim(worker)
-    note(desk, claim, line(1, "one"), percent=12.5)
-    desk.run(jobs.move(claim.outcomes(state="dead_letter", what="failed", error=TRACEBACK)))
+async def test_through_a_link_of_the_client_it_is_the_same(database, dsn, told):
+    worker = database.worker()
+    [job_id] = database.enqueue({"by": "shop"})
+    claim = database.claim(worker)
+    note(database, claim, line(1, "one"), percent=12.5)
+    database.run(jobs.move(claim.outcomes(state="dead_letter", what="failed", error=TRACEBACK)))
     link = Link(DatabaseTarget.at(dsn), "client")
     try:
         by_link = await gather(link.fetch, UUID(job_id))
@@ -327,14 +327,15 @@ STAGES = {
 @pytest.mark.parametrize("stage", STAGES)
 def test_nothing_that_grows_is_read_from_end_to_end(fresh_dsn, stage):
     query = reports.find(str(uuid4()), incidents=MAX_INCIDENTS, lines=MAX_LINES, children=MAX_CHILDREN)
-    with Desk(fresh_dsn) as desk:
-        desk.connection.execute(STAGES[stage].encode(), prepare=False)
+    with Database(fresh_dsn) as database:
+        database.connection.execute(STAGES[stage].encode(), prepare=False)
         full = {
-            f"{name}" for (name,) in desk.sql("select relname from pg_class where relkind = 'r' and pg_relation_size(oid) > 0")
+            f"{name}"
+            for (name,) in database.sql("select relname from pg_class where relkind = 'r' and pg_relation_size(oid) > 0")
         }
     for settings in (*MODES.values(), {"plan_cache_mode": "force_generic_plan"}):
-        with Desk(fresh_dsn, **settings) as desk:
-            nodes = plan(desk, query)
+        with Database(fresh_dsn, **settings) as database:
+            nodes = plan(database, query)
         walked = {node.relation for node in nodes if node.from_end_to_end} & full - {"workers"}
         assert walked == set(), settings
         assert {"incidents_job", "logs_pkey", "jobs_parent", "jobs_pkey", "progress_pkey"} <= {node.index for node in nodes}

@@ -172,7 +172,7 @@ async def test_a_run_that_took_too_long_is_told_as_such(app):
     assert (failed.error_type, failed.message.startswith("timed out")) == ("TimeoutError", True)
 
 
-async def test_a_canceled_job_is_told_with_its_reason(app, desk):
+async def test_a_canceled_job_is_told_with_its_reason(app, database):
     @app.job
     async def by_itself() -> None:
         raise Cancel("not needed")
@@ -184,7 +184,7 @@ async def test_a_canceled_job_is_told_with_its_reason(app, desk):
     assert (canceled.value.job_id, canceled.value.reason) == (handle.id, "not needed")
     by_hand = await by_itself.enqueue()
     waiting = asyncio.create_task(by_hand.result())
-    await until(lambda: desk.sql("select count(*) from tenure.watches where job_id = %s", by_hand.id), is_=[(1,)])
+    await until(lambda: database.sql("select count(*) from tenure.watches where job_id = %s", by_hand.id), is_=[(1,)])
     assert await by_hand.cancel("changed my mind")
     with pytest.raises(JobCanceled) as canceled:
         await waiting
@@ -228,7 +228,7 @@ async def test_a_job_that_is_tried_again_and_snoozed_is_waited_for(app):
         assert await (await work.enqueue()).result(timeout=10) == 3
 
 
-async def test_a_job_that_is_not_there_is_told_as_such(app, desk):
+async def test_a_job_that_is_not_there_is_told_as_such(app, database):
     @app.job
     async def work() -> None: ...
 
@@ -240,31 +240,31 @@ async def test_a_job_that_is_not_there_is_told_as_such(app, desk):
     assert await stranger.progress() is None
     handle = await work.enqueue()
     waiting = asyncio.create_task(handle.result())
-    await until(lambda: desk.sql("select count(*) from tenure.watches"), is_=[(1,)])
+    await until(lambda: database.sql("select count(*) from tenure.watches"), is_=[(1,)])
     await handle.delete()
     with pytest.raises(JobNotFound):
         await waiting
 
 
-async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_plain_values(app, desk):
-    [job] = desk.enqueue({"kind": "strange"})
-    claim = desk.claim(desk.worker(), kinds=["strange"])
-    desk.run(jobs.finish(claim.outcomes(output={"a": [1, 2]})))
+async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_plain_values(app, database):
+    [job] = database.enqueue({"kind": "strange"})
+    claim = database.claim(database.worker(), kinds=["strange"])
+    database.run(jobs.finish(claim.outcomes(output={"a": [1, 2]})))
     assert await Handle(UUID(job), "strange", app._runtime).result() == {"a": [1, 2]}
 
 
-async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_none_where_there_is_no_output(app, desk):
-    [job] = desk.enqueue({"kind": "strange"})
-    claim = desk.claim(desk.worker(), kinds=["strange"])
-    desk.run(jobs.finish(claim.outcomes()))
+async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_none_where_there_is_no_output(app, database):
+    [job] = database.enqueue({"kind": "strange"})
+    claim = database.claim(database.worker(), kinds=["strange"])
+    database.run(jobs.finish(claim.outcomes()))
     assert await Handle(UUID(job), "strange", app._runtime).result(timeout=10) is None
 
 
-async def test_a_job_that_was_set_aside_because_its_processes_died_has_no_type_of_error(app, desk):
-    [job] = desk.enqueue({"kind": "strange"})
-    claim = desk.claim(desk.worker(), kinds=["strange"])
+async def test_a_job_that_was_set_aside_because_its_processes_died_has_no_type_of_error(app, database):
+    [job] = database.enqueue({"kind": "strange"})
+    claim = database.claim(database.worker(), kinds=["strange"])
     error = "quarantined: its process died 3 times while running it, the last time: signal SIGKILL"
-    desk.run(jobs.move(claim.outcomes(state="dead_letter", what="crashed", error=error)))
+    database.run(jobs.move(claim.outcomes(state="dead_letter", what="crashed", error=error)))
     with pytest.raises(JobFailed) as failed:
         await Handle(UUID(job), "strange", app._runtime).result()
     assert (failed.value.error_type, failed.value.message) == (None, error)

@@ -74,7 +74,7 @@ async def test_what_cannot_be_is_refused(schedules, report):
         await schedules.ticks("s", limit=0)
 
 
-async def test_a_change_changes_what_is_given_and_nothing_else(schedules, report, desk):
+async def test_a_change_changes_what_is_given_and_nothing_else(schedules, report, database):
     before = await schedules.create("s", report, "0 9 * * *", timezone="Europe/Berlin", input={"to": "ann"}, jitter="1m")
     changed = await schedules.change("s", input={"to": "bob", "copies": 2}, catch_up="all", by="ada")
     assert (changed.input, changed.catch_up, changed.changed_by) == ({"to": "bob", "copies": 2}, "all", "ada")
@@ -132,7 +132,7 @@ async def test_one_that_begins_paused(schedules, report):
     assert (made.paused, made.paused_by, made.next_at) == (True, "ada", None)
 
 
-async def test_run_now_hands_in_a_job_of_it_and_writes_down_who_asked(schedules, report, desk):
+async def test_run_now_hands_in_a_job_of_it_and_writes_down_who_asked(schedules, report, database):
     await schedules.create("s", report, every="1h", input={"to": "ann"})
     await schedules.pause("s")
     first = await schedules.run_now("s", by="ada")
@@ -153,10 +153,10 @@ async def test_run_now_hands_in_a_job_of_it_and_writes_down_who_asked(schedules,
     assert await schedules.ticks("s", before=newest.planned_at) == [oldest]
     with pytest.raises(InvalidInput):
         await schedules.run_now("s", input={"nobody": 1})
-    assert desk.sql("select count(*) from tenure.jobs") == [(2,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(2,)]
 
 
-async def test_a_run_whose_answer_was_lost_is_not_handed_in_twice(schedules, report, desk, monkeypatch):
+async def test_a_run_whose_answer_was_lost_is_not_handed_in_twice(schedules, report, database, monkeypatch):
     await schedules.create("s", report, every="1h", input={"to": "ann"})
     session = schedules._runtime.session()
     fetch, calls = session.fetch, []
@@ -171,17 +171,17 @@ async def test_a_run_whose_answer_was_lost_is_not_handed_in_twice(schedules, rep
     monkeypatch.setattr(session, "fetch", lossy)
     handle = await schedules.run_now("s")
     assert calls.count("schedules/run_schedule") == 2
-    assert desk.sql("select id from tenure.jobs") == [(handle.id,)]
-    assert desk.sql("select job_id from tenure.ticks") == [(handle.id,)]
+    assert database.sql("select id from tenure.jobs") == [(handle.id,)]
+    assert database.sql("select job_id from tenure.ticks") == [(handle.id,)]
 
 
-async def test_what_code_declares_is_changed_and_deleted_there(schedules, desk):
+async def test_what_code_declares_is_changed_and_deleted_there(schedules, database):
     declared = [schedule(name="s", kind="work", every="1m").to_json()]
-    desk.run(store.reconcile("shop:app", declared, supervisor_id=str(uuid4()), kinds=["work"]))
+    database.run(store.reconcile("shop:app", declared, supervisor_id=str(uuid4()), kinds=["work"]))
     for refused in (schedules.change("s", queue="q"), schedules.delete("s")):
         with pytest.raises(ScheduleConflict, match="code of shop:app"):
             await refused
-    desk.sql("update tenure.schedules set retired_at = now()")
+    database.sql("update tenure.schedules set retired_at = now()")
     assert await schedules.list() == []
     [retired] = await schedules.list(retired=True)
     assert (retired.active, retired.next_at) == (False, None)
@@ -271,7 +271,7 @@ def test_what_is_wrong_with_a_declaration_is_told_where_it_stands():
         app.cron("@hourly", input={"n": 1})(work)
 
 
-async def test_a_running_app_carries_out_what_it_declares(app, desk):
+async def test_a_running_app_carries_out_what_it_declares(app, database):
     seen: list[tuple[str | None, datetime | None, bool]] = []
 
     @app.cron(every="1s", overlap="allow")
@@ -300,7 +300,7 @@ async def test_a_running_app_carries_out_what_it_declares(app, desk):
     await app.close()
 
 
-async def test_an_app_that_declares_nothing_retires_what_it_declared(dsn, desk):
+async def test_an_app_that_declares_nothing_retires_what_it_declared(dsn, database):
     before = Tenure(dsn, name="shop")
 
     @before.cron("@daily")

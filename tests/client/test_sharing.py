@@ -14,8 +14,8 @@ OURS = """select application_name from pg_stat_activity
            where datname = current_database() and application_name like 'tenure %' and application_name <> 'tenure diagnose'"""
 
 
-def connected(desk):
-    return sorted(name.removeprefix("tenure ") for (name,) in desk.sql(OURS))
+def connected(database):
+    return sorted(name.removeprefix("tenure ") for (name,) in database.sql(OURS))
 
 
 @pytest.fixture
@@ -27,48 +27,50 @@ def work(app):
     return work
 
 
-async def test_a_client_that_only_enqueues_has_two_connections(app, work, desk):
+async def test_a_client_that_only_enqueues_has_two_connections(app, work, database):
     await work.enqueue(1)
-    await until(lambda: connected(desk), is_=["enqueue", "wakeups"])
+    await until(lambda: connected(database), is_=["enqueue", "wakeups"])
     await app.close()
-    await until(lambda: connected(desk), is_=[])
+    await until(lambda: connected(database), is_=[])
 
 
-async def test_a_worker_in_the_own_process_has_four_connections(app, work, desk):
+async def test_a_worker_in_the_own_process_has_four_connections(app, work, database):
     async with serving(app):
-        await until(lambda: connected(desk), is_=["claim", "duties", "settle", "wakeups"])
-    await until(lambda: connected(desk), is_=[])
+        await until(lambda: connected(database), is_=["claim", "duties", "settle", "wakeups"])
+    await until(lambda: connected(database), is_=[])
 
 
 @pytest.mark.parametrize("first", ["client", "worker"])
-async def test_a_client_beside_a_worker_adds_what_it_asks_by_and_nothing_else(app, work, desk, first):
+async def test_a_client_beside_a_worker_adds_what_it_asks_by_and_nothing_else(app, work, database, first):
     if first == "client":
         await work.enqueue(0)
     async with serving(app), serving(app):
         assert await (await work.enqueue(1)).result(timeout=10) == 1
-        await until(lambda: connected(desk), is_=["claim", "claim", "client", "duties", "enqueue", "settle", "settle", "wakeups"])
+        await until(
+            lambda: connected(database), is_=["claim", "claim", "client", "duties", "enqueue", "settle", "settle", "wakeups"]
+        )
     await app.close()
-    await until(lambda: connected(desk), is_=[])
+    await until(lambda: connected(database), is_=[])
 
 
-async def test_a_client_that_closes_does_not_deafen_the_worker_beside_it(app, work, desk, monkeypatch):
+async def test_a_client_that_closes_does_not_deafen_the_worker_beside_it(app, work, database, monkeypatch):
     async with serving(app) as worker:
         assert await (await work.enqueue(1)).result(timeout=10) == 1
         await app.close()
         received: list[Wakeup] = []
         monkeypatch.setattr(worker._engine, "on_wakeup", received.append)
-        desk.sql("select pg_notify('tenure', 'jobs default')")
+        database.sql("select pg_notify('tenure', 'jobs default')")
         await until(lambda: Wakeup.new_jobs("default") in received)
-    await until(lambda: connected(desk), is_=[])
+    await until(lambda: connected(database), is_=[])
 
 
-async def test_a_worker_that_stops_does_not_deafen_the_client_beside_it(app, work, desk):
+async def test_a_worker_that_stops_does_not_deafen_the_client_beside_it(app, work, database):
     async with serving(app):
         await (await work.enqueue(1)).result(timeout=10)
     handle = await work.enqueue(2)
     waits = asyncio.create_task(handle.result())
-    await until(lambda: desk.sql("select count(*) from tenure.watches where job_id = %s", handle.id), is_=[(1,)])
+    await until(lambda: database.sql("select count(*) from tenure.watches where job_id = %s", handle.id), is_=[(1,)])
     async with serving(app):
         assert await waits == 2
     await app.close()
-    await until(lambda: connected(desk), is_=[])
+    await until(lambda: connected(database), is_=[])

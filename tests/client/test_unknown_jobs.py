@@ -38,10 +38,10 @@ async def test_an_id_that_is_none_is_not_found_either(client, asked):
     assert missing.value.job_id == "17"
 
 
-async def test_a_job_that_is_over_is_not_canceled_and_that_is_no_mistake(client, desk):
-    desk.enqueue({})
-    claim = desk.claim(desk.worker())
-    desk.run(jobs.finish(claim.outcomes()))
+async def test_a_job_that_is_over_is_not_canceled_and_that_is_no_mistake(client, database):
+    database.enqueue({})
+    claim = database.claim(database.worker())
+    database.run(jobs.finish(claim.outcomes()))
     [job_id] = claim.ids
     assert await client.cancel(job_id) == 0
     assert await client.handle(job_id).cancel() is False
@@ -49,8 +49,8 @@ async def test_a_job_that_is_over_is_not_canceled_and_that_is_no_mistake(client,
     assert await client.cancel(job_id, uuid4()) == 0
 
 
-async def test_of_several_jobs_those_are_canceled_that_exist(client, desk):
-    [job_id] = desk.enqueue({})
+async def test_of_several_jobs_those_are_canceled_that_exist(client, database):
+    [job_id] = database.enqueue({})
     assert await client.cancel(uuid4(), job_id) == 1
 
 

@@ -92,31 +92,31 @@ async def outcome(handle):
         return failed.message
 
 
-async def is_waited_for(desk, count=1):
-    await until(lambda: desk.sql("select count(*) from tenure.watches"), is_=[(count,)])
-    await until(lambda: listening(desk), is_=1)  # the worker and the client share it
+async def is_waited_for(database, count=1):
+    await until(lambda: database.sql("select count(*) from tenure.watches"), is_=[(count,)])
+    await until(lambda: listening(database), is_=1)  # the worker and the client share it
 
 
-def listening(desk):
-    return desk.sql(f"select count(*) from pg_stat_activity where {LINES}")[0][0]
+def listening(database):
+    return database.sql(f"select count(*) from pg_stat_activity where {LINES}")[0][0]
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_who_waits_is_woken_by_the_worker(app, dsn, desk, never_looks_again, way):
+async def test_who_waits_is_woken_by_the_worker(app, dsn, database, never_looks_again, way):
     go_on = asyncio.Event()
     job = define(app, dsn, go_on)[way]
     async with serving(app):
         results = asyncio.create_task(outcome(await job.enqueue()))
-        await is_waited_for(desk)
+        await is_waited_for(database)
         go_on.set()
         assert await results == "all done"
 
 
 @pytest.mark.parametrize("decision", ["cancel", "delete"])
-async def test_who_waits_is_woken_by_a_decision(app, dsn, desk, never_looks_again, decision):
+async def test_who_waits_is_woken_by_a_decision(app, dsn, database, never_looks_again, decision):
     handle = await define(app, dsn, asyncio.Event())["in_loop"].using(delay="1h").enqueue()
     waits = asyncio.create_task(handle.result())
-    await until(lambda: (desk.sql("select count(*) from tenure.watches"), listening(desk)), is_=([(1,)], 1))
+    await until(lambda: (database.sql("select count(*) from tenure.watches"), listening(database)), is_=([(1,)], 1))
     await getattr(handle, decision)()
     with pytest.raises(JobCanceled if decision == "cancel" else JobNotFound):
         async with asyncio.timeout(5):
@@ -124,12 +124,12 @@ async def test_who_waits_is_woken_by_a_decision(app, dsn, desk, never_looks_agai
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_who_cannot_hear_looks_again(app, dsn, desk, deaf, way):
+async def test_who_cannot_hear_looks_again(app, dsn, database, deaf, way):
     go_on = asyncio.Event()
     job = define(app, dsn, go_on)[way]
     async with serving(app):
         results = asyncio.create_task(outcome(await job.enqueue()))
-        await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("running",)])
+        await until(lambda: database.sql("select state from tenure.jobs"), is_=[("running",)])
         go_on.set()
         assert await results == "all done"
 
@@ -150,26 +150,26 @@ async def test_looks_become_fewer_with_time_and_are_never_later_than_wanted(monk
     assert growing == sorted(growing)
 
 
-async def test_a_line_that_breaks_while_somebody_waits_is_mended_and_nothing_is_missed(app, dsn, desk, never_looks_again):
+async def test_a_line_that_breaks_while_somebody_waits_is_mended_and_nothing_is_missed(app, dsn, database, never_looks_again):
     go_on = asyncio.Event()
     job = define(app, dsn, go_on)["in_loop"]
     async with serving(app):
         handle = await job.enqueue()
         results = asyncio.create_task(outcome(handle))
-        await is_waited_for(desk)
-        assert desk.sql(f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where {LINES}") == [(True,)]
+        await is_waited_for(database)
+        assert database.sql(f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where {LINES}") == [(True,)]
         go_on.set()
         assert await results == "all done"
 
 
-async def test_all_who_wait_in_one_loop_share_one_line_and_leave_nothing_behind(app, dsn, desk, never_looks_again):
+async def test_all_who_wait_in_one_loop_share_one_line_and_leave_nothing_behind(app, dsn, database, never_looks_again):
     go_on = asyncio.Event()
     job = define(app, dsn, go_on)["in_loop"]
     async with serving(app):
         handles = [await job.enqueue() for _ in range(5)]
         results = [asyncio.create_task(outcome(handle)) for handle in handles for _ in range(3)]
         given_up = asyncio.create_task(handles[0].result())
-        await is_waited_for(desk, 5)
+        await is_waited_for(database, 5)
         given_up.cancel()
         go_on.set()
         assert await asyncio.gather(*results) == ["all done"] * 15
@@ -177,7 +177,7 @@ async def test_all_who_wait_in_one_loop_share_one_line_and_leave_nothing_behind(
     assert given_up.cancelled()
 
 
-async def test_a_watch_tells_states_and_progress_in_order_and_ends_with_the_job(app, desk, never_looks_again):
+async def test_a_watch_tells_states_and_progress_in_order_and_ends_with_the_job(app, database, never_looks_again):
     steps = [asyncio.Event() for _ in range(3)]
 
     @app.job(retry=AT_ONCE)
@@ -200,8 +200,8 @@ async def test_a_watch_tells_states_and_progress_in_order_and_ends_with_the_job(
             case ("pending", None):
                 worker = app.worker(grace=0)
                 await worker.start()
-                desk.sql("select pg_notify('tenure', %s)", f"progress {handle.id}")
-                await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("running",)])
+                database.sql("select pg_notify('tenure', %s)", f"progress {handle.id}")
+                await until(lambda: database.sql("select state from tenure.jobs"), is_=[("running",)])
             case ("running", None):
                 steps[0].set()
             case ("running", (10.0, _)):

@@ -13,7 +13,7 @@ from tenure.logs import JsonLines, Lines
 from tests.worker.serving import serving
 
 
-class Bench:
+class FuzzWorker:
     """Runs a step of a test on the loop on which the worker lives."""
 
     def __init__(self, app: Tenure) -> None:
@@ -60,7 +60,7 @@ def logged() -> Iterator[Logged]:
 
 
 @pytest.fixture
-def bench(dsn) -> Iterator[Bench]:
-    bench = Bench(Tenure(dsn))
-    yield bench
-    bench.close()
+def fuzz_worker(dsn) -> Iterator[FuzzWorker]:
+    fuzz_worker = FuzzWorker(Tenure(dsn))
+    yield fuzz_worker
+    fuzz_worker.close()

@@ -90,7 +90,7 @@ EXCEPTIONS = st.one_of(
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-def test_whatever_is_raised_the_job_reaches_a_known_state(bench, sql, logged, run_in):
+def test_whatever_is_raised_the_job_reaches_a_known_state(fuzz_worker, sql, logged, run_in):
     raised: list[BaseException] = []
     ends: Counter[str] = Counter()
 
@@ -101,14 +101,14 @@ def test_whatever_is_raised_the_job_reaches_a_known_state(bench, sql, logged, ru
         raise raised[place]
 
     function = explode if run_in == "thread" else explode_async
-    job = bench.app.job(name="explode", run_in=run_in, retry=Retry(max_attempts=1))(function)
+    job = fuzz_worker.app.job(name="explode", run_in=run_in, retry=Retry(max_attempts=1))(function)
 
-    @bench.app.job
+    @fuzz_worker.app.job
     async def fine() -> str:
         return "fine"
 
     async def step() -> None:
-        handles = await bench.app.enqueue_many([job.call(place) for place in range(len(raised))])
+        handles = await fuzz_worker.app.enqueue_many([job.call(place) for place in range(len(raised))])
         for handle, error in zip(handles, raised, strict=True):
             if not isinstance(error, Snooze):
                 with pytest.raises(JobUnfinished):
@@ -125,9 +125,9 @@ def test_whatever_is_raised_the_job_reaches_a_known_state(bench, sql, logged, ru
     @given(st.lists(EXCEPTIONS, min_size=5, max_size=25))
     def fuzz(errors):
         raised[:] = errors
-        bench.run(step())
+        fuzz_worker.run(step())
 
-    bench.open()
+    fuzz_worker.open()
     fuzz()
     assert sum(ends.values()) > 7 * EXAMPLES
     assert (logged.failures > 5 * EXAMPLES, logged.faults) == (True, [])

@@ -29,10 +29,10 @@ def same(before: Any, after: Any) -> bool:
     return type(before) is type(after) and before == after
 
 
-def test_payloads_come_back_as_they_were_or_are_refused_at_once(bench):
+def test_payloads_come_back_as_they_were_or_are_refused_at_once(fuzz_worker):
     taken, refused = [], []
 
-    @bench.app.job
+    @fuzz_worker.app.job
     async def echo(value: Any) -> Any:
         return value
 
@@ -51,24 +51,24 @@ def test_payloads_come_back_as_they_were_or_are_refused_at_once(bench):
     @FUZZ
     @given(st.lists(VALUES, min_size=20, max_size=60))
     def fuzz(values):
-        bench.run(step(values))
+        fuzz_worker.run(step(values))
 
-    bench.open()
+    fuzz_worker.open()
     fuzz()
     assert len(taken) > 13 * EXAMPLES
     assert len(refused) > EXAMPLES
     assert all(len(error) > 20 for error in refused)
 
 
-def test_one_bad_payload_among_many_refuses_all_of_them_and_nothing_is_half_done(bench, sql):
-    @bench.app.job
+def test_one_bad_payload_among_many_refuses_all_of_them_and_nothing_is_half_done(fuzz_worker, sql):
+    @fuzz_worker.app.job
     async def echo(value: Any) -> Any:
         return value
 
     async def step(values: list[Any]) -> None:
         before = sql("select count(*) from tenure.all_jobs")
         try:
-            handles = await bench.app.enqueue_many([echo.call(value) for value in values])
+            handles = await fuzz_worker.app.enqueue_many([echo.call(value) for value in values])
         except NotEnqueued:
             assert sql("select count(*) from tenure.all_jobs") == before
             return
@@ -79,22 +79,22 @@ def test_one_bad_payload_among_many_refuses_all_of_them_and_nothing_is_half_done
     @FUZZ
     @given(st.lists(JSON, min_size=1, max_size=20))
     def fuzz(values):
-        bench.run(step(values))
+        fuzz_worker.run(step(values))
 
-    bench.open()
+    fuzz_worker.open()
     fuzz()
 
 
-def test_results_come_back_as_they_were_or_fail_the_job_with_the_reason(bench):
+def test_results_come_back_as_they_were_or_fail_the_job_with_the_reason(fuzz_worker):
     ends = set()
     values: list[Any] = []
 
-    @bench.app.job(retry=Retry(max_attempts=1))
+    @fuzz_worker.app.job(retry=Retry(max_attempts=1))
     async def give(place: int) -> Any:
         return values[place]
 
     async def step() -> None:
-        handles = await bench.app.enqueue_many([give.call(place) for place in range(len(values))])
+        handles = await fuzz_worker.app.enqueue_many([give.call(place) for place in range(len(values))])
         for value, handle in zip(values, handles, strict=True):
             try:
                 back = await handle.result(WITHIN)
@@ -108,18 +108,18 @@ def test_results_come_back_as_they_were_or_fail_the_job_with_the_reason(bench):
     @given(st.lists(VALUES, min_size=20, max_size=40))
     def fuzz(given_values):
         values[:] = given_values
-        bench.run(step())
+        fuzz_worker.run(step())
 
-    bench.open()
+    fuzz_worker.open()
     fuzz()
     assert ends == {"same", "refused"}
 
 
-def test_keys_are_kept_apart_or_refused(bench):
+def test_keys_are_kept_apart_or_refused(fuzz_worker):
     """Two keys are one only if they are equal, whatever Unicode they hold."""
     stands: dict[str, object] = {}
 
-    @bench.app.job
+    @fuzz_worker.app.job
     async def work() -> None: ...
 
     async def step(keys: list[str]) -> None:
@@ -135,7 +135,7 @@ def test_keys_are_kept_apart_or_refused(bench):
     @FUZZ
     @given(st.lists(TEXT, min_size=5, max_size=30))
     def fuzz(keys):
-        bench.run(step(keys))
+        fuzz_worker.run(step(keys))
 
-    bench.open()
+    fuzz_worker.open()
     fuzz()

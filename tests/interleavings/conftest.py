@@ -9,21 +9,21 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.interleavings.stage import Stage
-from tests.store.desk import Desk
+from tests.interleavings.interleaved_database import InterleavedDatabase
+from tests.store.database import Database
 
 
 @pytest.fixture(scope="session")
-def stage(server_dsn: str, template: str) -> Iterator[Stage]:
+def interleaved(server_dsn: str, template: str) -> Iterator[InterleavedDatabase]:
     name = f"stage_{uuid4().hex[:12]}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"create database {name} template {template}")
-        with Stage(make_conninfo(server_dsn, dbname=name)) as stage:
-            yield stage
+        with InterleavedDatabase(make_conninfo(server_dsn, dbname=name)) as interleaved:
+            yield interleaved
         admin.execute(f"drop database {name} with (force)")
 
 
 @pytest.fixture
-def desk(dsn: str) -> Iterator[Desk]:
-    with Desk(dsn) as desk:
-        yield desk
+def database(dsn: str) -> Iterator[Database]:
+    with Database(dsn) as database:
+        yield database

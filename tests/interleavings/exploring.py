@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
+from tests.interleavings.interleaved_database import InterleavedDatabase
 from tests.interleavings.judging import Judge, Violation
 from tests.interleavings.orders import Known, orders
 from tests.interleavings.playing import Play, Played
-from tests.interleavings.scenes import SCENES
-from tests.interleavings.stage import Stage
+from tests.interleavings.start_states import START_STATES
 from tests.interleavings.steps.caretaking import give_back
 from tests.interleavings.steps.step import COMMIT, Script, Step
 from tests.interleavings.world import TwoPlaces
@@ -40,23 +40,25 @@ class Explored:
     wrong: list[Wrong] = field(default_factory=list)
 
 
-def explore(stage: Stage, scene: str, scripts: Mapping[str, Script], *, until_wrong: bool = False) -> Explored:
+def explore(
+    interleaved: InterleavedDatabase, start_state: str, scripts: Mapping[str, Script], *, until_wrong: bool = False
+) -> Explored:
     """Scripts by name: one for each session."""
-    _prepare(stage, scene, scripts)
+    _prepare(interleaved, start_state, scripts)
     found, known = Explored(), Known()
     for order in orders([len(script) for script in scripts.values()]):
         found.schedules += 1
         if known.covers(order):
             continue
         found.played += 1
-        start = stage.restore(scene)
-        with stage.mended():
-            played = Play(stage, list(scripts.values()), known).play(order)
+        start = interleaved.restore(start_state)
+        with interleaved.mended():
+            played = Play(interleaved, list(scripts.values()), known).play(order)
         try:
             judge = Judge(start)
             judge.hear(played)
-            judge.compare(stage.look())
-            _come_home(stage, judge)
+            judge.compare(interleaved.look())
+            _come_home(interleaved, judge)
         except (Violation, TwoPlaces) as violation:
             found.wrong.append(Wrong(list(scripts), played, str(violation)))
             if until_wrong:
@@ -64,28 +66,28 @@ def explore(stage: Stage, scene: str, scripts: Mapping[str, Script], *, until_wr
     return found
 
 
-def plainest(stage: Stage, scene: str, scripts: Mapping[str, Script], found: Explored) -> Wrong:
+def plainest(interleaved: InterleavedDatabase, start_state: str, scripts: Mapping[str, Script], found: Explored) -> Wrong:
     """Of what went wrong, with fewer scripts if fewer are enough."""
     for size in range(1, len(scripts)):
         for names in combinations(scripts, size):
-            fewer = explore(stage, scene, {name: scripts[name] for name in names})
+            fewer = explore(interleaved, start_state, {name: scripts[name] for name in names})
             if fewer.wrong:
                 return min(fewer.wrong, key=lambda wrong: wrong.length)
     return min(found.wrong, key=lambda wrong: wrong.length)
 
 
-def _prepare(stage: Stage, scene: str, scripts: Mapping[str, Script]) -> None:
-    stage.keep(scene, SCENES[scene])
-    for session, script in zip(stage.sessions, scripts.values(), strict=False):
+def _prepare(interleaved: InterleavedDatabase, start_state: str, scripts: Mapping[str, Script]) -> None:
+    interleaved.keep(start_state, START_STATES[start_state])
+    for session, script in zip(interleaved.sessions, scripts.values(), strict=False):
         session.prepare(["begin", "commit", "rollback", *(step.call.sql for step in script if isinstance(step, Step))])
 
 
-def _come_home(stage: Stage, judge: Judge) -> None:
+def _come_home(interleaved: InterleavedDatabase, judge: Judge) -> None:
     """Once more, when all is over: nothing stays with a worker that is known to be dead."""
     if not any(worker.died for world in judge.worlds for worker in world.workers.values()):
         return
-    stage.sessions[0].prepare(step.call.sql for step in COME_HOME if isinstance(step, Step))
-    with stage.mended():
-        played = Play(stage, [COME_HOME], Known()).play((0, 0))
+    interleaved.sessions[0].prepare(step.call.sql for step in COME_HOME if isinstance(step, Step))
+    with interleaved.mended():
+        played = Play(interleaved, [COME_HOME], Known()).play((0, 0))
     judge.hear(played)
-    judge.compare(stage.look())
+    judge.compare(interleaved.look())

@@ -16,7 +16,7 @@ class Fault:
     what: str
     where: str
     edits: tuple[Edit, ...]
-    scene: str
+    start_state: str
     scripts: tuple[str, ...]
 
     @property

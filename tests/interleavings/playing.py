@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tests.interleavings.interleaved_database import InterleavedDatabase
 from tests.interleavings.orders import Known, Order, next_turn
 from tests.interleavings.sessions import Call, Reply, Session
-from tests.interleavings.stage import Stage
 from tests.interleavings.steps.step import AnyStep, End, Script, Step, Wait, Words
 
 BEGIN, COMMIT, ROLLBACK = Call("begin"), Call("commit"), Call("rollback")
@@ -114,10 +114,10 @@ class Actor:
 
 
 class Play:
-    def __init__(self, stage: Stage, scripts: Sequence[Script], known: Known) -> None:
-        self._stage = stage
+    def __init__(self, interleaved: InterleavedDatabase, scripts: Sequence[Script], known: Known) -> None:
+        self._interleaved = interleaved
         self._known = known
-        self._actors = [Actor(who, stage.sessions[who], script) for who, script in enumerate(scripts)]
+        self._actors = [Actor(who, interleaved.sessions[who], script) for who, script in enumerate(scripts)]
         self._by_pid = {actor.session.pid: actor for actor in self._actors}
         self._held_up: dict[int, set[int]] = {}
         """By actor: whom it waits for."""
@@ -146,7 +146,7 @@ class Play:
         taken = Taken(actor.who, actor.next_step(), len(self._events), alone)
         self._steps.append(taken)
         if isinstance(taken.step, Wait):
-            self._stage.pass_time(taken.step.seconds)
+            self._interleaved.pass_time(taken.step.seconds)
             taken.told = ()
             self._events.append(taken)
         elif actor.send(taken):
@@ -182,7 +182,7 @@ class Play:
 
     def _look(self, going: list[Actor]) -> list[Actor]:
         """Gives those who wait for a lock of one of us."""
-        blockers = self._stage.blockers(actor.session for actor in going)
+        blockers = self._interleaved.blockers(actor.session for actor in going)
         held_up = [actor for actor in going if blockers[actor.session.pid] & self._by_pid.keys()]
         for actor in held_up:
             others = [self._by_pid[pid] for pid in blockers[actor.session.pid] & self._by_pid.keys()]

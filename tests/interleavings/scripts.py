@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.interleavings.scenes import LATER, SHORT
+from tests.interleavings.start_states import LATER, SHORT
 from tests.interleavings.steps import asking, caretaking, leading, limited, runs
 from tests.interleavings.steps.leading import Term
 from tests.interleavings.steps.step import COMMIT, COMMIT_IF_TOLD, ROLLBACK, Script, Step, Wait

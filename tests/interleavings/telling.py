@@ -8,8 +8,8 @@ from tests.interleavings.exploring import Explored, Wrong
 from tests.interleavings.playing import Played, Taken
 
 
-def tell(scene: str, found: Explored, plainest: Wrong) -> str:
-    head = f"{len(found.wrong)} of {found.played} schedules go wrong, beginning from “{scene}”. The plainest:"
+def tell(start_state: str, found: Explored, plainest: Wrong) -> str:
+    head = f"{len(found.wrong)} of {found.played} schedules go wrong, beginning from “{start_state}”. The plainest:"
     return "\n".join(["", head, *_lines(plainest.played, plainest.names), plainest.why])
 
 

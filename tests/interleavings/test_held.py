@@ -42,7 +42,7 @@ async def app(app):
     await app.close()
 
 
-async def test_jobs_of_a_claim_whose_answer_is_under_way_are_not_requeued(app, desk, monkeypatch):
+async def test_jobs_of_a_claim_whose_answer_is_under_way_are_not_requeued(app, database, monkeypatch):
     monkeypatch.setattr(held, "BUSY_EVERY", 0.01)
     monkeypatch.setattr(held, "IDLE_EVERY", 0.0)
     statements = Statements()
@@ -58,8 +58,8 @@ async def test_jobs_of_a_claim_whose_answer_is_under_way_are_not_requeued(app, d
         await statements.kept.wait()
         before = statements.counts.get(COMPARE, 0)
         await until(lambda: statements.counts.get(COMPARE, 0) >= before + 3)
-        assert desk.sql("select state, fence from tenure.jobs") == [("running", 1)]
+        assert database.sql("select state, fence from tenure.jobs") == [("running", 1)]
         statements.release.set()
-        await until(lambda: desk.sql("select state, fence from tenure.history"), is_=[("completed", 1)])
+        await until(lambda: database.sql("select state, fence from tenure.history"), is_=[("completed", 1)])
     assert ran == [1]
     assert DISOWN not in statements.counts

@@ -18,9 +18,9 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.interleavings.exploring import explore, plainest
+from tests.interleavings.interleaved_database import InterleavedDatabase
 from tests.interleavings.orders import number_of_orders
 from tests.interleavings.scripts import SCRIPTS
-from tests.interleavings.stage import Stage
 from tests.interleavings.telling import tell
 from tests.interleavings.triples import CHOSEN, Triple, campaign
 
@@ -44,19 +44,19 @@ def others() -> list[Triple]:
     return random.Random(seed).sample(found, min(int(HOW_MUCH), len(found))) if HOW_MUCH.isdigit() else []
 
 
-def play(stage: Stage, triple: Triple) -> None:
+def play(interleaved: InterleavedDatabase, triple: Triple) -> None:
     scripts = {name: SCRIPTS[name] for name in triple.names}
-    found = explore(stage, triple.scene, scripts)
-    assert not found.wrong, tell(triple.scene, found, plainest(stage, triple.scene, scripts, found))
+    found = explore(interleaved, triple.start_state, scripts)
+    assert not found.wrong, tell(triple.start_state, found, plainest(interleaved, triple.start_state, scripts, found))
     assert found.schedules == (triple.schedules or number_of_orders([len(script) for script in scripts.values()]))
 
 
 @pytest.mark.parametrize("triple", chosen())
-def test_every_order_comes_to_the_same_as_one_by_one(stage: Stage, triple: Triple):
-    play(stage, triple)
+def test_every_order_comes_to_the_same_as_one_by_one(interleaved: InterleavedDatabase, triple: Triple):
+    play(interleaved, triple)
 
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("triple", others(), ids=str)
-def test_every_three_scripts_come_to_the_same_as_one_by_one(stage: Stage, triple: Triple):
-    play(stage, triple)
+def test_every_three_scripts_come_to_the_same_as_one_by_one(interleaved: InterleavedDatabase, triple: Triple):
+    play(interleaved, triple)

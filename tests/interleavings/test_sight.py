@@ -6,25 +6,27 @@ import pytest
 
 from tests.interleavings.exploring import Explored, explore, plainest
 from tests.interleavings.faults import FAULTS, Fault
+from tests.interleavings.interleaved_database import InterleavedDatabase
 from tests.interleavings.names import uid
 from tests.interleavings.planting import plant, planted
 from tests.interleavings.scripts import SCRIPTS
 from tests.interleavings.sessions import Call
-from tests.interleavings.stage import Stage
 from tests.interleavings.steps.step import COMMIT, Step, rows
 from tests.interleavings.telling import tell
 
 
-def explore_with(stage: Stage, fault: Fault) -> Explored:
+def explore_with(interleaved: InterleavedDatabase, fault: Fault) -> Explored:
     if fault.in_function:
-        with planted(stage.dsn, fault):
-            return explore(stage, fault.scene, {name: SCRIPTS[name] for name in fault.scripts}, until_wrong=True)
-    return explore(stage, fault.scene, {name: plant(fault, SCRIPTS[name]) for name in fault.scripts}, until_wrong=True)
+        with planted(interleaved.dsn, fault):
+            return explore(interleaved, fault.start_state, {name: SCRIPTS[name] for name in fault.scripts}, until_wrong=True)
+    return explore(
+        interleaved, fault.start_state, {name: plant(fault, SCRIPTS[name]) for name in fault.scripts}, until_wrong=True
+    )
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_a_planted_fault_is_seen(stage: Stage, fault: Fault):
-    assert explore_with(stage, fault).wrong
+def test_a_planted_fault_is_seen(interleaved: InterleavedDatabase, fault: Fault):
+    assert explore_with(interleaved, fault).wrong
 
 
 def touch(worker: str) -> Step:
@@ -32,10 +34,10 @@ def touch(worker: str) -> Step:
     return Step(f"touch {worker}", sends, lambda _: (), lambda _: [], locks=rows(worker), waits=rows(worker))
 
 
-def test_a_deadlock_is_seen_and_told_step_by_step(stage: Stage):
+def test_a_deadlock_is_seen_and_told_step_by_step(interleaved: InterleavedDatabase):
     scripts = {"up": (touch("W1"), touch("W2"), COMMIT), "down": (touch("W2"), touch("W1"), COMMIT)}
-    found = explore(stage, "empty", scripts)
-    told = tell("empty", found, plainest(stage, "empty", scripts, found))
+    found = explore(interleaved, "empty", scripts)
+    told = tell("empty", found, plainest(interleaved, "empty", scripts, found))
     assert found.schedules == 20
     assert "deadlock detected" in told
     assert "... waits for" in told

@@ -19,7 +19,7 @@ import pytest
 from tenure.store import jobs, workers
 from tenure.store.jobs import HeldJob
 from tests.store.clean import bare_dsn, fresh_dsn, shared_dsn
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
 
 __all__ = ["bare_dsn", "fresh_dsn", "shared_dsn"]
@@ -43,46 +43,46 @@ ORPHANS = """
 
 
 @dataclass
-class Scene:
+class Prepared:
     worker: str
     job: str
     claim: str | None
 
 
-def pending(desk: Desk) -> Scene:
-    return Scene(desk.worker(), desk.enqueue({})[0], None)
+def pending(database: Database) -> Prepared:
+    return Prepared(database.worker(), database.enqueue({})[0], None)
 
 
-def running(desk: Desk, **leases: float) -> Scene:
-    scene = pending(desk)
-    claim = desk.claim(scene.worker, leases=leases or None)
-    return Scene(scene.worker, scene.job, claim.id)
+def running(database: Database, **leases: float) -> Prepared:
+    prepared = pending(database)
+    claim = database.claim(prepared.worker, leases=leases or None)
+    return Prepared(prepared.worker, prepared.job, claim.id)
 
 
-def leased(desk: Desk) -> Scene:
-    return running(desk, work=0.0)
+def leased(database: Database) -> Prepared:
+    return running(database, work=0.0)
 
 
-def condemned(desk: Desk) -> Scene:
-    scene = running(desk)
-    desk.condemn(scene.worker)
-    return scene
+def condemned(database: Database) -> Prepared:
+    prepared = running(database)
+    database.condemn(prepared.worker)
+    return prepared
 
 
-def due(desk: Desk) -> Scene:
-    scene = running(desk)
-    desk.run(jobs.move(json.dumps([{"id": scene.job, "claim_id": scene.claim, "state": "retry", "delay": 0}])))
-    return scene
+def due(database: Database) -> Prepared:
+    prepared = running(database)
+    database.run(jobs.move(json.dumps([{"id": prepared.job, "claim_id": prepared.claim, "state": "retry", "delay": 0}])))
+    return prepared
 
 
-def dead(desk: Desk) -> Scene:
-    scene = running(desk)
-    desk.run(jobs.move(json.dumps([{"id": scene.job, "claim_id": scene.claim, "state": "dead_letter"}])))
-    return scene
+def dead(database: Database) -> Prepared:
+    prepared = running(database)
+    database.run(jobs.move(json.dumps([{"id": prepared.job, "claim_id": prepared.claim, "state": "dead_letter"}])))
+    return prepared
 
 
-def outcome(scene: Scene, **more: Any) -> str:
-    return json.dumps([{"id": scene.job, "claim_id": scene.claim, **more}])
+def outcome(prepared: Prepared, **more: Any) -> str:
+    return json.dumps([{"id": prepared.job, "claim_id": prepared.claim, **more}])
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Statement:
     """`run` gives how many rows it says to have changed. `after`: the state of the job once it was changed."""
 
     name: str
-    scene: Callable[[Desk], Scene]
-    run: Callable[[Desk, Scene, Any], int]
+    prepared: Callable[[Database], Prepared]
+    run: Callable[[Database, Prepared, Any], int]
     after: str | None
 
     def __str__(self) -> str:
@@ -99,71 +99,86 @@ class Statement:
 
 
 STATEMENTS = [
-    Statement("claim_jobs", pending, lambda desk, scene, _: len(desk.claim(scene.worker).ids), "running"),
-    Statement("finish_jobs", running, lambda desk, scene, _: len(desk.run(jobs.finish(outcome(scene)))), "completed"),
-    Statement("move_jobs", running, lambda desk, scene, _: len(desk.run(jobs.move(outcome(scene, state="pending")))), "pending"),
-    Statement("return_jobs", condemned, lambda desk, _scene, _: desk.return_jobs()[0], "pending"),
+    Statement("claim_jobs", pending, lambda database, prepared, _: len(database.claim(prepared.worker).ids), "running"),
+    Statement(
+        "finish_jobs", running, lambda database, prepared, _: len(database.run(jobs.finish(outcome(prepared)))), "completed"
+    ),
+    Statement(
+        "move_jobs",
+        running,
+        lambda database, prepared, _: len(database.run(jobs.move(outcome(prepared, state="pending")))),
+        "pending",
+    ),
+    Statement("return_jobs", condemned, lambda database, _scene, _: database.return_jobs()[0], "pending"),
     Statement(
         "disown_jobs",
         running,
-        lambda desk, scene, _: len(desk.run(jobs.disown(scene.worker, [HeldJob(scene.job, scene.claim or "")], ["default"]))),
+        lambda database, prepared, _: len(
+            database.run(jobs.disown(prepared.worker, [HeldJob(prepared.job, prepared.claim or "")], ["default"]))
+        ),
         "pending",
     ),
     Statement(
         "expire_jobs",
         leased,
-        lambda desk, _, term: desk.run(jobs.expire(term, limit=10, max_crashes=workers.MAX_CRASHES))[0][0],
+        lambda database, _, term: database.run(jobs.expire(term, limit=10, max_crashes=workers.MAX_CRASHES))[0][0],
         "pending",
     ),
-    Statement("promote_jobs", due, lambda desk, _, term: desk.run(jobs.promote(term, limit=10))[0][1], "pending"),
+    Statement("promote_jobs", due, lambda database, _, term: database.run(jobs.promote(term, limit=10))[0][1], "pending"),
     Statement(
         "cancel_jobs",
         running,
-        lambda desk, scene, _: sum(row[1] for row in desk.run(jobs.cancel([UUID(scene.job)], error="canceled"))),
+        lambda database, prepared, _: sum(row[1] for row in database.run(jobs.cancel([UUID(prepared.job)], error="canceled"))),
         "canceled",
     ),
     Statement(
         "delete_jobs",
         running,
-        lambda desk, scene, _: sum(row[1] for row in desk.run(jobs.delete([UUID(scene.job)], force=True))),
+        lambda database, prepared, _: sum(row[1] for row in database.run(jobs.delete([UUID(prepared.job)], force=True))),
         None,
     ),
     Statement(
-        "retry_job", due, lambda desk, scene, _: sum(row[1] for row in desk.run(jobs.retry(UUID(scene.job), None))), "pending"
+        "retry_job",
+        due,
+        lambda database, prepared, _: sum(row[1] for row in database.run(jobs.retry(UUID(prepared.job), None))),
+        "pending",
     ),
     Statement(
-        "replay_jobs", dead, lambda desk, scene, _: sum(row[2] for row in desk.run(jobs.replay([UUID(scene.job)]))), "pending"
+        "replay_jobs",
+        dead,
+        lambda database, prepared, _: sum(row[2] for row in database.run(jobs.replay([UUID(prepared.job)]))),
+        "pending",
     ),
 ]
 
 
 @contextmanager
-def paused(dsn: str, desk: Desk) -> Iterator[Desk]:
+def paused(dsn: str, database: Database) -> Iterator[Database]:
     """A connection whose statements take their snapshot and wait when they have found the first job."""
     role = f"paused_{uuid4().hex[:8]}"
-    desk.connection.execute(PAUSE.format(role=role).encode(), prepare=False)
+    database.connection.execute(PAUSE.format(role=role).encode(), prepare=False)
     try:
-        with Desk(dsn) as slow:
+        with Database(dsn) as slow:
             slow.sql(f"set role {role}")
             yield slow
     finally:
-        desk.connection.execute(f"drop owned by {role}; drop role {role}".encode(), prepare=False)
+        database.connection.execute(f"drop owned by {role}; drop role {role}".encode(), prepare=False)
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=str)
 async def test_a_row_that_changes_under_a_statement_is_not_reported_and_is_found_again(fresh_dsn, statement):
-    with Desk(fresh_dsn) as desk, Desk(fresh_dsn) as other, paused(fresh_dsn, desk) as slow:
-        scene, term = statement.scene(desk), desk.term("duty")
-        before = desk.sql(STATES)
-        desk.sql("select pg_advisory_lock(7)")
-        running = meanwhile(lambda: statement.run(slow, scene, term))
+    with Database(fresh_dsn) as database, Database(fresh_dsn) as other, paused(fresh_dsn, database) as slow:
+        prepared, term = statement.prepared(database), database.term("duty")
+        before = database.sql(STATES)
+        database.sql("select pg_advisory_lock(7)")
+        running = meanwhile(lambda: statement.run(slow, prepared, term))
         await waits_for_a_lock(other)
         other.sql(TOUCH)
-        desk.sql("select pg_advisory_unlock(7)")
+        database.sql("select pg_advisory_unlock(7)")
 
         changed = [] if statement.after is None else [(statement.after,)]
         reported = running()
-        assert desk.sql(STATES) == (changed if reported else before)
-        assert reported or statement.run(desk, scene, term) == 1
-        assert desk.sql(STATES) == changed
-        assert desk.sql(ORPHANS) == [(0,)]
+        assert database.sql(STATES) == (changed if reported else before)
+        assert reported or statement.run(database, prepared, term) == 1
+        assert database.sql(STATES) == changed
+        assert database.sql(ORPHANS) == [(0,)]

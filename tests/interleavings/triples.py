@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 
 class Triple(NamedTuple):
-    scene: str
+    start_state: str
     names: tuple[str, ...]
     schedules: int | None = None
     """How many there must be."""
 
     def __str__(self) -> str:
-        return f"{self.scene}: {' | '.join(self.names)}"
+        return f"{self.start_state}: {' | '.join(self.names)}"
 
 
 # Each is here for a promise that only an unlucky order could break.
@@ -184,7 +184,7 @@ LONG = [
 
 
 def campaign() -> Iterator[Triple]:
-    for scene, names in FIELDS.items():
+    for start_state, names in FIELDS.items():
         for three in combinations(names, 3):
-            yield Triple(scene, three)
+            yield Triple(start_state, three)
     yield from LONG

@@ -117,13 +117,14 @@ class TwoPlaces(AssertionError):
 
 SNAPSHOT = """
     select json_build_object(
-        'clock', stage.seconds(stage.clock_timestamp()),
+        'clock', injected.seconds(injected.clock_timestamp()),
         'jobs', (select json_agg(json_build_array(j.id, 'jobs', j.state, j.claim_id, j.worker_id, j.fence, j.attempt, j.crashes,
-                     stage.seconds(j.lease_until), stage.seconds(j.run_at), j.key)) from tenure.jobs j),
+                     injected.seconds(j.lease_until), injected.seconds(j.run_at), j.key)) from tenure.jobs j),
         'history', (select json_agg(json_build_array(h.id, 'history', h.state, h.claim_id, h.worker_id, h.fence, h.attempt,
                      h.crashes, null, null, h.key)) from tenure.history h),
-        'workers', (select json_agg(json_build_array(w.id, w.died_how, stage.seconds(w.expires_at))) from tenure.workers w),
-        'leases', (select json_agg(json_build_array(l.name, l.holder, l.term, stage.seconds(l.expires_at))) from tenure.leases l),
+        'workers', (select json_agg(json_build_array(w.id, w.died_how, injected.seconds(w.expires_at))) from tenure.workers w),
+        'leases', (select json_agg(json_build_array(l.name, l.holder, l.term, injected.seconds(l.expires_at)))
+                     from tenure.leases l),
         'keys', (select json_agg(json_build_array(k.key, k.job_id, k.scope)) from tenure.keys k),
         'progress', (select json_agg(json_build_array(p.job_id, p.fence, p.percent)) from tenure.progress p),
         'incidents', (select json_agg(json_build_array(n.job_id, n.count))
@@ -133,7 +134,7 @@ SNAPSHOT = """
                              from (select what, jobs from tenure.tallies union all select what, jobs from tenure.counters) a
                             where a.what not in ('enqueued', 'started')
                             group by a.what) t),
-        'effects', (select json_agg(json_build_array(e.job_id, e.claim_id)) from stage.effects e))::text
+        'effects', (select json_agg(json_build_array(e.job_id, e.claim_id)) from injected.effects e))::text
 """
 
 

@@ -11,13 +11,13 @@ from tenure.store import cleaning, history, jobs, leases, schedules, workers
 from tenure.store.leases import Term
 from tenure.store.query import Query
 from tests.leader.plans import at, plan
-from tests.store.desk import Desk
+from tests.store.database import Database
 
-Ask = Callable[[Desk, Term], Query]
+Ask = Callable[[Database, Term], Query]
 
 
-def _record(desk: Desk, term: Term) -> Query:
-    [(version,)] = desk.sql("select version::text from tenure.schedules where name = 'due'")
+def _record(database: Database, term: Term) -> Query:
+    [(version,)] = database.sql("select version::text from tenure.schedules where name = 'due'")
     tick = {"planned_at": at(60).isoformat(), "times": 1, "missed": False, "job_id": str(uuid7())}
     move = {"name": "due", "version": version, "since": at(60).isoformat(), "next_at": at(120).isoformat(), "ticks": [tick]}
     return schedules.record_ticks(term, [move])
@@ -58,60 +58,60 @@ LOOKS: dict[str, Ask] = {
 """They write nothing, but return what may be acted on."""
 
 
-def lay_out_work(desk: Desk) -> None:
+def lay_out_work(database: Database) -> None:
     """Something to do for every one of them."""
-    _jobs(desk)
-    _counts(desk)
-    _traces(desk)
-    _history(desk)
-    _schedules(desk)
+    _jobs(database)
+    _counts(database)
+    _traces(database)
+    _history(database)
+    _schedules(database)
 
 
-def _jobs(desk: Desk) -> None:
+def _jobs(database: Database) -> None:
     """One to promote, one of a dead worker with its own lease over, one held by a worker without a row, a dead letter, and a
     worker that was last seen in the future."""
-    desk.enqueue({"delay": 60})
-    desk.sql("update tenure.jobs set run_at = now() - interval '1 minute'")
-    worker = desk.worker(ttl=600)
-    desk.enqueue({})
-    desk.claim(worker, leases={"work": 0})
-    desk.sql("update tenure.workers set expires_at = now() - interval '1 minute'")
-    early = desk.worker()
-    desk.sql("update tenure.workers set heartbeat_at = now() + interval '1 hour' where id = %s", early)
-    lost = desk.worker()
-    desk.enqueue({})
-    desk.claim(lost)
-    desk.sql("delete from tenure.workers where id = %s", lost)
-    [dead] = desk.enqueue({})
-    desk.sql("update tenure.jobs set state = 'dead_letter', started_at = now() - interval '1 hour' where id = %s", dead)
+    database.enqueue({"delay": 60})
+    database.sql("update tenure.jobs set run_at = now() - interval '1 minute'")
+    worker = database.worker(ttl=600)
+    database.enqueue({})
+    database.claim(worker, leases={"work": 0})
+    database.sql("update tenure.workers set expires_at = now() - interval '1 minute'")
+    early = database.worker()
+    database.sql("update tenure.workers set heartbeat_at = now() + interval '1 hour' where id = %s", early)
+    lost = database.worker()
+    database.enqueue({})
+    database.claim(lost)
+    database.sql("delete from tenure.workers where id = %s", lost)
+    [dead] = database.enqueue({})
+    database.sql("update tenure.jobs set state = 'dead_letter', started_at = now() - interval '1 hour' where id = %s", dead)
 
 
-def _counts(desk: Desk) -> None:
-    desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
-    desk.sql(
+def _counts(database: Database) -> None:
+    database.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
+    database.sql(
         "insert into tenure.counters (hour, queue, kind, what, jobs) values (now() - interval '1 day', 'q', 'k', 'failed', 1)"
     )
-    desk.sql("insert into tenure.minutes values (now() - interval '2 days', 'q', 'k', 'failed', 1)")
-    desk.sql("insert into tenure.latencies values (now() - interval '2 days', 'minute', 'q', 'k', 'ran', 5, 1)")
-    desk.sql("insert into tenure.watches values (gen_random_uuid(), now() - interval '1 hour')")
+    database.sql("insert into tenure.minutes values (now() - interval '2 days', 'q', 'k', 'failed', 1)")
+    database.sql("insert into tenure.latencies values (now() - interval '2 days', 'minute', 'q', 'k', 'ran', 5, 1)")
+    database.sql("insert into tenure.watches values (gen_random_uuid(), now() - interval '1 hour')")
 
 
-def _traces(desk: Desk) -> None:
+def _traces(database: Database) -> None:
     """Of a job that is gone, and its key."""
     job = str(uuid4())
     ago = "now() - interval '1 hour'"
-    desk.sql(f"insert into tenure.progress (job_id, fence, percent, began_at) values (%s, 1, 5, {ago})", job)
-    desk.sql(f"insert into tenure.logs values (%s, 1, 1, 1, {ago}, '[]')", job)
-    desk.sql(f"insert into tenure.incidents (job_id, what, at) values (%s, 'failed', {ago})", job)
-    desk.sql(
+    database.sql(f"insert into tenure.progress (job_id, fence, percent, began_at) values (%s, 1, 5, {ago})", job)
+    database.sql(f"insert into tenure.logs values (%s, 1, 1, 1, {ago}, '[]')", job)
+    database.sql(f"insert into tenure.incidents (job_id, what, at) values (%s, 'failed', {ago})", job)
+    database.sql(
         "insert into tenure.keys (kind, key, job_id, scope, expires_at, digest) values ('k', 'over', %s, 'window', now(), '')",
         job,
     )
 
 
-def _history(desk: Desk) -> None:
-    desk.sql("insert into tenure.retentions values ('brief', '1 minute')")
-    desk.sql(
+def _history(database: Database) -> None:
+    database.sql("insert into tenure.retentions values ('brief', '1 minute')")
+    database.sql(
         "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
         " queue, input)"
         " select gen_random_uuid(), 1, now(), now() - age, 1, 1, 50, 0, 'completed', 'brief', 'q', '{}'"
@@ -119,30 +119,30 @@ def _history(desk: Desk) -> None:
     )
 
 
-def _schedules(desk: Desk) -> None:
+def _schedules(database: Database) -> None:
     """One whose time has come (by a clock that is years ahead), one with a line that may move on, a tick that nobody needs any
     more, and one that no code declares any more."""
-    plan(desk, "due")
-    plan(desk, "line", overlap="queue")
-    desk.sql("insert into tenure.ticks (schedule, planned_at, outcome) values ('line', %s, 'queued')", at(60))
-    desk.sql(
+    plan(database, "due")
+    plan(database, "line", overlap="queue")
+    database.sql("insert into tenure.ticks (schedule, planned_at, outcome) values ('line', %s, 'queued')", at(60))
+    database.sql(
         "insert into tenure.ticks (schedule, planned_at, outcome, recorded_at)"
         " values ('gone', %s, 'skipped', now() - interval '1 hour')",
         at(60),
     )
-    plan(desk, "orphan")
-    desk.sql("update tenure.schedules set owner = 'shop:app' where name = 'orphan'")
-    desk.run(schedules.declare_app(str(uuid4()), "shop:app", kinds=[], schedules=[]))
+    plan(database, "orphan")
+    database.sql("update tenure.schedules set owner = 'shop:app' where name = 'orphan'")
+    database.run(schedules.declare_app(str(uuid4()), "shop:app", kinds=[], schedules=[]))
 
 
-def everything(desk: Desk) -> dict[str, list[Any]]:
+def everything(database: Database) -> dict[str, list[Any]]:
     """All that is kept, and which partitions there are."""
     tables = [
         name
-        for (name,) in desk.sql(
+        for (name,) in database.sql(
             "select relname from pg_class where relnamespace = 'tenure'::regnamespace and relkind in ('r', 'p')"
         )
     ]
-    kept = {table: sorted(desk.sql(f"select t::text from tenure.{table} t")) for table in tables}
+    kept = {table: sorted(database.sql(f"select t::text from tenure.{table} t")) for table in tables}
     assert {"jobs", "leases", "ticks", "history"} <= kept.keys()
     return kept

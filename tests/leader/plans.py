@@ -1,4 +1,4 @@
-"""Schedules on a desk, and links that die, sleep or lose an answer on the way."""
+"""Schedules on a database, and links that die, sleep or lose an answer on the way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenure.model.schedules import schedule
 from tenure.store import schedules
 from tenure.store.link import Link
 from tenure.store.query import Query
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 T0 = datetime(2031, 5, 5, 12, tzinfo=UTC)
 """A whole minute, and no moment of this machine's clock: what is asked for is asked for by it."""
@@ -21,24 +21,24 @@ def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
 
 
-def plan(desk: Desk, name: str = "s", since: datetime = T0, **options: Any) -> None:
+def plan(database: Database, name: str = "s", since: datetime = T0, **options: Any) -> None:
     """A schedule of which nothing before `since` counts."""
     if "cron" not in options:
         options = {"every": "60s", **options}
     made = schedule(**{"name": name, "kind": "work", **options})
-    assert desk.run(schedules.create(made, paused=False, by="a test"))
-    desk.sql("update tenure.schedules set since = %s where name = %s", since, name)
+    assert database.run(schedules.create(made, paused=False, by="a test"))
+    database.sql("update tenure.schedules set since = %s where name = %s", since, name)
 
 
-def ticks(desk: Desk, name: str = "s") -> list[tuple[float, str, int]]:
+def ticks(database: Database, name: str = "s") -> list[tuple[float, str, int]]:
     """Seconds after T0, what became of it, and for how many times it stands."""
-    rows = desk.sql("select planned_at, outcome, times from tenure.ticks where schedule = %s order by planned_at", name)
+    rows = database.sql("select planned_at, outcome, times from tenure.ticks where schedule = %s order by planned_at", name)
     return [((planned - T0).total_seconds(), outcome, times) for planned, outcome, times in rows]
 
 
-def jobs(desk: Desk, name: str = "s") -> list[tuple[float, bool]]:
+def jobs(database: Database, name: str = "s") -> list[tuple[float, bool]]:
     """Live and finished ones: the planned time, in seconds after T0, and whether it was late."""
-    rows = desk.sql(
+    rows = database.sql(
         "select (system -> 'schedule' ->> 'for')::timestamptz as planned, (system -> 'schedule' ->> 'late')::boolean "
         "from tenure.all_jobs where system -> 'schedule' ->> 'name' = %s order by planned",
         name,
@@ -46,9 +46,9 @@ def jobs(desk: Desk, name: str = "s") -> list[tuple[float, bool]]:
     return [((planned - T0).total_seconds(), late) for planned, late in rows]
 
 
-def finish(desk: Desk) -> None:
+def finish(database: Database) -> None:
     """All that is live is done."""
-    desk.sql("delete from tenure.jobs where state <> 'dead_letter'")
+    database.sql("delete from tenure.jobs where state <> 'dead_letter'")
 
 
 class LossyLink(Link):

@@ -19,7 +19,7 @@ from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import MOST_NAMED, Topic, Wakeup
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 
 
@@ -47,30 +47,30 @@ def ears() -> Ears:
     return Ears(wakeups, seen, Outlets(wakeups.append, events))
 
 
-async def test_each_promoted_job_is_an_event(link, desk, ears):
-    ids = desk.enqueue({"delay": 60, "queue": "mail"}, {"delay": 60, "kind": "other"})
-    desk.sql("update tenure.jobs set run_at = now()")
-    await Stager(ears.outlets).run_once(link, desk.term("stager"))
+async def test_each_promoted_job_is_an_event(link, database, ears):
+    ids = database.enqueue({"delay": 60, "queue": "mail"}, {"delay": 60, "kind": "other"})
+    database.sql("update tenure.jobs set run_at = now()")
+    await Stager(ears.outlets).run_once(link, database.term("stager"))
     told = {(event.job_id, event.kind, event.queue) for event in ears.seen}
     assert told == {(UUID(ids[0]), "work", "mail"), (UUID(ids[1]), "other", "default")}
     assert {type(event) for event in ears.seen} == {JobDue}
 
 
-async def test_promoted_jobs_are_not_listed_without_a_subscriber(desk):
-    desk.enqueue({"delay": 60})
-    desk.sql("update tenure.jobs set run_at = now()")
-    assert desk.run(jobs.promote(desk.term("stager"), limit=10))[0][-1] is None
+async def test_promoted_jobs_are_not_listed_without_a_subscriber(database):
+    database.enqueue({"delay": 60})
+    database.sql("update tenure.jobs set run_at = now()")
+    assert database.run(jobs.promote(database.term("stager"), limit=10))[0][-1] is None
 
 
 @pytest.mark.parametrize("why", ["crashed", "lease_lost", "stopped"])
-async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, caplog, why):
+async def test_jobs_of_dead_workers_are_events_that_say_why(link, database, ears, caplog, why):
     how = "expired" if why == "lease_lost" else why
     caplog.set_level("INFO", "tenure")
-    worker = desk.worker()
-    first, second = desk.enqueue({}, {"kind": "poison", "queue": "mail"})
-    desk.sql("update tenure.jobs set crashes = 2 where kind = 'poison'")
-    desk.claim(worker, queues=["default", "mail"], kinds=["work", "poison"])
-    desk.condemn(worker, how)
+    worker = database.worker()
+    first, second = database.enqueue({}, {"kind": "poison", "queue": "mail"})
+    database.sql("update tenure.jobs set crashes = 2 where kind = 'poison'")
+    database.claim(worker, queues=["default", "mail"], kinds=["work", "poison"])
+    database.condemn(worker, how)
     await requeue_jobs(link, worker, ears.outlets)
     blamed = how != "stopped"
     assert sorted(ears.seen, key=lambda event: event.kind) == [
@@ -94,15 +94,15 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, desk, ears, ca
     ],
     ids=["crash", "lease of the worker", "lease of the job"],
 )
-async def test_a_quarantined_job_is_one_error_with_the_command_to_replay_it(link, desk, caplog, how, error):
-    [job] = desk.enqueue({"kind": "poison"})
-    desk.sql("update tenure.jobs set crashes = 2")
-    worker = desk.worker()
-    desk.claim(worker, kinds=["poison"], leases={"poison": 0} if how is None else {})
+async def test_a_quarantined_job_is_one_error_with_the_command_to_replay_it(link, database, caplog, how, error):
+    [job] = database.enqueue({"kind": "poison"})
+    database.sql("update tenure.jobs set crashes = 2")
+    worker = database.worker()
+    database.claim(worker, kinds=["poison"], leases={"poison": 0} if how is None else {})
     if how is None:
-        await Reaper(Contact()).run_once(link, desk.term("reaper"))
+        await Reaper(Contact()).run_once(link, database.term("reaper"))
     else:
-        desk.condemn(worker, how)
+        database.condemn(worker, how)
         await requeue_jobs(link, worker)
     [record] = caplog.records
     assert record.levelname == "ERROR"
@@ -111,50 +111,50 @@ async def test_a_quarantined_job_is_one_error_with_the_command_to_replay_it(link
 
 
 @pytest.mark.parametrize("how", ["crashed", None], ids=["crash", "lease of the job"])
-async def test_a_client_that_waits_for_a_job_learns_at_once_that_it_is_quarantined(link, desk, ears, how):
-    awaited, _ = desk.enqueue({}, {})
-    desk.run(jobs.watch(awaited, 60))
-    desk.sql("update tenure.jobs set crashes = 2")
-    worker = desk.worker()
-    desk.claim(worker, leases={"work": 0} if how is None else {})
+async def test_a_client_that_waits_for_a_job_learns_at_once_that_it_is_quarantined(link, database, ears, how):
+    awaited, _ = database.enqueue({}, {})
+    database.run(jobs.watch(awaited, 60))
+    database.sql("update tenure.jobs set crashes = 2")
+    worker = database.worker()
+    database.claim(worker, leases={"work": 0} if how is None else {})
     if how is None:
-        await Reaper(Contact(), ears.outlets).run_once(link, desk.term("reaper"))
+        await Reaper(Contact(), ears.outlets).run_once(link, database.term("reaper"))
     else:
-        desk.condemn(worker, how)
+        database.condemn(worker, how)
         await requeue_jobs(link, worker, ears.outlets)
-    assert desk.sql("select count(*) from tenure.jobs where state = 'dead_letter'") == [(2,)]
+    assert database.sql("select count(*) from tenure.jobs where state = 'dead_letter'") == [(2,)]
     assert [wakeup for wakeup in ears.wakeups if wakeup.topic is Topic.ENDED] == [Wakeup.job_ended(awaited)]
 
 
-async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, desk, caplog):
-    desk.enqueue({})
-    desk.sql("update tenure.jobs set crashes = 2")
-    worker = desk.worker()
-    desk.claim(worker)
-    desk.condemn(worker, "crashed")
+async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, database, caplog):
+    database.enqueue({})
+    database.sql("update tenure.jobs set crashes = 2")
+    worker = database.worker()
+    database.claim(worker)
+    database.condemn(worker, "crashed")
     level = Tenure("postgresql://", log_dead_letter="critical").settings.leader.dead_letter_level
     await requeue_jobs(link, worker, Outlets(dead_letter_level=level))
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
 
-async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, desk, ears):
-    [job_id] = desk.enqueue({})
-    worker = desk.worker()
-    desk.claim(worker, leases={"work": 0})
-    await Reaper(Contact(), ears.outlets).run_once(link, desk.term("reaper"))
+async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, database, ears):
+    [job_id] = database.enqueue({})
+    worker = database.worker()
+    database.claim(worker, leases={"work": 0})
+    await Reaper(Contact(), ears.outlets).run_once(link, database.term("reaper"))
     assert set(ears.wakeups) == {Wakeup.new_jobs("default"), Wakeup.job_lost(job_id)}
     [event] = ears.seen
     assert (event.job_id, event.why, event.worker_id, event.quarantined) == (UUID(job_id), "expired", UUID(worker), False)
 
 
-async def test_if_very_many_jobs_are_lost_one_notification_is_for_all_runs(link, desk, ears):
-    desk.enqueue(*({} for _ in range(MOST_NAMED + 1)))
-    desk.claim(desk.worker(), limit=100, leases={"work": 0})
-    await Reaper(Contact(), ears.outlets).run_once(link, desk.term("reaper"))
+async def test_if_very_many_jobs_are_lost_one_notification_is_for_all_runs(link, database, ears):
+    database.enqueue(*({} for _ in range(MOST_NAMED + 1)))
+    database.claim(database.worker(), limit=100, leases={"work": 0})
+    await Reaper(Contact(), ears.outlets).run_once(link, database.term("reaper"))
     assert set(ears.wakeups) == {Wakeup.any_job_lost(), Wakeup.new_jobs("default")}
 
 
-async def test_a_handler_that_lost_its_lease_is_aborted_before_it_looks_for_itself(dsn, desk: Desk):
+async def test_a_handler_that_lost_its_lease_is_aborted_before_it_looks_for_itself(dsn, database: Database):
     """Its own look comes every third of the worker's lease, which is an hour here."""
     app = Tenure(dsn, workers_lease_timeout_seconds=10_000.0)
     aborted: list[str] = []

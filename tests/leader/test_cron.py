@@ -23,7 +23,7 @@ from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Wakeup
 from tests.leader.plans import T0, DyingLink, LossyLink, SleepyLink, at, finish, jobs, plan, ticks
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
 from tests.waiting import until
 
@@ -40,9 +40,9 @@ async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
 class Round:
     """A leader that runs a round when the test asks for it."""
 
-    def __init__(self, desk: Desk, link: Link) -> None:
-        self.desk, self.link, self.cron = desk, link, Cron(RETENTION)
-        self.term = desk.term("cron")
+    def __init__(self, database: Database, link: Link) -> None:
+        self.database, self.link, self.cron = database, link, Cron(RETENTION)
+        self.term = database.term("cron")
 
     async def look(self, seconds: float) -> None:
         """Until there is nothing more to do at that time."""
@@ -55,26 +55,26 @@ class Round:
 
 
 @pytest.fixture
-def leader(desk: Desk, link: Link) -> Round:
-    return Round(desk, link)
+def leader(database: Database, link: Link) -> Round:
+    return Round(database, link)
 
 
-async def test_a_planned_time_becomes_a_job_when_it_has_come(leader, desk):
-    plan(desk, queue="mail", priority="high", max_attempts=7, timeout=12.0, capability="gpu", input={"to": "ann"})
+async def test_a_planned_time_becomes_a_job_when_it_has_come(leader, database):
+    plan(database, queue="mail", priority="high", max_attempts=7, timeout=12.0, capability="gpu", input={"to": "ann"})
     await leader.look(59.9)
-    assert (ticks(desk), jobs(desk)) == ([], [])
+    assert (ticks(database), jobs(database)) == ([], [])
     await leader.look(60)
-    assert (ticks(desk), jobs(desk)) == ([(60, "enqueued", 1)], [(60, False)])
-    [row] = desk.sql(
+    assert (ticks(database), jobs(database)) == ([(60, "enqueued", 1)], [(60, False)])
+    [row] = database.sql(
         "select kind, queue, priority, max_attempts, timeout, capability, input, enqueued_by, state, key from tenure.jobs"
     )
     assert row == ("work", "mail", 75, 7, 12.0, "gpu", {"to": "ann"}, "schedule s", "pending", None)
     await leader.look(119)
-    assert len(jobs(desk)) == 1
+    assert len(jobs(database)) == 1
 
 
-async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, desk):
-    plan(desk)
+async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, database):
+    plan(database)
     await leader.look(1)
     report = await leader.cron.run_once(leader.link, leader.term, now=at(58))
     assert report.rest == 2.0
@@ -82,21 +82,21 @@ async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, d
     assert report.rest == Cron.longest_rest
 
 
-async def test_the_queues_of_enqueued_jobs_are_notified(leader, desk):
+async def test_the_queues_of_enqueued_jobs_are_notified(leader, database):
     sent: list[Wakeup] = []
     leader.cron = Cron(RETENTION, Outlets(sent.append))
-    plan(desk, "a", queue="mail")
-    plan(desk, "b", queue="mail")
-    plan(desk, "c", queue="post")
+    plan(database, "a", queue="mail")
+    plan(database, "b", queue="mail")
+    plan(database, "c", queue="post")
     await leader.look(60)
     assert sorted(sent) == [Wakeup.new_jobs("mail"), Wakeup.new_jobs("post")]
 
 
-async def test_the_stager_is_notified_of_enqueued_jobs_that_are_to_run_later(leader, desk):
+async def test_the_stager_is_notified_of_enqueued_jobs_that_are_to_run_later(leader, database):
     sent: list[Wakeup] = []
     leader.cron = Cron(RETENTION, Outlets(sent.append))
-    plan(desk, "now", queue="mail")
-    plan(desk, "later", queue="post", jitter="30s")
+    plan(database, "now", queue="mail")
+    plan(database, "later", queue="post", jitter="30s")
     await leader.look(60)
     assert sorted(sent) == [Wakeup.job_scheduled(), Wakeup.new_jobs("mail")]
 
@@ -104,84 +104,84 @@ async def test_the_stager_is_notified_of_enqueued_jobs_that_are_to_run_later(lea
 # Overlap
 
 
-async def test_skip_leaves_out_what_comes_while_an_earlier_job_is_live(leader, desk):
-    plan(desk)
+async def test_skip_leaves_out_what_comes_while_an_earlier_job_is_live(leader, database):
+    plan(database)
     await leader.look(60)
     await leader.look(120)
-    assert ticks(desk) == [(60, "enqueued", 1), (120, "skipped", 1)]
-    finish(desk)
+    assert ticks(database) == [(60, "enqueued", 1), (120, "skipped", 1)]
+    finish(database)
     await leader.look(180)
-    assert ticks(desk)[-1] == (180, "enqueued", 1)
-    assert jobs(desk) == [(180, False)]
+    assert ticks(database)[-1] == (180, "enqueued", 1)
+    assert jobs(database) == [(180, False)]
 
 
-async def test_a_dead_letter_does_not_stop_its_schedule(leader, desk):
-    plan(desk)
+async def test_a_dead_letter_does_not_stop_its_schedule(leader, database):
+    plan(database)
     await leader.look(60)
-    desk.sql("update tenure.jobs set state = 'dead_letter'")
+    database.sql("update tenure.jobs set state = 'dead_letter'")
     await leader.look(120)
-    assert [outcome for _, outcome, _ in ticks(desk)] == ["enqueued", "enqueued"]
+    assert [outcome for _, outcome, _ in ticks(database)] == ["enqueued", "enqueued"]
 
 
-async def test_allow_asks_for_no_earlier_job(leader, desk):
-    plan(desk, overlap="allow")
+async def test_allow_asks_for_no_earlier_job(leader, database):
+    plan(database, overlap="allow")
     for seconds in (60, 120, 180):
         await leader.look(seconds)
-    assert [planned for planned, _ in jobs(desk)] == [60, 120, 180]
+    assert [planned for planned, _ in jobs(database)] == [60, 120, 180]
 
 
-async def test_queue_hands_in_one_after_the_other_in_order_and_loses_none(leader, desk):
-    plan(desk, overlap="queue")
+async def test_queue_hands_in_one_after_the_other_in_order_and_loses_none(leader, database):
+    plan(database, overlap="queue")
     for seconds in (60, 120, 180):
         await leader.look(seconds)
-    assert ticks(desk) == [(60, "enqueued", 1), (120, "queued", 1), (180, "queued", 1)]
+    assert ticks(database) == [(60, "enqueued", 1), (120, "queued", 1), (180, "queued", 1)]
     done = []
     for seconds in (190, 191, 192):
-        [(planned, _)] = jobs(desk)
+        [(planned, _)] = jobs(database)
         done.append(planned)
-        finish(desk)
+        finish(database)
         await leader.look(seconds)
     assert done == [60, 120, 180]
-    assert jobs(desk) == []
-    assert {outcome for _, outcome, _ in ticks(desk)} == {"enqueued"}
+    assert jobs(database) == []
+    assert {outcome for _, outcome, _ in ticks(database)} == {"enqueued"}
 
 
-async def test_what_waited_long_is_late(leader, desk):
-    plan(desk, overlap="queue")
+async def test_what_waited_long_is_late(leader, database):
+    plan(database, overlap="queue")
     await leader.look(60)
     await leader.look(120)
-    finish(desk)
+    finish(database)
     await leader.look(179)
     await leader.look(181)
-    assert jobs(desk) == [(120, False)]
-    finish(desk)
+    assert jobs(database) == [(120, False)]
+    finish(database)
     await leader.look(240)
-    assert jobs(desk) == [(180, False)]
-    finish(desk)
-    desk.sql("update tenure.schedules set next_at = %s", at(1000))
+    assert jobs(database) == [(180, False)]
+    finish(database)
+    database.sql("update tenure.schedules set next_at = %s", at(1000))
     await leader.look(500)
-    assert jobs(desk) == [(240, True)]
+    assert jobs(database) == [(240, True)]
 
 
-async def test_the_line_has_an_end(leader, desk):
-    plan(desk, overlap="queue", catch_up_limit=2)
+async def test_the_line_has_an_end(leader, database):
+    plan(database, overlap="queue", catch_up_limit=2)
     for number in range(1, 6):
         await leader.look(60 * number)
-    assert [outcome for _, outcome, _ in ticks(desk)] == ["enqueued", "queued", "queued", "skipped", "skipped"]
+    assert [outcome for _, outcome, _ in ticks(database)] == ["enqueued", "queued", "queued", "skipped", "skipped"]
 
 
-async def test_a_paused_schedule_keeps_its_line_and_a_deleted_one_loses_it(leader, desk):
+async def test_a_paused_schedule_keeps_its_line_and_a_deleted_one_loses_it(leader, database):
     for name in ("paused", "deleted"):
-        plan(desk, name, overlap="queue")
+        plan(database, name, overlap="queue")
     await leader.look(60)
     await leader.look(120)
-    desk.run(schedules.pause("paused", reason=None, by=None))
-    desk.run(schedules.delete("deleted"))
-    finish(desk)
+    database.run(schedules.pause("paused", reason=None, by=None))
+    database.run(schedules.delete("deleted"))
+    finish(database)
     await leader.look(130)
-    assert jobs(desk, "paused") == jobs(desk, "deleted") == []
-    assert ticks(desk, "paused")[-1] == (120, "queued", 1)
-    assert ticks(desk, "deleted")[-1] == (120, "skipped", 1)
+    assert jobs(database, "paused") == jobs(database, "deleted") == []
+    assert ticks(database, "paused")[-1] == (120, "queued", 1)
+    assert ticks(database, "deleted")[-1] == (120, "skipped", 1)
 
 
 # Times for which there was no leader
@@ -195,227 +195,229 @@ async def test_a_paused_schedule_keeps_its_line_and_a_deleted_one_loses_it(leade
         ("all", [(600 * n, "enqueued", 1) for n in range(1, 11)]),
     ],
 )
-async def test_after_downtime_as_the_policy_has_it(leader, desk, catch_up, wanted):
-    plan(desk, every="600s", catch_up=catch_up, overlap="allow")
+async def test_after_downtime_as_the_policy_has_it(leader, database, catch_up, wanted):
+    plan(database, every="600s", catch_up=catch_up, overlap="allow")
     await leader.look(6100)
-    assert ticks(desk) == wanted
+    assert ticks(database) == wanted
     await leader.look(6600)
-    assert ticks(desk) == [*wanted, (6600, "enqueued", 1)]
+    assert ticks(database) == [*wanted, (6600, "enqueued", 1)]
 
 
-async def test_a_caught_up_job_knows_that_it_is_late(leader, desk):
-    plan(desk, every="600s", catch_up="all", overlap="allow")
+async def test_a_caught_up_job_knows_that_it_is_late(leader, database):
+    plan(database, every="600s", catch_up="all", overlap="allow")
     await leader.look(1250)
-    assert jobs(desk) == [(600, True), (1200, False)]
+    assert jobs(database) == [(600, True), (1200, False)]
 
 
-async def test_all_with_skip_comes_to_one_job(leader, desk):
-    plan(desk, catch_up="all")
+async def test_all_with_skip_comes_to_one_job(leader, database):
+    plan(database, catch_up="all")
     await leader.look(180)
-    assert ticks(desk) == [(60, "enqueued", 1), (120, "skipped", 1), (180, "skipped", 1)]
+    assert ticks(database) == [(60, "enqueued", 1), (120, "skipped", 1), (180, "skipped", 1)]
 
 
-async def test_all_has_a_limit(leader, desk):
-    plan(desk, catch_up="all", overlap="allow", catch_up_limit=2)
+async def test_all_has_a_limit(leader, database):
+    plan(database, catch_up="all", overlap="allow", catch_up_limit=2)
     await leader.look(300)
-    assert ticks(desk) == [(60, "missed", 3), (240, "enqueued", 1), (300, "enqueued", 1)]
+    assert ticks(database) == [(60, "missed", 3), (240, "enqueued", 1), (300, "enqueued", 1)]
 
 
-async def test_a_month_without_a_leader_is_gone_through_and_counted(leader, desk):
-    plan(desk, every="60s")
+async def test_a_month_without_a_leader_is_gone_through_and_counted(leader, database):
+    plan(database, every="60s")
     month = 30 * 86400
     await leader.look(month)
-    found = ticks(desk)
+    found = ticks(database)
     assert sum(times for *_, times in found) == month // 60
     assert found[-1] == (month, "enqueued", 1)
     assert len(found) <= month // 60 // 1000 + 2
 
 
-async def test_jitter_starts_the_job_later_and_the_planned_time_stays(leader, desk):
-    plan(desk, jitter="30s", overlap="allow")
+async def test_jitter_starts_the_job_later_and_the_planned_time_stays(leader, database):
+    plan(database, jitter="30s", overlap="allow")
     for number in range(1, 11):
         await leader.look(60 * number)
-    rows = desk.sql("select state, extract(epoch from run_at - (system -> 'schedule' ->> 'for')::timestamptz) from tenure.jobs")
+    rows = database.sql(
+        "select state, extract(epoch from run_at - (system -> 'schedule' ->> 'for')::timestamptz) from tenure.jobs"
+    )
     assert {state for state, _ in rows} == {"scheduled"}  # its day is years from now
     assert all(0 < delay < 30 for _, delay in rows)
     assert len({delay for _, delay in rows}) == 10
-    assert [planned for planned, _ in jobs(desk)] == [60.0 * n for n in range(1, 11)]
+    assert [planned for planned, _ in jobs(database)] == [60.0 * n for n in range(1, 11)]
 
 
 # Decided by people meanwhile
 
 
-async def test_a_paused_schedule_is_not_planned_and_continues_when_it_is_resumed(leader, desk):
-    plan(desk)
+async def test_a_paused_schedule_is_not_planned_and_continues_when_it_is_resumed(leader, database):
+    plan(database)
     await leader.look(1)
-    desk.run(schedules.pause("s", reason="the printer", by="ann"))
+    database.run(schedules.pause("s", reason="the printer", by="ann"))
     await leader.look(200)
-    assert ticks(desk) == []
-    desk.run(schedules.resume("s"))
-    desk.sql("update tenure.schedules set since = %s", at(200))  # by the clock of this test
+    assert ticks(database) == []
+    database.run(schedules.resume("s"))
+    database.sql("update tenure.schedules set since = %s", at(200))  # by the clock of this test
     await leader.look(300)
-    assert ticks(desk) == [(240, "missed", 1), (300, "enqueued", 1)]
+    assert ticks(database) == [(240, "missed", 1), (300, "enqueued", 1)]
 
 
 @pytest.mark.parametrize("meanwhile", ["pause", "delete", "retire", "change"])
-async def test_what_is_decided_between_a_look_and_its_record_counts(place, desk, meanwhile):
-    plan(desk)
+async def test_what_is_decided_between_a_look_and_its_record_counts(place, database, meanwhile):
+    plan(database)
     link = SleepyLink(place, "leader", hot=True)
-    looking = asyncio.create_task(Cron(RETENTION).run_once(link, desk.term("cron"), now=at(60)))
+    looking = asyncio.create_task(Cron(RETENTION).run_once(link, database.term("cron"), now=at(60)))
     await link.asleep.wait()
     match meanwhile:
         case "pause":
-            desk.run(schedules.pause("s", reason=None, by=None))
+            database.run(schedules.pause("s", reason=None, by=None))
         case "delete":
-            desk.run(schedules.delete("s"))
-            plan(desk, every="45s")  # another one of that name
+            database.run(schedules.delete("s"))
+            plan(database, every="45s")  # another one of that name
         case "retire":
-            desk.sql("update tenure.schedules set owner = 'shop:app'")
-            desk.run(schedules.reconcile("shop:app", [], supervisor_id=str(uuid4()), kinds=[]))
+            database.sql("update tenure.schedules set owner = 'shop:app'")
+            database.run(schedules.reconcile("shop:app", [], supervisor_id=str(uuid4()), kinds=[]))
         case "change":
-            desk.sql("update tenure.schedules set every = 45, version = gen_random_uuid()")
+            database.sql("update tenure.schedules set every = 45, version = gen_random_uuid()")
     link.awake.set()
     assert (await looking).holds
     await link.close()
-    assert (ticks(desk), jobs(desk)) == ([], [])
+    assert (ticks(database), jobs(database)) == ([], [])
 
 
-async def test_a_run_that_is_asked_for_between_a_look_and_its_record_is_an_earlier_job(place, desk):
-    plan(desk)
-    link, term = SleepyLink(place, "leader", hot=True), desk.term("cron")
+async def test_a_run_that_is_asked_for_between_a_look_and_its_record_is_an_earlier_job(place, database):
+    plan(database)
+    link, term = SleepyLink(place, "leader", hot=True), database.term("cron")
     looking = asyncio.create_task(Cron(RETENTION).run_once(link, term, now=at(60)))
     await link.asleep.wait()
-    assert desk.run(schedules.run("s", uuid7(), input=None, by="ann"))
+    assert database.run(schedules.run("s", uuid7(), input=None, by="ann"))
     link.awake.set()
     assert (await looking).touched == 0
     assert (await Cron(RETENTION).run_once(link, term, now=at(60))).touched == 0
     await link.close()
-    assert [outcome for _, outcome, _ in ticks(desk)] == ["enqueued", "skipped"]
+    assert [outcome for _, outcome, _ in ticks(database)] == ["enqueued", "skipped"]
 
 
-async def test_a_line_is_not_moved_on_while_a_run_is_asked_for(dsn, desk, other, leader):
+async def test_a_line_is_not_moved_on_while_a_run_is_asked_for(dsn, database, other, leader):
     """The release waits for the schedule's row, and what it saw of its jobs before is out of date."""
-    plan(desk, overlap="queue")
+    plan(database, overlap="queue")
     await leader.look(60)
     await leader.look(120)
-    finish(desk)
-    with Desk(dsn) as third:
+    finish(database)
+    with Database(dsn) as third:
         with other.connection.transaction():
             other.run(schedules.run("s", uuid7(), input=None, by="ann"))
             query = schedules.release_ticks(leader.term, limit=10, now=at(130))
             released = meanwhile(lambda: third.run(query))
-            await waits_for_a_lock(desk)
+            await waits_for_a_lock(database)
         assert released()[0][:2] == (True, 0)
         assert third.run(query)[0][:2] == (True, 0)
-    assert len(jobs(desk)) == 1
+    assert len(jobs(database)) == 1
 
 
-async def test_a_schedule_that_cannot_be_worked_out_blocks_no_other(leader, desk, caplog):
-    plan(desk, "good")
-    plan(desk, "bad", cron="0 9 * * *")
-    desk.sql("update tenure.schedules set timezone = 'Atlantis/Capital' where name = 'bad'")
+async def test_a_schedule_that_cannot_be_worked_out_blocks_no_other(leader, database, caplog):
+    plan(database, "good")
+    plan(database, "bad", cron="0 9 * * *")
+    database.sql("update tenure.schedules set timezone = 'Atlantis/Capital' where name = 'bad'")
     for seconds in (60, 120):
         await leader.look(seconds)
-    assert len(ticks(desk, "good")) == 2
+    assert len(ticks(database, "good")) == 2
     assert [record.schedule for record in caplog.records if "schedule failed" in record.getMessage()] == ["bad"]
 
 
-async def test_what_postgresql_refuses_blocks_no_other(leader, desk, caplog):
-    plan(desk, "good")
-    plan(desk, "bad")
-    desk.sql("create function tenure.refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$")
-    desk.sql(
+async def test_what_postgresql_refuses_blocks_no_other(leader, database, caplog):
+    plan(database, "good")
+    plan(database, "bad")
+    database.sql("create function tenure.refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$")
+    database.sql(
         "create trigger refuse before insert on tenure.ticks "
         "for each row when (new.schedule = 'bad') execute function tenure.refuse()"
     )
     try:
         await leader.look(60)
     finally:
-        desk.sql("drop function tenure.refuse() cascade")
-    assert (ticks(desk, "good"), ticks(desk, "bad")) == ([(60, "enqueued", 1)], [])
+        database.sql("drop function tenure.refuse() cascade")
+    assert (ticks(database, "good"), ticks(database, "bad")) == ([(60, "enqueued", 1)], [])
     assert [record.schedule for record in caplog.records if "schedule failed" in record.getMessage()] == ["bad"]
 
 
-async def test_old_ticks_go_but_not_those_of_live_jobs_or_in_line(leader, desk):
-    plan(desk, overlap="queue")
-    plan(desk, "other", overlap="allow")
+async def test_old_ticks_go_but_not_those_of_live_jobs_or_in_line(leader, database):
+    plan(database, overlap="queue")
+    plan(database, "other", overlap="allow")
     await leader.look(60)
     await leader.look(120)
-    desk.sql("delete from tenure.jobs where system -> 'schedule' ->> 'name' = 'other'")
-    desk.run(schedules.clean_ticks(leader.term, limit=100, keep=RETENTION, now=at(100 + RETENTION)))
-    assert (len(ticks(desk)), ticks(desk, "other")) == (2, [(120, "enqueued", 1)])
-    desk.run(schedules.clean_ticks(leader.term, limit=100, keep=RETENTION, now=at(200 + RETENTION)))
-    assert (len(ticks(desk)), ticks(desk, "other")) == (2, [])
+    database.sql("delete from tenure.jobs where system -> 'schedule' ->> 'name' = 'other'")
+    database.run(schedules.clean_ticks(leader.term, limit=100, keep=RETENTION, now=at(100 + RETENTION)))
+    assert (len(ticks(database)), ticks(database, "other")) == (2, [(120, "enqueued", 1)])
+    database.run(schedules.clean_ticks(leader.term, limit=100, keep=RETENTION, now=at(200 + RETENTION)))
+    assert (len(ticks(database)), ticks(database, "other")) == (2, [])
 
 
 # Leaders that die, sleep, or hear no answer
 
 
 @pytest.mark.slow
-async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(place, desk):
+async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(place, database):
     """Every leader ends badly: killed before it writes, cut off after it wrote, or asleep while the next one leads."""
     names = [f"s{n:02d}" for n in range(20)]
     for name in names:
-        plan(desk, name, every="1s", overlap="allow", catch_up="all", catch_up_limit=1000)
+        plan(database, name, every="1s", overlap="allow", catch_up="all", catch_up_limit=1000)
     sleepers: list[tuple[SleepyLink, asyncio.Task[object]]] = []
     for number in range(20):
-        desk.end_term("cron")
+        database.end_term("cron")
         now = 5 * (number + 1)
         match number % 4:
             case 0:
-                await killed(place, desk, now)
+                await killed(place, database, now)
             case 1:
-                await cut_off(place, desk, now)
+                await cut_off(place, database, now)
             case 2:
-                sleepers.append(await asleep(place, desk, now))
+                sleepers.append(await asleep(place, database, now))
             case 3:
-                await in_order(place, desk, now)
+                await in_order(place, database, now)
     for link, looking in sleepers:
         link.awake.set()
         assert not (await looking).holds
         await link.close()
     for name in names:
-        assert [planned for planned, *_ in ticks(desk, name)] == [float(n) for n in range(1, 101)]
-        assert [planned for planned, _ in jobs(desk, name)] == [float(n) for n in range(1, 101)]
-    assert desk.sql("select count(*), count(distinct job_id) from tenure.ticks where outcome = 'enqueued'") == [(2000, 2000)]
-    assert desk.sql("select count(*) from tenure.jobs j join tenure.ticks t on t.job_id = j.id") == [(2000,)]
+        assert [planned for planned, *_ in ticks(database, name)] == [float(n) for n in range(1, 101)]
+        assert [planned for planned, _ in jobs(database, name)] == [float(n) for n in range(1, 101)]
+    assert database.sql("select count(*), count(distinct job_id) from tenure.ticks where outcome = 'enqueued'") == [(2000, 2000)]
+    assert database.sql("select count(*) from tenure.jobs j join tenure.ticks t on t.job_id = j.id") == [(2000,)]
 
 
-async def killed(place: DatabaseTarget, desk: Desk, now: float) -> None:
+async def killed(place: DatabaseTarget, database: Database, now: float) -> None:
     link = DyingLink(place, "leader", hot=True)
     with suppress(asyncio.CancelledError):
-        await Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now))
+        await Cron(RETENTION).run_once(link, database.term("cron"), now=at(now))
     await link.close()
 
 
-async def cut_off(place: DatabaseTarget, desk: Desk, now: float) -> None:
+async def cut_off(place: DatabaseTarget, database: Database, now: float) -> None:
     """And then repeats what it has done already."""
     link = LossyLink(place, "leader", hot=True)
     link.lose = "schedules/record_ticks"
-    cron, term = Cron(RETENTION), desk.term("cron")
+    cron, term = Cron(RETENTION), database.term("cron")
     with pytest.raises(StoreUnavailable):
         await cron.run_once(link, term, now=at(now))
     assert (await cron.run_once(link, term, now=at(now))).touched == 0
     await link.close()
 
 
-async def asleep(place: DatabaseTarget, desk: Desk, now: float) -> tuple[SleepyLink, asyncio.Task[object]]:
+async def asleep(place: DatabaseTarget, database: Database, now: float) -> tuple[SleepyLink, asyncio.Task[object]]:
     link = SleepyLink(place, "leader", hot=True)
-    looking = asyncio.create_task(Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now)))
+    looking = asyncio.create_task(Cron(RETENTION).run_once(link, database.term("cron"), now=at(now)))
     await link.asleep.wait()
     return link, looking
 
 
-async def in_order(place: DatabaseTarget, desk: Desk, now: float) -> None:
+async def in_order(place: DatabaseTarget, database: Database, now: float) -> None:
     link = Link(place, "leader", hot=True)
-    await Cron(RETENTION).run_once(link, desk.term("cron"), now=at(now))
+    await Cron(RETENTION).run_once(link, database.term("cron"), now=at(now))
     await link.close()
 
 
-async def test_two_who_lead_at_the_same_time_record_nothing_twice(place, desk):
+async def test_two_who_lead_at_the_same_time_record_nothing_twice(place, database):
     """As if the lease did not exist: the schedule's version alone makes it once."""
-    plan(desk, every="1s", overlap="allow", catch_up="all")
-    term = desk.term("cron")
+    plan(database, every="1s", overlap="allow", catch_up="all")
+    term = database.term("cron")
     links = [SleepyLink(place, "leader", hot=True) for _ in range(5)]
     looking = [asyncio.create_task(Cron(RETENTION).run_once(link, term, now=at(50))) for link in links]
     for link in links:
@@ -426,63 +428,63 @@ async def test_two_who_lead_at_the_same_time_record_nothing_twice(place, desk):
     for link in links:
         await link.close()
     assert sorted(report.touched for report in reports) == [0, 0, 0, 0, 50]
-    assert [planned for planned, _ in jobs(desk)] == [float(n) for n in range(1, 51)]
+    assert [planned for planned, _ in jobs(database)] == [float(n) for n in range(1, 51)]
 
 
-async def test_a_leader_that_was_asleep_while_another_was_elected_records_nothing(place, desk):
+async def test_a_leader_that_was_asleep_while_another_was_elected_records_nothing(place, database):
     """Although the schedule has not changed since it was read."""
-    plan(desk)
-    link, looking = await asleep(place, desk, 60)
-    desk.end_term("cron")
-    desk.term("cron")
-    before = desk.sql("select * from tenure.schedules")
+    plan(database)
+    link, looking = await asleep(place, database, 60)
+    database.end_term("cron")
+    database.term("cron")
+    before = database.sql("select * from tenure.schedules")
     link.awake.set()
     assert not (await looking).holds
     await link.close()
-    assert (ticks(desk), jobs(desk), desk.sql("select * from tenure.schedules")) == ([], [], before)
+    assert (ticks(database), jobs(database), database.sql("select * from tenure.schedules")) == ([], [], before)
 
 
-async def test_a_clock_that_goes_back_brings_no_time_again(leader, desk):
-    plan(desk, overlap="allow", catch_up="all")
+async def test_a_clock_that_goes_back_brings_no_time_again(leader, database):
+    plan(database, overlap="allow", catch_up="all")
     await leader.look(300)
-    desk.sql("update tenure.schedules set since = %s, next_at = null, version = gen_random_uuid()", T0)
+    database.sql("update tenure.schedules set since = %s, next_at = null, version = gen_random_uuid()", T0)
     await leader.look(240)
     await leader.look(360)
-    assert [planned for planned, _ in jobs(desk)] == [60, 120, 180, 240, 300, 360]
+    assert [planned for planned, _ in jobs(database)] == [60, 120, 180, 240, 300, 360]
 
 
-async def test_a_stale_leader_releases_and_cleans_nothing(leader, desk):
-    plan(desk, overlap="queue")
+async def test_a_stale_leader_releases_and_cleans_nothing(leader, database):
+    plan(database, overlap="queue")
     await leader.look(60)
     await leader.look(120)
-    finish(desk)
-    desk.end_term("cron")
-    desk.term("cron")
+    finish(database)
+    database.end_term("cron")
+    database.term("cron")
     assert not (await leader.cron.run_once(leader.link, leader.term, now=at(130))).holds
-    [(holds, released, *_)] = desk.run(schedules.release_ticks(leader.term, limit=10, now=at(130)))
-    [(still_holds, removed, _)] = desk.run(schedules.clean_ticks(leader.term, limit=10, keep=0, now=at(10**6)))
+    [(holds, released, *_)] = database.run(schedules.release_ticks(leader.term, limit=10, now=at(130)))
+    [(still_holds, removed, _)] = database.run(schedules.clean_ticks(leader.term, limit=10, keep=0, now=at(10**6)))
     assert (holds, released, still_holds, removed) == (False, 0, False, 0)
-    assert ticks(desk) == [(60, "enqueued", 1), (120, "queued", 1)]
+    assert ticks(database) == [(60, "enqueued", 1), (120, "queued", 1)]
 
 
 # In a leader that lives
 
 
-async def test_a_leader_that_hears_of_a_new_schedule_plans_it_at_once(place, desk):
+async def test_a_leader_that_hears_of_a_new_schedule_plans_it_at_once(place, database):
     leader = Leader(place)
     leader.start()
     await until(lambda: "cron" in leader.duties_held)
-    plan(desk, every="3600s", since=T0)
+    plan(database, every="3600s", since=T0)
     leader.on_wakeup(Wakeup.schedule_changed())
-    await until(lambda: desk.sql("select next_at is not null from tenure.schedules"), is_=[(True,)], within=Cron.longest_rest)
+    await until(lambda: database.sql("select next_at is not null from tenure.schedules"), is_=[(True,)], within=Cron.longest_rest)
     await leader.stop()
 
 
 # Clocks that are set
 
 
-async def test_a_clock_that_was_ahead_for_a_round_does_not_stop_the_schedule(leader, desk, caplog):
-    plan(desk, overlap="allow")
+async def test_a_clock_that_was_ahead_for_a_round_does_not_stop_the_schedule(leader, database, caplog):
+    plan(database, overlap="allow")
     await leader.look(60)
     month = 30 * 86400.0
     await leader.look(month)
@@ -490,31 +492,31 @@ async def test_a_clock_that_was_ahead_for_a_round_does_not_stop_the_schedule(lea
     await leader.look(121)
     for seconds in (180, 240):
         await leader.look(seconds)
-    near = [(planned, outcome) for planned, outcome, _ in ticks(desk) if planned < 86400]
+    near = [(planned, outcome) for planned, outcome, _ in ticks(database) if planned < 86400]
     assert near == [(60, "enqueued"), (120, "missed"), (180, "enqueued"), (240, "enqueued")]
     assert [record.levelname for record in caplog.records if "was ahead" in record.getMessage()] == ["WARNING"]
-    assert [planned for planned, _ in jobs(desk)] == [60, 180, 240, month]
+    assert [planned for planned, _ in jobs(database)] == [60, 180, 240, month]
 
 
-async def test_a_time_that_had_its_job_while_the_clock_was_ahead_has_no_second_one(leader, desk):
-    plan(desk, every="600s", overlap="allow", catch_up="all")
+async def test_a_time_that_had_its_job_while_the_clock_was_ahead_has_no_second_one(leader, database):
+    plan(database, every="600s", overlap="allow", catch_up="all")
     await leader.look(1800)
     await leader.look(10)
     for seconds in (11, 600, 1200, 1800, 2400):
         await leader.look(seconds)
-    assert [planned for planned, _ in jobs(desk)] == [600, 1200, 1800, 2400]
+    assert [planned for planned, _ in jobs(database)] == [600, 1200, 1800, 2400]
 
 
-async def test_after_the_clock_was_set_back_leases_and_rates_count_from_now(leader, desk):
+async def test_after_the_clock_was_set_back_leases_and_rates_count_from_now(leader, database):
     """The clock was an hour ahead when these were written. The worker is dead, so no process writes them again."""
     await leader.look(3600)
-    worker = desk.worker(ttl=15)
-    desk.enqueue({})
-    desk.claim(worker, leases={"work": 120})
+    worker = database.worker(ttl=15)
+    database.enqueue({})
+    database.claim(worker, leases={"work": 120})
     hour = "interval '1 hour'"
-    desk.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
-    desk.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
-    desk.sql(
+    database.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
+    database.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
+    database.sql(
         f"insert into tenure.starts select 'kind:work', now() + {hour}, now() + {hour}, now() + {hour} + interval '1 minute', 5"
     )
     report = await leader.cron.run_once(leader.link, leader.term)
@@ -525,15 +527,15 @@ async def test_after_the_clock_was_set_back_leases_and_rates_count_from_now(lead
         " (select extract(epoch from lease_until - now()) < 130 from tenure.jobs),"
         " (select extract(epoch from ended - now()) < 5 and extract(epoch from forget_at - now()) < 70 from tenure.starts)"
     )
-    assert desk.sql(left) == [(True, True, True)]
+    assert database.sql(left) == [(True, True, True)]
 
 
 # What is logged for times without a job
 
 
-async def test_missed_and_skipped_times_are_logged_once_with_their_schedule(leader, desk, caplog):
+async def test_missed_and_skipped_times_are_logged_once_with_their_schedule(leader, database, caplog):
     caplog.set_level("INFO", "tenure.schedules")
-    plan(desk)
+    plan(database)
     await leader.look(300)
     await leader.look(360)
     await leader.look(361)
@@ -542,11 +544,11 @@ async def test_missed_and_skipped_times_are_logged_once_with_their_schedule(lead
     assert [datetime.fromisoformat(record.planned_at) for record in told] == [at(60), at(360)]
 
 
-async def test_the_levels_of_missed_and_skipped_times_are_settings(place, leader, desk, caplog):
+async def test_the_levels_of_missed_and_skipped_times_are_settings(place, leader, database, caplog):
     caplog.set_level("DEBUG", "tenure.schedules")
     settings = Tenure("postgresql://", log_schedule_missed="error", log_schedule_skipped="debug").settings.leader
     [leader.cron] = [duty for duty in Leader(place, settings)._duties.values() if isinstance(duty, Cron)]
-    plan(desk)
+    plan(database)
     await leader.look(300)
     await leader.look(360)
     told = [record.levelname for record in caplog.records if record.name == "tenure.schedules"]
@@ -559,15 +561,15 @@ def test_a_level_of_schedule_records_that_does_not_exist_is_refused(setting):
         _ = Tenure("postgresql://", **{setting: "loud"}).settings
 
 
-async def test_what_became_of_each_time_is_an_event_where_somebody_listens(leader, desk):
+async def test_what_became_of_each_time_is_an_event_where_somebody_listens(leader, database):
     seen: list[ScheduleTicked] = []
     events = Events()
     events.subscribe((ScheduleTicked,), seen.append)
     leader.cron = Cron(RETENTION, Outlets(events=events))
-    plan(desk, overlap="queue")
+    plan(database, overlap="queue")
     await leader.look(180)
     await leader.look(240)
-    finish(desk)
+    finish(database)
     await leader.look(241)
     told = [(tick.outcome, tick.planned_at, tick.times, tick.until, tick.job_id is not None) for tick in seen]
     assert told == [
@@ -579,13 +581,13 @@ async def test_what_became_of_each_time_is_an_event_where_somebody_listens(leade
     assert {tick.schedule for tick in seen} == {"s"}
 
 
-async def test_planned_times_are_recorded_while_another_table_is_locked(place, desk, other):
-    cron, term = Cron(RETENTION), desk.term("cron")
-    plan(desk)
+async def test_planned_times_are_recorded_while_another_table_is_locked(place, database, other):
+    cron, term = Cron(RETENTION), database.term("cron")
+    plan(database)
     async with DutyLink(place, lock_timeout=0.2) as link:
         other.sql("begin")
         other.sql("lock table tenure.declarations in access exclusive mode")
         with pytest.raises(Contended):
             await cron.run_once(link, term, now=at(60))
-        assert len(ticks(desk)) == 1
+        assert len(ticks(database)) == 1
         other.sql("rollback")

@@ -6,9 +6,9 @@ from tenure.leader.duties.doctor import Doctor
 from tenure.store.link import Link
 
 
-async def test_the_doctor_looks_and_logs_once(place, desk, dsn, caplog):
+async def test_the_doctor_looks_and_logs_once(place, database, dsn, caplog):
     link = Link(place, "duties", hot=True)
-    doctor, term = Doctor(lambda: True), desk.term("doctor")
+    doctor, term = Doctor(lambda: True), database.term("doctor")
 
     def told() -> list[str]:
         return [record.code for record in caplog.records if record.message == "doctor finding" and record.finding]
@@ -20,7 +20,7 @@ async def test_the_doctor_looks_and_logs_once(place, desk, dsn, caplog):
         again = await doctor.run_once(link, term)
         assert again.findings == first.findings
         assert told().count("notify_not_delivered") == 1
-        desk.end_term("doctor")
+        database.end_term("doctor")
         assert not (await doctor.run_once(link, term)).holds
     finally:
         await link.close()

@@ -18,7 +18,7 @@ from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Wakeup
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 
 
@@ -41,108 +41,108 @@ class OldContact(Contact):
         return self._age
 
 
-async def test_the_stager_promotes_what_is_due_in_the_order_of_time_with_new_places(link, desk):
-    [waiting] = desk.enqueue({})
-    late, early, middle, future = desk.enqueue(*({"delay": 600} for _ in range(4)))
+async def test_the_stager_promotes_what_is_due_in_the_order_of_time_with_new_places(link, database):
+    [waiting] = database.enqueue({})
+    late, early, middle, future = database.enqueue(*({"delay": 600} for _ in range(4)))
     for minutes, job_id in ((1, late), (9, early), (5, middle)):
-        desk.sql("update tenure.jobs set run_at = now() - make_interval(mins => %s) where id = %s", minutes, job_id)
-    desk.sql("update tenure.jobs set state = 'retry' where id = %s", middle)
-    report = await Stager().run_once(link, desk.term("stager"))
+        database.sql("update tenure.jobs set run_at = now() - make_interval(mins => %s) where id = %s", minutes, job_id)
+    database.sql("update tenure.jobs set state = 'retry' where id = %s", middle)
+    report = await Stager().run_once(link, database.term("stager"))
     assert (report.holds, report.touched) == (True, 3)
     assert report.rest == Stager.longest_rest
-    order = [str(row[0]) for row in desk.sql("select id from tenure.jobs where state = 'pending' order by position")]
+    order = [str(row[0]) for row in database.sql("select id from tenure.jobs where state = 'pending' order by position")]
     assert order == [waiting, early, middle, late]
-    assert desk.sql("select id::text, state from tenure.jobs where state <> 'pending'") == [(future, "scheduled")]
+    assert database.sql("select id::text, state from tenure.jobs where state <> 'pending'") == [(future, "scheduled")]
 
 
-async def test_a_job_is_promoted_when_it_is_due_and_not_before(link, desk):
-    [job_id] = desk.enqueue({"delay": 1.5})
-    term = desk.term("stager")
+async def test_a_job_is_promoted_when_it_is_due_and_not_before(link, database):
+    [job_id] = database.enqueue({"delay": 1.5})
+    term = database.term("stager")
     assert (await Stager().run_once(link, term)).touched == 0
-    assert desk.job(job_id)["state"] == "scheduled"
+    assert database.job(job_id)["state"] == "scheduled"
 
-    await until(lambda: desk.sql("select run_at <= clock_timestamp() from tenure.jobs"), is_=[(True,)])
+    await until(lambda: database.sql("select run_at <= clock_timestamp() from tenure.jobs"), is_=[(True,)])
 
     assert (await Stager().run_once(link, term)).touched == 1
-    assert desk.job(job_id)["state"] == "pending"
+    assert database.job(job_id)["state"] == "pending"
 
 
-async def test_a_job_that_is_retried_is_behind_those_that_were_enqueued_meanwhile(link, desk):
-    [failed] = desk.enqueue({})
-    claim = desk.claim(desk.worker())
-    [meanwhile] = desk.enqueue({})
-    desk.run(jobs.move(claim.outcomes(state="retry", delay=0, error="oh")))
-    await Stager().run_once(link, desk.term("stager"))
-    assert desk.sql("select id::text from tenure.jobs where state = 'pending' order by position") == [(meanwhile,), (failed,)]
+async def test_a_job_that_is_retried_is_behind_those_that_were_enqueued_meanwhile(link, database):
+    [failed] = database.enqueue({})
+    claim = database.claim(database.worker())
+    [meanwhile] = database.enqueue({})
+    database.run(jobs.move(claim.outcomes(state="retry", delay=0, error="oh")))
+    await Stager().run_once(link, database.term("stager"))
+    assert database.sql("select id::text from tenure.jobs where state = 'pending' order by position") == [(meanwhile,), (failed,)]
 
 
-async def test_the_stager_rests_until_the_next_job_is_due(link, desk):
-    desk.enqueue({"delay": 0.8})
-    report = await Stager().run_once(link, desk.term("stager"))
+async def test_the_stager_rests_until_the_next_job_is_due(link, database):
+    database.enqueue({"delay": 0.8})
+    report = await Stager().run_once(link, database.term("stager"))
     assert 0 < report.rest <= 0.8
 
 
-async def test_the_stager_continues_at_once_when_there_may_be_more(link, desk):
+async def test_the_stager_continues_at_once_when_there_may_be_more(link, database):
     stager = Stager()
     stager.batch = 2
-    desk.enqueue(*({"delay": 60} for _ in range(3)))
-    desk.sql("update tenure.jobs set run_at = now()")
-    term = desk.term("stager")
+    database.enqueue(*({"delay": 60} for _ in range(3)))
+    database.sql("update tenure.jobs set run_at = now()")
+    term = database.term("stager")
     first, second = await stager.run_once(link, term), await stager.run_once(link, term)
     assert (first.touched, first.rest) == (2, 0.0)
     assert (second.touched, second.rest) == (1, Stager.longest_rest)
 
 
-async def test_the_stager_notifies_the_queues_of_promoted_jobs(link, desk):
+async def test_the_stager_notifies_the_queues_of_promoted_jobs(link, database):
     sent: list[Wakeup] = []
-    desk.enqueue({"delay": 60}, {"delay": 60, "queue": "mail"}, {"delay": 60, "queue": "mail"})
-    desk.sql("update tenure.jobs set run_at = now()")
-    await Stager(Outlets(sent.append)).run_once(link, desk.term("stager"))
+    database.enqueue({"delay": 60}, {"delay": 60, "queue": "mail"}, {"delay": 60, "queue": "mail"})
+    database.sql("update tenure.jobs set run_at = now()")
+    await Stager(Outlets(sent.append)).run_once(link, database.term("stager"))
     assert sorted(sent) == [Wakeup.new_jobs("default"), Wakeup.new_jobs("mail")]
 
 
-async def test_a_job_scheduled_sooner_than_the_next_look_wakes_the_stager(place, desk):
+async def test_a_job_scheduled_sooner_than_the_next_look_wakes_the_stager(place, database):
     leader = Leader(place)
     leader.start()
     await until(lambda: "stager" in leader.duties_held)
-    desk.enqueue({"delay": 0.2})
+    database.enqueue({"delay": 0.2})
     leader.on_wakeup(Wakeup.job_scheduled())
-    await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("pending",)], within=Stager.longest_rest)
+    await until(lambda: database.sql("select state from tenure.jobs"), is_=[("pending",)], within=Stager.longest_rest)
     await leader.stop()
 
 
 @pytest.mark.parametrize(
     ("age", "condemned"), [(Reaper.patience - 0.1, 0), (Reaper.patience, 1)], ids=["too short", "long enough"]
 )
-async def test_the_reaper_condemns_only_after_unbroken_contact_of_its_own(link, desk, age, condemned):
-    worker = desk.worker()
-    desk.enqueue({})
-    desk.claim(worker)
-    desk.sql("update tenure.workers set expires_at = now() - interval '1 hour'")
-    report = await Reaper(OldContact(age)).run_once(link, desk.term("reaper"))
+async def test_the_reaper_condemns_only_after_unbroken_contact_of_its_own(link, database, age, condemned):
+    worker = database.worker()
+    database.enqueue({})
+    database.claim(worker)
+    database.sql("update tenure.workers set expires_at = now() - interval '1 hour'")
+    report = await Reaper(OldContact(age)).run_once(link, database.term("reaper"))
     assert report.touched == 2 * condemned
-    assert desk.sql("select state, crashes from tenure.jobs") == [("pending", 1) if condemned else ("running", 0)]
-    assert desk.sql("select count(*) from tenure.workers") == [(1 - condemned,)]
+    assert database.sql("select state, crashes from tenure.jobs") == [("pending", 1) if condemned else ("running", 0)]
+    assert database.sql("select count(*) from tenure.workers") == [(1 - condemned,)]
 
 
-async def test_the_reaper_leaves_living_workers_alone(link, desk):
-    worker = desk.worker(ttl=60)
-    desk.enqueue({})
-    desk.claim(worker)
-    report = await Reaper(OldContact(1000)).run_once(link, desk.term("reaper"))
+async def test_the_reaper_leaves_living_workers_alone(link, database):
+    worker = database.worker(ttl=60)
+    database.enqueue({})
+    database.claim(worker)
+    report = await Reaper(OldContact(1000)).run_once(link, database.term("reaper"))
     assert report.touched == 0
-    assert desk.sql("select state from tenure.jobs") == [("running",)]
+    assert database.sql("select state from tenure.jobs") == [("running",)]
 
 
-async def test_the_reaper_requeues_jobs_whose_worker_has_no_row(link, desk):
-    worker = desk.worker(ttl=60)
-    [job_id] = desk.enqueue({})
-    desk.claim(worker)
-    desk.sql("delete from tenure.workers")
-    report = await Reaper(Contact()).run_once(link, desk.term("reaper"))
+async def test_the_reaper_requeues_jobs_whose_worker_has_no_row(link, database):
+    worker = database.worker(ttl=60)
+    [job_id] = database.enqueue({})
+    database.claim(worker)
+    database.sql("delete from tenure.workers")
+    report = await Reaper(Contact()).run_once(link, database.term("reaper"))
     assert report.touched == 1
-    assert desk.job(job_id)["state"] == "pending"
-    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+    assert database.job(job_id)["state"] == "pending"
+    assert database.sql("select count(*) from tenure.workers") == [(0,)]
 
 
 def test_contact_is_broken_by_silence_and_by_failure(monkeypatch):
@@ -166,13 +166,13 @@ def test_contact_is_broken_by_silence_and_by_failure(monkeypatch):
     assert contact.age == 0.0
 
 
-async def test_jobs_whose_own_lease_expired_are_requeued_and_the_third_time_dead_lettered(link, desk):
-    [job_id] = desk.enqueue({})
-    term, reaper = desk.term("reaper"), Reaper(Contact())
+async def test_jobs_whose_own_lease_expired_are_requeued_and_the_third_time_dead_lettered(link, database):
+    [job_id] = database.enqueue({})
+    term, reaper = database.term("reaper"), Reaper(Contact())
     for crashes in (1, 2, 3):
-        desk.claim(desk.worker(), leases={"work": 0})
+        database.claim(database.worker(), leases={"work": 0})
         report = await reaper.run_once(link, term)
-        job = desk.job(job_id)
+        job = database.job(job_id)
         assert (report.touched, job["crashes"], job["attempt"]) == (1, crashes, 0)
     assert job["state"] == "dead_letter"
 
@@ -180,8 +180,8 @@ async def test_jobs_whose_own_lease_expired_are_requeued_and_the_third_time_dead
 @pytest.mark.slow
 async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(fresh_dsn):
     """Dropping a partition waits for a lock that a long report holds: that is not an outage."""
-    with Desk(fresh_dsn) as desk, Desk(fresh_dsn) as reader:
-        desk.sql(
+    with Database(fresh_dsn) as database, Database(fresh_dsn) as reader:
+        database.sql(
             "create table tenure.history_20200101 partition of tenure.history for values from ('2020-01-01') to ('2020-01-02')"
         )
         leader = Leader(DatabaseTarget.at(fresh_dsn))
@@ -195,18 +195,18 @@ async def test_a_reader_of_history_keeps_the_cleaner_waiting_but_not_the_reaper(
                 await leader.stop()
 
 
-async def test_the_cleaner_reports_what_it_did_and_rests(link, desk):
-    term = desk.term("cleaner")
+async def test_the_cleaner_reports_what_it_did_and_rests(link, database):
+    term = database.term("cleaner")
     report = await Cleaner(7 * 86400.0, 30 * 86400.0).run_once(link, term)
     assert (report.holds, report.rest) == (True, 1200.0)
-    desk.end_term("cleaner")
+    database.end_term("cleaner")
     assert not (await Cleaner(7 * 86400.0, 30 * 86400.0).run_once(link, term)).holds
 
 
-async def test_a_duty_of_a_stale_leader_returns_that_it_does_not_hold(link, desk):
+async def test_a_duty_of_a_stale_leader_returns_that_it_does_not_hold(link, database):
     for duty in (Stager(), Reaper(Contact())):
-        term = desk.term(duty.name)
-        desk.end_term(duty.name)
+        term = database.term(duty.name)
+        database.end_term(duty.name)
         assert not (await duty.run_once(link, term)).holds
 
 

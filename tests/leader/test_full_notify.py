@@ -19,7 +19,7 @@ from tenure.store.migrator import migrate
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
 from tests.leader.plans import plan
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 
 
@@ -39,21 +39,21 @@ def small_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def full(small_server: str) -> Iterator[Desk]:
+def full(small_server: str) -> Iterator[Database]:
     """A session listens and stays in a transaction, so nothing leaves the queue; then it is filled."""
     asyncio.run(migrate(DatabaseTarget.at(small_server)))
-    with Desk(small_server) as desk, psycopg.connect(small_server) as sleeper:
+    with Database(small_server) as database, psycopg.connect(small_server) as sleeper:
         sleeper.execute("listen whatever")
         sleeper.commit()
         sleeper.execute("select 1")
         with pytest.raises(psycopg.errors.ProgramLimitExceeded):
             while True:
-                desk.sql("select pg_notify('noise', %s)", "x" * 7000)
-        yield desk
+                database.sql("select pg_notify('noise', %s)", "x" * 7000)
+        yield database
 
 
 @pytest.fixture
-async def leader(full: Desk, small_server: str) -> AsyncIterator[Leader]:
+async def leader(full: Database, small_server: str) -> AsyncIterator[Leader]:
     place = DatabaseTarget.at(small_server)
     wakeups = Wakeups(place, lambda _: None)
     wakeups.start()

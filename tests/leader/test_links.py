@@ -17,7 +17,7 @@ from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Wakeup
 from tests.leader.guarded import WRITES, lay_out_work
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 
 CONNECTED = "select count(*) from pg_stat_activity where datname = current_database() and application_name = %s"
@@ -34,92 +34,92 @@ async def leader(place: DatabaseTarget) -> AsyncIterator[Leader]:
     await leader.stop()
 
 
-def overdue_worker(desk: Desk) -> None:
+def overdue_worker(database: Database) -> None:
     """One whose lease ran out while it ran a job."""
-    worker = desk.worker()
-    desk.enqueue({"queue": "reaped"})
-    assert desk.claim(worker, queues=["reaped"]).ids
-    desk.sql("update tenure.workers set expires_at = now() - interval '1 hour'")
+    worker = database.worker()
+    database.enqueue({"queue": "reaped"})
+    assert database.claim(worker, queues=["reaped"]).ids
+    database.sql("update tenure.workers set expires_at = now() - interval '1 hour'")
 
 
-async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader, desk, other):
+async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader, database, other):
     """VACUUM FULL or REINDEX of tenure.counters, which only the rollup wants."""
-    desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
+    database.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
     with other.connection.transaction():
         other.sql("lock table tenure.counters in access exclusive mode")
         leader.start()
-        await until(lambda: desk.sql(WAITING)[0][0] > 0)
+        await until(lambda: database.sql(WAITING)[0][0] > 0)
         leader.contact._since -= 3600.0  # in contact for long: late workers are condemned at once
-        desk.enqueue({"delay": 3600})
-        desk.sql("update tenure.jobs set run_at = now()")
-        overdue_worker(desk)
+        database.enqueue({"delay": 3600})
+        database.sql("update tenure.jobs set run_at = now()")
+        overdue_worker(database)
         leader.on_wakeup(Wakeup.job_scheduled())
         leader._duty_tasks["reaper"].wake()
-        await until(lambda: desk.sql("select state, count(*) from tenure.jobs group by state"), is_=[("pending", 2)])
-    await until(lambda: desk.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
+        await until(lambda: database.sql("select state, count(*) from tenure.jobs group by state"), is_=[("pending", 2)])
+    await until(lambda: database.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
 
 
-async def test_a_round_that_does_not_get_a_lock_ends_and_does_not_break_the_contact(leader, desk, other, monkeypatch):
+async def test_a_round_that_does_not_get_a_lock_ends_and_does_not_break_the_contact(leader, database, other, monkeypatch):
     monkeypatch.setattr(links, "DutyLink", partial(DutyLink, lock_timeout=0.2))
     leader._links = links.DutyLinks(leader._link.database)
-    desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
+    database.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
     with other.connection.transaction():
         other.sql("lock table tenure.counters in access exclusive mode")
         leader.contact._since -= 3600.0
         leader.start()
         errors = "select (metadata ->> 'errors')::int, metadata ->> 'last_error' from tenure.leases where name = 'rollup'"
-        [(_, told)] = await until(lambda: (rows := desk.sql(errors)) and (rows[0][0] or 0) > 1 and rows)
+        [(_, told)] = await until(lambda: (rows := database.sql(errors)) and (rows[0][0] or 0) > 1 and rows)
         assert told.startswith("Contended")
         assert leader.contact.age > 3600.0
         assert "rollup" in leader.duties_held
-    await until(lambda: desk.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
+    await until(lambda: database.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
 
 
-async def test_a_further_connection_is_opened_only_while_a_round_is_held_up(place, desk):
+async def test_a_further_connection_is_opened_only_while_a_round_is_held_up(place, database):
     taken = links.DutyLinks(place)
     try:
         async with taken.take() as first:
-            await first.fetch(leases.check(desk.term("duty")))
+            await first.fetch(leases.check(database.term("duty")))
             async with taken.take() as second:
                 assert second is not first
-                await second.fetch(leases.check(desk.term("other duty")))
-                assert desk.sql(CONNECTED, "tenure duties") == [(2,)]
-        await until(lambda: desk.sql(CONNECTED, "tenure duties"), is_=[(1,)])
+                await second.fetch(leases.check(database.term("other duty")))
+                assert database.sql(CONNECTED, "tenure duties") == [(2,)]
+        await until(lambda: database.sql(CONNECTED, "tenure duties"), is_=[(1,)])
         async with taken.take() as third:
             assert third is second
     finally:
         await taken.close()
-    await until(lambda: desk.sql(CONNECTED, "tenure duties"), is_=[(0,)])
+    await until(lambda: database.sql(CONNECTED, "tenure duties"), is_=[(0,)])
 
 
-async def test_one_connection_serves_all_duties_when_nothing_is_wrong(leader, desk):
+async def test_one_connection_serves_all_duties_when_nothing_is_wrong(leader, database):
     leader.start()
     ran = "select count(*) from tenure.leases where metadata ? 'last_run'"
-    await until(lambda: desk.sql(ran), is_=[(6,)])
-    assert desk.sql(CONNECTED, "tenure duties") == [(1,)]
+    await until(lambda: database.sql(ran), is_=[(6,)])
+    assert database.sql(CONNECTED, "tenure duties") == [(1,)]
 
 
-async def test_a_heartbeat_does_not_wait_for_a_statement_of_its_duty(dsn, desk, other):
+async def test_a_heartbeat_does_not_wait_for_a_statement_of_its_duty(dsn, database, other):
     """One that runs for longer than the lease lasts must not cost its holder all duties."""
-    lay_out_work(desk)
-    term = desk.term("duty", ttl=5.0)
+    lay_out_work(database)
+    term = database.term("duty", ttl=5.0)
     news = {"name": "duty", "term": term.term, "ttl": 60.0, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
-    with Desk(dsn, lock_timeout="2s") as third, other.connection.transaction():
-        assert other.run(WRITES["jobs/promote_jobs"](desk, term))[0][:2] == (True, 1)
+    with Database(dsn, lock_timeout="2s") as third, other.connection.transaction():
+        assert other.run(WRITES["jobs/promote_jobs"](database, term))[0][:2] == (True, 1)
         assert third.run(leases.beat(term.holder, [news])) == [("duty",)]
 
 
-async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_writes_nothing(dsn, desk, other):
-    lay_out_work(desk)
-    term = desk.term("duty")
-    desk.end_term("duty")
-    desk.sql("update tenure.leases set expires_at = now() + interval '1 hour'")
+async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_writes_nothing(dsn, database, other):
+    lay_out_work(database)
+    term = database.term("duty")
+    database.end_term("duty")
+    database.sql("update tenure.leases set expires_at = now() + interval '1 hour'")
     link = DutyLink(DatabaseTarget.at(dsn))
     try:
         with other.connection.transaction():
             other.run(leases.acquire("00000000-0000-0000-0000-000000000007", [("duty", 60.0)], forced=True))
-            late = asyncio.create_task(link.fetch(WRITES["jobs/promote_jobs"](desk, term)))
-            await until(lambda: desk.sql(WAITING)[0][0] > 0)
+            late = asyncio.create_task(link.fetch(WRITES["jobs/promote_jobs"](database, term)))
+            await until(lambda: database.sql(WAITING)[0][0] > 0)
         [answer] = await late
         assert answer[:2] == (False, 0)
     finally:
@@ -127,9 +127,9 @@ async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_write
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-async def test_a_lock_timeout_is_distinguished_from_an_outage(dsn, desk, other, pooled):
+async def test_a_lock_timeout_is_distinguished_from_an_outage(dsn, database, other, pooled):
     link = DutyLink(DatabaseTarget.at(dsn, pooled=pooled), lock_timeout=0.1)
-    term = desk.term("duty")
+    term = database.term("duty")
     try:
         with other.connection.transaction():
             other.sql("lock table tenure.jobs in access exclusive mode")
@@ -140,21 +140,21 @@ async def test_a_lock_timeout_is_distinguished_from_an_outage(dsn, desk, other, 
         await link.close()
 
 
-async def test_a_link_that_was_given_is_shared_and_stays_open(place, desk):
+async def test_a_link_that_was_given_is_shared_and_stays_open(place, database):
     link = Link(place, "lease", hot=True)
     leader = Leader(place, link=link)
     leader.start()
     try:
         await until(lambda: len(leader.duties_held), is_=6)
-        assert desk.sql(CONNECTED, "tenure leader") == [(0,)]
+        assert database.sql(CONNECTED, "tenure leader") == [(0,)]
         await leader.stop()
-        assert desk.sql(CONNECTED, "tenure lease") == [(1,)]
-        assert desk.sql("select count(*) from tenure.leases where expires_at > clock_timestamp()") == [(0,)]
+        assert database.sql(CONNECTED, "tenure lease") == [(1,)]
+        assert database.sql("select count(*) from tenure.leases where expires_at > clock_timestamp()") == [(0,)]
     finally:
         await link.close()
 
 
-async def test_a_lock_on_a_shared_link_is_released_with_the_duties(place, desk):
+async def test_a_lock_on_a_shared_link_is_released_with_the_duties(place, database):
     link = Link(place, "lease", hot=True)
     leader = Leader(place, LeaderSettings(strategy="advisory"), link=link)
     here = "(select oid from pg_database where datname = current_database())"
@@ -162,17 +162,17 @@ async def test_a_lock_on_a_shared_link_is_released_with_the_duties(place, desk):
     leader.start()
     try:
         await until(lambda: len(leader.duties_held), is_=6)
-        assert desk.sql(locks) == [(1,)]
+        assert database.sql(locks) == [(1,)]
         await leader.stop()
-        assert desk.sql(locks) == [(0,)]
+        assert database.sql(locks) == [(0,)]
     finally:
         await link.close()
 
 
-async def test_a_candidate_without_duties_has_no_connection(leader, desk):
+async def test_a_candidate_without_duties_has_no_connection(leader, database):
     for duty in leader._duties:
-        desk.term(duty, ttl=600.0)
+        database.term(duty, ttl=600.0)
     leader.start()
     await until(lambda: leader._elect_at > 0)  # it has asked, and knows when to ask again
     for name in ("tenure leader", "tenure duties"):
-        await until(lambda name=name: desk.sql(CONNECTED, name), is_=[(0,)])
+        await until(lambda name=name: database.sql(CONNECTED, name), is_=[(0,)])

@@ -25,7 +25,7 @@ from tenure.store.duty_link import DutyLink
 from tenure.store.faults import Refused
 from tenure.store.target import DatabaseTarget
 from tests.leader.plans import finish, plan
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 DAY = 86400.0
 GOOD = 9
@@ -40,28 +40,28 @@ async def link(place: DatabaseTarget) -> AsyncIterator[DutyLink]:
 
 
 @pytest.fixture
-def refuse(desk: Desk) -> Iterator[Callable[..., None]]:
+def refuse(database: Database) -> Iterator[Callable[..., None]]:
     """A trigger of the user's that raises an error with a code of its own."""
-    desk.sql("create schema audit")
+    database.sql("create schema audit")
 
     def make(table: str, when: str, condition: str, level: str = "row", code: str = "AU001") -> None:
-        desk.sql(
+        database.sql(
             "create or replace function audit.refuse() returns trigger language plpgsql as"
             f" $$ begin raise exception 'the auditor says no' using errcode = '{code}'; end $$"
         )
-        desk.sql(f"drop trigger if exists audit on tenure.{table}")
+        database.sql(f"drop trigger if exists audit on tenure.{table}")
         condition = f"when ({condition})" if level == "row" else ""
-        desk.sql(
+        database.sql(
             f"create trigger audit before {when} on tenure.{table} for each {level} {condition} execute function audit.refuse()"
         )
 
     yield make
-    desk.sql("drop schema audit cascade")
+    database.sql("drop schema audit cascade")
 
 
-def due(desk: Desk, count: int = 1, **more: Any) -> list[str]:
-    ids = desk.enqueue(*({"delay": 3600} for _ in range(count)), **more)
-    desk.sql("update tenure.jobs set run_at = now() - interval '1 s' where state = 'scheduled'")
+def due(database: Database, count: int = 1, **more: Any) -> list[str]:
+    ids = database.enqueue(*({"delay": 3600} for _ in range(count)), **more)
+    database.sql("update tenure.jobs set run_at = now() - interval '1 s' where state = 'scheduled'")
     return ids
 
 
@@ -69,22 +69,22 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-async def rounds(duty: Duty, link: DutyLink, desk: Desk, count: int = 2) -> None:
+async def rounds(duty: Duty, link: DutyLink, database: Database, count: int = 2) -> None:
     for _ in range(count):
-        assert (await duty.run_once(link, desk.term(duty.name, HOLDER))).holds
+        assert (await duty.run_once(link, database.term(duty.name, HOLDER))).holds
 
 
 # Promoting
 
 
 @pytest.mark.parametrize("code", ["AU001", "08001", "55P03", "40001", "42501", "0A000"])
-async def test_a_job_that_cannot_be_promoted_blocks_no_other_and_is_reported_once(link, desk, refuse, caplog, code):
+async def test_a_job_that_cannot_be_promoted_blocks_no_other_and_is_reported_once(link, database, refuse, caplog, code):
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'", code=code)
-    due(desk, GOOD)
-    [bad] = due(desk, queue="bad")
-    due(desk, GOOD)
-    await rounds(Stager(), link, desk, count=3)
-    assert desk.sql("select state, count(*) from tenure.jobs group by state order by state") == [
+    due(database, GOOD)
+    [bad] = due(database, queue="bad")
+    due(database, GOOD)
+    await rounds(Stager(), link, database, count=3)
+    assert database.sql("select state, count(*) from tenure.jobs group by state order by state") == [
         ("pending", 2 * GOOD),
         ("scheduled", 1),
     ]
@@ -94,87 +94,87 @@ async def test_a_job_that_cannot_be_promoted_blocks_no_other_and_is_reported_onc
     assert "the auditor says no" in told.error
 
 
-async def test_it_is_tried_again_later(link, desk, refuse, monkeypatch):
+async def test_it_is_tried_again_later(link, database, refuse, monkeypatch):
     monkeypatch.setattr(isolation, "AGAIN_AFTER", 0.0)
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
-    due(desk, queue="bad")
+    due(database, queue="bad")
     stager = Stager()
-    await rounds(stager, link, desk)
-    desk.sql("drop trigger audit on tenure.jobs")
-    await rounds(stager, link, desk)
-    assert desk.sql("select state from tenure.jobs") == [("pending",)]
+    await rounds(stager, link, database)
+    database.sql("drop trigger audit on tenure.jobs")
+    await rounds(stager, link, database)
+    assert database.sql("select state from tenure.jobs") == [("pending",)]
 
 
-async def test_what_came_later_is_promoted_while_a_row_is_left_out(link, desk, refuse):
+async def test_what_came_later_is_promoted_while_a_row_is_left_out(link, database, refuse):
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
-    due(desk, queue="bad")
+    due(database, queue="bad")
     stager = Stager()
-    await rounds(stager, link, desk)
-    due(desk, 3)
-    await rounds(stager, link, desk, count=1)
-    assert desk.sql("select count(*) from tenure.jobs where state = 'pending'") == [(3,)]
+    await rounds(stager, link, database)
+    due(database, 3)
+    await rounds(stager, link, database, count=1)
+    assert database.sql("select count(*) from tenure.jobs where state = 'pending'") == [(3,)]
 
 
-async def test_more_bad_rows_than_a_batch_holds_stop_no_other(link, desk, refuse):
+async def test_more_bad_rows_than_a_batch_holds_stop_no_other(link, database, refuse):
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
     stager = Stager()
     stager.batch = 4
-    due(desk, 10, queue="bad")
-    due(desk, 3)
-    desk.sql("update tenure.jobs set run_at = now() - interval '1 hour' where queue = 'bad'")
-    await rounds(stager, link, desk, count=5)
-    assert desk.sql("select queue, state from tenure.jobs where queue <> 'bad'") == [("default", "pending")] * 3
+    due(database, 10, queue="bad")
+    due(database, 3)
+    database.sql("update tenure.jobs set run_at = now() - interval '1 hour' where queue = 'bad'")
+    await rounds(stager, link, database, count=5)
+    assert database.sql("select queue, state from tenure.jobs where queue <> 'bad'") == [("default", "pending")] * 3
 
 
-async def test_more_bad_rows_than_can_be_remembered_stop_no_other(link, desk, refuse, monkeypatch):
+async def test_more_bad_rows_than_can_be_remembered_stop_no_other(link, database, refuse, monkeypatch):
     monkeypatch.setattr(isolation, "MOST_REMEMBERED", 4)
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
     stager = Stager()
     stager.batch = 4
-    due(desk, 20, queue="bad")
-    due(desk, 3)
-    desk.sql("update tenure.jobs set run_at = now() - interval '1 hour' where queue = 'bad'")
-    await rounds(stager, link, desk, count=8)
-    assert desk.sql("select queue, state from tenure.jobs where queue <> 'bad'") == [("default", "pending")] * 3
+    due(database, 20, queue="bad")
+    due(database, 3)
+    database.sql("update tenure.jobs set run_at = now() - interval '1 hour' where queue = 'bad'")
+    await rounds(stager, link, database, count=8)
+    assert database.sql("select queue, state from tenure.jobs where queue <> 'bad'") == [("default", "pending")] * 3
 
 
-async def test_bad_rows_that_are_no_longer_remembered_are_tried_again_later(link, desk, refuse, monkeypatch):
+async def test_bad_rows_that_are_no_longer_remembered_are_tried_again_later(link, database, refuse, monkeypatch):
     monkeypatch.setattr(isolation, "MOST_REMEMBERED", 4)
     refuse("jobs", "update", "new.queue = 'bad' and new.state = 'pending'")
     stager = Stager()
     stager.batch = 4
-    due(desk, 20, queue="bad")
-    await rounds(stager, link, desk, count=8)
-    desk.sql("drop trigger audit on tenure.jobs")
+    due(database, 20, queue="bad")
+    await rounds(stager, link, database, count=8)
+    database.sql("drop trigger audit on tenure.jobs")
     later = isolation.time.monotonic() + isolation.AGAIN_AFTER + 1
     monkeypatch.setattr(isolation, "time", SimpleNamespace(monotonic=lambda: later))
-    await rounds(stager, link, desk, count=8)
-    assert desk.sql("select distinct state from tenure.jobs") == [("pending",)]
+    await rounds(stager, link, database, count=8)
+    assert database.sql("select distinct state from tenure.jobs") == [("pending",)]
 
 
-async def test_a_name_that_is_too_long_for_an_index_stops_no_other(link, desk, caplog):
+async def test_a_name_that_is_too_long_for_an_index_stops_no_other(link, database, caplog):
     """Written before names had a limit, or past the client."""
     name = "".join(random.choices(string.ascii_letters + string.digits, k=4000))
-    desk.sql(
+    database.sql(
         "insert into tenure.jobs (id, state, kind, queue, run_at) values (%s, 'scheduled', 'work', %s, now())", uuid7(), name
     )
-    due(desk, GOOD)
-    await rounds(Stager(), link, desk)
-    assert desk.sql("select count(*) from tenure.jobs where state = 'pending'") == [(GOOD,)]
+    due(database, GOOD)
+    await rounds(Stager(), link, database)
+    assert database.sql("select count(*) from tenure.jobs where state = 'pending'") == [(GOOD,)]
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_time_without_end_stops_no_other(link, desk):
-    desk.sql("insert into tenure.jobs (id, state, kind, run_at) values (%s, 'scheduled', 'work', 'infinity')", uuid7())
-    report = await Stager().run_once(link, desk.term("stager"))
+async def test_a_time_without_end_stops_no_other(link, database):
+    database.sql("insert into tenure.jobs (id, state, kind, run_at) values (%s, 'scheduled', 'work', 'infinity')", uuid7())
+    report = await Stager().run_once(link, database.term("stager"))
     assert (report.holds, report.rest) == (True, Stager.longest_rest)
 
 
-async def test_a_rejection_without_any_row_is_not_attributed_to_rows(link, desk, refuse, caplog):
-    due(desk, 100)
+async def test_a_rejection_without_any_row_is_not_attributed_to_rows(link, database, refuse, caplog):
+    due(database, 100)
     refuse("jobs", "update", "", level="statement")
     with pytest.raises(Refused, match="the auditor says no"):
-        await Stager().run_once(link, desk.term("stager"))
+        await Stager().run_once(link, database.term("stager"))
     assert complaints(caplog) == []
 
 
@@ -182,51 +182,51 @@ async def test_a_rejection_without_any_row_is_not_attributed_to_rows(link, desk,
 
 
 @pytest.mark.parametrize("workers", [1, 5])
-async def test_a_job_that_cannot_be_requeued_blocks_no_other(link, desk, refuse, caplog, workers):
+async def test_a_job_that_cannot_be_requeued_blocks_no_other(link, database, refuse, caplog, workers):
     for number in range(workers):
-        worker = desk.worker()
-        desk.enqueue(*({} for _ in range(3)), *([{"kind": "bad"}] if number == 0 else []))
-        desk.claim(worker, kinds=["work", "bad"])
-        desk.condemn(worker)
+        worker = database.worker()
+        database.enqueue(*({} for _ in range(3)), *([{"kind": "bad"}] if number == 0 else []))
+        database.claim(worker, kinds=["work", "bad"])
+        database.condemn(worker)
     refuse("jobs", "update", "new.kind = 'bad'")
-    await rounds(Reaper(Contact()), link, desk)
-    assert desk.sql("select kind, state, count(*) from tenure.jobs group by 1, 2 order by 1") == [
+    await rounds(Reaper(Contact()), link, database)
+    assert database.sql("select kind, state, count(*) from tenure.jobs group by 1, 2 order by 1") == [
         ("bad", "running", 1),
         ("work", "pending", 3 * workers),
     ]
-    assert desk.sql("select count(*) from tenure.workers") == [(1,)]  # the one that holds the bad job
+    assert database.sql("select count(*) from tenure.workers") == [(1,)]  # the one that holds the bad job
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_worker_that_cannot_be_removed_blocks_no_other(link, desk, refuse, caplog):
+async def test_a_worker_that_cannot_be_removed_blocks_no_other(link, database, refuse, caplog):
     refuse("queues", "insert", "new.name = 'bad'")
     for queue in ("bad", "good"):
-        worker = desk.worker(queues=[queue])
-        desk.enqueue({"queue": queue})
-        desk.claim(worker, queues=[queue])
-        desk.condemn(worker)
-    await rounds(Reaper(Contact()), link, desk)
-    assert dict(desk.sql("select queue, state from tenure.jobs")) == {"bad": "running", "good": "pending"}
+        worker = database.worker(queues=[queue])
+        database.enqueue({"queue": queue})
+        database.claim(worker, queues=[queue])
+        database.condemn(worker)
+    await rounds(Reaper(Contact()), link, database)
+    assert dict(database.sql("select queue, state from tenure.jobs")) == {"bad": "running", "good": "pending"}
     assert [hasattr(told, "worker_id") for told in complaints(caplog)] == [True]
 
 
-async def test_a_job_whose_lease_ran_out_and_that_is_refused_blocks_no_other(link, desk, refuse, caplog):
-    desk.enqueue({"kind": "bad"}, *({} for _ in range(GOOD)))
-    desk.claim(desk.worker(), kinds=["work", "bad"], leases={"work": 0, "bad": 0})
+async def test_a_job_whose_lease_ran_out_and_that_is_refused_blocks_no_other(link, database, refuse, caplog):
+    database.enqueue({"kind": "bad"}, *({} for _ in range(GOOD)))
+    database.claim(database.worker(), kinds=["work", "bad"], leases={"work": 0, "bad": 0})
     refuse("jobs", "update", "new.kind = 'bad'")
-    await rounds(Reaper(Contact()), link, desk)
-    assert desk.sql("select count(*) from tenure.jobs where state = 'pending'") == [(GOOD,)]
+    await rounds(Reaper(Contact()), link, database)
+    assert database.sql("select count(*) from tenure.jobs where state = 'pending'") == [(GOOD,)]
     assert len(complaints(caplog)) == 1
 
 
-async def test_what_holds_up_requeuing_does_not_hold_up_leases_that_ran_out(link, desk, refuse, caplog):
-    dead = desk.worker(queues=["bad"])
-    desk.condemn(dead)
+async def test_what_holds_up_requeuing_does_not_hold_up_leases_that_ran_out(link, database, refuse, caplog):
+    dead = database.worker(queues=["bad"])
+    database.condemn(dead)
     refuse("queues", "insert", "new.name = 'bad'")
-    desk.enqueue({})
-    desk.claim(desk.worker(), leases={"work": 0})
-    await rounds(Reaper(Contact()), link, desk, count=1)
-    assert desk.sql("select state from tenure.jobs") == [("pending",)]
+    database.enqueue({})
+    database.claim(database.worker(), leases={"work": 0})
+    await rounds(Reaper(Contact()), link, database, count=1)
+    assert database.sql("select state from tenure.jobs") == [("pending",)]
 
 
 # Condemning
@@ -240,41 +240,41 @@ class OldContact(Contact):
     age = LONG_AGO
 
 
-def dead_worker(desk: Desk) -> str:
+def dead_worker(database: Database) -> str:
     """Whose lease has ended, with two jobs."""
-    worker = desk.worker()
-    desk.enqueue({}, {})
-    desk.claim(worker)
-    desk.sql("update tenure.workers set expires_at = now() - interval '10 s' where id = %s", worker)
+    worker = database.worker()
+    database.enqueue({}, {})
+    database.claim(worker)
+    database.sql("update tenure.workers set expires_at = now() - interval '10 s' where id = %s", worker)
     return worker
 
 
 @pytest.mark.parametrize("code", ["AU001", "08001", "55P03", "40001", "23514"])
-async def test_a_worker_that_cannot_be_condemned_blocks_no_other_and_is_reported_once(link, desk, refuse, caplog, code):
-    ids = [dead_worker(desk) for _ in range(5)]
+async def test_a_worker_that_cannot_be_condemned_blocks_no_other_and_is_reported_once(link, database, refuse, caplog, code):
+    ids = [dead_worker(database) for _ in range(5)]
     refuse("workers", "update", f"new.died_at is not null and new.id = '{ids[2]}'", code=code)
-    await rounds(Reaper(OldContact()), link, desk, count=3)
-    assert desk.sql("select state, count(*) from tenure.jobs group by 1 order by 1") == [("pending", 8), ("running", 2)]
-    assert desk.sql("select id::text, died_at from tenure.workers") == [(ids[2], None)]
+    await rounds(Reaper(OldContact()), link, database, count=3)
+    assert database.sql("select state, count(*) from tenure.jobs group by 1 order by 1") == [("pending", 8), ("running", 2)]
+    assert database.sql("select id::text, died_at from tenure.workers") == [(ids[2], None)]
     [told] = complaints(caplog)
     assert (told.worker_id, told.sqlstate) == (ids[2], code)
 
 
-async def test_a_worker_that_cannot_be_condemned_does_not_make_the_reaper_busy(link, desk, refuse):
-    dead_worker(desk)
+async def test_a_worker_that_cannot_be_condemned_does_not_make_the_reaper_busy(link, database, refuse):
+    dead_worker(database)
     refuse("workers", "update", "new.died_at is not null")
-    report = await Reaper(OldContact()).run_once(link, desk.term("reaper"))
+    report = await Reaper(OldContact()).run_once(link, database.term("reaper"))
     assert report.rest >= 1.0
 
 
-async def test_a_worker_without_a_row_that_cannot_have_one_blocks_no_other(link, desk, refuse, caplog):
-    ids = [dead_worker(desk) for _ in range(3)]
-    desk.sql("delete from tenure.workers")
-    condemned = dead_worker(desk)
-    desk.condemn(condemned)
+async def test_a_worker_without_a_row_that_cannot_have_one_blocks_no_other(link, database, refuse, caplog):
+    ids = [dead_worker(database) for _ in range(3)]
+    database.sql("delete from tenure.workers")
+    condemned = dead_worker(database)
+    database.condemn(condemned)
     refuse("workers", "insert", f"new.id = '{ids[1]}'")
-    await rounds(Reaper(OldContact()), link, desk)
-    assert desk.sql("select worker_id::text, state, count(*) from tenure.jobs group by 1, 2 order by 2") == [
+    await rounds(Reaper(OldContact()), link, database)
+    assert database.sql("select worker_id::text, state, count(*) from tenure.jobs group by 1, 2 order by 2") == [
         (None, "pending", 6),
         (ids[1], "running", 2),
     ]
@@ -282,36 +282,36 @@ async def test_a_worker_without_a_row_that_cannot_have_one_blocks_no_other(link,
 
 
 @pytest.mark.parametrize("when", ["insert", "update"])
-async def test_what_holds_up_condemning_does_not_hold_up_requeuing(link, desk, refuse, when):
-    condemned = dead_worker(desk)
-    desk.condemn(condemned)
+async def test_what_holds_up_condemning_does_not_hold_up_requeuing(link, database, refuse, when):
+    condemned = dead_worker(database)
+    database.condemn(condemned)
     refuse("workers", when, "", level="statement")
     with pytest.raises(Refused, match="the auditor says no"):
-        await Reaper(OldContact()).run_once(link, desk.term("reaper"))
-    assert desk.sql("select distinct state from tenure.jobs") == [("pending",)]
+        await Reaper(OldContact()).run_once(link, database.term("reaper"))
+    assert database.sql("select distinct state from tenure.jobs") == [("pending",)]
 
 
-async def test_a_reaper_of_an_older_term_condemns_around_no_refused_worker(link, desk, refuse):
-    ids = [dead_worker(desk) for _ in range(3)]
+async def test_a_reaper_of_an_older_term_condemns_around_no_refused_worker(link, database, refuse):
+    ids = [dead_worker(database) for _ in range(3)]
     refuse("workers", "update", f"new.died_at is not null and new.id = '{ids[0]}'")
-    reaper, term = Reaper(OldContact()), desk.term("reaper")
+    reaper, term = Reaper(OldContact()), database.term("reaper")
     reaper._uncondemned._again_at[ids[0]] = isolation.time.monotonic() + 60
-    desk.end_term("reaper")
-    desk.term("reaper")
+    database.end_term("reaper")
+    database.term("reaper")
     assert not (await reaper.run_once(link, term)).holds
-    assert desk.sql("select count(*) from tenure.workers where died_at is not null") == [(0,)]
+    assert database.sql("select count(*) from tenure.workers where died_at is not null") == [(0,)]
 
 
 # Counting and cleaning
 
 
-async def test_a_count_that_cannot_be_added_blocks_no_other(link, desk, refuse, caplog):
+async def test_a_count_that_cannot_be_added_blocks_no_other(link, database, refuse, caplog):
     for queue in ("good", "bad", "good"):
-        desk.sql("insert into tenure.tallies (queue, kind, what, jobs) values (%s, 'k', 'completed', 1)", queue)
+        database.sql("insert into tenure.tallies (queue, kind, what, jobs) values (%s, 'k', 'completed', 1)", queue)
     refuse("counters", "insert", "new.queue = 'bad'")
-    await rounds(Rollup(), link, desk)
-    assert desk.sql("select queue, jobs from tenure.counters") == [("good", 2)]
-    assert desk.sql("select queue from tenure.tallies") == [("bad",)]
+    await rounds(Rollup(), link, database)
+    assert database.sql("select queue, jobs from tenure.counters") == [("good", 2)]
+    assert database.sql("select queue from tenure.tallies") == [("bad",)]
     assert len(complaints(caplog)) == 1
 
 
@@ -385,42 +385,42 @@ CLEANED = {
 
 
 @pytest.mark.parametrize("table", CLEANED)
-async def test_a_row_that_cannot_be_removed_blocks_no_other_row_or_table(link, desk, refuse, caplog, table):
+async def test_a_row_that_cannot_be_removed_blocks_no_other_row_or_table(link, database, refuse, caplog, table):
     make, bad = CLEANED[table]
-    desk.sql(make)
+    database.sql(make)
     other = "watches" if table != "watches" else "minutes"
-    desk.sql(CLEANED[other][0])
+    database.sql(CLEANED[other][0])
     refuse(table, "delete", bad)
-    await rounds(Cleaner(7 * DAY, 30 * DAY), link, desk)
-    assert desk.sql(f"select count(*) from tenure.{table}") == [(1,)]
-    assert desk.sql(f"select count(*) from tenure.{other}") == [(0,)]
+    await rounds(Cleaner(7 * DAY, 30 * DAY), link, database)
+    assert database.sql(f"select count(*) from tenure.{table}") == [(1,)]
+    assert database.sql(f"select count(*) from tenure.{other}") == [(0,)]
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_kind_with_its_own_retention_is_cleaned_around_a_bad_row(link, desk, refuse, caplog):
-    desk.sql("insert into tenure.retentions values ('brief', '1 minute')")
-    desk.sql(
+async def test_a_kind_with_its_own_retention_is_cleaned_around_a_bad_row(link, database, refuse, caplog):
+    database.sql("insert into tenure.retentions values ('brief', '1 minute')")
+    database.sql(
         "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
         " queue, input) select gen_random_uuid(), n, now(), now() - interval '1 hour', 1, 1, 50, 0, 'completed', 'brief', 'q',"
         " '{}' from generate_series(1, 10) n"
     )
     refuse("history", "delete", "old.fence = 4")
-    await rounds(Cleaner(7 * DAY, 30 * DAY), link, desk)
-    assert desk.sql("select fence from tenure.history") == [(4,)]
+    await rounds(Cleaner(7 * DAY, 30 * DAY), link, database)
+    assert database.sql("select fence from tenure.history") == [(4,)]
 
 
-async def test_a_table_that_is_locked_stops_no_other_part_of_the_cleaner(place, desk, other, caplog):
+async def test_a_table_that_is_locked_stops_no_other_part_of_the_cleaner(place, database, other, caplog):
     link = DutyLink(place, lock_timeout=0.1)
     for table in ("keys", "logs", "watches"):
-        desk.sql(CLEANED[table][0])
+        database.sql(CLEANED[table][0])
     cleaner = Cleaner(7 * DAY, 30 * DAY)
     try:
         with other.connection.transaction():
             other.sql("lock table tenure.logs, tenure.history in access exclusive mode")
-            report = await cleaner.run_once(link, desk.term("cleaner"))
+            report = await cleaner.run_once(link, database.term("cleaner"))
             assert (report.holds, report.rest, report.findings) == (True, Cleaner.again, [])
-        assert desk.sql("select count(*) from tenure.keys union all select count(*) from tenure.watches") == [(0,), (0,)]
-        assert desk.sql("select count(*) from tenure.logs") == [(10,)]
+        assert database.sql("select count(*) from tenure.keys union all select count(*) from tenure.watches") == [(0,), (0,)]
+        assert database.sql("select count(*) from tenure.logs") == [(10,)]
     finally:
         await link.close()
 
@@ -428,71 +428,71 @@ async def test_a_table_that_is_locked_stops_no_other_part_of_the_cleaner(place, 
 # Schedules
 
 
-async def test_a_schedule_that_is_refused_once_is_carried_out_when_that_has_passed(link, desk, refuse, monkeypatch, caplog):
+async def test_a_schedule_that_is_refused_once_is_carried_out_when_that_has_passed(link, database, refuse, monkeypatch, caplog):
     monkeypatch.setattr(cron_duty, "AGAIN_AFTER", 0.0)
-    plan(desk, "bad", every="1s")
-    plan(desk, "good", every="1s")
-    desk.sql("update tenure.schedules set since = now() - interval '5 s'")
+    plan(database, "bad", every="1s")
+    plan(database, "good", every="1s")
+    database.sql("update tenure.schedules set since = now() - interval '5 s'")
     refuse("ticks", "insert", "new.schedule = 'bad'")
     cron = Cron(7 * DAY)
-    await rounds(cron, link, desk)
+    await rounds(cron, link, database)
     recorded = "select distinct schedule from tenure.ticks order by 1"
-    assert desk.sql(recorded) == [("good",)]
-    desk.sql("drop trigger audit on tenure.ticks")
-    await rounds(cron, link, desk)
-    assert desk.sql(recorded) == [("bad",), ("good",)]
+    assert database.sql(recorded) == [("good",)]
+    database.sql("drop trigger audit on tenure.ticks")
+    await rounds(cron, link, database)
+    assert database.sql(recorded) == [("bad",), ("good",)]
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_queued_time_that_cannot_be_enqueued_blocks_no_other(link, desk, refuse, caplog):
+async def test_a_queued_time_that_cannot_be_enqueued_blocks_no_other(link, database, refuse, caplog):
     for name in ("bad", "good"):
-        plan(desk, name, overlap="queue", every="1s")
-        desk.sql(
+        plan(database, name, overlap="queue", every="1s")
+        database.sql(
             "insert into tenure.ticks (schedule, planned_at, outcome) values (%s, now() - interval '1 hour', 'queued')", name
         )
-    desk.sql("update tenure.schedules set since = now(), next_at = now() + interval '1 hour'")
+    database.sql("update tenure.schedules set since = now(), next_at = now() + interval '1 hour'")
     refuse("jobs", "insert", "new.enqueued_by = 'schedule bad'")
-    await rounds(Cron(7 * DAY), link, desk)
-    assert desk.sql("select schedule, outcome from tenure.ticks order by 1") == [("bad", "queued"), ("good", "enqueued")]
-    finish(desk)
+    await rounds(Cron(7 * DAY), link, database)
+    assert database.sql("select schedule, outcome from tenure.ticks order by 1") == [("bad", "queued"), ("good", "enqueued")]
+    finish(database)
     assert len(complaints(caplog)) == 1
 
 
-async def test_a_tick_that_cannot_be_removed_blocks_no_other(link, desk, refuse, caplog):
+async def test_a_tick_that_cannot_be_removed_blocks_no_other(link, database, refuse, caplog):
     for number in range(5):
-        desk.sql(
+        database.sql(
             "insert into tenure.ticks (schedule, planned_at, outcome, recorded_at)"
             " values (%s, now(), 'skipped', now() - interval '9 days')",
             f"s{number}",
         )
     refuse("ticks", "delete", "old.schedule = 's3'")
-    await rounds(Cron(7 * DAY), link, desk)
-    assert desk.sql("select schedule from tenure.ticks") == [("s3",)]
+    await rounds(Cron(7 * DAY), link, database)
+    assert database.sql("select schedule from tenure.ticks") == [("s3",)]
 
 
 @pytest.mark.parametrize("code", ["AU001", "08001", "55P03"])
-async def test_a_schedule_that_cannot_be_rewound_blocks_no_other(link, desk, refuse, caplog, code):
+async def test_a_schedule_that_cannot_be_rewound_blocks_no_other(link, database, refuse, caplog, code):
     for name in ("a", "bad", "c"):
-        plan(desk, name, every="60s")
-    desk.sql("update tenure.schedules set since = now() + interval '1 day', next_at = now() + interval '1 day'")
+        plan(database, name, every="60s")
+    database.sql("update tenure.schedules set since = now() + interval '1 day', next_at = now() + interval '1 day'")
     refuse("schedules", "update", "new.name = 'bad'", code=code)
     cron = Cron(7 * DAY)
-    await rounds(cron, link, desk, count=1)
+    await rounds(cron, link, database, count=1)
     ahead = "select name from tenure.schedules where since > now() + interval '1 hour'"
-    assert desk.sql(ahead) == [("bad",)]
+    assert database.sql(ahead) == [("bad",)]
     cron._verify_at = 0.0
-    await rounds(cron, link, desk, count=1)
+    await rounds(cron, link, database, count=1)
     assert [told.schedule for told in complaints(caplog)] == ["bad"]
 
 
-async def test_a_schedule_that_cannot_be_retired_blocks_no_other(link, desk, refuse, caplog):
+async def test_a_schedule_that_cannot_be_retired_blocks_no_other(link, database, refuse, caplog):
     for name in ("a", "bad", "c"):
-        plan(desk, name, every="1h")
-    desk.sql("update tenure.schedules set owner = 'shop:app', since = now(), next_at = now() + interval '1 hour'")
-    desk.run(schedules.declare_app(str(uuid4()), "shop:app", kinds=[], schedules=[]))
+        plan(database, name, every="1h")
+    database.sql("update tenure.schedules set owner = 'shop:app', since = now(), next_at = now() + interval '1 hour'")
+    database.run(schedules.declare_app(str(uuid4()), "shop:app", kinds=[], schedules=[]))
     refuse("schedules", "update", "new.name = 'bad' and new.retired_at is not null")
-    await rounds(Cron(7 * DAY), link, desk, count=1)
-    assert desk.sql("select name from tenure.schedules where retired_at is null") == [("bad",)]
+    await rounds(Cron(7 * DAY), link, database, count=1)
+    assert database.sql("select name from tenure.schedules where retired_at is null") == [("bad",)]
     assert [told.schedule for told in complaints(caplog)] == ["bad"]
 
 
@@ -504,42 +504,42 @@ BY_THE_OLD_CLOCK = {
 
 
 @pytest.mark.parametrize("table", BY_THE_OLD_CLOCK)
-async def test_a_row_that_cannot_follow_the_clock_blocks_no_other(link, desk, refuse, caplog, table):
+async def test_a_row_that_cannot_follow_the_clock_blocks_no_other(link, database, refuse, caplog, table):
     hour = "interval '1 hour'"
-    bad = desk.worker(ttl=15)
-    desk.sql("update tenure.workers set concurrency = 7 where id = %s", bad)
-    desk.enqueue({}, {"kind": "bad"})
-    desk.claim(desk.worker(ttl=15), kinds=["work", "bad"], leases={"work": 120, "bad": 120})
-    desk.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
-    desk.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
+    bad = database.worker(ttl=15)
+    database.sql("update tenure.workers set concurrency = 7 where id = %s", bad)
+    database.enqueue({}, {"kind": "bad"})
+    database.claim(database.worker(ttl=15), kinds=["work", "bad"], leases={"work": 120, "bad": 120})
+    database.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
+    database.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
     for group in ("good", "bad"):
         times = f"now() + {hour}, now() + {hour}, now() + {hour} + interval '1 minute'"
-        desk.sql(f"insert into tenure.starts select %s, {times}, 5", group)
+        database.sql(f"insert into tenure.starts select %s, {times}, 5", group)
     refuse(table, "update", BY_THE_OLD_CLOCK[table])
     cron = Cron(7 * DAY)
-    await rounds(cron, link, desk, count=1)
+    await rounds(cron, link, database, count=1)
     soon = "now() + interval '30 minutes'"
     ahead = (
         f"select (select count(*) from tenure.workers where expires_at > {soon}),"
         f" (select count(*) from tenure.jobs where lease_until > {soon}),"
         f" (select count(*) from tenure.starts where ended > {soon})"
     )
-    assert desk.sql(ahead) == [tuple(int(name == table) for name in BY_THE_OLD_CLOCK)]
+    assert database.sql(ahead) == [tuple(int(name == table) for name in BY_THE_OLD_CLOCK)]
     [told] = complaints(caplog)
     assert told.row.startswith(table)
 
     # It is tried again, though the clock was not set back another time.
-    desk.sql(f"drop trigger audit on tenure.{table}")
+    database.sql(f"drop trigger audit on tenure.{table}")
     cron._ahead._again_at.clear()
     cron._verify_at = 0.0
-    await rounds(cron, link, desk, count=1)
-    assert desk.sql(ahead) == [(0, 0, 0)]
+    await rounds(cron, link, database, count=1)
+    assert database.sql(ahead) == [(0, 0, 0)]
 
 
-async def test_a_clock_that_cannot_be_followed_does_not_hold_up_schedules(link, desk, refuse):
-    plan(desk, "s", every="60s")
-    desk.sql("update tenure.schedules set since = now() + interval '1 day', next_at = now() + interval '1 day'")
+async def test_a_clock_that_cannot_be_followed_does_not_hold_up_schedules(link, database, refuse):
+    plan(database, "s", every="60s")
+    database.sql("update tenure.schedules set since = now() + interval '1 day', next_at = now() + interval '1 day'")
     refuse("starts", "update", "", level="statement")
     with pytest.raises(Refused, match="the auditor says no"):
-        await Cron(7 * DAY).run_once(link, desk.term("cron"))
-    assert desk.sql("select since <= now() from tenure.schedules") == [(True,)]
+        await Cron(7 * DAY).run_once(link, database.term("cron"))
+    assert database.sql("select since <= now() from tenure.schedules") == [(True,)]

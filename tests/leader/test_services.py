@@ -46,7 +46,7 @@ async def test_stop_may_come_before_start(service):
     await service.stop()
 
 
-async def test_stop_may_come_twice_and_leaves_nothing_behind(service, desk):
+async def test_stop_may_come_twice_and_leaves_nothing_behind(service, database):
     before = asyncio.all_tasks()
     await call(service.start)
     await service.stop()
@@ -55,42 +55,42 @@ async def test_stop_may_come_twice_and_leaves_nothing_behind(service, desk):
     connected = (
         "select application_name from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
     )
-    await until(lambda: desk.sql(connected), is_=[])
+    await until(lambda: database.sql(connected), is_=[])
 
 
-async def test_what_was_stopped_can_start_again(service, desk):
+async def test_what_was_stopped_can_start_again(service, database):
     for _ in range(2):
         await call(service.start)
         connected = (
             "select count(*) > 0 from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
         )
-        await until(lambda: desk.sql(connected), is_=[(True,)])  # noqa: B023 - the same text each time
+        await until(lambda: database.sql(connected), is_=[(True,)])  # noqa: B023 - the same text each time
         await service.stop()
 
 
-async def test_a_worker_may_be_started_twice(app, desk):
+async def test_a_worker_may_be_started_twice(app, database):
     worker = app.worker()
     await worker.start()
     await worker.start()
-    assert desk.sql("select count(*) from tenure.workers") == [(1,)]
+    assert database.sql("select count(*) from tenure.workers") == [(1,)]
     await worker.stop()
     assert worker.worker_id is None
 
 
-async def test_run_ends_when_the_worker_is_stopped(app, desk):
+async def test_run_ends_when_the_worker_is_stopped(app, database):
     worker = app.worker()
     running = asyncio.create_task(worker.run())
     await until(lambda: worker.worker_id)
     await worker.stop()
     await running
-    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+    assert database.sql("select count(*) from tenure.workers") == [(0,)]
 
 
-async def test_a_cancelled_run_leaves_in_order(app, desk):
+async def test_a_cancelled_run_leaves_in_order(app, database):
     worker = app.worker()
     running = asyncio.create_task(worker.run())
     await until(lambda: worker.worker_id)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+    assert database.sql("select count(*) from tenure.workers") == [(0,)]

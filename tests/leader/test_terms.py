@@ -15,7 +15,7 @@ from tenure.store import leases
 from tenure.store.leases import Term
 from tenure.store.wakeup import Wakeup
 from tests.leader.guarded import LOOKS, WRITES, everything, lay_out_work
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
 from tests.waiting import until
 
@@ -24,10 +24,10 @@ SQL = Path(tenure.store.__file__).parent / "sql"
 ASKED = {**WRITES, **LOOKS}
 
 
-def told(desk: Desk, name: str, term: Term) -> bool:
+def told(database: Database, name: str, term: Term) -> bool:
     """Whether the statement says that the term holds: in its first column, or by whether there is a row. Of jobs that expire it
     tells how many: none."""
-    rows = desk.run(ASKED[name](desk, term))
+    rows = database.run(ASKED[name](database, term))
     return bool(rows) and bool(rows[0][0])
 
 
@@ -47,117 +47,117 @@ def test_the_statement_checks_the_term_and_locks_its_row(name):
 
 
 @pytest.mark.parametrize("write", ASKED)
-def test_a_leader_of_an_older_term_writes_nothing(desk, write):
-    lay_out_work(desk)
-    old = desk.term("duty")
-    desk.end_term("duty")
-    desk.term("duty")
-    before = everything(desk)
-    assert not told(desk, write, old)
-    assert everything(desk) == before
+def test_a_leader_of_an_older_term_writes_nothing(database, write):
+    lay_out_work(database)
+    old = database.term("duty")
+    database.end_term("duty")
+    database.term("duty")
+    before = everything(database)
+    assert not told(database, write, old)
+    assert everything(database) == before
 
 
 @pytest.mark.parametrize("write", ASKED)
-def test_a_leader_that_won_its_duty_again_writes_nothing_under_its_older_term(desk, write):
-    lay_out_work(desk)
+def test_a_leader_that_won_its_duty_again_writes_nothing_under_its_older_term(database, write):
+    lay_out_work(database)
     holder = str(uuid4())
-    old = desk.term("duty", holder)
-    desk.end_term("duty")
-    desk.term("duty", holder)
-    before = everything(desk)
-    assert not told(desk, write, old)
-    assert everything(desk) == before
+    old = database.term("duty", holder)
+    database.end_term("duty")
+    database.term("duty", holder)
+    before = everything(database)
+    assert not told(database, write, old)
+    assert everything(database) == before
 
 
 @pytest.mark.parametrize("write", ASKED)
-def test_a_leader_whose_term_ended_writes_nothing_even_if_no_process_took_over(desk, write):
-    lay_out_work(desk)
-    term = desk.term("duty")
-    desk.end_term("duty")
-    before = everything(desk)
-    assert not told(desk, write, term)
-    assert everything(desk) == before
+def test_a_leader_whose_term_ended_writes_nothing_even_if_no_process_took_over(database, write):
+    lay_out_work(database)
+    term = database.term("duty")
+    database.end_term("duty")
+    before = everything(database)
+    assert not told(database, write, term)
+    assert everything(database) == before
 
 
 @pytest.mark.parametrize("write", ASKED)
-def test_no_holder_writes_in_the_name_of_another(desk, write):
-    lay_out_work(desk)
-    term = desk.term("duty")
-    before = everything(desk)
-    assert not told(desk, write, Term(term.duty, str(uuid4()), term.term, term.ttl))
-    assert not told(desk, write, Term("other duty", term.holder, term.term, term.ttl))
-    assert not told(desk, write, Term(term.duty, term.holder, term.term + 1, term.ttl))
-    assert everything(desk) == before
+def test_no_holder_writes_in_the_name_of_another(database, write):
+    lay_out_work(database)
+    term = database.term("duty")
+    before = everything(database)
+    assert not told(database, write, Term(term.duty, str(uuid4()), term.term, term.ttl))
+    assert not told(database, write, Term("other duty", term.holder, term.term, term.ttl))
+    assert not told(database, write, Term(term.duty, term.holder, term.term + 1, term.ttl))
+    assert everything(database) == before
 
 
 @pytest.mark.parametrize("write", sorted(WRITES.keys() - {"history/drop_history", "history/make_history"}))
-def test_the_leader_of_the_current_term_does_write(desk, write):
+def test_the_leader_of_the_current_term_does_write(database, write):
     """Otherwise the tests above would prove nothing. Of partitions: in tests/store/test_history.py."""
-    lay_out_work(desk)
-    term = desk.term("duty")
-    before = everything(desk)
-    desk.run(WRITES[write](desk, term))
-    after = everything(desk)
+    lay_out_work(database)
+    term = database.term("duty")
+    before = everything(database)
+    database.run(WRITES[write](database, term))
+    after = everything(database)
     assert after != before
     assert after["leases"] == before["leases"]
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_statement_with_the_current_term_reports_that_it_holds(desk, look):
-    lay_out_work(desk)
-    term = desk.term("duty")
-    before = everything(desk)
-    assert told(desk, look, term)
-    assert everything(desk) == before
+def test_a_statement_with_the_current_term_reports_that_it_holds(database, look):
+    lay_out_work(database)
+    term = database.term("duty")
+    before = everything(database)
+    assert told(database, look, term)
+    assert everything(database) == before
 
 
-async def test_a_take_over_waits_for_the_write_under_way(dsn, desk, other):
-    lay_out_work(desk)
-    term = desk.term("duty", ttl=0.2)
-    with Desk(dsn) as third:
+async def test_a_take_over_waits_for_the_write_under_way(dsn, database, other):
+    lay_out_work(database)
+    term = database.term("duty", ttl=0.2)
+    with Database(dsn) as third:
         with other.connection.transaction():
-            assert other.run(WRITES["jobs/promote_jobs"](desk, term))[0][:2] == (True, 1)
-            await until(lambda: desk.sql("select expires_at < clock_timestamp() from tenure.leases"), is_=[(True,)])
+            assert other.run(WRITES["jobs/promote_jobs"](database, term))[0][:2] == (True, 1)
+            await until(lambda: database.sql("select expires_at < clock_timestamp() from tenure.leases"), is_=[(True,)])
             taken = meanwhile(lambda: third.run(leases.acquire(str(uuid4()), [("duty", 60.0)])))
-            await waits_for_a_lock(desk)
+            await waits_for_a_lock(database)
         assert json.loads(taken()[0][0]) == {"duty": 2}
 
 
-def test_the_term_grows_with_every_holder(desk):
+def test_the_term_grows_with_every_holder(database):
     terms = []
     for _ in range(3):
-        terms.append(desk.term("duty").term)
-        desk.end_term("duty")
+        terms.append(database.term("duty").term)
+        database.end_term("duty")
     assert terms == [1, 2, 3]
 
 
-def test_a_held_duty_is_not_acquired_and_the_wait_is_returned(desk):
-    desk.term("stager", ttl=60)
-    [(won, next_free)] = desk.run(leases.acquire(str(uuid4()), [("stager", 10.0), ("reaper", 10.0)]))
+def test_a_held_duty_is_not_acquired_and_the_wait_is_returned(database):
+    database.term("stager", ttl=60)
+    [(won, next_free)] = database.run(leases.acquire(str(uuid4()), [("stager", 10.0), ("reaper", 10.0)]))
     assert json.loads(won) == {"reaper": 1}
     assert 50 < next_free <= 60
 
 
-async def test_two_at_the_same_time_do_not_both_win(dsn, desk, other):
-    with Desk(dsn) as third:
+async def test_two_at_the_same_time_do_not_both_win(dsn, database, other):
+    with Database(dsn) as third:
         with other.connection.transaction():
             [(first, _)] = other.run(leases.acquire(str(uuid4()), [("duty", 60.0)]))
             second = meanwhile(lambda: third.run(leases.acquire(str(uuid4()), [("duty", 60.0)])))
-            await waits_for_a_lock(desk)
+            await waits_for_a_lock(database)
         assert json.loads(first) == {"duty": 1}
         assert json.loads(second()[0][0]) == {}
 
 
-def test_only_the_holder_of_the_term_can_release_it(desk):
-    term = desk.term("duty")
-    desk.run(leases.release(str(uuid4()), [term]))
-    desk.run(leases.release(term.holder, [Term(term.duty, term.holder, term.term + 1, term.ttl)]))
-    assert desk.sql("select expires_at > now() from tenure.leases") == [(True,)]
-    desk.run(leases.release(term.holder, [term]))
-    assert desk.sql("select expires_at > clock_timestamp() from tenure.leases") == [(False,)]
+def test_only_the_holder_of_the_term_can_release_it(database):
+    term = database.term("duty")
+    database.run(leases.release(str(uuid4()), [term]))
+    database.run(leases.release(term.holder, [Term(term.duty, term.holder, term.term + 1, term.ttl)]))
+    assert database.sql("select expires_at > now() from tenure.leases") == [(True,)]
+    database.run(leases.release(term.holder, [term]))
+    assert database.sql("select expires_at > clock_timestamp() from tenure.leases") == [(False,)]
 
 
-async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
+async def test_two_leaders_share_the_duties_without_sharing_one(place, database):
     leaders = [Leader(place) for _ in range(2)]
     for leader in leaders:
         leader.start()
@@ -168,15 +168,17 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, desk):
     await first.stop()
     second.on_wakeup(Wakeup.duty_free())
     await until(lambda: second.duties_held, is_=sorted(DUTIES))
-    assert dict(desk.sql("select name, holder::text from tenure.leases")) == dict.fromkeys(second.duties_held, second.holder)
+    assert dict(database.sql("select name, holder::text from tenure.leases")) == dict.fromkeys(second.duties_held, second.holder)
     await second.stop()
 
 
-async def test_a_leader_that_lost_its_term_notices_and_is_elected_again(place, desk):
+async def test_a_leader_that_lost_its_term_notices_and_is_elected_again(place, database):
     leader = Leader(place)
     leader.start()
     await until(lambda: leader.duties_held, is_=sorted(DUTIES))
-    desk.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1, expires_at = now() + interval '1 second'")
+    database.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1, expires_at = now() + interval '1 second'")
     leader.on_wakeup(Wakeup.missed())
-    await until(lambda: desk.sql("select holder::text, term from tenure.leases where name = 'stager'"), is_=[(leader.holder, 3)])
+    await until(
+        lambda: database.sql("select holder::text, term from tenure.leases where name = 'stager'"), is_=[(leader.holder, 3)]
+    )
     await leader.stop()

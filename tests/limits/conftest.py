@@ -11,15 +11,15 @@ __all__ = ["bare_dsn", "dsn", "fresh_dsn", "shared_dsn"]
 
 
 @pytest.fixture
-def desk(dsn: str) -> Iterator[LimitsDatabase]:
-    with LimitsDatabase(dsn) as desk:
-        yield desk
+def database(dsn: str) -> Iterator[LimitsDatabase]:
+    with LimitsDatabase(dsn) as database:
+        yield database
 
 
 @pytest.fixture
 def other(dsn: str) -> Iterator[LimitsDatabase]:
-    with LimitsDatabase(dsn) as desk:
-        yield desk
+    with LimitsDatabase(dsn) as database:
+        yield database
 
 
 @pytest.fixture

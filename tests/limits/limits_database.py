@@ -13,7 +13,7 @@ from uuid import uuid4
 from tenure.store import limits
 from tenure.store.jobs import HeldJob
 from tenure.store.query import Query, array_literal
-from tests.store.desk import COLUMNS, Desk
+from tests.store.database import COLUMNS, Database
 
 # In the claiming (or settling) transaction, when it has written: all others that write are over, or have not come so far.
 # So what it counts, in a snapshot that is younger than the lock, is what everybody would see if it committed now.
@@ -64,7 +64,7 @@ class Taken:
         return json.dumps([{"id": job_id, "claim_id": self.claim_id, **more} for job_id in ids or self.ids])
 
 
-class LimitsDatabase(Desk):
+class LimitsDatabase(Database):
     def limit(self, name: str, **rules: Any) -> None:
         """As code declares it."""
         self.run(limits.declare({name: rules}))

@@ -26,32 +26,32 @@ def work(app):
     return work
 
 
-async def test_explain_tells_what_is_full(app, work, desk):
-    desk.limit("kind:work", concurrency=2, concurrency_per_key=1, key="tenant_id")
-    worker = desk.worker()
+async def test_explain_tells_what_is_full(app, work, database):
+    database.limit("kind:work", concurrency=2, concurrency_per_key=1, key="tenant_id")
+    worker = database.worker()
     handles = [await work.enqueue(tenant) for tenant in "aab"]
-    desk.take(worker, limit=1)
+    database.take(worker, limit=1)
     [(code, text), *_] = codes(await handles[1].explain())
     assert (code, text.split(";")[0]) == ("limit_full", "limit kind:work/tenant_id=a is full: 1 of 1 running")
     assert "limit_full" not in dict(codes(await handles[2].explain()))
-    desk.take(worker)
+    database.take(worker)
     told = dict(codes(await (await work.enqueue("c")).explain()))
     assert told["limit_full"].startswith("limit kind:work is full: 2 of 2 running")
     assert (await handles[1].status()).limit_group == "kind:work/tenant_id=a"
 
 
-async def test_explain_tells_of_a_limit_that_is_removed(app, work, desk):
-    desk.limit("kind:work", concurrency=2)
-    desk.worker()
+async def test_explain_tells_of_a_limit_that_is_removed(app, work, database):
+    database.limit("kind:work", concurrency=2)
+    database.worker()
     handle = await work.enqueue("a")
-    desk.run(limits.reset("kind:work", declared=True))
+    database.run(limits.reset("kind:work", declared=True))
     assert "limit_removed" in dict(codes(await handle.explain()))
 
 
-async def test_explain_tells_when_the_next_may_start(app, work, desk):
-    desk.limit("kind:work", rate=[1, 60])
+async def test_explain_tells_when_the_next_may_start(app, work, database):
+    database.limit("kind:work", rate=[1, 60])
     first, second = await work.enqueue("a"), await work.enqueue("a")
-    desk.take(desk.worker(), limit=1)
+    database.take(database.worker(), limit=1)
     assert (await first.status()).state == "running"
     told = dict(codes(await second.explain()))
     assert (
@@ -59,16 +59,16 @@ async def test_explain_tells_when_the_next_may_start(app, work, desk):
     )
 
 
-async def test_jobs_ahead_are_those_of_the_same_limit_group(app, work, desk):
-    desk.limit("kind:work", concurrency=2, concurrency_per_key=1, key="tenant_id")
-    desk.worker()
+async def test_jobs_ahead_are_those_of_the_same_limit_group(app, work, database):
+    database.limit("kind:work", concurrency=2, concurrency_per_key=1, key="tenant_id")
+    database.worker()
     for tenant in "aaab":
         handle = await work.enqueue(tenant)
     assert "ahead" not in dict(codes(await handle.explain()))
     assert "3 jobs are ahead" in dict(codes(await (await work.enqueue("a")).explain()))["ahead"]
 
 
-async def test_what_a_client_sets_and_takes_back(app, desk):
+async def test_what_a_client_sets_and_takes_back(app, database):
     client = app.client()
     assert await client.limits() == []
     assert await client.set_limit("queue:mail", concurrency=3, rate=Rate(9, "1s", per="to")) == {
@@ -84,7 +84,7 @@ async def test_what_a_client_sets_and_takes_back(app, desk):
     assert await client.limits() == []
 
 
-async def test_one_bound_does_not_get_another_key_by_the_way(app, desk):
+async def test_one_bound_does_not_get_another_key_by_the_way(app, database):
     client = app.client()
     await client.set_limit("kind:work", concurrency=Limit(1, per="tenant_id"))
     with pytest.raises(ConfigError, match="a limit has one key"):

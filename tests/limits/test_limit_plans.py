@@ -13,8 +13,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tenure.store import limits
 from tenure.store.query import Query
-from tests.store.desk import Desk, claim_query
-from tests.store.plans import MODES, STATES, goes_by, plan, prepare_stage, walked
+from tests.store.database import Database, claim_query
+from tests.store.plans import MODES, STATES, goes_by, plan, prepare_tables, walked
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ HOT: dict[str, tuple[Query, set[str]]] = {
 
 
 @pytest.fixture(scope="module")
-def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
+def prepared_dsn(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
     """A database in the asked condition, made once."""
     made: dict[str, str] = {}
 
@@ -69,10 +69,10 @@ def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
             name = f"limits_{uuid4().hex[:12]}"
             admin.execute(f"create database {name} template {template}")
             made[condition] = make_conninfo(server_dsn, dbname=name)
-            with Desk(made[condition]) as desk:
-                prepare_stage(desk, condition, ROWS)
+            with Database(made[condition]) as database:
+                prepare_tables(database, condition, ROWS)
                 if condition != "empty":
-                    desk.connection.execute(LIMITED.encode(), prepare=False)
+                    database.connection.execute(LIMITED.encode(), prepare=False)
         return made[condition]
 
     with ExitStack() as stack:
@@ -82,12 +82,12 @@ def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
             admin.execute(f"drop database {conninfo_to_dict(dsn)['dbname']} with (force)")
 
 
-def faults(desk: Desk) -> list[str]:
+def faults(database: Database) -> list[str]:
     found = []
     for name, (query, indexes) in HOT.items():
-        nodes = plan(desk, query)
+        nodes = plan(database, query)
         used = sorted({node.index for node in nodes if node.index})
-        found += [f"{name}: walks all of {relation}" for relation in walked(desk, nodes)]
+        found += [f"{name}: walks all of {relation}" for relation in walked(database, nodes)]
         found += [f"{name}: goes by {used}, not by {index}" for index in indexes if not goes_by(nodes, index)]
         found += [f"{name}: walks all of starts" for node in nodes if node.relation == "starts" and node.from_end_to_end]
     return found
@@ -95,24 +95,24 @@ def faults(desk: Desk) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("condition", STATES)
-def test_on_our_own_connections_every_statement_goes_by_its_index(stage, condition):
-    with Desk(stage(condition), **MODES["hot"]) as desk:
-        assert faults(desk) == []
+def test_on_our_own_connections_every_statement_goes_by_its_index(prepared_dsn, condition):
+    with Database(prepared_dsn(condition), **MODES["hot"]) as database:
+        assert faults(database) == []
 
 
 @pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
-def test_behind_a_pooler_claims_go_by_their_index_as_well(stage, condition):
+def test_behind_a_pooler_claims_go_by_their_index_as_well(prepared_dsn, condition):
     """Without any setting of ours."""
-    with Desk(stage(condition), **MODES["pooled"]) as desk:
+    with Database(prepared_dsn(condition), **MODES["pooled"]) as database:
         for name in ("lock", "claim"):
-            assert walked(desk, plan(desk, HOT[name][0])) == [], name
+            assert walked(database, plan(database, HOT[name][0])) == [], name
 
 
 @pytest.mark.parametrize("condition", ["never analysed, filled", "analysed when every job was a dead letter, then filled"])
-def test_a_claim_among_many_is_over_in_no_time(stage, condition):
+def test_a_claim_among_many_is_over_in_no_time(prepared_dsn, condition):
     """50 limit groups with a thousand jobs each, and 20 000 starts."""
-    with Desk(stage(condition), **MODES["hot"]) as desk, desk.connection.transaction(force_rollback=True):
-        desk.sql("update tenure.workers set id = %s where pid = 1", A)
-        desk.sql("set local statement_timeout = '300ms'")
-        desk.run(HOT["lock"][0])
-        desk.run(CLAIM)
+    with Database(prepared_dsn(condition), **MODES["hot"]) as database, database.connection.transaction(force_rollback=True):
+        database.sql("update tenure.workers set id = %s where pid = 1", A)
+        database.sql("set local statement_timeout = '300ms'")
+        database.run(HOT["lock"][0])
+        database.run(CLAIM)

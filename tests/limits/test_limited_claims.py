@@ -5,66 +5,66 @@ from __future__ import annotations
 import pytest
 
 from tenure.store import jobs, limits, workers
-from tests.store.desk import everything
+from tests.store.database import everything
 
 
-def test_no_more_are_taken_than_may_run_at_a_time(desk):
-    desk.limit("kind:work", concurrency=3)
-    worker = desk.worker()
-    ids = desk.many(10)
-    taken = desk.take(worker)
+def test_no_more_are_taken_than_may_run_at_a_time(database):
+    database.limit("kind:work", concurrency=3)
+    worker = database.worker()
+    ids = database.many(10)
+    taken = database.take(worker)
     assert sorted(taken.ids) == sorted(ids[:3])
-    assert desk.take(desk.worker()).ids == []
-    desk.run(jobs.finish(taken.outcomes(taken.ids[0])))
-    assert desk.take(worker).ids == [ids[3]]
+    assert database.take(database.worker()).ids == []
+    database.run(jobs.finish(taken.outcomes(taken.ids[0])))
+    assert database.take(worker).ids == [ids[3]]
 
 
-def test_the_ordinary_claim_does_not_see_them(desk):
-    desk.limit("kind:work", concurrency=3)
-    worker = desk.worker()
-    desk.many(3)
-    desk.sql("update tenure.limit_changes set version = 0")
-    assert desk.claim(worker).ids == []
+def test_the_ordinary_claim_does_not_see_them(database):
+    database.limit("kind:work", concurrency=3)
+    worker = database.worker()
+    database.many(3)
+    database.sql("update tenure.limit_changes set version = 0")
+    assert database.claim(worker).ids == []
 
 
-def test_a_worker_that_knows_older_limits_claims_nothing(desk):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({})
-    desk.limit("kind:other", concurrency=3)
-    claim = desk.claim(worker)
+def test_a_worker_that_knows_older_limits_claims_nothing(database):
+    worker = database.worker()
+    [job_id] = database.enqueue({})
+    database.limit("kind:other", concurrency=3)
+    claim = database.claim(worker)
     assert (claim.ids, claim.signals.limits, claim.signals.holds) == ([], 1, True)
-    desk.sql("update tenure.limit_changes set version = 0")
-    assert desk.claim(worker).ids == [job_id]
+    database.sql("update tenure.limit_changes set version = 0")
+    assert database.claim(worker).ids == [job_id]
 
 
-def test_so_many_of_each_key(desk):
-    desk.limit("kind:work", concurrency_per_key=2, key="tenant_id")
+def test_so_many_of_each_key(database):
+    database.limit("kind:work", concurrency_per_key=2, key="tenant_id")
     for tenant in "abc":
-        desk.of(tenant, 5)
-    taken = desk.take(desk.worker(), limit=100)
+        database.of(tenant, 5)
+    taken = database.take(database.worker(), limit=100)
     assert sorted(taken.tenants) == list("aabbcc")
-    assert desk.take(desk.worker()).ids == []
+    assert database.take(database.worker()).ids == []
 
 
-def test_in_all_and_of_each_key(desk):
-    desk.limit("kind:work", concurrency=4, concurrency_per_key=2, key="tenant_id")
+def test_in_all_and_of_each_key(database):
+    database.limit("kind:work", concurrency=4, concurrency_per_key=2, key="tenant_id")
     for tenant in "abc":
-        desk.of(tenant, 5)
-    first = desk.take(desk.worker(), limit=3)
-    second = desk.take(desk.worker(), limit=3)
+        database.of(tenant, 5)
+    first = database.take(database.worker(), limit=3)
+    second = database.take(database.worker(), limit=3)
     assert (len(first.ids), len(second.ids)) == (3, 1)
     assert max(map((first.tenants + second.tenants).count, "abc")) <= 2
 
 
-def test_a_kind_and_its_queue_bound_it_together(desk):
-    desk.limit("kind:work", concurrency=5)
-    desk.limit("queue:default", concurrency_per_key=2, concurrency=4, key="tenant_id")
-    desk.of("a", 5)
-    desk.of("b", 5)
-    desk.of("a", 5, kind="other")
-    desk.of("a", 5, queue="mail")
-    taken = desk.take(desk.worker(), limit=100, queues=("default", "mail"))
-    while more := desk.take(desk.worker(), limit=100, queues=("default", "mail")).jobs:
+def test_a_kind_and_its_queue_bound_it_together(database):
+    database.limit("kind:work", concurrency=5)
+    database.limit("queue:default", concurrency_per_key=2, concurrency=4, key="tenant_id")
+    database.of("a", 5)
+    database.of("b", 5)
+    database.of("a", 5, kind="other")
+    database.of("a", 5, queue="mail")
+    taken = database.take(database.worker(), limit=100, queues=("default", "mail"))
+    while more := database.take(database.worker(), limit=100, queues=("default", "mail")).jobs:
         taken.jobs += more
     by_kind = [job["kind"] for job in taken.jobs]
     here = [tenant for job, tenant in zip(taken.jobs, taken.tenants, strict=True) if job["queue"] == "default"]
@@ -74,188 +74,188 @@ def test_a_kind_and_its_queue_bound_it_together(desk):
 
 
 @pytest.mark.parametrize("end", ["finished", "moved", "canceled", "deleted", "returned", "disowned"])
-def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(desk, end):
-    desk.limit("kind:work", concurrency=1)
-    worker, next_worker = desk.worker(), desk.worker()
-    first, second = desk.many(2)
-    taken = desk.take(worker)
+def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(database, end):
+    database.limit("kind:work", concurrency=1)
+    worker, next_worker = database.worker(), database.worker()
+    first, second = database.many(2)
+    taken = database.take(worker)
     assert taken.ids == [first]
     match end:
         case "finished":
-            desk.run(jobs.finish(taken.outcomes()))
+            database.run(jobs.finish(taken.outcomes()))
         case "moved":
-            desk.run(jobs.move(taken.outcomes(state="retry", delay=60)))
+            database.run(jobs.move(taken.outcomes(state="retry", delay=60)))
         case "canceled":
-            desk.run(jobs.cancel([first], error="canceled"))
+            database.run(jobs.cancel([first], error="canceled"))
         case "deleted":
-            desk.run(jobs.delete([first], force=True))
+            database.run(jobs.delete([first], force=True))
         case "returned":
-            desk.condemn(worker)
-            desk.run(jobs.return_jobs(worker))
+            database.condemn(worker)
+            database.run(jobs.return_jobs(worker))
         case "disowned":
-            desk.run(jobs.disown(worker, taken.held, ["default"]))
-    assert desk.take(next_worker).ids == [first if end in ("returned", "disowned") else second]
-    assert desk.take(next_worker).ids == []
+            database.run(jobs.disown(worker, taken.held, ["default"]))
+    assert database.take(next_worker).ids == [first if end in ("returned", "disowned") else second]
+    assert database.take(next_worker).ids == []
 
 
-def test_a_job_of_a_dead_worker_counts_until_it_is_given_back(desk):
+def test_a_job_of_a_dead_worker_counts_until_it_is_given_back(database):
     """Its process may still be running it, for all that anybody knows."""
-    desk.limit("kind:work", concurrency=1)
-    worker = desk.worker()
-    desk.many(2)
-    desk.take(worker)
-    desk.condemn(worker)
-    assert desk.take(desk.worker()).ids == []
+    database.limit("kind:work", concurrency=1)
+    worker = database.worker()
+    database.many(2)
+    database.take(worker)
+    database.condemn(worker)
+    assert database.take(database.worker()).ids == []
 
 
 @pytest.mark.parametrize("reason", ["condemned", "expired", "unknown"])
-def test_a_worker_without_a_lease_claims_nothing(desk, reason):
-    desk.limit("kind:work", concurrency=3)
-    worker = desk.worker(ttl=0.0 if reason == "expired" else 600.0)
+def test_a_worker_without_a_lease_claims_nothing(database, reason):
+    database.limit("kind:work", concurrency=3)
+    worker = database.worker(ttl=0.0 if reason == "expired" else 600.0)
     if reason == "condemned":
-        desk.condemn(worker)
+        database.condemn(worker)
     if reason == "unknown":
-        desk.sql("delete from tenure.workers")
-    desk.enqueue({})
-    taken = desk.take(worker)
+        database.sql("delete from tenure.workers")
+    database.enqueue({})
+    taken = database.take(worker)
     assert (taken.ids, taken.told["holds"]) == ([], False)
 
 
-def test_a_paused_queue_gives_nothing(desk):
-    desk.limit("kind:work", concurrency=3)
-    worker = desk.worker()
-    desk.enqueue({})
-    desk.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
-    assert desk.take(worker).ids == []
+def test_a_paused_queue_gives_nothing(database):
+    database.limit("kind:work", concurrency=3)
+    worker = database.worker()
+    database.enqueue({})
+    database.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
+    assert database.take(worker).ids == []
 
 
-def test_within_a_limit_group_the_highest_priority_comes_first_then_the_oldest(desk):
-    desk.limit("queue:default", concurrency=100)
-    worker = desk.worker()
-    ids = desk.enqueue(
+def test_within_a_limit_group_the_highest_priority_comes_first_then_the_oldest(database):
+    database.limit("queue:default", concurrency=100)
+    worker = database.worker()
+    ids = database.enqueue(
         *({"priority": p, "kind": k} for p, k in [(0, "work"), (100, "other"), (50, "work"), (50, "other"), (75, "work")])
     )
-    order = [desk.take(worker, limit=1).ids[0] for _ in ids]
+    order = [database.take(worker, limit=1).ids[0] for _ in ids]
     assert order == [ids[place] for place in (1, 4, 2, 3, 0)]
 
 
-def test_across_limit_groups_the_highest_priority_comes_first(desk):
-    desk.limit("kind:work", concurrency_per_key=9, key="tenant_id")
-    worker = desk.worker()
-    desk.of("a", 5)
-    [urgent] = desk.of("z", priority=100)
-    assert desk.take(worker, limit=1).ids == [urgent]
+def test_across_limit_groups_the_highest_priority_comes_first(database):
+    database.limit("kind:work", concurrency_per_key=9, key="tenant_id")
+    worker = database.worker()
+    database.of("a", 5)
+    [urgent] = database.of("z", priority=100)
+    assert database.take(worker, limit=1).ids == [urgent]
 
 
-def test_jobs_that_are_not_for_this_worker_hide_nobody(desk):
-    desk.limit("queue:default", concurrency=100)
-    worker = desk.worker()
-    desk.many(300, kind="unknown", priority=100)
-    desk.many(300, capability="gpu", priority=100)
-    [mine] = desk.enqueue({})
-    assert desk.take(worker).ids == [mine]
-    assert len(desk.take(worker, capabilities=["gpu"]).ids) == 10
+def test_jobs_that_are_not_for_this_worker_hide_nobody(database):
+    database.limit("queue:default", concurrency=100)
+    worker = database.worker()
+    database.many(300, kind="unknown", priority=100)
+    database.many(300, capability="gpu", priority=100)
+    [mine] = database.enqueue({})
+    assert database.take(worker).ids == [mine]
+    assert len(database.take(worker, capabilities=["gpu"]).ids) == 10
 
 
-def test_suspects_are_told_from_the_healthy(desk):
-    desk.limit("kind:work", concurrency=10)
-    worker = desk.worker()
-    healthy, suspect = desk.many(2)
-    desk.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
-    assert desk.take(worker, which="suspects").ids == [suspect]
-    assert desk.take(worker, which="healthy").ids == [healthy]
+def test_suspects_are_told_from_the_healthy(database):
+    database.limit("kind:work", concurrency=10)
+    worker = database.worker()
+    healthy, suspect = database.many(2)
+    database.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
+    assert database.take(worker, which="suspects").ids == [suspect]
+    assert database.take(worker, which="healthy").ids == [healthy]
 
 
-def test_the_supervisor_hears_of_limited_suspects(desk):
-    desk.limit("kind:work", concurrency=10)
-    desk.enqueue({})
-    assert desk.run(workers.renew([], ["default"], 10.0))[0][1] is False
-    desk.sql("update tenure.jobs set crashes = 2")
-    assert desk.run(workers.renew([], ["default"], 10.0))[0][1] is True
+def test_the_supervisor_hears_of_limited_suspects(database):
+    database.limit("kind:work", concurrency=10)
+    database.enqueue({})
+    assert database.run(workers.renew([], ["default"], 10.0))[0][1] is False
+    database.sql("update tenure.jobs set crashes = 2")
+    assert database.run(workers.renew([], ["default"], 10.0))[0][1] is True
 
 
-def test_a_locked_job_is_left_alone(desk, other):
-    desk.limit("kind:work", concurrency=2)
-    worker = desk.worker()
-    first, second, third = desk.many(3)
+def test_a_locked_job_is_left_alone(database, other):
+    database.limit("kind:work", concurrency=2)
+    worker = database.worker()
+    first, second, third = database.many(3)
     with other.connection.transaction():
         other.sql("select 1 from tenure.jobs where id = %s for update", first)
-        taken = desk.take(worker)
+        taken = database.take(worker)
         assert (taken.ids, taken.told["chosen"]) == ([second], 2)
-    assert desk.take(worker).ids == [first]
-    assert desk.job(third)["state"] == "pending"
+    assert database.take(worker).ids == [first]
+    assert database.job(third)["state"] == "pending"
 
 
-def test_nobody_waits_for_the_lock_of_a_limit(desk, other):
-    desk.limit("kind:work", concurrency=5)
-    worker = desk.worker()
-    desk.many(2)
-    desk.sql("set lock_timeout = '100ms'")
+def test_nobody_waits_for_the_lock_of_a_limit(database, other):
+    database.limit("kind:work", concurrency=5)
+    worker = database.worker()
+    database.many(2)
+    database.sql("set lock_timeout = '100ms'")
     with other.connection.transaction():
         assert other.lock() == ["kind:work"]
-        assert desk.take(worker).ids == []
-    assert len(desk.take(worker).ids) == 2
+        assert database.take(worker).ids == []
+    assert len(database.take(worker).ids) == 2
 
 
-def test_a_limit_that_another_holds_does_not_hold_up_the_others(desk, other):
-    desk.limit("kind:work", concurrency=5)
-    desk.limit("kind:other", concurrency=5)
-    desk.many(1)
-    [free] = desk.many(1, kind="other")
+def test_a_limit_that_another_holds_does_not_hold_up_the_others(database, other):
+    database.limit("kind:work", concurrency=5)
+    database.limit("kind:other", concurrency=5)
+    database.many(1)
+    [free] = database.many(1, kind="other")
     with other.connection.transaction():
         assert other.lock(kinds=["work"]) == ["kind:work"]
-        assert desk.take(desk.worker()).ids == [free]
+        assert database.take(database.worker()).ids == [free]
 
 
-def test_a_claim_sees_what_was_claimed_while_it_waited_for_nothing(desk, other):
+def test_a_claim_sees_what_was_claimed_while_it_waited_for_nothing(database, other):
     """The holder before commits between our lock and our count: the count must see it, or the limit is exceeded."""
-    desk.limit("kind:work", concurrency=1)
-    first, _ = desk.many(2)
-    mine, theirs = desk.worker(), other.worker()
-    with desk.connection.transaction():
-        assert desk.lock() == ["kind:work"]
+    database.limit("kind:work", concurrency=1)
+    first, _ = database.many(2)
+    mine, theirs = database.worker(), other.worker()
+    with database.connection.transaction():
+        assert database.lock() == ["kind:work"]
         # Somebody whose claim does not hold the lock (a job that is adopted while it runs) commits just now.
         other.sql(
             "update tenure.jobs set state = 'running', claim_id = gen_random_uuid(), worker_id = %s where id = %s", theirs, first
         )
-        assert desk.take_locked(mine, ["kind:work"]).ids == []
+        assert database.take_locked(mine, ["kind:work"]).ids == []
 
 
-def test_a_full_limit_is_not_even_locked(desk):
-    desk.limit("kind:work", concurrency=1)
-    desk.many(2)
-    desk.take(desk.worker())
-    assert desk.run(limits.lock(["kind:work"], ["default"])) == []
+def test_a_full_limit_is_not_even_locked(database):
+    database.limit("kind:work", concurrency=1)
+    database.many(2)
+    database.take(database.worker())
+    assert database.run(limits.lock(["kind:work"], ["default"])) == []
 
 
-def test_a_limit_of_none_stops_it(desk):
-    desk.limit("kind:work", concurrency=0)
-    desk.many(2)
-    assert desk.take(desk.worker()).ids == []
+def test_a_limit_of_none_stops_it(database):
+    database.limit("kind:work", concurrency=0)
+    database.many(2)
+    assert database.take(database.worker()).ids == []
 
 
-def test_jobs_under_a_limit_that_is_not_locked_stay_where_they_are(desk):
+def test_jobs_under_a_limit_that_is_not_locked_stay_where_they_are(database):
     """A limit that came up after the worker learnt them."""
-    desk.limit("kind:work", concurrency=5)
-    desk.many(2)
-    desk.limit("queue:default", concurrency=1)
-    desk.run(limits.regroup(["default"], limit=10))
-    assert desk.take_locked(desk.worker(), ["kind:work"]).ids == []
+    database.limit("kind:work", concurrency=5)
+    database.many(2)
+    database.limit("queue:default", concurrency=1)
+    database.run(limits.regroup(["default"], limit=10))
+    assert database.take_locked(database.worker(), ["kind:work"]).ids == []
 
 
-def test_what_a_claim_writes(desk):
-    desk.limit("kind:work", concurrency=5)
-    worker = desk.worker()
-    desk.enqueue({"input": {"n": 1}})
-    taken = desk.take(worker)
-    assert desk.sql("select state, claim_id::text, worker_id::text, fence, attempt from tenure.jobs") == [
+def test_what_a_claim_writes(database):
+    database.limit("kind:work", concurrency=5)
+    worker = database.worker()
+    database.enqueue({"input": {"n": 1}})
+    taken = database.take(worker)
+    assert database.sql("select state, claim_id::text, worker_id::text, fence, attempt from tenure.jobs") == [
         ("running", taken.claim_id, worker, 1, 1)
     ]
     assert (taken.jobs[0]["input"], taken.jobs[0]["limit_group"]) == ('{"n": 1}', "kind:work")
 
 
-def test_everything_is_where_it_was_for_those_without_limits(desk):
-    worker = desk.worker()
-    ids = desk.many(3)
-    assert sorted(desk.claim(worker, lanes=[everything()]).ids) == sorted(ids)
-    assert desk.sql("select count(*) from tenure.starts") == [(0,)]
+def test_everything_is_where_it_was_for_those_without_limits(database):
+    worker = database.worker()
+    ids = database.many(3)
+    assert sorted(database.claim(worker, lanes=[everything()]).ids) == sorted(ids)
+    assert database.sql("select count(*) from tenure.starts") == [(0,)]

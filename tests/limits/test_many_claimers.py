@@ -39,13 +39,13 @@ async def paced(tenant_id: str) -> None:
 """
 
 
-def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, desk):
-    desk.limit("kind:work", concurrency=5, concurrency_per_key=2, key="tenant_id")
-    desk.limit("queue:default", concurrency=6)
+def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, database):
+    database.limit("kind:work", concurrency=5, concurrency_per_key=2, key="tenant_id")
+    database.limit("queue:default", concurrency=6)
     for tenant in "abcd":
-        desk.of(tenant, 400)
-        desk.of(tenant, 100, kind="other")
-    desk.observe()
+        database.of(tenant, 400)
+        database.of(tenant, 100, kind="other")
+    database.observe()
     start, ends, served = Barrier(8), time.monotonic() + SECONDS, []
 
     def claim_and_settle(number: int) -> None:
@@ -78,23 +78,23 @@ def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, desk):
         for thread in threads:
             thread.join()
         assert len(served) >= 50
-        by_kind, by_queue = desk.most_seen("kind"), desk.most_seen("queue")
+        by_kind, by_queue = database.most_seen("kind"), database.most_seen("queue")
         assert 3 <= by_kind["work"] <= 5, "never more, and it was used"
         assert by_queue["default"] <= 6
-        assert desk.sql("select max(jobs) from observer.seen where kind = 'work'") <= [(2,)]
+        assert database.sql("select max(jobs) from observer.seen where kind = 'work'") <= [(2,)]
     finally:
-        desk.blind()
+        database.blind()
 
 
 async def test_workers_killed_in_the_middle_exceed_no_limit(project, server_dsn, fresh_dsn):
     (project / "jobs.py").write_text(APP)
-    with LimitsDatabase(fresh_dsn) as desk:
-        desk.observe()
-        desk.limit("kind:work", concurrency=4, concurrency_per_key=2, key="tenant_id")
-        desk.limit("kind:paced", rate=[20, 1.0])
+    with LimitsDatabase(fresh_dsn) as database:
+        database.observe()
+        database.limit("kind:work", concurrency=4, concurrency_per_key=2, key="tenant_id")
+        database.limit("kind:paced", rate=[20, 1.0])
         for tenant in "abc":
-            desk.of(tenant, 200, max_attempts=50)
-            desk.of(tenant, 40, kind="paced")
+            database.of(tenant, 200, max_attempts=50)
+            database.of(tenant, 40, kind="paced")
         with (
             worker_process(project, fresh_dsn, "-p", "2", "-c", "5") as one,
             worker_process(project, fresh_dsn, "-p", "2") as two,
@@ -103,47 +103,49 @@ async def test_workers_killed_in_the_middle_exceed_no_limit(project, server_dsn,
             await serving(two, 2)
             draws = random.Random(7)
             for _ in range(6):
-                done = desk.sql("select count(*) from tenure.history")[0][0]
+                done = database.sql("select count(*) from tenure.history")[0][0]
                 victim = draws.choice([*one.children(), *two.children()])
                 os.kill(victim, signal.SIGKILL)
-                await until(lambda done=done: desk.sql("select count(*) from tenure.history")[0][0] > done + 20, within=20)
-            await until(lambda: desk.sql("select count(*) from tenure.jobs where state <> 'dead_letter'"), is_=[(0,)], within=60)
-        assert desk.sql("select max(jobs) from observer.seen where kind = 'work'") == [(2,)]
-        assert 2 <= desk.most_seen("kind")["work"] <= 4
-        rows = desk.sql("select extract(epoch from at)::float8 from observer.starts where kind = 'paced' order by at")
+                await until(lambda done=done: database.sql("select count(*) from tenure.history")[0][0] > done + 20, within=20)
+            await until(
+                lambda: database.sql("select count(*) from tenure.jobs where state <> 'dead_letter'"), is_=[(0,)], within=60
+            )
+        assert database.sql("select max(jobs) from observer.seen where kind = 'work'") == [(2,)]
+        assert 2 <= database.most_seen("kind")["work"] <= 4
+        rows = database.sql("select extract(epoch from at)::float8 from observer.starts where kind = 'paced' order by at")
         starts = [row[0] for row in rows]
         assert len(starts) >= 120
         assert all(later - earlier >= 1 for earlier, later in zip(starts, starts[20:], strict=False))
 
 
-def test_a_claim_that_is_cut_off_leaves_nothing_counted(dsn, desk):
+def test_a_claim_that_is_cut_off_leaves_nothing_counted(dsn, database):
     """The connection breaks in the middle of the transaction: lock, jobs and starts are as they were."""
-    desk.limit("kind:work", concurrency=1, rate=[1, 60])
-    desk.many(2)
-    worker = desk.worker()
+    database.limit("kind:work", concurrency=1, rate=[1, 60])
+    database.many(2)
+    worker = database.worker()
     cut_off = LimitsDatabase(dsn)
     cut_off.connection.execute("begin")
     assert cut_off.lock() == ["kind:work"]
     assert len(cut_off.take_locked(worker, ["kind:work"]).ids) == 1
     pid = cut_off.connection.info.backend_pid
-    desk.sql("select pg_terminate_backend(%s, 5000)", pid)
+    database.sql("select pg_terminate_backend(%s, 5000)", pid)
     try:
-        assert len(desk.take(worker).ids) == 1
+        assert len(database.take(worker).ids) == 1
     finally:
         with suppress(psycopg.Error):
             cut_off.connection.close()
 
 
-async def test_a_claimer_that_falls_asleep_holding_a_limit_loses_it(dsn, desk):
+async def test_a_claimer_that_falls_asleep_holding_a_limit_loses_it(dsn, database):
     """Its process was stopped, or a handler blocks its event loop, between the lock and the claim."""
-    desk.limit("kind:work", concurrency=5)
-    desk.many(2)
-    worker = desk.worker()
+    database.limit("kind:work", concurrency=5)
+    database.many(2)
+    worker = database.worker()
     asleep = LimitsDatabase(dsn)
     asleep.connection.execute("begin")
     assert asleep.lock() == ["kind:work"]
-    assert desk.take(worker).ids == []
-    assert len(await until(lambda: desk.take(worker).ids, within=5)) == 2
+    assert database.take(worker).ids == []
+    assert len(await until(lambda: database.take(worker).ids, within=5)) == 2
     with pytest.raises(psycopg.Error) as told:
         asleep.take_locked(worker, ["kind:work"])
     assert is_outage(told.value), "whoever wakes up begins anew"

@@ -55,24 +55,24 @@ async def fleet(app):
         yield start
 
 
-async def test_no_more_run_at_a_time_than_the_limit_says_over_all_workers(app, crowd, desk, fleet):
+async def test_no_more_run_at_a_time_than_the_limit_says_over_all_workers(app, crowd, database, fleet):
     @app.job(concurrency=Limit(3))
     async def work(n: int) -> None:
         await crowd.visit()
 
-    desk.observe()
+    database.observe()
     try:
         await app.enqueue_many([work.call(n) for n in range(60)])
         await fleet(3, concurrency=5)
         await until(lambda: crowd.came, is_=60, within=30)
-        await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+        await until(lambda: database.sql("select count(*) from tenure.jobs"), is_=[(0,)])
         assert crowd.most == 3
-        assert desk.most_seen() == {"work": 3}
+        assert database.most_seen() == {"work": 3}
     finally:
-        await asyncio.to_thread(desk.blind)  # workers may be in the middle of a transaction, and are on this very loop
+        await asyncio.to_thread(database.blind)  # workers may be in the middle of a transaction, and are on this very loop
 
 
-async def test_a_claim_under_a_limit_is_durable_and_an_ordinary_one_need_not_be(app, desk, fleet):
+async def test_a_claim_under_a_limit_is_durable_and_an_ordinary_one_need_not_be(app, database, fleet):
     """Forgotten in a crash of the server, it would not count while its job still runs."""
 
     @app.job(concurrency=Limit(3))
@@ -81,20 +81,20 @@ async def test_a_claim_under_a_limit_is_durable_and_an_ordinary_one_need_not_be(
     @app.job
     async def other() -> None: ...
 
-    [(name,)] = desk.sql("select current_database()")
-    desk.sql(f"alter database {name} set synchronous_commit = on")
-    desk.observe()
+    [(name,)] = database.sql("select current_database()")
+    database.sql(f"alter database {name} set synchronous_commit = on")
+    database.observe()
     try:
         await app.enqueue_many([work.call(), other.call()])
         await fleet(1)
-        await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
-        assert sorted(desk.sql("select kind, durable from observer.starts")) == [("other", "off"), ("work", "on")]
+        await until(lambda: database.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+        assert sorted(database.sql("select kind, durable from observer.starts")) == [("other", "off"), ("work", "on")]
     finally:
-        await asyncio.to_thread(desk.blind)  # workers may be in the middle of a transaction, and are on this very loop
-        desk.sql(f"alter database {name} reset synchronous_commit")
+        await asyncio.to_thread(database.blind)  # workers may be in the middle of a transaction, and are on this very loop
+        database.sql(f"alter database {name} reset synchronous_commit")
 
 
-async def test_so_many_of_each_tenant_and_so_many_in_all(app, crowd, desk, fleet):
+async def test_so_many_of_each_tenant_and_so_many_in_all(app, crowd, database, fleet):
     @app.job(concurrency=[Limit(5), Limit(1, per="tenant_id")])
     async def work(tenant_id: str) -> None:
         await crowd.visit(tenant_id)
@@ -106,7 +106,7 @@ async def test_so_many_of_each_tenant_and_so_many_in_all(app, crowd, desk, fleet
     assert 2 <= crowd.most <= 5
 
 
-async def test_a_rate_is_kept_and_used(app, crowd, desk, fleet):
+async def test_a_rate_is_kept_and_used(app, crowd, database, fleet):
     @app.job(rate=Rate(5, "1s"))
     async def work(n: int) -> None:
         await crowd.visit(seconds=0)
@@ -114,7 +114,7 @@ async def test_a_rate_is_kept_and_used(app, crowd, desk, fleet):
     await app.enqueue_many([work.call(n) for n in range(16)])
     await fleet(2)
     await until(lambda: crowd.came, is_=16, within=20)
-    rows = desk.sql("select extract(epoch from started_at)::float8 from tenure.history order by 1")
+    rows = database.sql("select extract(epoch from started_at)::float8 from tenure.history order by 1")
     starts = [row[0] for row in rows]
     assert all(later - earlier >= 1 for earlier, later in zip(starts, starts[5:], strict=False))
     assert starts[-1] - starts[0] < 6
@@ -142,7 +142,7 @@ async def test_the_next_one_starts_as_soon_as_there_is_room(app, crowd, fleet):
     await until(lambda: crowd.came, is_=100, within=20)  # 25 s if each of them waited for a poll
 
 
-async def test_others_go_on_while_a_limit_is_full(app, desk, fleet):
+async def test_others_go_on_while_a_limit_is_full(app, database, fleet):
     release, done = asyncio.Event(), []
 
     @app.job(concurrency=Limit(1))
@@ -158,12 +158,12 @@ async def test_others_go_on_while_a_limit_is_full(app, desk, fleet):
     await app.enqueue_many([quick.call(n) for n in range(50)])
     await fleet(1, concurrency=2)
     await until(lambda: len(done), is_=50)
-    assert desk.sql("select count(*) from tenure.jobs where kind = 'slow' and state = 'pending'") == [(4,)]
+    assert database.sql("select count(*) from tenure.jobs where kind = 'slow' and state = 'pending'") == [(4,)]
     release.set()
-    await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+    await until(lambda: database.sql("select count(*) from tenure.jobs"), is_=[(0,)])
 
 
-async def test_a_limit_is_changed_while_workers_run(app, crowd, desk, fleet):
+async def test_a_limit_is_changed_while_workers_run(app, crowd, database, fleet):
     @app.job(concurrency=Limit(1))
     async def work(n: int) -> None:
         await crowd.visit(seconds=0.2)
@@ -177,13 +177,13 @@ async def test_a_limit_is_changed_while_workers_run(app, crowd, desk, fleet):
     await until(lambda: crowd.most, is_=4, within=5)
     await client.set_limit("kind:work", concurrency=Limit(0))
     await until(lambda: crowd.inside, is_=0, within=5)
-    assert desk.sql("select count(*) > 0 from tenure.jobs where state = 'pending'") == [(True,)]
+    assert database.sql("select count(*) > 0 from tenure.jobs where state = 'pending'") == [(True,)]
     await client.reset_limit("kind:work")
     await until(lambda: crowd.came > 8, within=5)
     assert (await client.limits())[0].rules == {"concurrency": 1}
 
 
-async def test_what_was_set_survives_workers_that_start_anew(app, crowd, desk, fleet):
+async def test_what_was_set_survives_workers_that_start_anew(app, crowd, database, fleet):
     @app.job(concurrency=Limit(5))
     async def work(n: int) -> None:
         await crowd.visit(seconds=0.05)
@@ -193,12 +193,12 @@ async def test_what_was_set_survives_workers_that_start_anew(app, crowd, desk, f
     await fleet(1)
     await until(lambda: crowd.came, is_=20)
     assert crowd.most == 2
-    await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+    await until(lambda: database.sql("select count(*) from tenure.jobs"), is_=[(0,)])
     [status] = await app.client().limits()
     assert (status.declared, status.rules, status.running) == ({"concurrency": 5}, {"concurrency": 2}, 0)
 
 
-async def test_a_limit_set_on_what_was_free_binds_what_waits(app, crowd, desk, fleet):
+async def test_a_limit_set_on_what_was_free_binds_what_waits(app, crowd, database, fleet):
     @app.job
     async def work(n: int) -> None:
         await crowd.visit(seconds=0.05)
@@ -227,25 +227,25 @@ async def test_when_a_limit_goes_what_waits_is_free(app, crowd, fleet):
     release.set()
 
 
-async def test_jobs_inserted_without_the_function_do_not_slip_past_the_limit(app, crowd, desk, fleet):
+async def test_jobs_inserted_without_the_function_do_not_slip_past_the_limit(app, crowd, database, fleet):
     @app.job(concurrency=Limit(1))
     async def work() -> None:
         await crowd.visit(seconds=0.05)
 
     await fleet(2)
-    await until(desk.rules, is_={"kind:work": {"concurrency": 1}})
+    await until(database.rules, is_={"kind:work": {"concurrency": 1}})
     for _ in range(10):
-        desk.sql(
+        database.sql(
             """insert into tenure.jobs (id, kind, state, position)
                select gen_random_uuid(), 'work', 'pending', nextval('tenure.job_position') from generate_series(1, 2)"""
         )
-        desk.sql("select pg_notify('tenure', 'jobs default')")
+        database.sql("select pg_notify('tenure', 'jobs default')")
         await asyncio.sleep(0.02)  # each is looked for anew
     await until(lambda: crowd.came, is_=20, within=15)
     assert crowd.most == 1
 
 
-async def test_a_queue_is_limited_whatever_its_kinds(app, crowd, desk, fleet):
+async def test_a_queue_is_limited_whatever_its_kinds(app, crowd, database, fleet):
     app.limit(queue="mail", concurrency=[Limit(4), Limit(2, per="tenant_id")])
 
     @app.job(queue="mail")
@@ -256,17 +256,17 @@ async def test_a_queue_is_limited_whatever_its_kinds(app, crowd, desk, fleet):
     async def two(tenant_id: str) -> None:
         await crowd.visit(tenant_id)
 
-    desk.observe()
+    database.observe()
     try:
         await app.enqueue_many([job.call(tenant) for tenant in "abc" for job in (one, two) for _ in range(8)])
         await fleet(2)
         await until(lambda: crowd.came, is_=48, within=30)
-        await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
-        assert desk.most_seen("queue")["mail"] <= 4
-        assert desk.most_seen("kind")["two"] == 1
-        assert max(desk.most_seen("tenant").values()) <= 2
+        await until(lambda: database.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+        assert database.most_seen("queue")["mail"] <= 4
+        assert database.most_seen("kind")["two"] == 1
+        assert max(database.most_seen("tenant").values()) <= 2
     finally:
-        await asyncio.to_thread(desk.blind)  # workers may be in the middle of a transaction, and are on this very loop
+        await asyncio.to_thread(database.blind)  # workers may be in the middle of a transaction, and are on this very loop
 
 
 async def test_a_retry_of_a_limited_job_waits_for_room_again(app, crowd, fleet):
@@ -307,7 +307,7 @@ async def test_a_transaction_of_the_handlers_makes_room_when_it_commits(app, cro
     assert crowd.most == 1
 
 
-async def test_a_worker_that_cannot_take_the_next_one_wakes_others(app, dsn, crowd, desk):
+async def test_a_worker_that_cannot_take_the_next_one_wakes_others(app, dsn, crowd, database):
     """The one that settles has no slot free any more; the other would look again only after its rest."""
     busy = asyncio.Event()
 
@@ -324,10 +324,10 @@ async def test_a_worker_that_cannot_take_the_next_one_wakes_others(app, dsn, cro
         await hog.enqueue()
         await until(lambda: crowd.came, is_=10, within=10)
         busy.set()
-        await until(lambda: desk.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+        await until(lambda: database.sql("select count(*) from tenure.jobs"), is_=[(0,)])
 
 
-async def test_declared_limits_of_two_apps_do_not_undo_each_other(app, dsn, desk, fleet):
+async def test_declared_limits_of_two_apps_do_not_undo_each_other(app, dsn, database, fleet):
     """One has the kind only to hand it in, and says nothing of limits."""
 
     @app.job(concurrency=Limit(2))
@@ -340,14 +340,14 @@ async def test_declared_limits_of_two_apps_do_not_undo_each_other(app, dsn, desk
 
     await fleet(1)
     async with serving(stub):
-        await until(desk.rules, is_={"kind:work": {"concurrency": 2}})
+        await until(database.rules, is_={"kind:work": {"concurrency": 2}})
         handle = await work_elsewhere.enqueue()
         await handle.result("10s")
-    assert desk.rules() == {"kind:work": {"concurrency": 2}}
+    assert database.rules() == {"kind:work": {"concurrency": 2}}
     await stub.close()
 
 
-async def test_two_versions_of_the_code_do_not_answer_each_other(app, dsn, desk, fleet):
+async def test_two_versions_of_the_code_do_not_answer_each_other(app, dsn, database, fleet):
     @app.job(concurrency=Limit(2))
     async def work() -> None: ...
 
@@ -358,15 +358,15 @@ async def test_two_versions_of_the_code_do_not_answer_each_other(app, dsn, desk,
 
     await fleet(2)
     async with serving(newer), serving(newer):
-        await until(desk.rules, is_={"kind:work": {"concurrency": 3}})
+        await until(database.rules, is_={"kind:work": {"concurrency": 3}})
         for _ in range(20):
             await (await work_of_now.enqueue()).result("10s")
-    assert desk.rules() == {"kind:work": {"concurrency": 3}}
-    assert desk.sql("select version from tenure.limit_changes") == [(2,)]
+    assert database.rules() == {"kind:work": {"concurrency": 3}}
+    assert database.sql("select version from tenure.limit_changes") == [(2,)]
     await newer.close()
 
 
-async def test_limits_that_changed_while_nobody_could_say_so_are_learnt(app, crowd, desk, fleet):
+async def test_limits_that_changed_while_nobody_could_say_so_are_learnt(app, crowd, database, fleet):
     """No word was heard: the next claim finds that it knows an older version."""
 
     @app.job
@@ -376,13 +376,13 @@ async def test_limits_that_changed_while_nobody_could_say_so_are_learnt(app, cro
     await fleet(1)
     await work.enqueue(0)
     await until(lambda: crowd.came, is_=1)
-    desk.run(limits.override("kind:work", {"concurrency": 1}, None))
+    database.run(limits.override("kind:work", {"concurrency": 1}, None))
     await app.enqueue_many([work.call(n) for n in range(20)])
     await until(lambda: crowd.came, is_=21)
     assert crowd.most == 1
 
 
-async def test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due(app, desk, monkeypatch):
+async def test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due(app, database, monkeypatch):
     """The worker has another limit, under which nothing waits."""
     monkeypatch.setattr("tenure.worker.claim.known_limits.LEARN_EVERY", 0.5)
 
@@ -396,7 +396,7 @@ async def test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due
         await (await one.enqueue()).result("10s")
         handle = await other.using(delay="1h").enqueue()
         await app.client().set_limit("kind:other", concurrency=None)
-        await until(lambda: desk.sql("select count(*) from tenure.limit_rules"), is_=[(1,)])
-        desk.sql("update tenure.jobs set run_at = now()")
+        await until(lambda: database.sql("select count(*) from tenure.limit_rules"), is_=[(1,)])
+        database.sql("update tenure.jobs set run_at = now()")
         await handle.result("10s")
     await app.close()

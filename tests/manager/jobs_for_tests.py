@@ -1,7 +1,7 @@
 """The app that the workers under test load: copied as `jobs.py` into the project folder, never imported by a test.
 
 Every run writes what it does into the ledger, a file to which all processes append, so that a test also sees runs whose
-outcome was refused. A gated job runs until the test makes the file `gate`.
+outcome was refused. The jobs `until_released` run until the test makes the file `release`.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from pathlib import Path
 from tenure import Context, Retry, Tenure
 
 app = Tenure()
-LEDGER, GATE, SECOND_GATE = (Path(name).absolute() for name in ("ledger", "gate", "second_gate"))
+LEDGER, RELEASE, SECOND_RELEASE = (Path(name).absolute() for name in ("ledger", "release", "second_release"))
 LOOK_EVERY = 0.02
 
 
@@ -36,8 +36,8 @@ def note(ctx: Context, event: str, **more: object) -> None:
     os.close(ledger)
 
 
-async def gate_opens(gate: Path = GATE) -> None:
-    while not gate.exists():  # noqa: ASYNC110, ASYNC240 - opened by another process
+async def released(file: Path = RELEASE) -> None:
+    while not file.exists():  # noqa: ASYNC110, ASYNC240 - opened by another process
         await asyncio.sleep(LOOK_EVERY)
 
 
@@ -48,10 +48,10 @@ async def quick(ctx: Context) -> str:
 
 
 @app.job
-async def gated(ctx: Context) -> str:
+async def until_released(ctx: Context) -> str:
     note(ctx, "start")
     try:
-        await gate_opens()
+        await released()
     except asyncio.CancelledError:
         note(ctx, "aborted", reason=ctx.signal.reason)
         raise
@@ -61,9 +61,9 @@ async def gated(ctx: Context) -> str:
 
 @app.job
 async def patient(ctx: Context) -> str:
-    """Continues when the gated ones end."""
+    """Continues after those that wait for the first file."""
     note(ctx, "start")
-    await gate_opens(SECOND_GATE)
+    await released(SECOND_RELEASE)
     return "done"
 
 
@@ -72,16 +72,16 @@ async def tidies_up(ctx: Context) -> None:
     """Needs some awaits after it was cancelled."""
     note(ctx, "start")
     try:
-        await gate_opens()
+        await released()
     finally:
         await asyncio.sleep(0.3)
         note(ctx, "tidied", reason=ctx.signal.reason)
 
 
 @app.job
-def gated_thread(ctx: Context) -> str:
+def until_released_in_thread(ctx: Context) -> str:
     note(ctx, "start")
-    while not GATE.exists():
+    while not RELEASE.exists():
         if ctx.signal.aborted:
             note(ctx, "aborted", reason=ctx.signal.reason)
             ctx.signal.check()
@@ -92,7 +92,7 @@ def gated_thread(ctx: Context) -> str:
 @app.job
 def deaf_thread(ctx: Context) -> None:
     note(ctx, "start")
-    while not GATE.exists():
+    while not RELEASE.exists():
         time.sleep(LOOK_EVERY)
 
 
@@ -106,7 +106,7 @@ async def blocks_loop(ctx: Context, seconds: float) -> str:
 @app.job
 async def blocks_loop_for_long(ctx: Context) -> None:
     note(ctx, "start")
-    while not GATE.exists():
+    while not RELEASE.exists():
         time.sleep(LOOK_EVERY)  # noqa: ASYNC251
 
 
@@ -153,7 +153,7 @@ async def forks(ctx: Context) -> str:
         time.sleep(60)  # noqa: ASYNC251
         os._exit(0)
     note(ctx, "start", forked=forked)
-    await gate_opens()
+    await released()
     return "done"
 
 
@@ -168,7 +168,7 @@ def orphans(ctx: Context) -> int:
 @app.job(retry=Retry(backoff="fixed", initial="50ms", jitter=False))
 async def says(ctx: Context, word: str) -> str:
     note(ctx, "start")
-    await gate_opens()
+    await released()
     return word
 
 

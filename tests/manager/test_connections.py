@@ -50,7 +50,7 @@ async def test_a_worker_has_four_connections_and_two_more_for_each_further_proce
 
     for _ in range(5):
         ids = [*queue.add("quick", 40), *queue.add("limited", 20, queue="limited"), *queue.add("says", 5, word="hello")]
-        ledger.open_gate()
+        ledger.release()
         await until(lambda: peak.look() and queue.states(*ids), is_={"completed": 65}, within=30)  # noqa: B023
     await until(lambda: peak.look() and not queue.sql("select 1 from tenure.jobs"))
 

@@ -24,7 +24,7 @@ async def test_jobs_of_a_killed_child_run_again_long_before_their_lease_expires(
     long_lease = {"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": "60"}
     worker = start("--processes", str(processes), "--concurrency", "10", env=long_lease)
     await serving(worker, processes)
-    ids = queue.add("gated", 8)
+    ids = queue.add("until_released", 8)
     await until(lambda: len(ledger.entries()), is_=8)
     victim = ledger.entries()[0]["pid"]
     struck = [entry["job"] for entry in ledger.entries(pid=victim)]
@@ -32,7 +32,7 @@ async def test_jobs_of_a_killed_child_run_again_long_before_their_lease_expires(
     os.kill(victim, signal.SIGKILL)
 
     await until(lambda: ledger.runs(*struck), is_=[2] * len(struck), within=20)
-    ledger.open_gate()
+    ledger.release()
     await queue.completed(*ids)
     assert {job: queue.of(job, "attempt", "crashes", "fence") for job in struck} == dict.fromkeys(struck, (1, 1, 2))
     assert {job: ledger.runs(job) for job in ids if job not in struck} == {job: [1] for job in ids if job not in struck}
@@ -121,7 +121,7 @@ async def kill_machine(start, ledger, queue, *, leading):
 
     await until(lambda: ledger.runs(*ids), is_=[2] * 5, within=40)
     back_at = max(entry["at"] for entry in ledger.entries(fence=2, pid=rescuing_child))
-    ledger.open_gate("second_gate")
+    ledger.release("second_release")
     await queue.completed(*ids)
     assert {queue.of(job, "attempt", "crashes", "fence") for job in ids} == {(1, 1, 2)}
     return back_at - killed_at

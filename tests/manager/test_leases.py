@@ -17,13 +17,13 @@ async def test_a_worker_frozen_beyond_its_lease_is_rejected_and_continues_with_a
     [rescuing_child] = await serving(rescuer)
     os.kill(rescuing_child, signal.SIGSTOP)  # so that the other one gets the job
     frozen = start("--concurrency", "1", env=SHORT_LEASE)
-    [job] = queue.add("gated")
+    [job] = queue.add("until_released")
     [first_run] = await until(ledger.entries, within=20)
 
     frozen.signal_all(signal.SIGSTOP)
     os.kill(rescuing_child, signal.SIGCONT)
     [second_run] = await until(lambda: ledger.entries(fence=2), within=30)
-    ledger.open_gate()
+    ledger.release()
     await queue.completed(job)
     frozen.signal_all(signal.SIGCONT)
 
@@ -39,11 +39,11 @@ async def test_a_worker_frozen_beyond_its_lease_is_rejected_and_continues_with_a
 async def test_an_outcome_that_comes_after_the_takeover_is_refused_and_said_so(start, ledger, queue):
     worker = start()
     await serving(worker)
-    [job] = queue.add("gated")
+    [job] = queue.add("until_released")
     await until(ledger.entries)
     take_away(queue, job)
 
-    ledger.open_gate()
+    ledger.release()
 
     await until(lambda: "its lease was lost, so its outcome was rejected" in worker.said)
     assert queue.of(job, "state", "fence") == ("running", 2)
@@ -59,7 +59,7 @@ def take_away(queue, job):
 async def test_a_long_run_that_was_taken_over_learns_why_it_is_aborted(start, ledger, queue):
     worker = start(env=SHORT_LEASE)
     await serving(worker)
-    ids = [*queue.add("gated"), *queue.add("gated_thread")]
+    ids = [*queue.add("until_released"), *queue.add("until_released_in_thread")]
     await until(lambda: ledger.runs(*ids), is_=[1, 1])
     for job in ids:
         take_away(queue, job)
@@ -73,13 +73,13 @@ async def test_a_long_run_that_was_taken_over_learns_why_it_is_aborted(start, le
 async def test_a_frozen_child_keeps_its_lease_as_long_as_its_supervisor_renews_it(start, ledger, queue):
     worker = start(env=SHORT_LEASE)
     [child] = await serving(worker)
-    [job] = queue.add("gated")
+    [job] = queue.add("until_released")
     await until(ledger.entries)
 
     os.kill(child, signal.SIGSTOP)
     await lease_passes(queue)
     os.kill(child, signal.SIGCONT)
-    ledger.open_gate()
+    ledger.release()
 
     await queue.completed(job)
     assert (ledger.runs(job), queue.of(job, "fence", "crashes")) == ([1], (1, 0))
@@ -118,7 +118,7 @@ async def test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_s
 async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_requeued(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_STALL_LIMIT_SECONDS": "3"})
     [child] = await serving(worker)
-    [job] = queue.add("gated")
+    [job] = queue.add("until_released")
     await until(ledger.entries)
 
     os.kill(child, signal.SIGSTOP)
@@ -126,7 +126,7 @@ async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_
     await ended(child, within=6)
     await until(lambda: ledger.runs(job), is_=[2])
     assert "worker process is frozen; killing it" in worker.said
-    ledger.open_gate()
+    ledger.release()
     await queue.completed(job)
     assert queue.of(job, "attempt", "crashes") == (1, 1)
 

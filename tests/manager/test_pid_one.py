@@ -75,7 +75,7 @@ async def test_as_pid_one_it_obeys_sigterm_and_buries_orphans(container, project
 async def test_as_pid_one_it_replaces_a_killed_child(container, project, ledger, queue):
     await until(lambda: "ready: " in (project / "container.log").read_text(), within=20)
     [supervisor] = children_of(container.pid)
-    [job] = queue.add("gated")
+    [job] = queue.add("until_released")
     await until(ledger.entries)
 
     [child] = children_of(supervisor)

@@ -47,13 +47,13 @@ async def test_a_paused_queue_is_not_claimed_until_it_is_resumed(start, ledger, 
 
 async def test_a_queue_paused_while_its_jobs_run_lets_them_end(start, ledger, queue):
     await serving(start("--concurrency", "2"))
-    ids = queue.add("gated", 4)
+    ids = queue.add("until_released", 4)
     await until(lambda: len(ledger.entries()), is_=2)
 
     queue.sql(
         "insert into tenure.queues (name, paused_at) values ('default', now()) on conflict (name) do update set paused_at = now()"
     )
-    ledger.open_gate()
+    ledger.release()
     await until(lambda: queue.states(*ids), is_={"completed": 2, "pending": 2})
     queue.sql("update tenure.queues set paused_at = null")
 

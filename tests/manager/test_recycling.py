@@ -31,12 +31,12 @@ async def test_after_so_many_jobs_a_process_is_replaced_and_every_job_runs_once(
 async def test_a_process_that_uses_too_much_memory_continues_until_the_next_is_ready(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_RECYCLE_ABOVE_MB": "300"})
     [old] = await serving(worker)
-    [long] = queue.add("gated")
+    [long] = queue.add("until_released")
     await queue.completed(*queue.add("hoards", megabytes=400))
 
     await until(lambda: 'reason="it uses' in worker.said, within=20)
     await until(lambda: worker.said.count("ready: "), is_=2, within=20)
-    ledger.open_gate()
+    ledger.release()
 
     await queue.completed(long)
     await until(lambda: old not in worker.children() and len(worker.children()) == 1)

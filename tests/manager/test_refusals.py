@@ -31,7 +31,7 @@ async def test_one_refused_outcome_does_not_harm_the_others_of_its_group(start, 
     good += queue.add("says", 18, word="fine")
     await until(lambda: len(ledger.entries()), is_=39)
 
-    ledger.open_gate()  # all end at once, and are sent together
+    ledger.release()  # all end at once, and are sent together
 
     await queue.completed(*good, within=6)
     await until(lambda: queue.of(bad, "state"), is_=("dead_letter",), within=6)
@@ -45,8 +45,8 @@ async def test_one_refused_outcome_does_not_harm_the_others_of_its_group(start, 
 async def test_a_row_that_refuses_every_outcome_does_not_stop_the_settling_of_others(start, ledger, queue):
     worker = start("--concurrency", "20")
     await serving(worker)
-    [bad] = queue.add("gated")
-    good = queue.add("gated", 10)
+    [bad] = queue.add("until_released")
+    good = queue.add("until_released", 10)
     await until(lambda: len(ledger.entries()), is_=11)
     queue.sql(
         "create function hold() returns trigger language plpgsql as "
@@ -56,7 +56,7 @@ async def test_a_row_that_refuses_every_outcome_does_not_stop_the_settling_of_ot
         f"create trigger hold before update or delete on tenure.jobs for each row when (old.id = '{bad}') execute function hold()"
     )
 
-    ledger.open_gate()
+    ledger.release()
 
     await queue.completed(*good, within=6)
     await queue.completed(*queue.add("quick", 3), within=6)

@@ -48,11 +48,11 @@ async def test_a_right_that_is_taken_away_is_reported_once_and_once_when_it_is_b
     worker = start(dsn=make_conninfo(dsn, user=role), env=SHORT_LEASE)
     await serving(worker)
     await queue.completed(*queue.add("quick", 5))
-    running = queue.add("gated", 3)
+    running = queue.add("until_released", 3)
     await until(lambda: ledger.runs(*running), is_=[1] * 3)
 
     queue.sql(f"revoke select, update, delete on tenure.jobs from {role}")
-    ledger.open_gate()
+    ledger.release()
     waiting = queue.add("quick", 5)
     await until(lambda: "permission denied for table jobs" in worker.said)
     beats = "select heartbeat_at from tenure.workers"
@@ -74,7 +74,7 @@ async def test_a_right_that_is_taken_away_is_reported_once_and_once_when_it_is_b
 async def test_a_lock_that_blocks_a_worker_is_reported_with_its_holder_and_costs_no_lease(start, ledger, queue, dsn):
     worker = start(env=SHORT_LEASE)
     await serving(worker)
-    [job] = queue.add("gated")
+    [job] = queue.add("until_released")
     await until(lambda: ledger.runs(job), is_=[1])
 
     with psycopg.connect(dsn, application_name="a dba") as dba:
@@ -86,7 +86,7 @@ async def test_a_lock_that_blocks_a_worker_is_reported_with_its_holder_and_costs
             [(before, _)] = queue.sql(beats)
             await until(lambda: queue.sql(beats)[0][0] > before)  # noqa: B023
             assert queue.sql(beats)[0][1]
-    ledger.open_gate()
+    ledger.release()
 
     await queue.completed(job)
     await until(lambda: "is no longer blocked" in worker.said)

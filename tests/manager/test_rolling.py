@@ -90,7 +90,7 @@ async def test_a_new_process_that_dies_at_its_start_ends_it_as_well(start, ledge
 async def test_a_long_job_is_not_cut_short_and_does_not_delay_the_restart(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
     [old] = await serving(worker)
-    [long] = queue.add("gated")
+    [long] = queue.add("until_released")
     await until(lambda: ledger.runs(long), is_=[1])
 
     os.kill(worker.pid, signal.SIGHUP)
@@ -99,7 +99,7 @@ async def test_a_long_job_is_not_cut_short_and_does_not_delay_the_restart(start,
     assert old in worker.children()
     await queue.completed(*queue.add("quick", 3))
     assert {entry["pid"] for entry in ledger.entries(kind="quick")}.isdisjoint({old})
-    ledger.open_gate()
+    ledger.release()
     await queue.completed(long)
     assert (ledger.runs(long), queue.of(long, "fence", "crashes")) == ([1], (1, 0))
     await until(lambda: old not in worker.children())
@@ -108,7 +108,7 @@ async def test_a_long_job_is_not_cut_short_and_does_not_delay_the_restart(start,
 async def test_a_shutdown_ends_a_drain_after_the_grace_period(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
     await serving(worker)
-    [long] = queue.add("gated")
+    [long] = queue.add("until_released")
     await until(lambda: ledger.runs(long), is_=[1])
     os.kill(worker.pid, signal.SIGHUP)
     await until(lambda: DONE in worker.said, within=20)
@@ -153,7 +153,7 @@ async def test_one_that_does_not_end_when_its_drain_is_over_is_killed_and_its_jo
     await until(lambda: "did not stop in time; killing it" in worker.said, within=20)
 
     await until(lambda: ledger.runs(job), is_=[2])
-    ledger.open_gate()
+    ledger.release()
     await queue.completed(job)
     assert (queue.of(job, "crashes", "attempt"), old in worker.children()) == ((0, 1), False)
 
@@ -161,7 +161,7 @@ async def test_one_that_does_not_end_when_its_drain_is_over_is_killed_and_its_jo
 async def test_a_crash_during_a_drain_is_a_crash(start, ledger, queue):
     worker = start(env={"TENURE_WORKERS_GRACE_SECONDS": "1"})
     [old] = await serving(worker)
-    [job] = queue.add("gated")
+    [job] = queue.add("until_released")
     await until(lambda: ledger.runs(job), is_=[1])
     os.kill(worker.pid, signal.SIGHUP)
     await until(lambda: DONE in worker.said, within=20)
@@ -169,6 +169,6 @@ async def test_a_crash_during_a_drain_is_a_crash(start, ledger, queue):
     os.kill(old, signal.SIGKILL)
 
     await until(lambda: ledger.runs(job), is_=[2])
-    ledger.open_gate()
+    ledger.release()
     await queue.completed(job)
     assert queue.of(job, "crashes", "attempt") == (1, 1)

@@ -59,14 +59,14 @@ async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(s
 async def test_those_with_the_least_to_do_go_first_and_the_others_run_on(start, ledger, queue):
     up = start(command="up", env={**QUICKLY, "TENURE_WORKERS_CONCURRENCY": "1"})
     await serving(up)
-    ids = [*queue.add("patient"), *queue.add("gated", 2)]
+    ids = [*queue.add("patient"), *queue.add("until_released", 2)]
     await until(lambda: ledger.runs(*ids), is_=[1, 1, 1], within=20)
     [kept] = {entry["pid"] for entry in ledger.entries(kind="patient")}
 
-    ledger.open_gate()
+    ledger.release()
 
     await until(up.children, is_=[kept], within=20)
-    ledger.open_gate("second_gate")
+    ledger.release("second_release")
     await queue.completed(*ids)
     assert (ledger.runs(*ids), queue.of(ids[0], "fence", "crashes")) == ([1, 1, 1], (1, 0))
 
@@ -78,17 +78,17 @@ async def test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdo
     await serving(up)
     patient: list[str] = []
     for started in (5, 10):
-        queue.add("gated", 4)
+        queue.add("until_released", 4)
         patient += queue.add("patient")
         await until(lambda started=started: len(ledger.entries()), is_=started, within=20)
     assert len({entry["pid"] for entry in ledger.entries(kind="patient")}) == 2
 
-    ledger.open_gate()
+    ledger.release()
     await until(lambda: measurements(up)[-1][3] == 1, within=20)
     looked = measurements(up)[-1][0]
     await until(lambda: measurements(up)[-1][0] >= looked + 6, within=20)  # three seconds
     assert len(up.children()) == 2
-    ledger.open_gate("second_gate")
+    ledger.release("second_release")
 
     await queue.completed(*patient)
     assert ledger.runs(*patient) == [1, 1]

@@ -48,12 +48,12 @@ async def running(start, ledger, queue, *kinds, **more):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clean(start, ledger, queue, number):
-    worker, ids = await running(start, ledger, queue, "gated", "gated_thread")
+    worker, ids = await running(start, ledger, queue, "until_released", "until_released_in_thread")
 
     os.kill(worker.pid, number)
     await until(lambda: "stopping; waiting for running jobs" in worker.said)
     [late] = queue.add("quick")
-    ledger.open_gate()
+    ledger.release()
 
     assert await exit_code(worker, within=AFTER_GRACE) == 0
     assert queue.states(*ids) == {"completed": 2}
@@ -64,26 +64,26 @@ async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clea
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_to_the_whole_process_group_gives_the_same_grace(start, ledger, queue, number):
     """As systemd does by default, a terminal at Ctrl-C, and many a container runtime."""
-    worker, [job] = await running(start, ledger, queue, "gated", env=SHORT_LEASE)
+    worker, [job] = await running(start, ledger, queue, "until_released", env=SHORT_LEASE)
     [(heartbeat,)] = queue.sql("select heartbeat_at from tenure.workers")
 
     os.killpg(worker.pid, number)
     await until(lambda: queue.sql("select heartbeat_at from tenure.workers") != [(heartbeat,)])  # renewed, or gone
-    ledger.open_gate()
+    ledger.release()
 
     assert await exit_code(worker, within=AFTER_GRACE) == 0
     assert (queue.of(job, "state", "fence"), ledger.entries("aborted")) == (("completed", 1), [])
 
 
 async def test_jobs_beyond_the_grace_are_aborted_and_requeued_without_spending_an_attempt(start, ledger, queue):
-    worker, ids = await running(start, ledger, queue, "gated", "gated_thread", env=SHORT_GRACE)
+    worker, ids = await running(start, ledger, queue, "until_released", "until_released_in_thread", env=SHORT_GRACE)
 
     worker.terminate()
 
     assert await exit_code(worker, within=1 + AFTER_GRACE) == 0
     assert {entry["kind"]: entry["reason"] for entry in ledger.entries("aborted")} == {
-        "gated": "shutdown",
-        "gated_thread": "shutdown",
+        "until_released": "shutdown",
+        "until_released_in_thread": "shutdown",
     }
     assert {queue.of(job, "state", "attempt", "crashes", "error") for job in ids} == {("pending", 0, 0, None)}
     assert nothing_left(queue)
@@ -100,7 +100,7 @@ async def test_an_aborted_coroutine_may_await_its_clean_up(start, ledger, queue)
 
 
 async def test_a_second_signal_ends_the_grace_at_once(start, ledger, queue):
-    worker, ids = await running(start, ledger, queue, "gated")
+    worker, ids = await running(start, ledger, queue, "until_released")
 
     worker.terminate()
     await until(lambda: "signal again to stop now" in worker.said)

@@ -22,7 +22,7 @@ NEW_JOB = "\n@app.job(name='brand_new')\nasync def later(ctx: Context) -> int:\n
 async def test_dev_takes_up_new_code_as_it_is_saved_and_survives_a_typo(start, ledger, queue, project):
     dev = start("--processes", "1", command="dev")
     old = await serving(dev)
-    [long] = queue.add("gated")
+    [long] = queue.add("until_released")
     await until(lambda: ledger.runs(long), is_=[1])
     code = (project / "jobs.py").read_text()
 
@@ -32,7 +32,7 @@ async def test_dev_takes_up_new_code_as_it_is_saved_and_survives_a_typo(start, l
     (project / "jobs.py").write_text(code + NEW_JOB)
 
     await queue.completed(*queue.add("brand_new"), within=20)
-    ledger.open_gate()
+    ledger.release()
     await queue.completed(long)
     assert ledger.runs(long) == [1]
 

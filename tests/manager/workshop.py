@@ -31,7 +31,7 @@ class Ledger:
         started = [entry["job"] for entry in self.entries()]
         return [started.count(job) for job in ids]
 
-    def open_gate(self, name: str = "gate") -> None:
+    def release(self, name: str = "release") -> None:
         (self._folder / name).touch()
 
 

@@ -22,11 +22,11 @@ async def app(dsn, queue):
     app.may_end = asyncio.Event()
 
     @app.job
-    async def gated() -> str:
+    async def until_released() -> str:
         await app.may_end.wait()
         return "done"
 
-    app.gated = gated
+    app.until_released = until_released
     yield app
     await app.close()
 
@@ -37,18 +37,18 @@ async def crash(power):
 
 
 async def test_jobs_that_were_accepted_are_there_after_a_crash_of_the_server(app, queue, power):
-    one = await app.gated.enqueue()
+    one = await app.until_released.enqueue()
     await crash(power)
     assert queue.of(str(one.id), "state") == ("pending",)
 
-    many = await app.enqueue_many(app.gated.call() for _ in range(20))
+    many = await app.enqueue_many(app.until_released.call() for _ in range(20))
     await crash(power)
     assert queue.states(*(str(handle.id) for handle in many)) == {"pending": 20}
 
 
 async def test_a_job_whose_result_was_returned_is_completed_after_a_crash_of_the_server(app, queue, power):
     async with app.running():
-        handle = await app.gated.enqueue()
+        handle = await app.until_released.enqueue()
         told = asyncio.create_task(handle.result())
         await until(lambda: queue.sql("select 1 from tenure.watches"))
         await until(lambda: queue.of(str(handle.id), "state"), is_=("running",))

@@ -148,11 +148,11 @@ async def test_a_batch_whose_commit_was_not_answered_is_made_once_though_part_of
 async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_not_taken_for_lost(start, ledger, queue, standby):
     worker = start()
     await serving(worker)
-    ids = queue.add("gated", 5)
+    ids = queue.add("until_released", 5)
     await until(lambda: ledger.runs(*ids), is_=[1] * 5)
 
     standby.is_missing()
-    ledger.open_gate()
+    ledger.release()
     backend = await standby.waiting("settle")
     standby.cut(backend)
     # The five may go out in more than one group: those after the first wait for the standby as well.
@@ -188,10 +188,10 @@ async def test_an_outcome_whose_answer_was_lost_is_recorded_once(project, ledger
     async with cutter.open() as cut_dsn:
         with worker_process(project, cut_dsn) as worker:
             await serving(worker)
-            ids = queue.add("gated", 5)
+            ids = queue.add("until_released", 5)
             await until(lambda: ledger.runs(*ids), is_=[1] * 5)
             cutter.lose_answer("settle", when_seen=b"INSERT 0 ")
-            ledger.open_gate()
+            ledger.release()
 
             await queue.completed(*ids)
 

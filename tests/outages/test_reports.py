@@ -26,12 +26,12 @@ def facts(worker):
 async def test_an_outage_is_one_warning_and_one_info_in_each_process(start, ledger, queue, power):
     worker = start("--concurrency", "5")
     await serving(worker)
-    ids = queue.add("gated", 5)
+    ids = queue.add("until_released", 5)
     await until(lambda: ledger.runs(*ids), is_=[1] * 5)
     assert facts(worker) == (0, 0)
 
     power.off()
-    ledger.open_gate()
+    ledger.release()
     await until(lambda: facts(worker), is_=(PROCESSES, 0))
     over = time.monotonic() + 6  # every loop has had its turns, those too that have nothing to do
     await until(lambda: time.monotonic() > over)

@@ -21,11 +21,11 @@ def standby(sql):
 async def test_outcomes_are_written_when_the_server_returns_within_the_grace(start, ledger, queue, power):
     worker = start("--concurrency", "10")
     await serving(worker)
-    ids = queue.add("gated", 10)
+    ids = queue.add("until_released", 10)
     await until(lambda: ledger.runs(*ids), is_=[1] * 10)
 
     power.off()
-    ledger.open_gate()
+    ledger.release()
     await until(lambda: len(ledger.entries("end")), is_=10)
     worker.terminate()
     await until(lambda: "stopping" in worker.said)

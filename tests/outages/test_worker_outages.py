@@ -20,7 +20,7 @@ async def busy(start, ledger, queue, **more):
     """A worker whose five slots are taken, and more jobs waiting behind."""
     worker = start("--concurrency", "5", **more)
     await serving(worker)
-    ids = [*queue.add("gated", 4), *queue.add("gated_thread", 1)]
+    ids = [*queue.add("until_released", 4), *queue.add("until_released_in_thread", 1)]
     await until(lambda: ledger.runs(*ids), is_=[1] * 5)
     waiting = queue.add("quick", 20)
     return worker, ids + waiting, [worker.pid, *worker.children()]
@@ -28,7 +28,7 @@ async def busy(start, ledger, queue, **more):
 
 async def finish_meanwhile(ledger):
     """The running jobs end while PostgreSQL cannot take their results."""
-    ledger.open_gate()
+    ledger.release()
     await until(lambda: len(ledger.entries("end")), is_=4)
 
 
@@ -84,14 +84,14 @@ async def test_leases_that_ran_out_while_the_server_was_away_are_nobodys_fault(s
 
     await until(lambda: queue.sql("select count(*) from tenure.workers where expires_at > clock_timestamp()"), is_=[(2,)])
     await queue.completed(*more)
-    ledger.open_gate("second_gate")
+    ledger.release("second_release")
     await all_settled_once(worker, ledger, queue, ids + more, pids)
     assert "lost" not in other.said
 
 
 async def test_connections_cut_again_and_again_cost_nothing_but_time(start, ledger, queue):
     worker, ids, pids = await busy(start, ledger, queue)
-    ledger.open_gate()
+    ledger.release()
     for _ in range(15):
         ids += queue.add("quick", 10)
         queue.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'tenure %%'")
@@ -119,7 +119,7 @@ async def test_a_worker_that_starts_while_the_server_is_away_waits_for_it(start,
 async def test_a_child_that_dies_while_the_server_is_away_gives_its_jobs_back_afterwards(start, ledger, queue, power):
     worker = start()
     [child] = await serving(worker)
-    [job] = queue.add("gated")
+    [job] = queue.add("until_released")
     await until(ledger.entries)
 
     power.off()
@@ -128,7 +128,7 @@ async def test_a_child_that_dies_while_the_server_is_away_gives_its_jobs_back_af
     power.on()
 
     await until(lambda: ledger.runs(job), is_=[2])
-    ledger.open_gate()
+    ledger.release()
     await queue.completed(job)
     assert queue.of(job, "attempt", "crashes") == (1, 1)
 

@@ -144,7 +144,7 @@ BUGS = (
                 "            rest = await self._once()\n            self._woken.clear()\n",
             ),
         ),
-        caught_by=("tests/test_pacing.py::test_a_wake_up_during_a_turn_is_not_lost",),
+        caught_by=("tests/test_periodic.py::test_a_wake_up_during_a_turn_is_not_lost",),
     ),
     Bug(
         name="lost_claim_forgotten",

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.properties.bench import Bench
+from tests.properties.store_database import StoreDatabase
 from tests.store.clean import fresh_dsn
 
-__all__ = ["bench", "fresh_dsn"]
+__all__ = ["fresh_dsn", "store"]
 
 
 @pytest.fixture
-def bench(fresh_dsn: str) -> Iterator[Bench]:
-    with Bench(fresh_dsn) as bench:
-        yield bench
+def store(fresh_dsn: str) -> Iterator[StoreDatabase]:
+    with StoreDatabase(fresh_dsn) as store:
+        yield store

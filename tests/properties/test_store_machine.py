@@ -20,11 +20,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.properties.bench import Bench
 from tests.properties.rules.base import StoreMachine
 from tests.properties.rules.caretaking import DeathRules, LeaderRules, PromotingRules
 from tests.properties.rules.deciding import DecidingRules
 from tests.properties.rules.entering import EnteringRules
+from tests.properties.store_database import StoreDatabase
 
 STEPS = 2_100
 """Moves made by all tests of this file together; after each statement of a move everything is compared."""
@@ -64,15 +64,15 @@ MACHINES = {"working": Working, "deciding": Deciding, "leading": Leading}
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_store_does_what_the_model_says(bench: Bench, name: str) -> None:
+def test_the_store_does_what_the_model_says(store: StoreDatabase, name: str) -> None:
     share = int(os.environ.get("TENURE_PROPERTY_STEPS", STEPS)) / len(MACHINES)
     for number, profile in _seeds():
-        _run(MACHINES[name], bench, number, profile)
-        if bench.steps >= share:
+        _run(MACHINES[name], store, number, profile)
+        if store.steps >= share:
             break
-    assert bench.steps >= share or profile is SHRINKING
+    assert store.steps >= share or profile is SHRINKING
     # Lives that end early would make many steps of little use.
-    assert bench.steps > bench.lives * LIFE / 2
+    assert store.steps > store.lives * LIFE / 2
 
 
 def _seeds() -> Iterator[tuple[int, settings]]:
@@ -82,10 +82,10 @@ def _seeds() -> Iterator[tuple[int, settings]]:
     return ((number, PLAIN) for number in count(first))
 
 
-def _run(machine: type[StoreMachine], bench: Bench, number: int, profile: settings) -> None:
+def _run(machine: type[StoreMachine], store: StoreDatabase, number: int, profile: settings) -> None:
     @seed(number)
     def begin() -> StoreMachine:
-        return machine(bench)
+        return machine(store)
 
     try:
         run_state_machine_as_test(begin, settings=profile)

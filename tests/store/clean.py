@@ -13,7 +13,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.planted_secrets import PASSWORD
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 LEFT_OVER = "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
 EMPTY = """
@@ -82,13 +82,13 @@ def bare_dsn(server_dsn: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def desk(dsn: str) -> Iterator[Desk]:
-    with Desk(dsn) as desk:
-        yield desk
+def database(dsn: str) -> Iterator[Database]:
+    with Database(dsn) as database:
+        yield database
 
 
 @pytest.fixture
-def other(dsn: str) -> Iterator[Desk]:
+def other(dsn: str) -> Iterator[Database]:
     """A second connection, for what happens at the same time."""
-    with Desk(dsn) as desk:
-        yield desk
+    with Database(dsn) as database:
+        yield database

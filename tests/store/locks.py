@@ -6,13 +6,13 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 
 
-async def waits_for_a_lock(desk: Desk) -> None:
+async def waits_for_a_lock(database: Database) -> None:
     waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    await until(lambda: desk.sql(waiting)[0][0] > 0)
+    await until(lambda: database.sql(waiting)[0][0] > 0)
 
 
 def meanwhile(work: Callable[[], Any]) -> Callable[[], Any]:

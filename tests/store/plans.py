@@ -12,7 +12,7 @@ from psycopg import sql
 from tenure.store.connecting import PLANNER
 from tenure.store.query import Query
 from tenure.store.statements import statement
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 MODES: dict[str, dict[str, str]] = {
     "hot": PLANNER,  # the links of workers
@@ -76,31 +76,35 @@ class Node:
         return self.type == "Seq Scan" or (self.type in ("Index Scan", "Index Only Scan") and self.condition is None)
 
 
-def prepare_stage(desk: Desk, condition: str, rows: int) -> None:
+def prepare_tables(database: Database, condition: str, rows: int) -> None:
     script = STATES[condition].format(fill=FILL.format(rows=rows))
-    desk.connection.execute(script.encode(), prepare=False)
+    database.connection.execute(script.encode(), prepare=False)
 
 
-def plan(desk: Desk, query: Query) -> list[Node]:
+def plan(database: Database, query: Query) -> list[Node]:
     """All nodes of the plan that a prepared statement would run, under the session's plan_cache_mode."""
     names = list(query.values)
-    text = re.sub(r"%\((\w+)\)s", lambda m: f"${names.index(m[1]) + 1}", statement(query.name, desk.schema)).replace("%%", "%")
-    desk.connection.execute(f"prepare asked as {text}".encode(), prepare=False)
+    text = re.sub(r"%\((\w+)\)s", lambda m: f"${names.index(m[1]) + 1}", statement(query.name, database.schema)).replace(
+        "%%", "%"
+    )
+    database.connection.execute(f"prepare asked as {text}".encode(), prepare=False)
     try:
         values = sql.SQL(", ").join(sql.Literal(query.values[name]) for name in names)
         asked = (
             sql.SQL("explain (format json) execute asked({})").format(values) if names else "explain (format json) execute asked"
         )
-        [[[told]]] = desk.connection.execute(asked).fetchall()
+        [[[told]]] = database.connection.execute(asked).fetchall()
     finally:
-        desk.connection.execute("deallocate asked")
+        database.connection.execute("deallocate asked")
     return list(_nodes(told["Plan"]))
 
 
-def walked(desk: Desk, nodes: list[Node]) -> list[str]:
+def walked(database: Database, nodes: list[Node]) -> list[str]:
     """The relations of jobs that are read from end to end although something stands in them."""
     names = {node.relation for node in nodes if node.from_end_to_end and (node.relation or "").startswith(("jobs", "history"))}
-    return sorted(name for name in names if name and desk.sql("select pg_relation_size(%s::regclass)", f"tenure.{name}") > [(0,)])
+    return sorted(
+        name for name in names if name and database.sql("select pg_relation_size(%s::regclass)", f"tenure.{name}") > [(0,)]
+    )
 
 
 def goes_by(nodes: list[Node], index: str) -> bool:

@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from tests.store.desk import Desk, everything
+from tests.store.database import Database, everything
 from tests.store.locks import waits_for_a_lock
 
 PLANNERS = [
@@ -33,45 +33,45 @@ PLANNERS = [
 @pytest.mark.parametrize("plan_cache_mode", ["force_generic_plan", "force_custom_plan"])
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda settings: " ".join(settings).replace("enable_", "no ") or "as it likes")
 def test_a_claim_takes_its_limit_and_no_more_whatever_the_plan(dsn, planner, plan_cache_mode):
-    with Desk(dsn, plan_cache_mode=plan_cache_mode, **planner) as desk:
-        desk.sql("alter table tenure.jobs set (autovacuum_enabled = false)")
-        [first] = desk.enqueue({"priority": 0})
-        desk.sql("analyze tenure.jobs")
-        ids = desk.enqueue(*({"priority": priority} for _ in range(20) for priority in (25, 75, 50)))
-        worker = desk.worker()
+    with Database(dsn, plan_cache_mode=plan_cache_mode, **planner) as database:
+        database.sql("alter table tenure.jobs set (autovacuum_enabled = false)")
+        [first] = database.enqueue({"priority": 0})
+        database.sql("analyze tenure.jobs")
+        ids = database.enqueue(*({"priority": priority} for _ in range(20) for priority in (25, 75, 50)))
+        worker = database.worker()
         lanes = [
             {"queue": "default", "high": 100, "low": 51, "start": 0},
             {"queue": "default", "high": 50, "low": 50, "start": 0},
             {"queue": "default", "high": 49, "low": 0, "start": 0},
         ]
-        claim = desk.claim(worker, limit=7, lanes=lanes)
+        claim = database.claim(worker, limit=7, lanes=lanes)
         assert sorted(claim.ids) == sorted(ids[1::3][:7])
-        rest = desk.claim(worker, limit=40, lanes=lanes)
+        rest = database.claim(worker, limit=40, lanes=lanes)
         assert sorted(rest.ids) == sorted(ids[1::3][7:] + ids[2::3] + ids[0::3][:7])
-        assert desk.sql("select count(*) from tenure.jobs where state = 'running'") == [(47,)]
-        assert desk.job(first)["state"] == "pending"
+        assert database.sql("select count(*) from tenure.jobs where state = 'running'") == [(47,)]
+        assert database.job(first)["state"] == "pending"
 
 
-def test_higher_priorities_come_first_and_equals_in_the_order_of_their_arrival(desk):
-    worker = desk.worker()
-    ids = desk.enqueue(*({"priority": p} for p in (0, 100, 50, 50, 75, 100)))
-    order = [desk.claim(worker, limit=1).ids[0] for _ in ids]
+def test_higher_priorities_come_first_and_equals_in_the_order_of_their_arrival(database):
+    worker = database.worker()
+    ids = database.enqueue(*({"priority": p} for p in (0, 100, 50, 50, 75, 100)))
+    order = [database.claim(worker, limit=1).ids[0] for _ in ids]
     assert order == [ids[place] for place in (1, 5, 4, 2, 3, 0)]
 
 
-def test_a_lane_begins_at_its_start(desk):
-    worker = desk.worker()
-    ids = desk.enqueue({}, {}, {})
-    start = desk.sql("select position from tenure.jobs where id = %s", ids[1])[0][0]
-    claim = desk.claim(worker, lanes=[{"queue": "default", "high": 50, "low": 50, "start": start}])
+def test_a_lane_begins_at_its_start(database):
+    worker = database.worker()
+    ids = database.enqueue({}, {}, {})
+    start = database.sql("select position from tenure.jobs where id = %s", ids[1])[0][0]
+    claim = database.claim(worker, lanes=[{"queue": "default", "high": 50, "low": 50, "start": start}])
     assert sorted(claim.ids) == sorted(ids[1:])
 
 
-def test_what_a_claim_writes(desk):
-    worker = desk.worker()
-    [job_id] = desk.enqueue({"input": {"n": 1}})
-    claim = desk.claim(worker, leases={"work": 30})
-    [[state, claim_id, holder, fence, attempt, leased]] = desk.sql(
+def test_what_a_claim_writes(database):
+    worker = database.worker()
+    [job_id] = database.enqueue({"input": {"n": 1}})
+    claim = database.claim(worker, leases={"work": 30})
+    [[state, claim_id, holder, fence, attempt, leased]] = database.sql(
         "select state, claim_id::text, worker_id::text, fence, attempt, lease_until > clock_timestamp() from tenure.jobs"
     )
     assert (state, claim_id, holder, fence, attempt, leased) == ("running", claim.id, worker, 1, 1, True)
@@ -79,37 +79,37 @@ def test_what_a_claim_writes(desk):
     assert claim.ids == [job_id]
 
 
-def test_a_kind_without_a_lease_of_its_own_has_none(desk):
-    worker = desk.worker()
-    desk.enqueue({}, {"kind": "leased"})
-    desk.claim(worker, kinds=["work", "leased"], leases={"leased": 30})
-    assert desk.sql("select kind, lease_until is null from tenure.jobs order by kind") == [("leased", False), ("work", True)]
+def test_a_kind_without_a_lease_of_its_own_has_none(database):
+    worker = database.worker()
+    database.enqueue({}, {"kind": "leased"})
+    database.claim(worker, kinds=["work", "leased"], leases={"leased": 30})
+    assert database.sql("select kind, lease_until is null from tenure.jobs order by kind") == [("leased", False), ("work", True)]
 
 
-def test_locked_jobs_are_skipped_and_the_limit_is_filled_from_the_others(desk, other):
-    worker = desk.worker()
-    ids = desk.enqueue({}, {}, {}, {})
+def test_locked_jobs_are_skipped_and_the_limit_is_filled_from_the_others(database, other):
+    worker = database.worker()
+    ids = database.enqueue({}, {}, {}, {})
     with other.connection.transaction():
         other.sql("select 1 from tenure.jobs where id = any (%s) for no key update", ids[:2])
-        assert sorted(desk.claim(worker, limit=2).ids) == sorted(ids[2:])
+        assert sorted(database.claim(worker, limit=2).ids) == sorted(ids[2:])
 
 
-def test_a_key_share_lock_does_not_hide_a_job(desk, other):
+def test_a_key_share_lock_does_not_hide_a_job(database, other):
     """A row elsewhere that refers to the job takes such a lock."""
-    worker = desk.worker()
-    ids = desk.enqueue({}, {}, {})
+    worker = database.worker()
+    ids = database.enqueue({}, {}, {})
     with other.connection.transaction():
         other.sql("select 1 from tenure.jobs for key share")
-        assert sorted(desk.claim(worker).ids) == sorted(ids)
+        assert sorted(database.claim(worker).ids) == sorted(ids)
 
 
-def test_claimers_at_the_same_time_never_share_a_job(dsn, desk):
-    ids = desk.enqueue(*({"priority": n % 3} for n in range(2000)))
+def test_claimers_at_the_same_time_never_share_a_job(dsn, database):
+    ids = database.enqueue(*({"priority": n % 3} for n in range(2000)))
     claimed: list[str] = []
     start = Barrier(8)
 
     def take_all() -> None:
-        with Desk(dsn) as mine:
+        with Database(dsn) as mine:
             worker = mine.worker()
             start.wait()
             while found := mine.claim(worker, limit=17).ids:
@@ -123,82 +123,82 @@ def test_claimers_at_the_same_time_never_share_a_job(dsn, desk):
     assert len(claimed) == len(set(claimed))
     # A claimer that found only locked rows may leave, but nobody leaves while a job stands free.
     assert sorted(claimed) == sorted(ids)
-    assert desk.sql("select min(fence), max(fence), min(attempt), max(attempt) from tenure.jobs") == [(1, 1, 1, 1)]
+    assert database.sql("select min(fence), max(fence), min(attempt), max(attempt) from tenure.jobs") == [(1, 1, 1, 1)]
 
 
-async def test_a_job_that_changed_while_the_claim_waited_is_told_and_taken_by_the_next(dsn, desk, other):
+async def test_a_job_that_changed_while_the_claim_waited_is_told_and_taken_by_the_next(dsn, database, other):
     """The claim's snapshot is older than the change: the row is locked at its new place but not claimed. The claim says
     so, and the cursors go back."""
-    worker = desk.worker()
-    ids = desk.enqueue({}, {}, {})
+    worker = database.worker()
+    ids = database.enqueue({}, {}, {})
     claims = []
-    with Desk(dsn) as third, other.connection.transaction():
+    with Database(dsn) as third, other.connection.transaction():
         other.sql("select 1 from tenure.workers for update")
         thread = Thread(target=lambda: claims.append(third.claim(worker)))
         thread.start()
-        await waits_for_a_lock(desk)
-        desk.sql("update tenure.jobs set error = 'touched' where id = %s", ids[1])
+        await waits_for_a_lock(database)
+        database.sql("update tenure.jobs set error = 'touched' where id = %s", ids[1])
         other.connection.execute("rollback")
         thread.join()
     [claim] = claims
     assert sorted(claim.ids) == sorted([ids[0], ids[2]])
     assert claim.signals.picked == 3
-    assert desk.claim(worker).ids == [ids[1]]
+    assert database.claim(worker).ids == [ids[1]]
 
 
-def test_a_paused_queue_gives_nothing_and_the_claim_says_so(desk):
-    worker = desk.worker()
-    desk.enqueue({}, {"queue": "mail"})
-    desk.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
-    claim = desk.claim(worker, queues=["default", "mail"])
+def test_a_paused_queue_gives_nothing_and_the_claim_says_so(database):
+    worker = database.worker()
+    database.enqueue({}, {"queue": "mail"})
+    database.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
+    claim = database.claim(worker, queues=["default", "mail"])
     assert [job["queue"] for job in claim.jobs] == ["mail"]
     assert claim.signals.paused == ["default"]
-    desk.sql("update tenure.queues set paused_at = null")
-    assert len(desk.claim(worker).ids) == 1
+    database.sql("update tenure.queues set paused_at = null")
+    assert len(database.claim(worker).ids) == 1
 
 
-def test_only_known_kinds_and_capabilities_are_taken(desk):
-    worker = desk.worker()
-    plain, gpu, _other = desk.enqueue({}, {"capability": "gpu"}, {"kind": "strange"})
-    assert desk.claim(worker).ids == [plain]
-    assert desk.claim(worker, capabilities=["smtp"]).ids == []
-    assert desk.claim(worker, capabilities=["smtp", "gpu"]).ids == [gpu]
-    assert desk.sql("select kind from tenure.jobs where state = 'pending'") == [("strange",)]
+def test_only_known_kinds_and_capabilities_are_taken(database):
+    worker = database.worker()
+    plain, gpu, _other = database.enqueue({}, {"capability": "gpu"}, {"kind": "strange"})
+    assert database.claim(worker).ids == [plain]
+    assert database.claim(worker, capabilities=["smtp"]).ids == []
+    assert database.claim(worker, capabilities=["smtp", "gpu"]).ids == [gpu]
+    assert database.sql("select kind from tenure.jobs where state = 'pending'") == [("strange",)]
 
 
-def test_suspects_are_told_from_the_healthy(desk):
-    worker = desk.worker()
-    ids = desk.enqueue({}, {}, {})
+def test_suspects_are_told_from_the_healthy(database):
+    worker = database.worker()
+    ids = database.enqueue({}, {}, {})
     for crashes, job_id in enumerate(ids):
-        desk.sql("update tenure.jobs set crashes = %s where id = %s", crashes, job_id)
-    assert desk.claim(worker, which="suspects").ids == [ids[2]]
-    assert sorted(desk.claim(worker, which="healthy").ids) == sorted(ids[:2])
-    desk.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null")
-    assert sorted(desk.claim(worker, which="all").ids) == sorted(ids)
+        database.sql("update tenure.jobs set crashes = %s where id = %s", crashes, job_id)
+    assert database.claim(worker, which="suspects").ids == [ids[2]]
+    assert sorted(database.claim(worker, which="healthy").ids) == sorted(ids[:2])
+    database.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null")
+    assert sorted(database.claim(worker, which="all").ids) == sorted(ids)
 
 
 @pytest.mark.parametrize("reason", ["condemned", "expired", "unknown"])
-def test_a_worker_without_a_lease_claims_nothing(desk, reason):
-    worker = desk.worker(ttl=0.0 if reason == "expired" else 600.0)
+def test_a_worker_without_a_lease_claims_nothing(database, reason):
+    worker = database.worker(ttl=0.0 if reason == "expired" else 600.0)
     if reason == "condemned":
-        desk.condemn(worker)
+        database.condemn(worker)
     if reason == "unknown":
-        desk.sql("delete from tenure.workers")
-    desk.enqueue({})
-    claim = desk.claim(worker)
+        database.sql("delete from tenure.workers")
+    database.enqueue({})
+    claim = database.claim(worker)
     assert (claim.ids, claim.signals.holds) == ([], False)
-    assert desk.sql("select state, fence from tenure.jobs") == [("pending", 0)]
+    assert database.sql("select state, fence from tenure.jobs") == [("pending", 0)]
 
 
-def test_the_fence_and_the_start_of_every_lane_are_told_without_jobs_as_well(desk):
-    claim = desk.claim(desk.worker(), lanes=[everything("nothing here")])
+def test_the_fence_and_the_start_of_every_lane_are_told_without_jobs_as_well(database):
+    claim = database.claim(database.worker(), lanes=[everything("nothing here")])
     assert claim.signals.holds
     assert claim.signals.xmin <= claim.signals.xid
 
 
-def test_positions_grow_in_the_order_of_arrival(desk):
-    desk.enqueue({}, {}, {})
-    desk.enqueue({})
-    positions = [row[0] for row in desk.sql("select position from tenure.jobs order by id")]
+def test_positions_grow_in_the_order_of_arrival(database):
+    database.enqueue({}, {}, {})
+    database.enqueue({})
+    positions = [row[0] for row in database.sql("select position from tenure.jobs order by id")]
     assert all(before < after for before, after in pairwise(sorted(positions)))
     assert len(set(positions)) == 4

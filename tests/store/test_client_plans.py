@@ -19,9 +19,9 @@ from tenure.store import cleaning, jobs, leases, lists, queues, reports, workers
 from tenure.store.leases import Term
 from tenure.store.query import Query
 from tests.client.stock import lay_out
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.plans import MODES as SETTINGS
-from tests.store.plans import STATES, goes_by, plan, prepare_stage, walked
+from tests.store.plans import STATES, goes_by, plan, prepare_tables, walked
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ CARE: dict[str, tuple[Query, str]] = {
 
 
 @pytest.fixture(scope="module")
-def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
+def prepared_dsn(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
     """A database in the asked condition, made once."""
     made: dict[str, str] = {}
 
@@ -88,13 +88,13 @@ def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
             name = f"plans_{uuid4().hex[:12]}"
             admin.execute(f"create database {name} template {template}")
             made[condition] = make_conninfo(server_dsn, dbname=name)
-            with Desk(made[condition]) as desk:
+            with Database(made[condition]) as database:
                 if condition == "true":
-                    lay_out(desk, ROWS + ROWS // 3)  # a fourth of them live
-                    desk.sql("analyze tenure.jobs")
-                    desk.sql("analyze tenure.history")
+                    lay_out(database, ROWS + ROWS // 3)  # a fourth of them live
+                    database.sql("analyze tenure.jobs")
+                    database.sql("analyze tenure.history")
                 else:
-                    prepare_stage(desk, condition, ROWS)
+                    prepare_tables(database, condition, ROWS)
         return made[condition]
 
     with ExitStack() as stack:
@@ -104,12 +104,12 @@ def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
             admin.execute(f"drop database {conninfo_to_dict(dsn)['dbname']} with (force)")
 
 
-def faults(desk: Desk, names: Iterable[str]) -> list[str]:
+def faults(database: Database, names: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         query, index = {**ASKED, **CARE}[name]
-        nodes = plan(desk, query)
-        found += [f"{name}: walks all of {relation}" for relation in walked(desk, nodes)]
+        nodes = plan(database, query)
+        found += [f"{name}: walks all of {relation}" for relation in walked(database, nodes)]
         if not (goes_by(nodes, index) or goes_by(nodes, f"{index}_id")):
             found.append(f"{name}: goes by {sorted({node.index for node in nodes if node.index})}, not by {index}")
     return found
@@ -117,40 +117,40 @@ def faults(desk: Desk, names: Iterable[str]) -> list[str]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_whatever_the_statistics_say_statements_go_by_their_keys(stage, condition, mode):
-    with Desk(stage(condition), plan_cache_mode=mode) as desk:
-        assert faults(desk, ASKED.keys() - set(WALKS)) == []
+def test_whatever_the_statistics_say_statements_go_by_their_keys(prepared_dsn, condition, mode):
+    with Database(prepared_dsn(condition), plan_cache_mode=mode) as database:
+        assert faults(database, ASKED.keys() - set(WALKS)) == []
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_with_our_settings_walks_go_by_the_ids_as_well(stage, condition):
-    with Desk(stage(condition), **SETTINGS["hot"]) as desk:
-        assert faults(desk, ASKED) == []
-        assert faults(desk, CARE.keys() - {"merge tallies"}) == []
-        assert walked(desk, plan(desk, CARE["merge tallies"][0])) == []
+def test_with_our_settings_walks_go_by_the_ids_as_well(prepared_dsn, condition):
+    with Database(prepared_dsn(condition), **SETTINGS["hot"]) as database:
+        assert faults(database, ASKED) == []
+        assert faults(database, CARE.keys() - {"merge tallies"}) == []
+        assert walked(database, plan(database, CARE["merge tallies"][0])) == []
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_with_true_statistics_all_go_by_their_indexes(stage, mode):
-    with Desk(stage("true"), plan_cache_mode=mode) as desk:
-        assert faults(desk, ASKED) == []
-        nodes = plan(desk, lists.finished_keyed(values(key="key0"), ["kind0"]))
+def test_with_true_statistics_all_go_by_their_indexes(prepared_dsn, mode):
+    with Database(prepared_dsn("true"), plan_cache_mode=mode) as database:
+        assert faults(database, ASKED) == []
+        nodes = plan(database, lists.finished_keyed(values(key="key0"), ["kind0"]))
         assert goes_by(nodes, "kind_key") or goes_by(nodes, "kind_key_id")
-        assert walked(desk, nodes) == []
+        assert walked(database, nodes) == []
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["live", "finished", "finished kinds", "unhappy", "dead"])
-def test_a_look_is_not_sorted_so_that_it_ends_with_the_page(stage, name, mode):
+def test_a_look_is_not_sorted_so_that_it_ends_with_the_page(prepared_dsn, name, mode):
     """Sorted are only the few ids that were found."""
-    with Desk(stage("true"), plan_cache_mode=mode) as desk:
-        nodes = plan(desk, ASKED[name][0])
+    with Database(prepared_dsn("true"), plan_cache_mode=mode) as database:
+        nodes = plan(database, ASKED[name][0])
         first_scan = next(place for place, node in enumerate(nodes) if (node.relation or "").startswith(("jobs", "history")))
         assert "Limit" in [node.type for node in nodes[:first_scan]]
         assert "Sort" not in [node.type for node in nodes[:first_scan]]
 
 
-def test_counts_do_not_look_at_history(stage):
-    with Desk(stage("true")) as desk:
+def test_counts_do_not_look_at_history(prepared_dsn):
+    with Database(prepared_dsn("true")) as database:
         for query in (reports.count_live(), reports.count_finished(), queues.find_all(), leases.find_leaders()):
-            assert not [node for node in plan(desk, query) if (node.relation or "").startswith("history")]
+            assert not [node for node in plan(database, query) if (node.relation or "").startswith("history")]

@@ -14,7 +14,7 @@ from tenure.model.states import HELD, LIVE, State, may_move
 from tenure.store import jobs
 from tenure.store.query import Query
 from tenure.store.statements import statement
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
 
 FOLDER = Path(tenure.__file__).parent / "store" / "sql"
@@ -26,10 +26,10 @@ VERBS: dict[str, Callable[[UUID], Query]] = {
 }
 
 
-def put(desk: Desk, state: State) -> UUID:
+def put(database: Database, state: State) -> UUID:
     job_id = uuid4()
     claim = uuid4() if state in HELD else None
-    desk.sql(
+    database.sql(
         "insert into tenure.jobs (id, kind, state, claim_id, run_at) values (%s, 'work', %s, %s, now())",
         job_id,
         state.value,
@@ -39,12 +39,12 @@ def put(desk: Desk, state: State) -> UUID:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_move_is_legal(desk, verb):
+def test_every_move_is_legal(database, verb):
     moves = set()
     for before in sorted(LIVE):
-        job_id = put(desk, before)
-        desk.run(VERBS[verb](job_id))
-        moves.add((before, State(desk.job(str(job_id))["state"])))
+        job_id = put(database, before)
+        database.run(VERBS[verb](job_id))
+        moves.add((before, State(database.job(str(job_id))["state"])))
     made = {(before, after) for before, after in moves if before != after}
     assert {move for move in made if not may_move(*move)} == set()
     assert {before for before, _ in made} == {
@@ -81,25 +81,25 @@ BYSTANDERS: dict[str, Callable[[UUID], Query]] = {
 
 
 @pytest.mark.parametrize("verb", BYSTANDERS)
-def test_a_pending_job_that_is_not_moved_is_not_locked_either(desk, other, verb):
+def test_a_pending_job_that_is_not_moved_is_not_locked_either(database, other, verb):
     """A claim steps over a locked row, moves its cursor on, and would not come back to it for 30 seconds."""
-    [job_id] = desk.enqueue({})
+    [job_id] = database.enqueue({})
     with other.connection.transaction():
         other.run(BYSTANDERS[verb](UUID(job_id)))
-        assert desk.claim(desk.worker()).ids == [job_id]
+        assert database.claim(database.worker()).ids == [job_id]
 
 
 @pytest.mark.parametrize(("verb", "state"), [("retry", "retry"), ("cancel by state", "scheduled"), ("replay", "dead_letter")])
-async def test_a_job_that_became_pending_while_it_was_being_locked_makes_workers_look_again(desk, other, verb, state):
+async def test_a_job_that_became_pending_while_it_was_being_locked_makes_workers_look_again(database, other, verb, state):
     """Then the row is locked and yet not moved. Whether a claim stepped over it meanwhile is not known."""
-    [job_id] = desk.enqueue({})
-    desk.sql("update tenure.jobs set state = %s, run_at = now()", state)
+    [job_id] = database.enqueue({})
+    database.sql("update tenure.jobs set state = %s, run_at = now()", state)
     query = BYSTANDERS[verb](UUID(job_id))
     text = statement(query.name, "tenure").replace("skip locked", "")  # so that it can be held right before the lock
-    with desk.connection.transaction():
-        desk.sql("update tenure.jobs set state = 'pending', run_at = null")
+    with database.connection.transaction():
+        database.sql("update tenure.jobs set state = 'pending', run_at = null")
         joined = meanwhile(lambda: other.connection.execute(text, query.values).fetchall())
-        await waits_for_a_lock(desk)
+        await waits_for_a_lock(database)
     joined()
-    assert desk.sql("select state from tenure.jobs where id = %s", job_id) == [("pending",)]
-    assert desk.sql("select returns from tenure.queues where name = 'default'") == [(1,)]
+    assert database.sql("select state from tenure.jobs where id = %s", job_id) == [("pending",)]
+    assert database.sql("select returns from tenure.queues where name = 'default'") == [(1,)]

@@ -11,20 +11,20 @@ import psycopg
 import pytest
 
 from tenure.store import jobs
-from tests.store.desk import Desk
-from tests.store.doorstep import doorstep
+from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
+from tests.store.paused_inserts import paused_inserts
 
 
-def enqueue(desk: Desk, given: Any, *, again: bool = False) -> list[tuple[Any, ...]]:
-    return desk.sql(
+def enqueue(database: Database, given: Any, *, again: bool = False) -> list[tuple[Any, ...]]:
+    return database.sql(
         "select id::text, existed from tenure.enqueue(%s, %s)", given if isinstance(given, str) else json.dumps(given), again
     )
 
 
-def test_what_is_left_out_takes_its_default(desk):
-    [(job_id, existed)] = enqueue(desk, [{"kind": "work"}])
-    job = desk.job(job_id)
+def test_what_is_left_out_takes_its_default(database):
+    [(job_id, existed)] = enqueue(database, [{"kind": "work"}])
+    job = database.job(job_id)
     assert not existed
     assert UUID(job_id).version == 7
     wanted = {
@@ -45,7 +45,7 @@ def test_what_is_left_out_takes_its_default(desk):
     assert {name: job[name] for name in wanted} == wanted
 
 
-def test_what_is_given_is_kept(desk):
+def test_what_is_given_is_kept(database):
     mine = str(uuid4())
     given = {
         "id": mine,
@@ -56,13 +56,13 @@ def test_what_is_given_is_kept(desk):
         "max_attempts": 9,
         "input": {"a": [1, None, "ü"]},
     }
-    assert enqueue(desk, [given]) == [(mine, False)]
-    job = desk.job(mine)
+    assert enqueue(database, [given]) == [(mine, False)]
+    job = database.job(mine)
     assert {name: job[name] if name != "id" else str(job[name]) for name in given} == given
 
 
-def test_ids_made_by_the_database_are_version_7_and_distinct(desk):
-    made = [UUID(row[0]) for row in enqueue(desk, [{"kind": "work"}] * 50)]
+def test_ids_made_by_the_database_are_version_7_and_distinct(database):
+    made = [UUID(row[0]) for row in enqueue(database, [{"kind": "work"}] * 50)]
     assert {job_id.version for job_id in made} == {7}
     assert {job_id.variant for job_id in made} == {uuid4().variant}
     assert len(set(made)) == 50
@@ -70,46 +70,46 @@ def test_ids_made_by_the_database_are_version_7_and_distinct(desk):
     assert abs(written - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-def test_answers_and_places_come_in_the_order_given(desk):
+def test_answers_and_places_come_in_the_order_given(database):
     given = [str(uuid4()) for _ in range(30)]
-    assert [row[0] for row in enqueue(desk, [{"id": job_id, "kind": "work"} for job_id in given])] == given
-    assert [row[0] for row in desk.sql("select id::text from tenure.jobs order by position")] == given
+    assert [row[0] for row in enqueue(database, [{"id": job_id, "kind": "work"} for job_id in given])] == given
+    assert [row[0] for row in database.sql("select id::text from tenure.jobs order by position")] == given
 
 
-def test_later_by_delay_and_by_time(desk):
+def test_later_by_delay_and_by_time(database):
     soon = datetime.now(UTC) + timedelta(hours=1)
     given = [{"delay": 3600}, {"run_at": soon.isoformat()}, {"delay": 0}, {"run_at": "2020-01-01T00:00:00Z"}, {}]
-    rows = enqueue(desk, [{"kind": "work", **job} for job in given])
-    found = [desk.job(row[0]) for row in rows]
+    rows = enqueue(database, [{"kind": "work", **job} for job in given])
+    found = [database.job(row[0]) for row in rows]
     assert [job["state"] for job in found] == ["scheduled", "scheduled", "pending", "pending", "pending"]
     assert found[1]["run_at"] == soon
     assert abs(found[0]["run_at"] - soon) < timedelta(minutes=1)
     assert [job["run_at"] for job in found[2:]] == [None] * 3
-    positions = desk.sql("select position from tenure.jobs where state = 'scheduled'")
+    positions = database.sql("select position from tenure.jobs where state = 'scheduled'")
     assert positions == [(0,), (0,)]
 
 
-def test_an_empty_list_is_no_mistake(desk):
-    assert enqueue(desk, []) == []
+def test_an_empty_list_is_no_mistake(database):
+    assert enqueue(database, []) == []
 
 
-def test_a_repeated_id_is_not_made_twice(desk):
+def test_a_repeated_id_is_not_made_twice(database):
     mine, new = str(uuid4()), str(uuid4())
-    enqueue(desk, [{"id": mine, "kind": "work", "input": 1}], again=True)
+    enqueue(database, [{"id": mine, "kind": "work", "input": 1}], again=True)
     given = [{"id": mine, "kind": "other", "input": 2}, {"id": new, "kind": "work"}]
-    assert sorted(enqueue(desk, given, again=True)) == sorted([(mine, True), (new, False)])
-    assert desk.job(mine)["kind"] == "work"
-    assert desk.sql("select count(*) from tenure.jobs") == [(2,)]
+    assert sorted(enqueue(database, given, again=True)) == sorted([(mine, True), (new, False)])
+    assert database.job(mine)["kind"] == "work"
+    assert database.sql("select count(*) from tenure.jobs") == [(2,)]
 
 
-def test_asked_again_a_finished_job_is_not_made_a_second_time(desk):
+def test_asked_again_a_finished_job_is_not_made_a_second_time(database):
     mine = str(uuid4())
-    enqueue(desk, [{"id": mine, "kind": "work"}])
-    claim = desk.claim(desk.worker())
-    desk.run(jobs.finish(claim.outcomes(output=1)))
-    enqueue(desk, [{"id": mine, "kind": "work"}], again=True)
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
-    assert desk.job(mine)["state"] == "completed"
+    enqueue(database, [{"id": mine, "kind": "work"}])
+    claim = database.claim(database.worker())
+    database.run(jobs.finish(claim.outcomes(output=1)))
+    enqueue(database, [{"id": mine, "kind": "work"}], again=True)
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
+    assert database.job(mine)["state"] == "completed"
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -131,88 +131,88 @@ def test_asked_again_a_finished_job_is_not_made_a_second_time(desk):
     ],
     ids=str,
 )
-def test_one_bad_job_refuses_them_all(desk, bad, again):
+def test_one_bad_job_refuses_them_all(database, bad, again):
     with pytest.raises(psycopg.Error) as caught:
-        enqueue(desk, [{"kind": "work"}, bad, {"kind": "work"}], again=again)
+        enqueue(database, [{"kind": "work"}, bad, {"kind": "work"}], again=again)
     assert caught.value.sqlstate[:2] in ("22", "23")
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"kind": "work"}', "[1]", "null", '"work"', '[{"kind": "work"'])
-def test_what_is_not_a_list_of_jobs_is_refused(desk, text):
+def test_what_is_not_a_list_of_jobs_is_refused(database, text):
     with pytest.raises(psycopg.Error):
-        enqueue(desk, text)
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+        enqueue(database, text)
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
-def test_it_shares_the_fate_of_the_callers_transaction(desk, other):
-    desk.sql("create table orders (id int)")
+def test_it_shares_the_fate_of_the_callers_transaction(database, other):
+    database.sql("create table orders (id int)")
     try:
         for kept in (False, True):
             with other.connection.transaction(force_rollback=not kept):
                 other.sql("insert into orders values (1)")
                 other.sql("""select tenure.enqueue('[{"kind": "work"}]')""")
-            assert desk.sql("select (select count(*) from orders), (select count(*) from tenure.jobs)") == [(kept, kept)]
+            assert database.sql("select (select count(*) from orders), (select count(*) from tenure.jobs)") == [(kept, kept)]
     finally:
-        desk.sql("drop table orders")
+        database.sql("drop table orders")
 
 
-def test_a_trigger_can_hand_in_jobs(desk):
-    desk.sql("create table orders (id int)")
-    desk.sql("""
+def test_a_trigger_can_hand_in_jobs(database):
+    database.sql("create table orders (id int)")
+    database.sql("""
         create function hand_in() returns trigger language plpgsql as $$
         begin
             perform tenure.enqueue(
                 json_build_array(json_build_object('kind', 'ship', 'input', json_build_object('id', new.id)))::text);
             return new;
         end $$""")
-    desk.sql("create trigger ship after insert on orders for each row execute function hand_in()")
+    database.sql("create trigger ship after insert on orders for each row execute function hand_in()")
     try:
-        desk.sql("insert into orders values (1), (2)")
-        assert desk.sql("select input ->> 'id' from tenure.jobs order by position") == [("1",), ("2",)]
+        database.sql("insert into orders values (1), (2)")
+        assert database.sql("select input ->> 'id' from tenure.jobs order by position") == [("1",), ("2",)]
     finally:
-        desk.sql("drop table orders; drop function hand_in")
+        database.sql("drop table orders; drop function hand_in")
 
 
-def test_the_callers_search_path_does_not_matter(desk):
-    desk.sql("create schema trap; create function trap.nextval(text) returns bigint language sql as 'select 1 / 0'")
+def test_the_callers_search_path_does_not_matter(database):
+    database.sql("create schema trap; create function trap.nextval(text) returns bigint language sql as 'select 1 / 0'")
     try:
-        desk.sql("set search_path = trap")
-        assert len(enqueue(desk, [{"kind": "work"}])) == 1
+        database.sql("set search_path = trap")
+        assert len(enqueue(database, [{"kind": "work"}])) == 1
     finally:
-        desk.sql("reset search_path; drop schema trap cascade")
+        database.sql("reset search_path; drop schema trap cascade")
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_the_same_id_twice_in_one_call_is_refused_or_makes_one_job(desk, again):
-    desk.sql("set statement_timeout = '2s'")
+def test_the_same_id_twice_in_one_call_is_refused_or_makes_one_job(database, again):
+    database.sql("set statement_timeout = '2s'")
     mine = str(uuid4())
     try:
-        enqueue(desk, [{"id": mine, "kind": "work"}, {"id": mine, "kind": "work"}], again=again)
+        enqueue(database, [{"id": mine, "kind": "work"}, {"id": mine, "kind": "work"}], again=again)
     except psycopg.errors.UniqueViolation:
-        assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+        assert database.sql("select count(*) from tenure.jobs") == [(0,)]
     else:
-        assert desk.sql("select count(*) from tenure.jobs") == [(1,)]
+        assert database.sql("select count(*) from tenure.jobs") == [(1,)]
 
 
-def test_every_job_is_answered_for_when_asked_again_as_well(desk):
+def test_every_job_is_answered_for_when_asked_again_as_well(database):
     met, new = str(uuid4()), str(uuid4())
-    enqueue(desk, [{"id": met, "kind": "work"}])
+    enqueue(database, [{"id": met, "kind": "work"}])
     given = [{"id": met, "kind": "work"}, {"id": new, "kind": "work"}]
-    assert sorted(enqueue(desk, given, again=True)) == sorted([(met, True), (new, False)])
+    assert sorted(enqueue(database, given, again=True)) == sorted([(met, True), (new, False)])
 
 
 WAITING = "wait_event = 'advisory' and datname = current_database()"
 
 
-async def test_a_transaction_has_its_number_before_its_jobs_have_their_places(desk, other):
+async def test_a_transaction_has_its_number_before_its_jobs_have_their_places(database, other):
     """Workers pass a position when all transactions up to some number have ended."""
     for _ in range(3):  # a sequence that happens to be logged gives its transaction a number as well
-        desk.enqueue({})
-        with doorstep(desk):
+        database.enqueue({})
+        with paused_inserts(database):
             entering = meanwhile(lambda: other.enqueue({"meta": {}}))
-            await waits_for_a_lock(desk)
-            numbered = desk.sql(f"select backend_xid is not null from pg_stat_activity where {WAITING}")
-            desk.sql("select pg_advisory_unlock(1)")
+            await waits_for_a_lock(database)
+            numbered = database.sql(f"select backend_xid is not null from pg_stat_activity where {WAITING}")
+            database.sql("select pg_advisory_unlock(1)")
             entering()
         assert numbered == [(True,)]

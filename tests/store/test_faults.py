@@ -152,16 +152,16 @@ def test_a_refusal_does_not_show_the_row(dsn):
 # Rows that a trigger of the user's refuses, for whatever reason
 
 
-def refusing(desk, body):
-    desk.sql(f"create function public.audit() returns trigger language plpgsql as $$ begin {body} return new; end $$")
-    desk.sql("create trigger audit before insert on tenure.history for each row execute function public.audit()")
+def refusing(database, body):
+    database.sql(f"create function public.audit() returns trigger language plpgsql as $$ begin {body} return new; end $$")
+    database.sql("create trigger audit before insert on tenure.history for each row execute function public.audit()")
 
 
 @pytest.fixture
-def triggers(desk):
-    yield lambda body: refusing(desk, body)
-    desk.sql("drop trigger if exists audit on tenure.history")
-    desk.sql("drop function if exists public.audit")
+def triggers(database):
+    yield lambda body: refusing(database, body)
+    database.sql("drop trigger if exists audit on tenure.history")
+    database.sql("drop function if exists public.audit")
 
 
 REASONS = {
@@ -175,11 +175,11 @@ REASONS = {
 
 
 @pytest.mark.parametrize("reason", REASONS)
-async def test_one_row_that_is_refused_for_any_reason_is_found_and_the_others_are_written(place, desk, triggers, reason):
+async def test_one_row_that_is_refused_for_any_reason_is_found_and_the_others_are_written(place, database, triggers, reason):
     triggers(f"if new.kind = 'bad' then {REASONS[reason]} end if;")
-    worker = desk.worker()
-    desk.enqueue(*({"kind": "bad" if n == 3 else "work"} for n in range(8)))
-    claim = desk.claim(worker, kinds=("work", "bad"))
+    worker = database.worker()
+    database.enqueue(*({"kind": "bad" if n == 3 else "work"} for n in range(8)))
+    claim = database.claim(worker, kinds=("work", "bad"))
     found = []
 
     async with Link(place, "settle", hot=True) as link:
@@ -194,7 +194,7 @@ async def test_one_row_that_is_refused_for_any_reason_is_found_and_the_others_ar
         await send_or_halve(claim.jobs, send, refused)
         assert link.sessions == 1
     assert found == [("bad", Refused)]
-    assert desk.sql("select count(*) from tenure.history") == [(7,)]
+    assert database.sql("select count(*) from tenure.history") == [(7,)]
 
 
 async def test_a_table_of_ours_that_is_missing_is_a_matter_of_the_schema(place, fresh_dsn):
@@ -206,22 +206,22 @@ async def test_a_table_of_ours_that_is_missing_is_a_matter_of_the_schema(place, 
                 await link.fetch(query)
 
 
-async def test_a_statement_that_was_prepared_before_a_table_changed_is_repeated_on_a_new_connection(place, desk, monkeypatch):
+async def test_a_statement_that_was_prepared_before_a_table_changed_is_repeated_on_a_new_connection(place, database, monkeypatch):
     """`cached plan must not change result type` would else be raised for ever."""
-    desk.sql("create table public.changing (a integer)")
+    database.sql("create table public.changing (a integer)")
     monkeypatch.setattr("tenure.store.link.statement", lambda *_: "select * from public.changing")
     query = Query("test/changing", INTEGER)
     try:
         async with Link(place, "test") as link:
             for _ in range(2):
                 await link.fetch(query)
-            desk.sql("alter table public.changing add b integer")
+            database.sql("alter table public.changing add b integer")
             with pytest.raises(StoreUnavailable) as raised:
                 await link.fetch(query)
             assert raised.value.cause == "stale_plan"
             await link.fetch(query)
     finally:
-        desk.sql("drop table public.changing")
+        database.sql("drop table public.changing")
 
 
 def test_each_is_a_tenure_error():

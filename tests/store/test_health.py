@@ -23,7 +23,7 @@ from tenure.store.expected import expected_indexes
 from tenure.store.migrator import migrate, migrations
 from tenure.store.reports import ServerRow
 from tenure.store.target import DatabaseTarget
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.later_migrations import later
 
 __all__ = ["later"]
@@ -33,10 +33,10 @@ OF_THE_TEST_SERVER = {"not_durable"}
 
 
 @pytest.fixture
-def sick(fresh_dsn: str) -> Iterator[Desk]:
+def sick(fresh_dsn: str) -> Iterator[Database]:
     """A database to be made sick."""
-    with Desk(fresh_dsn) as desk:
-        yield desk
+    with Database(fresh_dsn) as database:
+        yield database
 
 
 async def look(dsn: str) -> list[Finding]:
@@ -70,8 +70,8 @@ async def test_a_new_database_has_no_finding(fresh_dsn):
 async def test_the_indexes_that_are_expected_are_those_that_the_migrations_make(bare_dsn, phase, later):
     later()
     await migrate(DatabaseTarget.at(bare_dsn), phase=phase)
-    with Desk(bare_dsn) as desk:
-        made = desk.sql(
+    with Database(bare_dsn) as database:
+        made = database.sql(
             "select i.indexname, i.tablename from pg_indexes i join pg_class c on c.oid = ('tenure.' || i.tablename)::regclass"
             " where i.schemaname = 'tenure' and not c.relispartition"
         )
@@ -138,10 +138,10 @@ async def test_an_old_schema_is_found_and_nothing_else_is_asked(sick, fresh_dsn,
 
 async def test_a_pending_second_phase_is_no_finding_while_old_workers_need_what_it_removes(bare_dsn):
     await migrate(DatabaseTarget.at(bare_dsn), phase="pre")
-    with Desk(bare_dsn) as desk:
-        desk.worker()
+    with Database(bare_dsn) as database:
+        database.worker()
         assert await codes(bare_dsn) == ["post_pending"]
-        desk.sql("update tenure.workers set schema_version = null")
+        database.sql("update tenure.workers set schema_version = null")
         assert await codes(bare_dsn) == []
 
 
@@ -150,7 +150,10 @@ async def test_a_pending_second_phase_is_no_finding_while_old_workers_need_what_
 
 async def test_long_transactions_are_named_with_their_session(sick, fresh_dsn, monkeypatch):
     monkeypatch.setattr(health, "OLD_TRANSACTION", 0.0)
-    with Desk(fresh_dsn, application_name="a_long_report") as reader, Desk(fresh_dsn, application_name="a_lazy_writer") as writer:
+    with (
+        Database(fresh_dsn, application_name="a_long_report") as reader,
+        Database(fresh_dsn, application_name="a_lazy_writer") as writer,
+    ):
         reader.sql("begin isolation level repeatable read; select count(*) from tenure.jobs")
         writer.sql("begin; lock table tenure.queues in share mode")
         found = {finding.code: finding.text for finding in await look(fresh_dsn)}
@@ -281,9 +284,9 @@ def test_that_notify_is_not_delivered_is_a_finding_of_the_process_that_listens()
 # Work
 
 
-def pend(desk: Desk, *given: dict[str, object]) -> None:
-    desk.enqueue(*given)
-    desk.sql("update tenure.jobs set enqueued_at = now() - interval '5 minutes'")
+def pend(database: Database, *given: dict[str, object]) -> None:
+    database.enqueue(*given)
+    database.sql("update tenure.jobs set enqueued_at = now() - interval '5 minutes'")
 
 
 async def test_a_paused_queue_in_which_jobs_wait_is_found(sick, fresh_dsn):

@@ -12,27 +12,27 @@ import pytest
 
 from tenure.store import history, jobs
 from tenure.store.query import Query
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 
 
 @pytest.fixture
-def desk(fresh_dsn: str) -> Iterator[Desk]:
-    with Desk(fresh_dsn) as desk:
-        yield desk
+def database(fresh_dsn: str) -> Iterator[Database]:
+    with Database(fresh_dsn) as database:
+        yield database
 
 
-def keep(desk: Desk, *, days_ahead: int = 7, days: float = 7) -> tuple[int, int]:
+def keep(database: Database, *, days_ahead: int = 7, days: float = 7) -> tuple[int, int]:
     """Drops and makes partitions, as the cleaner does. Returns how many were made, and how many dropped."""
     dropped = 0
-    while desk.sql("select tenure.drop_history(make_interval(secs => %s))", days * 86400.0) != [(None,)]:
+    while database.sql("select tenure.drop_history(make_interval(secs => %s))", days * 86400.0) != [(None,)]:
         dropped += 1
-    [(made,)] = desk.sql("select tenure.make_history(%s)", days_ahead)
+    [(made,)] = database.sql("select tenure.make_history(%s)", days_ahead)
     return made, dropped
 
 
-def partitions(desk: Desk) -> list[str]:
-    found = desk.sql("""
+def partitions(database: Database) -> list[str]:
+    found = database.sql("""
         select substr(c.relname, 9) from pg_inherits i join pg_class c on c.oid = i.inhrelid
          where i.inhparent = 'tenure.history'::regclass order by 1""")
     return [row[0] for row in found]
@@ -43,90 +43,90 @@ def days(*offsets: int) -> list[str]:
     return [f"{today + timedelta(days=offset):%Y%m%d}" for offset in offsets]
 
 
-def make(desk: Desk, day: str) -> None:
+def make(database: Database, day: str) -> None:
     first = date(int(day[:4]), int(day[4:6]), int(day[6:]))
-    desk.sql(
+    database.sql(
         f"create table tenure.history_{day} partition of tenure.history"
         f" for values from ('{first} 00:00+00') to ('{first + timedelta(days=1)} 00:00+00')"
     )
 
 
-def test_days_ahead_are_made_once(desk):
-    assert partitions(desk) == [*days(*range(8)), "default"]
-    assert keep(desk) == (0, 0)
-    assert keep(desk, days_ahead=9) == (2, 0)
-    assert partitions(desk) == [*days(*range(10)), "default"]
+def test_days_ahead_are_made_once(database):
+    assert partitions(database) == [*days(*range(8)), "default"]
+    assert keep(database) == (0, 0)
+    assert keep(database, days_ahead=9) == (2, 0)
+    assert partitions(database) == [*days(*range(10)), "default"]
 
 
-def test_partitions_are_days_of_utc_whatever_the_session_says(desk):
-    desk.sql("set timezone = 'Pacific/Kiritimati'")
-    assert keep(desk, days_ahead=9) == (2, 0)
-    desk.sql("set timezone = 'UTC'")
-    [(bound,)] = desk.sql(f"select pg_get_expr(relpartbound, oid) from pg_class where relname = 'history_{days(9)[0]}'")
+def test_partitions_are_days_of_utc_whatever_the_session_says(database):
+    database.sql("set timezone = 'Pacific/Kiritimati'")
+    assert keep(database, days_ahead=9) == (2, 0)
+    database.sql("set timezone = 'UTC'")
+    [(bound,)] = database.sql(f"select pg_get_expr(relpartbound, oid) from pg_class where relname = 'history_{days(9)[0]}'")
     assert bound.count("00:00:00+00") == 2
 
 
-def test_what_is_older_than_its_time_is_dropped_and_the_rest_stays(desk):
+def test_what_is_older_than_its_time_is_dropped_and_the_rest_stays(database):
     old = days(-400, -9, -8, -7, -1)
     for day in old:
-        make(desk, day)
-    assert keep(desk, days=7) == (0, 3)
-    assert partitions(desk) == [*days(-7, -1, *range(8)), "default"]
+        make(database, day)
+    assert keep(database, days=7) == (0, 3)
+    assert partitions(database) == [*days(-7, -1, *range(8)), "default"]
 
 
-def test_a_finished_job_goes_to_the_partition_of_its_day_or_to_the_default(desk):
-    desk.enqueue({}, {})
-    claim = desk.claim(desk.worker(), limit=1)
-    desk.run(jobs.finish(claim.outcomes()))
-    late = desk.claim(claim.worker_id, limit=1)
-    desk.run(jobs.finish(late.outcomes(), now=datetime.now(UTC) + timedelta(days=100)))
-    found = desk.sql("select c.relname from tenure.history h join pg_class c on c.oid = h.tableoid order by finished_at")
+def test_a_finished_job_goes_to_the_partition_of_its_day_or_to_the_default(database):
+    database.enqueue({}, {})
+    claim = database.claim(database.worker(), limit=1)
+    database.run(jobs.finish(claim.outcomes()))
+    late = database.claim(claim.worker_id, limit=1)
+    database.run(jobs.finish(late.outcomes(), now=datetime.now(UTC) + timedelta(days=100)))
+    found = database.sql("select c.relname from tenure.history h join pg_class c on c.oid = h.tableoid order by finished_at")
     assert found == [(f"history_{days(0)[0]}",), ("history_default",)]
-    assert desk.job(late.ids[0])["state"] == "completed"
+    assert database.job(late.ids[0])["state"] == "completed"
 
 
-def test_a_day_whose_jobs_went_to_the_default_still_gets_its_partition(desk):
+def test_a_day_whose_jobs_went_to_the_default_still_gets_its_partition(database):
     """Nobody kept house for a week, jobs finished meanwhile: from then on days are made as if nothing had been."""
     for day in days(*range(8)):
-        desk.sql(f"drop table tenure.history_{day}")
-    desk.enqueue({})
-    claim = desk.claim(desk.worker())
-    desk.run(jobs.finish(claim.outcomes()))
-    assert keep(desk) == (8, 0)
-    assert desk.job(claim.ids[0])["state"] == "completed"
+        database.sql(f"drop table tenure.history_{day}")
+    database.enqueue({})
+    claim = database.claim(database.worker())
+    database.run(jobs.finish(claim.outcomes()))
+    assert keep(database) == (8, 0)
+    assert database.job(claim.ids[0])["state"] == "completed"
 
 
-def test_old_jobs_in_the_default_partition_go_when_their_time_is_over(desk):
-    desk.enqueue({})
-    claim = desk.claim(desk.worker())
-    desk.run(jobs.finish(claim.outcomes(), now=datetime.now(UTC) - timedelta(days=30)))
-    desk.run(history.clean_default(desk.term("cleaner"), limit=10, keep=7 * 86400.0))
-    assert desk.sql("select count(*) from tenure.history") == [(0,)]
+def test_old_jobs_in_the_default_partition_go_when_their_time_is_over(database):
+    database.enqueue({})
+    claim = database.claim(database.worker())
+    database.run(jobs.finish(claim.outcomes(), now=datetime.now(UTC) - timedelta(days=30)))
+    database.run(history.clean_default(database.term("cleaner"), limit=10, keep=7 * 86400.0))
+    assert database.sql("select count(*) from tenure.history") == [(0,)]
 
 
-def test_the_statement_of_the_cleaner_does_it_for_the_current_term_only(desk):
-    make(desk, days(-30)[0])
-    old = desk.term("cleaner")
-    desk.end_term("cleaner")
-    assert desk.run(history.make(old, days_ahead=8)) == desk.run(history.drop(old, keep=86400.0)) == []
-    current = desk.term("cleaner")
-    assert desk.run(history.make(old, days_ahead=8)) == desk.run(history.drop(old, keep=86400.0)) == []
-    assert desk.run(history.make(current, days_ahead=8)) == [(1,)]
-    assert desk.run(history.drop(current, keep=86400.0)) == [(f"history_{days(-30)[0]}",)]
-    assert desk.run(history.drop(current, keep=86400.0)) == [(None,)]
+def test_the_statement_of_the_cleaner_does_it_for_the_current_term_only(database):
+    make(database, days(-30)[0])
+    old = database.term("cleaner")
+    database.end_term("cleaner")
+    assert database.run(history.make(old, days_ahead=8)) == database.run(history.drop(old, keep=86400.0)) == []
+    current = database.term("cleaner")
+    assert database.run(history.make(old, days_ahead=8)) == database.run(history.drop(old, keep=86400.0)) == []
+    assert database.run(history.make(current, days_ahead=8)) == [(1,)]
+    assert database.run(history.drop(current, keep=86400.0)) == [(f"history_{days(-30)[0]}",)]
+    assert database.run(history.drop(current, keep=86400.0)) == [(None,)]
 
 
 # When today has no partition: after more than a week without workers, or in a restored dump
 
 
-def forget_days(desk: Desk) -> None:
-    for day in partitions(desk):
+def forget_days(database: Database) -> None:
+    for day in partitions(database):
         if day != "default":
-            desk.sql(f"drop table tenure.history_{day}")
+            database.sql(f"drop table tenure.history_{day}")
 
 
-def settled(desk: Desk, count: int, age: str = "0") -> None:
-    desk.sql(
+def settled(database: Database, count: int, age: str = "0") -> None:
+    database.sql(
         "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
         " queue, input) select gen_random_uuid(), 1, now(), clock_timestamp() - %s::interval, 1, 3, 50, 0, 'completed', 'work',"
         " 'default', '{}' from generate_series(1, %s)",
@@ -135,58 +135,58 @@ def settled(desk: Desk, count: int, age: str = "0") -> None:
     )
 
 
-def where(desk: Desk) -> dict[str, int]:
+def where(database: Database) -> dict[str, int]:
     """How many finished jobs are in which partition."""
-    rows = desk.sql(
+    rows = database.sql(
         "select substr(c.relname, 9), count(*) from tenure.history h join pg_class c on c.oid = h.tableoid group by 1"
     )
     return dict(rows)
 
 
 @pytest.mark.parametrize("caught", [10, 1500], ids=["few", "many"])
-def test_what_was_caught_today_is_in_todays_partition_afterwards(desk, caught):
-    forget_days(desk)
-    settled(desk, caught)
-    assert desk.run(history.make(desk.term("cleaner"), days_ahead=7)) == [(8,)]
-    assert partitions(desk) == [*days(*range(8)), "default"]
-    assert where(desk) == {days(0)[0]: caught}
-    settled(desk, 5)
-    assert where(desk) == {days(0)[0]: caught + 5}
+def test_what_was_caught_today_is_in_todays_partition_afterwards(database, caught):
+    forget_days(database)
+    settled(database, caught)
+    assert database.run(history.make(database.term("cleaner"), days_ahead=7)) == [(8,)]
+    assert partitions(database) == [*days(*range(8)), "default"]
+    assert where(database) == {days(0)[0]: caught}
+    settled(database, 5)
+    assert where(database) == {days(0)[0]: caught + 5}
 
 
-def test_many_rows_of_the_days_before_stay_with_those_of_today_up_to_the_last_partition(desk):
-    forget_days(desk)
-    make(desk, days(-5)[0])
+def test_many_rows_of_the_days_before_stay_with_those_of_today_up_to_the_last_partition(database):
+    forget_days(database)
+    make(database, days(-5)[0])
     for number, age in ((1200, "0"), (10, "2 days"), (3, "5 days"), (7, "20 days")):
-        settled(desk, number, age)
-    settled(desk, 4, "-30 days")  # from a clock that was ahead
-    desk.run(history.make(desk.term("cleaner"), days_ahead=7))
-    assert where(desk) == {days(0)[0]: 1210, days(-5)[0]: 3, "default": 11}
-    assert partitions(desk) == [*days(-5, *range(8)), "default"]
-    term = desk.term("other cleaner")
-    assert [desk.run(history.drop(term, keep=2 * 86400.0))[0][0] for _ in range(2)] == [f"history_{days(-5)[0]}", None]
+        settled(database, number, age)
+    settled(database, 4, "-30 days")  # from a clock that was ahead
+    database.run(history.make(database.term("cleaner"), days_ahead=7))
+    assert where(database) == {days(0)[0]: 1210, days(-5)[0]: 3, "default": 11}
+    assert partitions(database) == [*days(-5, *range(8)), "default"]
+    term = database.term("other cleaner")
+    assert [database.run(history.drop(term, keep=2 * 86400.0))[0][0] for _ in range(2)] == [f"history_{days(-5)[0]}", None]
 
 
-def test_the_new_default_partition_has_the_grants_of_the_old_one(desk):
-    desk.sql("create role looks; grant select on tenure.history_default to looks")
+def test_the_new_default_partition_has_the_grants_of_the_old_one(database):
+    database.sql("create role looks; grant select on tenure.history_default to looks")
     try:
-        forget_days(desk)
-        settled(desk, 1500)
-        desk.run(history.make(desk.term("cleaner"), days_ahead=0))
-        assert desk.sql("select has_table_privilege('looks', 'tenure.history_default', 'select')") == [(True,)]
+        forget_days(database)
+        settled(database, 1500)
+        database.run(history.make(database.term("cleaner"), days_ahead=0))
+        assert database.sql("select has_table_privilege('looks', 'tenure.history_default', 'select')") == [(True,)]
     finally:
-        desk.sql("drop owned by looks; drop role looks")
+        database.sql("drop owned by looks; drop role looks")
 
 
 @pytest.mark.parametrize("caught", [0, 5000], ids=["few", "many"])
-async def test_a_missing_partition_is_made_while_jobs_finish_all_the_time(desk, fresh_dsn, caught):
-    forget_days(desk)
-    settled(desk, caught)
+async def test_a_missing_partition_is_made_while_jobs_finish_all_the_time(database, fresh_dsn, caught):
+    forget_days(database)
+    settled(database, caught)
     done, failures, finished = threading.Event(), [], []
 
     def settle() -> None:
         try:
-            with Desk(fresh_dsn) as mine:
+            with Database(fresh_dsn) as mine:
                 worker = mine.worker()
                 while not done.is_set():
                     mine.enqueue({}, {}, {})
@@ -201,8 +201,8 @@ async def test_a_missing_partition_is_made_while_jobs_finish_all_the_time(desk, 
         thread.start()
     try:
         await until(lambda: len(finished) > 50)
-        term = desk.term("cleaner")
-        await until(lambda: insist(desk, history.make(term, days_ahead=7)))
+        term = database.term("cleaner")
+        await until(lambda: insist(database, history.make(term, days_ahead=7)))
         reached = len(finished)
         await until(lambda: failures or len(finished) > reached + 50)
     finally:
@@ -210,17 +210,17 @@ async def test_a_missing_partition_is_made_while_jobs_finish_all_the_time(desk, 
         for thread in threads:
             thread.join()
     assert failures == []
-    assert partitions(desk) == [*days(*range(8)), "default"]
-    assert where(desk) == {days(0)[0]: caught + len(finished)}
+    assert partitions(database) == [*days(*range(8)), "default"]
+    assert where(database) == {days(0)[0]: caught + len(finished)}
 
 
-async def test_partitions_are_made_and_dropped_among_many_readers(desk, fresh_dsn):
+async def test_partitions_are_made_and_dropped_among_many_readers(database, fresh_dsn):
     """Readers lock the parent before its partitions, so must whoever changes them: else both wait for each other."""
     done, failures, reads = threading.Event(), [], []
 
     def read() -> None:
         try:
-            with Desk(fresh_dsn) as mine:
+            with Database(fresh_dsn) as mine:
                 mine.connection.prepare_threshold = 0
                 while not done.is_set():
                     mine.run(jobs.find(str(uuid4())))
@@ -232,24 +232,24 @@ async def test_partitions_are_made_and_dropped_among_many_readers(desk, fresh_ds
     for thread in threads:
         thread.start()
     try:
-        term = desk.term("cleaner")
+        term = database.term("cleaner")
         for ahead in range(8, 14):
             reached = len(reads)
-            make(desk, days(-30)[0])
-            await until(lambda: insist(desk, history.drop(term, keep=7 * 86400.0)))
-            await until(lambda ahead=ahead: insist(desk, history.make(term, days_ahead=ahead)))
+            make(database, days(-30)[0])
+            await until(lambda: insist(database, history.drop(term, keep=7 * 86400.0)))
+            await until(lambda ahead=ahead: insist(database, history.make(term, days_ahead=ahead)))
             await until(lambda reached=reached: failures or len(reads) > reached + 12)
     finally:
         done.set()
         for thread in threads:
             thread.join()
     assert failures == []
-    assert partitions(desk) == [*days(*range(14)), "default"]
+    assert partitions(database) == [*days(*range(14)), "default"]
 
 
-def insist(desk: Desk, query: Query) -> object:
+def insist(database: Database, query: Query) -> object:
     """What it did; None when a lock was not had at once, as the cleaner sees it."""
     try:
-        return desk.run(query)[0][0]
+        return database.run(query)[0][0]
     except psycopg.errors.LockNotAvailable:
         return None

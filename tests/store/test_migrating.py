@@ -12,7 +12,7 @@ from tenure import SchemaMismatch, StoreUnavailable
 from tenure.store import migrator
 from tenure.store.migrator import MigrationBlocked, MigrationRefused, check_schema, find_state, migrate, migration_sql
 from tenure.store.target import DatabaseTarget
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.later_migrations import Later, later
 from tests.store.test_migrations import LABELS, catalogue
 
@@ -23,12 +23,12 @@ POST = ["0001_post_core", "0002_post_late"]
 
 
 @pytest.fixture
-def pre_only(bare_dsn: str, later: Later) -> Iterator[Desk]:
+def pre_only(bare_dsn: str, later: Later) -> Iterator[Database]:
     """A database between the two phases of its migrations."""
     later()
     asyncio.run(migrate(DatabaseTarget.at(bare_dsn), phase="pre"))
-    with Desk(bare_dsn) as desk:
-        yield desk
+    with Database(bare_dsn) as database:
+        yield database
 
 
 async def test_all_of_the_first_phase_and_then_all_of_the_second_make_the_same_schema(bare_dsn, fresh_dsn, later):
@@ -36,7 +36,7 @@ async def test_all_of_the_first_phase_and_then_all_of_the_second_make_the_same_s
     for phase in ("pre", "post"):
         await migrate(DatabaseTarget.at(bare_dsn), phase=phase)
     assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_late", "0002_post_late"]
-    with Desk(bare_dsn) as apart, Desk(fresh_dsn) as together:
+    with Database(bare_dsn) as apart, Database(fresh_dsn) as together:
         assert catalogue(apart, "tenure") == catalogue(together, "tenure")
 
 
@@ -69,10 +69,10 @@ async def test_the_state_tells_what_is_applied_and_what_a_newer_version_did(pre_
     assert [one.label for one in await find_state(DatabaseTarget.at(bare_dsn)) if not one.known] == ["9000_pre_future"]
 
 
-def old_worker(desk: Desk, name: str = "old") -> str:
+def old_worker(database: Database, name: str = "old") -> str:
     """As a version that knew no schema version would have entered."""
-    worker_id = desk.worker()
-    desk.sql("update tenure.workers set schema_version = null, version = '0.0.9', name = %s where id = %s", name, worker_id)
+    worker_id = database.worker()
+    database.sql("update tenure.workers set schema_version = null, version = '0.0.9', name = %s where id = %s", name, worker_id)
     return worker_id
 
 
@@ -134,17 +134,17 @@ CONCURRENTLY = {
 }
 
 
-def late_index(desk: Desk) -> list[tuple[bool]]:
-    return desk.sql("select indisvalid from pg_index where indexrelid = to_regclass('tenure.jobs_late')")
+def late_index(database: Database) -> list[tuple[bool]]:
+    return database.sql("select indisvalid from pg_index where indexrelid = to_regclass('tenure.jobs_late')")
 
 
 async def test_an_index_is_built_concurrently_and_recorded_with_the_functions(fresh_dsn, later):
     later(CONCURRENTLY)
-    with Desk(fresh_dsn) as desk:
-        desk.sql("drop function tenure.backlog(text, boolean)")
+    with Database(fresh_dsn) as database:
+        database.sql("drop function tenure.backlog(text, boolean)")
         assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_index"]
-        assert late_index(desk) == [(True,)]
-        assert desk.sql("select tenure.backlog()") == [(0,)]
+        assert late_index(database) == [(True,)]
+        assert database.sql("select tenure.backlog()") == [(0,)]
     assert await migrate(DatabaseTarget.at(fresh_dsn)) == []
 
 
@@ -159,14 +159,14 @@ async def test_an_index_that_could_not_be_built_is_built_by_the_next_attempt(fre
     """A transaction that is older holds it up; what the attempt left behind is invalid."""
     later(CONCURRENTLY)
     monkeypatch.setattr(migrator, "OUTSIDE_LOCK_TIMEOUT", 1.5)
-    with Desk(fresh_dsn, application_name="nightly_backup") as idler, Desk(fresh_dsn) as desk:
+    with Database(fresh_dsn, application_name="nightly_backup") as idler, Database(fresh_dsn) as database:
         idler.sql("begin; lock table tenure.jobs in row exclusive mode")
         with pytest.raises(MigrationBlocked, match=r"0002_pre_index needs a lock that session .* \(nightly_backup, user "):
             await migrate(DatabaseTarget.at(fresh_dsn), warn=lambda _: None)
-        assert late_index(desk) == [(False,)]
+        assert late_index(database) == [(False,)]
         idler.sql("rollback")
         assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_index"]
-        assert late_index(desk) == [(True,)]
+        assert late_index(database) == [(True,)]
 
 
 def test_the_printed_script_leaves_the_transaction_for_it(later):
@@ -196,7 +196,7 @@ def impatient(monkeypatch):
 
 async def test_who_holds_the_lock_is_named_and_it_is_tried_again(pre_only, bare_dsn, impatient):
     told: list[str] = []
-    with Desk(bare_dsn, application_name="nightly_backup") as idler:
+    with Database(bare_dsn, application_name="nightly_backup") as idler:
         pid = idler.connection.info.backend_pid
         with idler.connection.transaction():
             idler.sql("select count(*) from tenure.jobs")
@@ -215,7 +215,7 @@ async def test_who_holds_the_lock_is_named_and_it_is_tried_again(pre_only, bare_
 
 async def test_a_lock_that_is_released_meanwhile_costs_a_warning_only(pre_only, bare_dsn, impatient):
     told: list[str] = []
-    with Desk(bare_dsn) as idler:
+    with Database(bare_dsn) as idler:
         idler.sql("begin; select count(*) from tenure.jobs")
 
         def release(words: str) -> None:
@@ -228,14 +228,14 @@ async def test_a_lock_that_is_released_meanwhile_costs_a_warning_only(pre_only, 
 
 async def test_settings_of_the_database_do_not_end_a_migration_half_way(bare_dsn):
     name = conninfo_to_dict(bare_dsn)["dbname"]
-    with Desk(bare_dsn) as desk:
+    with Database(bare_dsn) as database:
         for setting in (
             "statement_timeout = '5ms'",
             "lock_timeout = '1ms'",
             "default_transaction_isolation = 'serializable'",
             "default_transaction_read_only = on",
         ):
-            desk.sql(f"alter database {name} set {setting}")
+            database.sql(f"alter database {name} set {setting}")
     assert await migrate(DatabaseTarget.at(bare_dsn)) == LABELS
 
 
@@ -262,7 +262,7 @@ async def test_a_schema_of_another_name_is_found_and_no_migration_is_advised(fre
 
 
 async def test_the_printed_phases_make_the_same_schema_inside_a_transaction_of_the_caller(bare_dsn, fresh_dsn):
-    with Desk(bare_dsn) as by_hand, Desk(fresh_dsn) as migrated:
+    with Database(bare_dsn) as by_hand, Database(fresh_dsn) as migrated:
         with by_hand.connection.transaction():
             for phase in ("pre", "post"):
                 script = migration_sql("tenure", phase=phase, transaction=False)
@@ -282,7 +282,7 @@ def test_the_printed_script_can_be_limited_to_later_versions_and_a_phase(later):
 @pytest.mark.parametrize("table", ["workers", "migrations"])
 async def test_a_lock_that_hides_a_table_from_the_plan_is_reported_with_its_holder(pre_only, bare_dsn, impatient, table):
     told: list[str] = []
-    with Desk(bare_dsn, application_name="nightly_backup") as idler:
+    with Database(bare_dsn, application_name="nightly_backup") as idler:
         idler.sql(f"begin; lock table tenure.{table} in access exclusive mode")
         with pytest.raises(MigrationBlocked, match=r"session .* \(nightly_backup, user "):
             await migrate(DatabaseTarget.at(bare_dsn), phase="post", warn=told.append)

@@ -9,7 +9,7 @@ import pytest
 from tenure import SchemaMismatch, StoreUnavailable, Tenure
 from tenure.store.migrator import check_schema, migrate, migration_sql, migrations, newest_version
 from tenure.store.target import DatabaseTarget
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.later_migrations import later
 from tests.waiting import until
 
@@ -31,8 +31,8 @@ CATALOGUE = {
 }
 
 
-def catalogue(desk: Desk, schema: str) -> dict[str, list[tuple[object, ...]]]:
-    return {what: desk.sql(query, f'"{schema}"' if "regnamespace" in query else schema) for what, query in CATALOGUE.items()}
+def catalogue(database: Database, schema: str) -> dict[str, list[tuple[object, ...]]]:
+    return {what: database.sql(query, f'"{schema}"' if "regnamespace" in query else schema) for what, query in CATALOGUE.items()}
 
 
 async def test_a_second_time_there_is_nothing_to_do(bare_dsn):
@@ -57,7 +57,7 @@ async def test_of_many_migrators_at_once_each_migration_is_run_by_one(bare_dsn):
 
 
 async def test_the_printed_script_makes_the_same_schema(bare_dsn, fresh_dsn):
-    with Desk(bare_dsn) as by_hand, Desk(fresh_dsn) as migrated:
+    with Database(bare_dsn) as by_hand, Database(fresh_dsn) as migrated:
         by_hand.connection.execute(migration_sql("tenure").encode(), prepare=False)
         ledger = "select version, phase, name from tenure.migrations order by 1, 2"
         assert by_hand.sql(ledger) == migrated.sql(ledger)
@@ -74,15 +74,15 @@ async def test_a_schema_of_another_name_works_from_end_to_end_and_leaves_nothing
 
     assert await app.migrate() == LABELS
     await app.check()
-    with Desk(bare_dsn) as desk:
+    with Database(bare_dsn) as database:
         async with app.running():
             handle = await double.enqueue(21)
             later = await double.using(delay=0.05).enqueue(4)
-            await until(lambda: desk.sql('select count(*) from "My Jobs".history'), is_=[(2,)])
+            await until(lambda: database.sql('select count(*) from "My Jobs".history'), is_=[(2,)])
         assert ((await handle.status()).output, (await later.status()).output) == (42, 8)
-        assert desk.sql("select nspname from pg_namespace where nspname = 'tenure'") == []
-        assert desk.sql("select count(*) from pg_class where relnamespace = 'public'::regnamespace") == [(0,)]
-        assert desk.sql("select count(*) from pg_proc where prosrc ~ '\\mtenure\\.'") == [(0,)]
+        assert database.sql("select nspname from pg_namespace where nspname = 'tenure'") == []
+        assert database.sql("select count(*) from pg_class where relnamespace = 'public'::regnamespace") == [(0,)]
+        assert database.sql("select count(*) from pg_proc where prosrc ~ '\\mtenure\\.'") == [(0,)]
     await app.close()
 
 
@@ -97,8 +97,8 @@ async def test_two_schemas_live_side_by_side(fresh_dsn):
 
     await second.migrate()
     await work.enqueue()
-    with Desk(fresh_dsn) as desk:
-        assert desk.sql("select (select count(*) from tenure.jobs), (select count(*) from other.jobs)") == [(0, 1)]
+    with Database(fresh_dsn) as database:
+        assert database.sql("select (select count(*) from tenure.jobs), (select count(*) from other.jobs)") == [(0, 1)]
     await second.close()
 
 
@@ -114,8 +114,8 @@ async def test_an_older_schema_is_refused(fresh_dsn, later):
 
 
 async def test_a_newer_schema_without_what_we_need_is_refused(fresh_dsn):
-    with Desk(fresh_dsn) as desk:
-        desk.sql("insert into tenure.migrations values (9000, 'pre', 'x'), (9000, 'post', 'x')")
+    with Database(fresh_dsn) as database:
+        database.sql("insert into tenure.migrations values (9000, 'pre', 'x'), (9000, 'post', 'x')")
     await refused(fresh_dsn, found=9000)
 
 
@@ -128,8 +128,8 @@ async def refused(dsn: str, found: int) -> None:
 
 
 async def test_a_newer_schema_that_still_has_what_we_need_is_fine(fresh_dsn):
-    with Desk(fresh_dsn) as desk:
-        desk.sql("insert into tenure.migrations values (9000, 'pre', 'x')")
+    with Database(fresh_dsn) as database:
+        database.sql("insert into tenure.migrations values (9000, 'pre', 'x')")
     await check_schema(DatabaseTarget.at(fresh_dsn))
 
 

@@ -20,8 +20,8 @@ from tenure.store.leases import Term
 from tenure.store.query import Query
 from tenure.store.queues import Wants
 from tenure.store.target import DatabaseTarget
-from tests.store.desk import Desk, claim_query
-from tests.store.plans import MODES, STATES, goes_by, plan, prepare_stage, walked
+from tests.store.database import Database, claim_query
+from tests.store.plans import MODES, STATES, goes_by, plan, prepare_tables, walked
 from tests.waiting import until
 
 ROWS = 100_000
@@ -57,7 +57,7 @@ HOT: dict[str, tuple[Query, str]] = {
 
 
 @pytest.fixture(scope="module")
-def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
+def prepared_dsn(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
     """A database in the asked condition, made once."""
     made: dict[str, str] = {}
 
@@ -66,8 +66,8 @@ def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
             name = f"plans_{uuid4().hex[:12]}"
             admin.execute(f"create database {name} template {template}")
             made[condition] = make_conninfo(server_dsn, dbname=name)
-            with Desk(made[condition]) as desk:
-                prepare_stage(desk, condition, ROWS)
+            with Database(made[condition]) as database:
+                prepare_tables(database, condition, ROWS)
         return made[condition]
 
     with ExitStack() as stack:
@@ -77,31 +77,32 @@ def stage(server_dsn: str, template: str) -> Iterator[Callable[[str], str]]:
             admin.execute(f"drop database {psycopg.conninfo.conninfo_to_dict(dsn)['dbname']} with (force)")
 
 
-def faults(desk: Desk, names: Iterable[str]) -> list[str]:
+def faults(database: Database, names: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         query, index = HOT[name]
-        nodes = plan(desk, query)
-        found += [f"{name}: walks all of {relation}" for relation in walked(desk, nodes)]
+        nodes = plan(database, query)
+        found += [f"{name}: walks all of {relation}" for relation in walked(database, nodes)]
         if not goes_by(nodes, index):
             found.append(f"{name}: goes by {sorted({node.index for node in nodes if node.index})}, not by {index}")
     return found
 
 
 @pytest.mark.parametrize("condition", STATES)
-def test_on_our_own_connections_every_hot_statement_goes_by_its_index(stage, condition):
-    with Desk(stage(condition), **MODES["hot"]) as desk:
-        assert faults(desk, HOT) == []
+def test_on_our_own_connections_every_hot_statement_goes_by_its_index(prepared_dsn, condition):
+    with Database(prepared_dsn(condition), **MODES["hot"]) as database:
+        assert faults(database, HOT) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
-def test_behind_a_pooler_the_statements_of_workers_go_by_their_index_as_well(stage, condition):
+def test_behind_a_pooler_the_statements_of_workers_go_by_their_index_as_well(prepared_dsn, condition):
     """Without any setting of ours. Those of the reaper are another matter: see the test of its own connection below."""
-    with Desk(stage(condition), **MODES["pooled"]) as desk:
+    with Database(prepared_dsn(condition), **MODES["pooled"]) as database:
         assert (
             faults(
-                desk, ("claim", "claim passing over", "finish", "move", "check", "survey", "renew", "promote", "find", "demand")
+                database,
+                ("claim", "claim passing over", "finish", "move", "check", "survey", "renew", "promote", "find", "demand"),
             )
             == []
         )
@@ -109,46 +110,46 @@ def test_behind_a_pooler_the_statements_of_workers_go_by_their_index_as_well(sta
 
 @pytest.mark.parametrize("which", ["healthy", "suspects", "all"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_claim_goes_by_an_index_of_pending_jobs_whatever_it_asks_for(stage, mode, which):
-    with Desk(stage("analysed when every job was a dead letter, then filled"), **MODES[mode]) as desk:
-        nodes = plan(desk, claim_query(A, B, lanes=LANES, which=which))
-        assert walked(desk, nodes) == []
+def test_a_claim_goes_by_an_index_of_pending_jobs_whatever_it_asks_for(prepared_dsn, mode, which):
+    with Database(prepared_dsn("analysed when every job was a dead letter, then filled"), **MODES[mode]) as database:
+        nodes = plan(database, claim_query(A, B, lanes=LANES, which=which))
+        assert walked(database, nodes) == []
         assert goes_by(nodes, "jobs_pending") or goes_by(nodes, "jobs_suspect")
 
 
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
-def test_an_enqueue_walks_over_no_table(stage, condition, again):
-    with Desk(stage(condition)) as desk, desk.connection.transaction(force_rollback=True):
-        known = desk.sql("select id::text from tenure.history limit 1")[0][0]
+def test_an_enqueue_walks_over_no_table(prepared_dsn, condition, again):
+    with Database(prepared_dsn(condition)) as database, database.connection.transaction(force_rollback=True):
+        known = database.sql("select id::text from tenure.history limit 1")[0][0]
         text = json.dumps([{"id": known, "kind": "work"}, {"id": str(uuid4()), "kind": "work"}])
-        desk.sql("select tenure.enqueue(%s, %s)", text, again)
-        assert desk.sql("select relname from pg_stat_xact_user_tables where schemaname = 'tenure' and seq_tup_read > 1") == []
+        database.sql("select tenure.enqueue(%s, %s)", text, again)
+        assert database.sql("select relname from pg_stat_xact_user_tables where schemaname = 'tenure' and seq_tup_read > 1") == []
 
 
 async def test_plans_that_the_leader_made_on_an_empty_table_do_not_walk_it_once_it_is_full(fresh_dsn):
     """The leader's connection lives for days and its statements are planned once: not by the look of an empty table."""
     link = DutyLink(DatabaseTarget.at(fresh_dsn))
-    desk = Desk(fresh_dsn)
+    database = Database(fresh_dsn)
     stager, reaper = Stager(), Reaper(Contact())
-    terms = {duty.name: desk.term(duty.name) for duty in (stager, reaper)}
+    terms = {duty.name: database.term(duty.name) for duty in (stager, reaper)}
     try:
         for _ in range(8):  # PostgreSQL settles for a generic plan after five
             for duty in (stager, reaper):
                 await duty.run_once(link, terms[duty.name])
             await requeue_jobs(link, None)
-        prepare_stage(desk, "never analysed, filled", 20_000)
+        prepare_tables(database, "never analysed, filled", 20_000)
         for duty in (stager, reaper):
             await duty.run_once(link, terms[duty.name])
         await requeue_jobs(link, None)
     finally:
         await link.close()  # a session tells its statistics when it ends
     await until(
-        lambda: desk.sql(
+        lambda: database.sql(
             "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'tenure leader'"
         ),
         is_=[(0,)],
     )
     read = "select seq_tup_read from pg_stat_user_tables where schemaname = 'tenure' and relname = 'jobs'"
-    assert desk.sql(read) == [(0,)]
-    desk.connection.close()
+    assert database.sql(read) == [(0,)]
+    database.connection.close()

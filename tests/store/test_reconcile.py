@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from tenure.model.schedules import schedule
 from tenure.store import schedules
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
 
 OWNER = "shop:app"
@@ -20,120 +20,120 @@ def declared(name: str = "s", **options: Any) -> dict[str, Any]:
     return schedule(**{"name": name, "kind": "work", **options}).to_json()
 
 
-def tell(desk: Desk, *given: dict[str, Any], owner: str = OWNER, kinds: Sequence[str] = ("work",)) -> dict[str, str]:
+def tell(database: Database, *given: dict[str, Any], owner: str = OWNER, kinds: Sequence[str] = ("work",)) -> dict[str, str]:
     query = schedules.reconcile(owner, given, supervisor_id=str(uuid4()), kinds=kinds)
-    return {name: what for name, what, _ in desk.run(query)}
+    return {name: what for name, what, _ in database.run(query)}
 
 
-def row(desk: Desk, *columns: str, name: str = "s") -> tuple[Any, ...]:
-    [found] = desk.sql(f"select {', '.join(columns)} from tenure.schedules where name = %s", name)
+def row(database: Database, *columns: str, name: str = "s") -> tuple[Any, ...]:
+    [found] = database.sql(f"select {', '.join(columns)} from tenure.schedules where name = %s", name)
     return found
 
 
-def planned(desk: Desk, name: str = "s") -> None:
+def planned(database: Database, name: str = "s") -> None:
     """As the leader leaves it."""
-    desk.sql("update tenure.schedules set next_at = now() + interval '1 minute' where name = %s", name)
+    database.sql("update tenure.schedules set next_at = now() + interval '1 minute' where name = %s", name)
 
 
-def test_new_ones_begin_now_and_the_same_again_changes_nothing(desk):
-    assert tell(desk, declared(), declared("t", cron="0 9 * * *")) == {"s": "created", "t": "created"}
-    planned(desk)
-    before = desk.sql("select * from tenure.schedules order by name")
-    assert tell(desk, declared("t", cron="0 9 * * *"), declared()) == {}
-    assert desk.sql("select * from tenure.schedules order by name") == before
-    assert row(desk, "owner", "now() - since < interval '1 minute'", "retired_at") == (OWNER, True, None)
+def test_new_ones_begin_now_and_the_same_again_changes_nothing(database):
+    assert tell(database, declared(), declared("t", cron="0 9 * * *")) == {"s": "created", "t": "created"}
+    planned(database)
+    before = database.sql("select * from tenure.schedules order by name")
+    assert tell(database, declared("t", cron="0 9 * * *"), declared()) == {}
+    assert database.sql("select * from tenure.schedules order by name") == before
+    assert row(database, "owner", "now() - since < interval '1 minute'", "retired_at") == (OWNER, True, None)
 
 
-def test_what_changed_but_for_its_times_keeps_its_next_time_and_its_pause(desk):
-    tell(desk, declared())
-    planned(desk)
-    desk.sql("update tenure.schedules set paused_at = now(), paused_by = 'ann'")
-    before = row(desk, "since", "next_at", "paused_at", "paused_by")
-    assert tell(desk, declared(input={"n": 2}, queue="mail")) == {"s": "changed"}
-    assert row(desk, "since", "next_at", "paused_at", "paused_by") == before
-    assert row(desk, "input", "queue") == ({"n": 2}, "mail")
+def test_what_changed_but_for_its_times_keeps_its_next_time_and_its_pause(database):
+    tell(database, declared())
+    planned(database)
+    database.sql("update tenure.schedules set paused_at = now(), paused_by = 'ann'")
+    before = row(database, "since", "next_at", "paused_at", "paused_by")
+    assert tell(database, declared(input={"n": 2}, queue="mail")) == {"s": "changed"}
+    assert row(database, "since", "next_at", "paused_at", "paused_by") == before
+    assert row(database, "input", "queue") == ({"n": 2}, "mail")
 
 
-def test_with_other_times_only_the_last_minute_still_counts(desk):
-    tell(desk, declared())
-    planned(desk)
-    desk.sql("update tenure.schedules set since = now() - interval '1 day'")
-    assert tell(desk, declared(every="30s")) == {"s": "changed"}
-    assert row(desk, "next_at", "now() - since between interval '1 minute' and interval '2 minutes'") == (None, True)
-    desk.sql("update tenure.schedules set since = now() - interval '10 seconds'")
-    before = row(desk, "since")
-    tell(desk, declared())
-    assert row(desk, "since") == before
+def test_with_other_times_only_the_last_minute_still_counts(database):
+    tell(database, declared())
+    planned(database)
+    database.sql("update tenure.schedules set since = now() - interval '1 day'")
+    assert tell(database, declared(every="30s")) == {"s": "changed"}
+    assert row(database, "next_at", "now() - since between interval '1 minute' and interval '2 minutes'") == (None, True)
+    database.sql("update tenure.schedules set since = now() - interval '10 seconds'")
+    before = row(database, "since")
+    tell(database, declared())
+    assert row(database, "since") == before
 
 
-def test_what_the_code_does_not_declare_any_more_is_retired_and_stays(desk):
-    tell(desk, declared(), declared("t"))
-    planned(desk)
-    assert tell(desk, declared("t")) == {"s": "retired"}
-    assert row(desk, "retired_at is not null", "next_at") == (True, None)
-    assert tell(desk, declared("t")) == {}
+def test_what_the_code_does_not_declare_any_more_is_retired_and_stays(database):
+    tell(database, declared(), declared("t"))
+    planned(database)
+    assert tell(database, declared("t")) == {"s": "retired"}
+    assert row(database, "retired_at is not null", "next_at") == (True, None)
+    assert tell(database, declared("t")) == {}
 
 
-def test_what_comes_back_soon_has_never_gone_and_what_comes_back_late_begins_anew(desk):
+def test_what_comes_back_soon_has_never_gone_and_what_comes_back_late_begins_anew(database):
     """Soon: old code started among new."""
-    tell(desk, declared())
-    desk.sql("update tenure.schedules set since = now() - interval '5 minutes'")
-    before = row(desk, "since")
-    tell(desk)
-    assert tell(desk, declared()) == {"s": "restored"}
-    assert row(desk, "since", "retired_at", "next_at") == (*before, None, None)
-    tell(desk)
-    desk.sql("update tenure.schedules set retired_at = now() - interval '1 hour'")
-    assert tell(desk, declared()) == {"s": "restored"}
-    assert row(desk, "now() - since < interval '1 minute'", "retired_at") == (True, None)
+    tell(database, declared())
+    database.sql("update tenure.schedules set since = now() - interval '5 minutes'")
+    before = row(database, "since")
+    tell(database)
+    assert tell(database, declared()) == {"s": "restored"}
+    assert row(database, "since", "retired_at", "next_at") == (*before, None, None)
+    tell(database)
+    database.sql("update tenure.schedules set retired_at = now() - interval '1 hour'")
+    assert tell(database, declared()) == {"s": "restored"}
+    assert row(database, "now() - since < interval '1 minute'", "retired_at") == (True, None)
 
 
-def test_apps_do_not_retire_each_others_nor_what_was_made_by_hand(desk):
-    desk.run(schedules.create(schedule(name="hand", kind="work", every="60s"), paused=False, by="ann"))
-    tell(desk, declared("mine"))
-    tell(desk, declared("yours"), owner="other:app")
-    assert tell(desk) == {"mine": "retired"}
-    assert desk.sql("select name from tenure.schedules where retired_at is null order by name") == [("hand",), ("yours",)]
+def test_apps_do_not_retire_each_others_nor_what_was_made_by_hand(database):
+    database.run(schedules.create(schedule(name="hand", kind="work", every="60s"), paused=False, by="ann"))
+    tell(database, declared("mine"))
+    tell(database, declared("yours"), owner="other:app")
+    assert tell(database) == {"mine": "retired"}
+    assert database.sql("select name from tenure.schedules where retired_at is null order by name") == [("hand",), ("yours",)]
 
 
-def test_whoever_declares_a_name_owns_it_and_it_goes_on_as_it_was(desk):
-    tell(desk, declared())
-    planned(desk)
-    before = row(desk, "since", "next_at")
-    assert desk.run(schedules.reconcile("new:app", [declared()], supervisor_id=str(uuid4()), kinds=["work"])) == [
+def test_whoever_declares_a_name_owns_it_and_it_goes_on_as_it_was(database):
+    tell(database, declared())
+    planned(database)
+    before = row(database, "since", "next_at")
+    assert database.run(schedules.reconcile("new:app", [declared()], supervisor_id=str(uuid4()), kinds=["work"])) == [
         ("s", "taken", OWNER)
     ]
-    assert row(desk, "owner", "since", "next_at") == ("new:app", *before)
-    assert tell(desk) == {}  # the old one has nothing to retire any more
+    assert row(database, "owner", "since", "next_at") == ("new:app", *before)
+    assert tell(database) == {}  # the old one has nothing to retire any more
 
 
-async def test_two_that_start_at_once_make_one_of_each(dsn, desk, other):
+async def test_two_that_start_at_once_make_one_of_each(dsn, database, other):
     given = [declared("a"), declared("b")]
-    with Desk(dsn) as third:
+    with Database(dsn) as third:
         with other.connection.transaction():
             assert tell(other, *given) == {"a": "created", "b": "created"}
             second = meanwhile(lambda: tell(third, *given))
-            await waits_for_a_lock(desk)
+            await waits_for_a_lock(database)
         assert second() == {}
-    assert desk.sql("select count(*) from tenure.schedules") == [(2,)]
+    assert database.sql("select count(*) from tenure.schedules") == [(2,)]
 
 
-async def test_old_and_new_code_that_start_at_once_do_not_wait_in_a_circle(dsn, desk, other):
-    tell(desk, declared("a"), declared("b"))
-    with Desk(dsn) as third:
+async def test_old_and_new_code_that_start_at_once_do_not_wait_in_a_circle(dsn, database, other):
+    tell(database, declared("a"), declared("b"))
+    with Database(dsn) as third:
         with other.connection.transaction():
             tell(other, declared("b"))
             second = meanwhile(lambda: tell(third, declared("a")))
-            await waits_for_a_lock(desk)
+            await waits_for_a_lock(database)
         assert second() == {"a": "restored", "b": "retired"}
-    assert desk.sql("select name from tenure.schedules where retired_at is null") == [("a",)]
+    assert database.sql("select name from tenure.schedules where retired_at is null") == [("a",)]
 
 
-async def test_a_tick_under_way_is_waited_for_and_a_declaration_that_came_first_counts(dsn, desk, other):
+async def test_a_tick_under_way_is_waited_for_and_a_declaration_that_came_first_counts(dsn, database, other):
     """The record names the version that it read, so a changed schedule is looked at anew."""
-    tell(desk, declared())
-    term = desk.term("cron")
-    [(version,)] = desk.sql("select version::text from tenure.schedules")
+    tell(database, declared())
+    term = database.term("cron")
+    [(version,)] = database.sql("select version::text from tenure.schedules")
     tick = {
         "planned_at": "2031-01-01T00:00:00+00:00",
         "times": 1,
@@ -147,14 +147,14 @@ async def test_a_tick_under_way_is_waited_for_and_a_declaration_that_came_first_
         "next_at": "2031-01-01T00:01:00+00:00",
         "ticks": [tick],
     }
-    with Desk(dsn) as third:
+    with Database(dsn) as third:
         with other.connection.transaction():
             tell(other, declared(every="45s"))
             recorded = meanwhile(lambda: third.run(schedules.record_ticks(term, [move])))
-            await waits_for_a_lock(desk)
+            await waits_for_a_lock(database)
         assert recorded()[0][:3] == (True, 0, 0)
-    assert desk.sql("select count(*) from tenure.ticks") == [(0,)]
-    assert desk.sql("select count(*) from tenure.jobs") == [(0,)]
+    assert database.sql("select count(*) from tenure.ticks") == [(0,)]
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
 # Several processes of one app, and several apps of one name
@@ -163,35 +163,35 @@ async def test_a_tick_under_way_is_waited_for_and_a_declaration_that_came_first_
 class App:
     """A process with this code: declared, with a living worker."""
 
-    def __init__(self, desk: Desk, *names: str, kinds: Sequence[str] = ("work", "mail"), owner: str = OWNER) -> None:
-        self.desk, self.id, self.owner, self.kinds = desk, str(uuid4()), owner, kinds
+    def __init__(self, database: Database, *names: str, kinds: Sequence[str] = ("work", "mail"), owner: str = OWNER) -> None:
+        self.database, self.id, self.owner, self.kinds = database, str(uuid4()), owner, kinds
         self.given = [declared(name, kind=kinds[0]) for name in names]
 
     def start(self) -> dict[str, str]:
         names = [schedule["name"] for schedule in self.given]
-        self.desk.run(schedules.declare_app(self.id, self.owner, kinds=self.kinds, schedules=names))
-        done = self.desk.run(schedules.reconcile(self.owner, self.given, supervisor_id=self.id, kinds=self.kinds))
-        self.worker = self.desk.worker(supervisor=self.id)
+        self.database.run(schedules.declare_app(self.id, self.owner, kinds=self.kinds, schedules=names))
+        done = self.database.run(schedules.reconcile(self.owner, self.given, supervisor_id=self.id, kinds=self.kinds))
+        self.worker = self.database.worker(supervisor=self.id)
         return {name: what for name, what, _ in done}
 
     def stop(self) -> None:
-        self.desk.sql("delete from tenure.workers where id = %s", self.worker)
-        self.desk.run(schedules.withdraw_app(self.id))
+        self.database.sql("delete from tenure.workers where id = %s", self.worker)
+        self.database.run(schedules.withdraw_app(self.id))
 
     def crash(self) -> None:
         """A while ago."""
-        self.desk.sql("delete from tenure.workers where id = %s", self.worker)
+        self.database.sql("delete from tenure.workers where id = %s", self.worker)
         ago = "clock_timestamp() - interval '2 minutes'"
-        self.desk.sql(f"update tenure.declarations set declared_at = {ago} where supervisor_id = %s", self.id)
+        self.database.sql(f"update tenure.declarations set declared_at = {ago} where supervisor_id = %s", self.id)
 
 
-def active(desk: Desk) -> list[str]:
-    return [name for (name,) in desk.sql("select name from tenure.schedules where retired_at is null order by name")]
+def active(database: Database) -> list[str]:
+    return [name for (name,) in database.sql("select name from tenure.schedules where retired_at is null order by name")]
 
 
-def sweep(desk: Desk) -> str | None:
+def sweep(database: Database) -> str | None:
     """What the leader does every minute."""
-    [(holds, retired)] = desk.run(schedules.retire(desk.term("cron", OWNER_ID)))
+    [(holds, retired)] = database.run(schedules.retire(database.term("cron", OWNER_ID)))
     assert holds
     return retired
 
@@ -199,69 +199,69 @@ def sweep(desk: Desk) -> str | None:
 OWNER_ID = str(uuid4())
 
 
-def test_two_apps_of_one_name_do_not_retire_each_others_schedules(desk):
-    one, other = App(desk, "a", kinds=["a", "common"]), App(desk, "b", kinds=["b", "c", "d"])
+def test_two_apps_of_one_name_do_not_retire_each_others_schedules(database):
+    one, other = App(database, "a", kinds=["a", "common"]), App(database, "b", kinds=["b", "c", "d"])
     assert one.start() == {"a": "created"}
     assert other.start() == {"b": "created", "a": "foreign"}
     one.stop()
     other.stop()
-    assert App(desk, "b", kinds=["b", "c", "d"]).start() == {"a": "foreign"}
-    sweep(desk)
-    assert active(desk) == ["a", "b"]
+    assert App(database, "b", kinds=["b", "c", "d"]).start() == {"a": "foreign"}
+    sweep(database)
+    assert active(database) == ["a", "b"]
 
 
-def test_a_deploy_that_removes_a_schedule_retires_it(desk):
-    old = App(desk, "a", "b")
+def test_a_deploy_that_removes_a_schedule_retires_it(database):
+    old = App(database, "a", "b")
     old.start()
     old.stop()
-    assert App(desk, "b").start() == {"a": "retired"}
-    assert active(desk) == ["b"]
+    assert App(database, "b").start() == {"a": "retired"}
+    assert active(database) == ["b"]
 
 
-def test_a_process_that_crashed_does_not_keep_its_schedules_alive(desk):
-    old = App(desk, "a", "b")
+def test_a_process_that_crashed_does_not_keep_its_schedules_alive(database):
+    old = App(database, "a", "b")
     old.start()
     old.crash()
-    assert App(desk, "b").start() == {"a": "retired"}
+    assert App(database, "b").start() == {"a": "retired"}
 
 
-def test_two_versions_side_by_side_do_not_flap_and_the_last_of_the_old_one_takes_its_schedules_with_it(desk):
-    old, new = App(desk, "both", "old"), App(desk, "both", "new", kinds=["work", "mail", "more"])
+def test_two_versions_side_by_side_do_not_flap_and_the_last_of_the_old_one_takes_its_schedules_with_it(database):
+    old, new = App(database, "both", "old"), App(database, "both", "new", kinds=["work", "mail", "more"])
     old.start()
     assert new.start() == {"new": "created"}
-    again = App(desk, "both", "old")  # a process of the old version is restarted
+    again = App(database, "both", "old")  # a process of the old version is restarted
     assert again.start() == {}
-    assert sweep(desk) is None
-    assert active(desk) == ["both", "new", "old"]
+    assert sweep(database) is None
+    assert active(database) == ["both", "new", "old"]
     old.stop()
-    assert sweep(desk) is None
+    assert sweep(database) is None
     again.stop()
-    assert sweep(desk) == '[["old", "shop:app"]]'
-    assert active(desk) == ["both", "new"]
+    assert sweep(database) == '[["old", "shop:app"]]'
+    assert active(database) == ["both", "new"]
 
 
-def test_an_app_that_is_down_keeps_its_schedules(desk):
-    app = App(desk, "a")
+def test_an_app_that_is_down_keeps_its_schedules(database):
+    app = App(database, "a")
     app.start()
     app.stop()
-    assert sweep(desk) is None
-    App(desk, "x", owner="other:app").start()
-    assert sweep(desk) is None
-    assert active(desk) == ["a", "x"]
+    assert sweep(database) is None
+    App(database, "x", owner="other:app").start()
+    assert sweep(database) is None
+    assert active(database) == ["a", "x"]
 
 
-def test_the_kinds_of_an_app_are_noted_without_a_change_of_its_schedules(desk):
-    App(desk, "a", kinds=["work", "mail"]).start()
-    before = row(desk, "version", "changed_at", name="a")
-    assert App(desk, "a", kinds=["work", "mail", "new"]).start() == {}
-    assert row(desk, "version", "changed_at", name="a") == before
-    assert row(desk, "app_kinds", name="a") == (["mail", "new", "work"],)
+def test_the_kinds_of_an_app_are_noted_without_a_change_of_its_schedules(database):
+    App(database, "a", kinds=["work", "mail"]).start()
+    before = row(database, "version", "changed_at", name="a")
+    assert App(database, "a", kinds=["work", "mail", "new"]).start() == {}
+    assert row(database, "version", "changed_at", name="a") == before
+    assert row(database, "app_kinds", name="a") == (["mail", "new", "work"],)
 
 
-def test_declarations_of_processes_that_are_gone_for_long_are_removed(desk):
-    old = App(desk, "a")
+def test_declarations_of_processes_that_are_gone_for_long_are_removed(database):
+    old = App(database, "a")
     old.start()
     old.crash()
-    desk.sql("update tenure.declarations set declared_at = now() - interval '2 days'")
-    App(desk, "a").start()
-    assert desk.sql("select count(*) from tenure.declarations") == [(1,)]
+    database.sql("update tenure.declarations set declared_at = now() - interval '2 days'")
+    App(database, "a").start()
+    assert database.sql("select count(*) from tenure.declarations") == [(1,)]

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tenure import SchemaMismatch, Tenure
 from tenure.store.migrator import MigrationRefused, apply_roles, migrate, roles_sql
 from tenure.store.target import DatabaseTarget
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.store.later_migrations import later
 
 __all__ = ["later"]
@@ -21,27 +21,27 @@ LOGINS = ("shop_owner", "shop_admin", "shop_worker", "shop_reader")
 
 
 @pytest.fixture
-def server(server_dsn: str) -> Iterator[Desk]:
+def server(server_dsn: str) -> Iterator[Database]:
     """No role of ours is there, and no other test makes one meanwhile: roles belong to the whole server."""
-    with Desk(server_dsn, statement_timeout="0") as desk:
-        desk.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
-        drop_roles(desk, [])
-        yield desk
+    with Database(server_dsn, statement_timeout="0") as database:
+        database.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
+        drop_roles(database, [])
+        yield database
 
 
-def drop_roles(desk: Desk, dsns: list[str]) -> None:
-    there = [name for (name,) in desk.sql("select rolname from pg_roles where rolname = any(%s)", [*ROLES, *LOGINS])]
+def drop_roles(database: Database, dsns: list[str]) -> None:
+    there = [name for (name,) in database.sql("select rolname from pg_roles where rolname = any(%s)", [*ROLES, *LOGINS])]
     for dsn in dsns:
-        with Desk(dsn) as inside:
+        with Database(dsn) as inside:
             inside.sql("drop schema if exists tenure cascade")
             for role in there:
                 inside.sql(f"drop owned by {role}")
     for role in there:
-        desk.sql(f"drop role {role}")
+        database.sql(f"drop role {role}")
 
 
 @pytest.fixture
-def shop(server: Desk, bare_dsn: str) -> Iterator[str]:
+def shop(server: Database, bare_dsn: str) -> Iterator[str]:
     """A database that belongs to an account without CREATEROLE, as cloud providers and careful administrators have it."""
     name = conninfo_to_dict(bare_dsn)["dbname"]
     server.sql("create role shop_owner login; create role shop_admin login createrole; create role shop_worker login")
@@ -75,7 +75,7 @@ async def test_the_script_can_be_repeated_and_a_later_migration_is_open_to_the_s
     server.sql("grant tenure_worker to shop_worker")
     later(LATE)
     assert await migrate(of(shop, "shop_owner")) == ["0002_pre_late"]
-    with Desk(make_conninfo(shop, user="shop_worker")) as worker:
+    with Database(make_conninfo(shop, user="shop_worker")) as worker:
         worker.sql("insert into tenure.late (what) values ('x')")
         worker.sql("set role tenure_worker; select * from tenure.late")
 
@@ -83,15 +83,19 @@ async def test_the_script_can_be_repeated_and_a_later_migration_is_open_to_the_s
 async def test_a_function_of_a_later_version_is_open_to_workers_and_not_to_public(shop, later):
     await migrate(of(shop, "shop_owner"))
     await apply_roles(DatabaseTarget.at(shop))
-    with Desk(shop) as desk:
-        desk.sql("drop function tenure.same_app(text[], text[])")
-        desk.sql("grant execute on function tenure.backlog(text, boolean) to public")
+    with Database(shop) as database:
+        database.sql("drop function tenure.same_app(text[], text[])")
+        database.sql("grant execute on function tenure.backlog(text, boolean) to public")
         later(LATE)
         await migrate(of(shop, "shop_owner"))
         may = "select has_function_privilege(%s, %s, 'execute')"
-        assert [desk.sql(may, role, "tenure.same_app(text[], text[])") for role in ROLES] == [[(True,)], [(False,)], [(False,)]]
+        assert [database.sql(may, role, "tenure.same_app(text[], text[])") for role in ROLES] == [
+            [(True,)],
+            [(False,)],
+            [(False,)],
+        ]
         # What was granted by hand to a function that existed is left alone.
-        assert desk.sql(may, "tenure_enqueue", "tenure.backlog(text, boolean)") == [(True,)]
+        assert database.sql(may, "tenure_enqueue", "tenure.backlog(text, boolean)") == [(True,)]
 
 
 async def test_a_worker_of_that_role_runs_jobs_and_has_nothing_to_migrate(shop, server):
@@ -122,7 +126,7 @@ async def test_an_administrator_who_is_no_superuser_grants_for_the_owner_of_the_
     server.sql("grant tenure_worker to shop_worker")
     later(LATE)
     await migrate(of(shop, "shop_owner"))
-    with Desk(make_conninfo(shop, user="shop_worker")) as worker:
+    with Database(make_conninfo(shop, user="shop_worker")) as worker:
         assert worker.sql("select count(*) from tenure.late") == [(0,)]
 
 

@@ -15,26 +15,26 @@ from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
 from tenure.store.queues import Wants
 from tests.limits.limits_database import limited_claim_query
-from tests.store.desk import Desk, claim_query, everything
+from tests.store.database import Database, claim_query, everything
 
 TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations", "limits", "limit_changes", "starts")
 
 
 @pytest.fixture
-def owner(server_dsn: str, fresh_dsn: str) -> Iterator[Desk]:
-    with Desk(fresh_dsn) as desk, Desk(server_dsn) as server:
+def owner(server_dsn: str, fresh_dsn: str) -> Iterator[Database]:
+    with Database(fresh_dsn) as database, Database(server_dsn) as server:
         # Roles belong to the whole server, where other test processes may want the same.
         server.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
         for role in ("worker", "enqueue", "read"):
-            desk.sql(f"drop role if exists tenure_{role}")
-        desk.connection.execute(roles_sql("tenure").encode(), prepare=False)
-        yield desk
-        desk.sql("reset role; drop owned by tenure_worker, tenure_enqueue, tenure_read")
-        desk.sql("drop role tenure_worker, tenure_enqueue, tenure_read")
+            database.sql(f"drop role if exists tenure_{role}")
+        database.connection.execute(roles_sql("tenure").encode(), prepare=False)
+        yield database
+        database.sql("reset role; drop owned by tenure_worker, tenure_enqueue, tenure_read")
+        database.sql("drop role tenure_worker, tenure_enqueue, tenure_read")
 
 
-def become(desk: Desk, role: str) -> None:
-    desk.sql(f"set role tenure_{role}")
+def become(database: Database, role: str) -> None:
+    database.sql(f"set role tenure_{role}")
 
 
 def test_who_may_only_hand_in_jobs_can_do_that_and_nothing_else(owner):
@@ -175,5 +175,5 @@ def test_the_grants_can_be_printed_for_any_schema(bare_dsn):
     text = roles_sql("My 'Jobs'")
     assert """grant usage on schema "My 'Jobs'" to "My 'Jobs'_worker",""" in text
     assert not re.search(r"\btenure[._]", text)
-    with Desk(bare_dsn) as desk, pytest.raises(psycopg.errors.RaiseException, match="no schema My 'Jobs'"):
-        desk.connection.execute(roles_sql("My 'Jobs'", "grants").encode(), prepare=False)
+    with Database(bare_dsn) as database, pytest.raises(psycopg.errors.RaiseException, match="no schema My 'Jobs'"):
+        database.connection.execute(roles_sql("My 'Jobs'", "grants").encode(), prepare=False)

@@ -18,7 +18,7 @@ from tenure.store.connecting import PINNED, TRANSACTION_TIMEOUT, check_settings,
 from tenure.store.link import Link
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -121,9 +121,9 @@ async def test_a_limit_of_one_holds_where_the_default_is_repeatable_read(fresh_d
         connection.execute(f"alter database {name} set default_transaction_isolation = 'repeatable read'")
     place = DatabaseTarget.at(fresh_dsn, pooled=pooled)
     lock = limits.lock(["kind:work"], ["default"])
-    with Desk(fresh_dsn) as desk:
-        desk.run(limits.declare({"kind:work": {"concurrency": 1, "concurrency_per_key": 1, "key": "t"}}))
-        desk.enqueue({"input": {"t": 1}}, {"input": {"t": 2}})
+    with Database(fresh_dsn) as database:
+        database.run(limits.declare({"kind:work": {"concurrency": 1, "concurrency_per_key": 1, "key": "t"}}))
+        database.enqueue({"input": {"t": 1}}, {"input": {"t": 2}})
         async with (
             Link(place, "claim") as first,
             Link(place, "claim") as second,
@@ -132,11 +132,11 @@ async def test_a_limit_of_one_holds_where_the_default_is_repeatable_read(fresh_d
         ):
             assert await run_first(lock) == [("kind:work", True)]
             assert await run_second(lock) == [("kind:work", False)]
-            assert len((await run_first(claim_of(desk.worker(), "")))[1:]) == 1
+            assert len((await run_first(claim_of(database.worker(), "")))[1:]) == 1
             await first._connection.execute("commit")
             await run_second(lock)
-            await run_second(claim_of(desk.worker(), "kind:work/t=1"))
-        assert desk.sql("select count(*) from tenure.jobs where state = 'running'") == [(1,)]
+            await run_second(claim_of(database.worker(), "kind:work/t=1"))
+        assert database.sql("select count(*) from tenure.jobs where state = 'running'") == [(1,)]
 
 
 def claim_of(worker, after):

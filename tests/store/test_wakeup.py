@@ -89,7 +89,7 @@ def test_lost_jobs_are_named_unless_they_are_many():
 
 
 @pytest.mark.parametrize("letter", ["x", "ö"])
-async def test_one_that_is_too_long_is_dropped_and_the_others_are_sent(place, desk, other, letter):
+async def test_one_that_is_too_long_is_dropped_and_the_others_are_sent(place, database, other, letter):
     other.sql("listen tenure")
     longest = letter * ((LONGEST_PAYLOAD - len("jobs ")) // len(letter.encode()))
     async with Link(place, "test") as link:

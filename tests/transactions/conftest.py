@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tenure import Tenure
-from tests.store.clean import bare_dsn, desk, dsn, fresh_dsn, other, shared_dsn
-from tests.store.desk import Desk
+from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, other, shared_dsn
+from tests.store.database import Database
 from tests.transactions import handlers
 from tests.transactions.points import Points, Shop
 
-__all__ = ["bare_dsn", "desk", "dsn", "fresh_dsn", "other", "shared_dsn"]
+__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "other", "shared_dsn"]
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Points:
 
 
 @pytest.fixture
-def shop(desk: Desk) -> Iterator[Shop]:
+def shop(database: Database) -> Iterator[Shop]:
     """Payments are the user's rows; two of one name are refused when the transaction commits, not before."""
-    desk.sql("create table public.payments (name text unique deferrable initially deferred)")
-    yield Shop(desk)
-    desk.sql("set lock_timeout = '5s'")
-    desk.sql("drop table public.payments")
+    database.sql("create table public.payments (name text unique deferrable initially deferred)")
+    yield Shop(database)
+    database.sql("set lock_timeout = '5s'")
+    database.sql("drop table public.payments")
 
 
 @pytest.fixture

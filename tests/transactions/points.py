@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 
 
@@ -33,9 +33,9 @@ class Points:
 class Shop:
     """What everybody can see: the user's rows, the jobs handed on, and what became of the job itself."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self.sql = desk.sql
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.sql = database.sql
 
     def seen(self, name: str) -> tuple[int, int, str]:
         """In one snapshot: rows written, jobs handed on, the state of the job that did it."""

@@ -169,9 +169,9 @@ def plain(ctx: Context, order: Order) -> Receipt | Snooze | Fail | Cancel:
                 ctx.signal.check()
             finally:
                 note(order, event="end", reason=ctx.signal.reason)
-        case "wait_for_gate":
+        case "wait_for_release":
             note(order, event="start", attempt=ctx.attempt, fence=ctx.fence)
-            while not (Path(order.folder) / "gate").exists():
+            while not (Path(order.folder) / "release").exists():
                 ctx.signal.check()
                 time.sleep(0.01)
         case "hand_on":
@@ -189,9 +189,9 @@ async def coroutine(ctx: Context, order: Order) -> Receipt | Snooze | Fail | Can
             except asyncio.CancelledError:
                 note(order, event="end", reason=ctx.signal.reason)
                 raise
-        case "wait_for_gate":
+        case "wait_for_release":
             note(order, event="start", attempt=ctx.attempt, fence=ctx.fence)
-            while not (Path(order.folder) / "gate").exists():  # noqa: ASYNC110 - opened by another process
+            while not (Path(order.folder) / "release").exists():  # noqa: ASYNC110 - opened by another process
                 await asyncio.sleep(0.01)
         case "hand_on":
             child = await JOBS["loop"].enqueue(Order(act="give"))

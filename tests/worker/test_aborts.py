@@ -39,16 +39,16 @@ def watched(app: Tenure, **options: Any) -> tuple[Any, list[Any], asyncio.Event]
     return watched, reasons, started
 
 
-async def test_a_run_that_takes_too_long_is_aborted_and_tried_again(app, desk):
+async def test_a_run_that_takes_too_long_is_aborted_and_tried_again(app, database):
     job, reasons, _ = watched(app, timeout="100ms", retry=Retry(max_attempts=2, initial="10ms"))
     async with serving(app):
         await job.enqueue()
-        await until(lambda: desk.sql("select state, attempt from tenure.jobs"), is_=[("dead_letter", 2)])
+        await until(lambda: database.sql("select state, attempt from tenure.jobs"), is_=[("dead_letter", 2)])
     assert reasons == ["timeout", "timeout"]
-    assert "timed out" in desk.sql("select error from tenure.jobs")[0][0]
+    assert "timed out" in database.sql("select error from tenure.jobs")[0][0]
 
 
-async def test_a_thread_learns_that_its_time_is_up_and_keeps_its_slot_until_it_listens(app, desk):
+async def test_a_thread_learns_that_its_time_is_up_and_keeps_its_slot_until_it_listens(app, database):
     release, heard = threading.Event(), []
 
     @app.job(timeout="100ms", max_attempts=1)
@@ -61,35 +61,35 @@ async def test_a_thread_learns_that_its_time_is_up_and_keeps_its_slot_until_it_l
 
     async with serving(app, concurrency=1):
         await work.enqueue()
-        await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("dead_letter",)])
+        await until(lambda: database.sql("select state from tenure.jobs"), is_=[("dead_letter",)])
         await after.enqueue()
         await until(lambda: heard, is_=["timeout"])
-        assert desk.sql("select count(*) from tenure.history") == [(0,)]
+        assert database.sql("select count(*) from tenure.history") == [(0,)]
         release.set()
-        await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(1,)])
+        await until(lambda: database.sql("select count(*) from tenure.history"), is_=[(1,)])
 
 
-async def test_the_run_of_a_deleted_job_is_aborted(app, desk):
+async def test_the_run_of_a_deleted_job_is_aborted(app, database):
     job, reasons, started = watched(app)
     async with serving(app):
         await job.enqueue()
         await started.wait()
-        desk.sql("delete from tenure.jobs")
+        database.sql("delete from tenure.jobs")
         await until(lambda: reasons, is_=["not_found"])
-    assert desk.sql("select count(*) from tenure.all_jobs") == [(0,)]
+    assert database.sql("select count(*) from tenure.all_jobs") == [(0,)]
 
 
-async def test_the_run_of_a_job_that_another_took_is_aborted(app, desk):
+async def test_the_run_of_a_job_that_another_took_is_aborted(app, database):
     job, reasons, started = watched(app)
     async with serving(app):
         handle = await job.enqueue()
         await started.wait()
-        desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
         await until(lambda: reasons, is_=["taken_by_another_worker"])
         assert (await handle.status()).state == "running"
 
 
-async def test_the_outcome_of_a_stale_run_is_refused(app, desk, caplog):
+async def test_the_outcome_of_a_stale_run_is_refused(app, database, caplog):
     started, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job
@@ -101,14 +101,14 @@ async def test_the_outcome_of_a_stale_run_is_refused(app, desk, caplog):
     async with serving(app):
         handle = await work.enqueue()
         await started.wait()
-        desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
         go_on.set()
         await until(lambda: "its outcome was rejected" in caplog.text)
         status = await handle.status()
     assert (status.state, status.fence, status.output) == ("running", 2, None)
 
 
-async def test_a_condemned_worker_goes_on_under_a_new_name(app, desk):
+async def test_a_condemned_worker_goes_on_under_a_new_name(app, database):
     job, reasons, started = watched(app)
 
     @app.job
@@ -118,16 +118,16 @@ async def test_a_condemned_worker_goes_on_under_a_new_name(app, desk):
         first = worker.worker_id
         await job.enqueue()
         await started.wait()
-        desk.condemn(first)
+        database.condemn(first)
         await until(lambda: worker.worker_id != first)
         await until(lambda: reasons, is_=["taken_by_another_worker"])
         await after.enqueue()
-        await until(lambda: desk.sql("select kind, worker_id::text from tenure.history"), is_=[("after", worker.worker_id)])
+        await until(lambda: database.sql("select kind, worker_id::text from tenure.history"), is_=[("after", worker.worker_id)])
         # The reaper gives the job back, and it starts anew under the new name.
-        await until(lambda: desk.sql("select worker_id::text from tenure.jobs"), is_=[(worker.worker_id,)], within=15)
+        await until(lambda: database.sql("select worker_id::text from tenure.jobs"), is_=[(worker.worker_id,)], within=15)
 
 
-async def test_a_job_whose_own_lease_ran_out_comes_back(app, desk):
+async def test_a_job_whose_own_lease_ran_out_comes_back(app, database):
     fences: list[int] = []
 
     @app.job(lease="500ms")
@@ -138,12 +138,12 @@ async def test_a_job_whose_own_lease_ran_out_comes_back(app, desk):
 
     async with serving(app):
         await work.enqueue()
-        await until(lambda: desk.sql("select lease_until - started_at < interval '1 second' from tenure.jobs"), is_=[(True,)])
-        await until(lambda: desk.sql("select state, crashes, attempt from tenure.history"), is_=[("completed", 1, 1)])
+        await until(lambda: database.sql("select lease_until - started_at < interval '1 second' from tenure.jobs"), is_=[(True,)])
+        await until(lambda: database.sql("select state, crashes, attempt from tenure.history"), is_=[("completed", 1, 1)])
     assert fences == [1, 2]
 
 
-async def test_stopping_lets_runs_finish_and_requeues_the_others(app, desk):
+async def test_stopping_lets_runs_finish_and_requeues_the_others(app, database):
     started, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job
@@ -163,10 +163,10 @@ async def test_stopping_lets_runs_finish_and_requeues_the_others(app, desk):
     assert (await quick.status()).state == "completed"
     status = await slow.status()
     assert (status.state, status.attempt, status.crashes) == ("pending", 0, 0)
-    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+    assert database.sql("select count(*) from tenure.workers") == [(0,)]
 
 
-async def test_a_stopping_worker_keeps_its_lease_for_as_long_as_its_jobs_run(app, desk):
+async def test_a_stopping_worker_keeps_its_lease_for_as_long_as_its_jobs_run(app, database):
     started, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job
@@ -178,16 +178,16 @@ async def test_a_stopping_worker_keeps_its_lease_for_as_long_as_its_jobs_run(app
     await worker.start()
     await work.enqueue()
     await started.wait()
-    [(promised,)] = desk.sql("select expires_at from tenure.workers")
+    [(promised,)] = database.sql("select expires_at from tenure.workers")
     stopping = asyncio.create_task(worker.stop())
     try:
-        await until(lambda: desk.sql("select expires_at > %s from tenure.workers", promised), is_=[(True,)], within=5)
+        await until(lambda: database.sql("select expires_at > %s from tenure.workers", promised), is_=[(True,)], within=5)
     finally:
         go_on.set()
         await stopping
 
 
-async def test_jobs_of_a_claim_whose_answer_was_lost_still_run(app, desk, monkeypatch):
+async def test_jobs_of_a_claim_whose_answer_was_lost_still_run(app, database, monkeypatch):
     """The claim was committed, but the connection broke before its rows arrived: they are ours, and nobody runs them."""
     fetch, lost = Link.fetch, []
 
@@ -206,4 +206,4 @@ async def test_jobs_of_a_claim_whose_answer_was_lost_still_run(app, desk, monkey
     async with serving(app):
         await work.enqueue()
         await until(lambda: lost)
-        await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(1,)], within=8)
+        await until(lambda: database.sql("select count(*) from tenure.history"), is_=[(1,)], within=8)

@@ -13,8 +13,8 @@ import pytest
 from tenure import ConfigError, Context, Fail, Tenure
 from tests.waiting import until
 from tests.worker import around_app
-from tests.worker.bench import failure
 from tests.worker.serving import serving
+from tests.worker.shared_worker import failure
 
 inside = contextvars.ContextVar("inside", default="nothing")
 

@@ -16,12 +16,12 @@ ORM_SESSIONS = "select pid from pg_stat_activity where datname = current_databas
 
 
 @pytest.fixture
-def payments(dsn, desk):
+def payments(dsn, database):
     # Connections are kept from job to job, and looked at before each.
     set_up(f"{dsn} application_name=orm", CONN_MAX_AGE=None, CONN_HEALTH_CHECKS=True)
-    desk.sql("create table public.payments (name text primary key)")
+    database.sql("create table public.payments (name text primary key)")
     yield payment_model().objects
-    desk.sql("drop table public.payments")
+    database.sql("drop table public.payments")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def app(dsn, payments):
     await app.close()
 
 
-async def test_after_the_server_closed_their_connections_the_next_jobs_work(app, desk, payments):
+async def test_after_the_server_closed_their_connections_the_next_jobs_work(app, database, payments):
     @app.job(max_attempts=1)
     def pay(name: str) -> int:
         payments.create(name=name)
@@ -49,11 +49,11 @@ async def test_after_the_server_closed_their_connections_the_next_jobs_work(app,
     async with serving(app, concurrency=1):
         first = await (await pay.enqueue("first")).result("10s")
         assert await (await pay.enqueue("second")).result("10s") == first
-        assert desk.sql(f"select pg_terminate_backend(pid, 5000) from ({ORM_SESSIONS}) s") == [(True,)]
+        assert database.sql(f"select pg_terminate_backend(pid, 5000) from ({ORM_SESSIONS}) s") == [(True,)]
         assert await (await pay.enqueue("third")).result("10s") != first
 
 
-async def test_a_job_that_leaves_autocommit_off_does_not_swallow_what_the_next_one_writes(app, desk, payments):
+async def test_a_job_that_leaves_autocommit_off_does_not_swallow_what_the_next_one_writes(app, database, payments):
     @app.job
     def forget() -> None:
         connection.set_autocommit(False)
@@ -66,7 +66,7 @@ async def test_a_job_that_leaves_autocommit_off_does_not_swallow_what_the_next_o
     async with serving(app, concurrency=1):
         await (await forget.enqueue()).result("10s")
         await (await pay.enqueue("written")).result("10s")
-        assert desk.sql("select name from public.payments") == [("written",)]
+        assert database.sql("select name from public.payments") == [("written",)]
 
 
 async def test_coroutines_get_a_thread_of_their_own_for_the_asynchronous_orm(app, payments):

@@ -15,12 +15,12 @@ from tests.worker.serving import serving
 AT_ONCE = Retry(max_attempts=3, initial="10ms", max_backoff="10ms", jitter=False)
 
 
-def finished(desk: Any, count: int = 1) -> Any:
-    return until(lambda: desk.sql("select count(*) from tenure.history")[0][0] + dead(desk), is_=count)
+def finished(database: Any, count: int = 1) -> Any:
+    return until(lambda: database.sql("select count(*) from tenure.history")[0][0] + dead(database), is_=count)
 
 
-def dead(desk: Any) -> int:
-    return int(desk.sql("select count(*) from tenure.jobs where state = 'dead_letter'")[0][0])
+def dead(database: Any) -> int:
+    return int(database.sql("select count(*) from tenure.jobs where state = 'dead_letter'")[0][0])
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def app(app):
     await app.close()
 
 
-async def test_the_highest_priority_runs_first_and_equals_in_order(app, desk):
+async def test_the_highest_priority_runs_first_and_equals_in_order(app, database):
     ran = []
 
     @app.job
@@ -39,11 +39,11 @@ async def test_the_highest_priority_runs_first_and_equals_in_order(app, desk):
     calls = [work.using(priority=priority).call(n) for n, priority in enumerate((0, 50, 100, 50, 100))]
     await app.enqueue_many(calls)
     async with app.running(concurrency=1):
-        await finished(desk, 5)
+        await finished(database, 5)
     assert ran == [2, 4, 1, 3, 0]
 
 
-async def test_a_failed_run_is_tried_again_after_a_while_and_completes(app, desk):
+async def test_a_failed_run_is_tried_again_after_a_while_and_completes(app, database):
     attempts = []
 
     @app.job(retry=AT_ONCE)
@@ -55,26 +55,26 @@ async def test_a_failed_run_is_tried_again_after_a_while_and_completes(app, desk
 
     async with app.running():
         handle = await work.enqueue()
-        await finished(desk)
+        await finished(database)
     assert attempts == [(1, False, False, 1), (2, True, False, 2), (3, True, True, 3)]
     status = await handle.status()
     assert (status.state, status.output, status.attempt) == ("completed", "done", 3)
 
 
-async def test_a_retry_waits_for_its_back_off(app, desk):
+async def test_a_retry_waits_for_its_back_off(app, database):
     @app.job(retry=Retry(max_attempts=3, initial="1h", max_backoff="1h", jitter=False))
     async def work() -> None:
         raise ValueError("not yet")
 
     async with app.running():
         handle = await work.enqueue()
-        await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("retry",)])
+        await until(lambda: database.sql("select state from tenure.jobs"), is_=[("retry",)])
     status = await handle.status()
     assert "not yet" in (status.error or "")
-    assert desk.sql("select run_at - started_at > interval '59 minutes' from tenure.jobs") == [(True,)]
+    assert database.sql("select run_at - started_at > interval '59 minutes' from tenure.jobs") == [(True,)]
 
 
-async def test_when_the_attempts_are_used_up_the_job_is_set_aside(app, desk):
+async def test_when_the_attempts_are_used_up_the_job_is_set_aside(app, database):
     ran = []
 
     @app.job(retry=AT_ONCE)
@@ -84,20 +84,20 @@ async def test_when_the_attempts_are_used_up_the_job_is_set_aside(app, desk):
 
     async with app.running():
         handle = await work.enqueue()
-        await finished(desk)
+        await finished(database)
     status = await handle.status()
     assert (status.state, status.attempt, len(ran)) == ("dead_letter", 3, 3)
     assert "ValueError: never" in (status.error or "")
 
 
-async def test_what_the_policy_gives_up_on_is_set_aside_at_once(app, desk):
+async def test_what_the_policy_gives_up_on_is_set_aside_at_once(app, database):
     @app.job(retry=Retry(max_attempts=5, give_up_on=KeyError))
     async def work() -> None:
         raise KeyError("gone")
 
     async with app.running():
         handle = await work.enqueue()
-        await finished(desk)
+        await finished(database)
     status = await handle.status()
     assert (status.state, status.attempt) == ("dead_letter", 1)
 
@@ -108,7 +108,7 @@ async def test_what_the_policy_gives_up_on_is_set_aside_at_once(app, desk):
     [(Fail("no such user"), "failed", "no such user"), (Cancel("not needed"), "canceled", "not needed")],
     ids=["fail", "cancel"],
 )
-async def test_a_final_outcome_is_final_returned_or_raised(app, desk, how, outcome, state, error):  # noqa: PLR0917
+async def test_a_final_outcome_is_final_returned_or_raised(app, database, how, outcome, state, error):  # noqa: PLR0917
     @app.job(max_attempts=5)
     async def work() -> Any:
         if how == "raised":
@@ -117,13 +117,13 @@ async def test_a_final_outcome_is_final_returned_or_raised(app, desk, how, outco
 
     async with app.running():
         handle = await work.enqueue()
-        await finished(desk)
+        await finished(database)
     status = await handle.status()
     assert (status.state, status.attempt, status.error) == (state, 1, error)
 
 
 @pytest.mark.parametrize("how", ["returned", "raised"])
-async def test_a_snooze_spends_no_attempt(app, desk, how):
+async def test_a_snooze_spends_no_attempt(app, database, how):
     attempts = []
 
     @app.job(max_attempts=1)
@@ -137,9 +137,9 @@ async def test_a_snooze_spends_no_attempt(app, desk, how):
 
     async with app.running():
         await work.enqueue()
-        await finished(desk)
+        await finished(database)
     assert attempts == [(1, 1), (1, 2), (1, 3)]
-    assert desk.sql("select state, attempt from tenure.history") == [("completed", 1)]
+    assert database.sql("select state, attempt from tenure.history") == [("completed", 1)]
 
 
 class Message(BaseModel):
@@ -147,30 +147,30 @@ class Message(BaseModel):
     copies: int
 
 
-async def test_a_stored_input_that_no_longer_fits_is_set_aside_at_once_with_every_fault(app, desk):
+async def test_a_stored_input_that_no_longer_fits_is_set_aside_at_once_with_every_fault(app, database):
     ran = []
 
     @app.job(max_attempts=5)
     async def send(message: Message) -> None:
         ran.append(message)
 
-    desk.enqueue({"kind": "send", "input": {"to": 5, "copies": "many"}})
+    database.enqueue({"kind": "send", "input": {"to": 5, "copies": "many"}})
     async with app.running():
-        await finished(desk)
-    [(state, attempt, error)] = desk.sql("select state, attempt, error from tenure.jobs")
+        await finished(database)
+    [(state, attempt, error)] = database.sql("select state, attempt, error from tenure.jobs")
     assert (state, attempt, ran) == ("dead_letter", 1, [])
     assert "to" in error
     assert "copies" in error
 
 
-async def test_an_output_that_does_not_fit_takes_the_way_of_errors(app, desk):
+async def test_an_output_that_does_not_fit_takes_the_way_of_errors(app, database):
     @app.job(retry=Retry(max_attempts=2, initial="10ms"))
     async def work() -> int:
         return "seven"  # type: ignore[return-value]
 
     async with app.running():
         handle = await work.enqueue()
-        await finished(desk)
+        await finished(database)
     status = await handle.status()
     assert (status.state, status.attempt) == ("dead_letter", 2)
     assert "InvalidOutput" in (status.error or "")
@@ -184,7 +184,7 @@ class Rude(BaseException):
 @pytest.mark.parametrize(
     "error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, Rude, StopIteration], ids=lambda e: e.__name__
 )
-async def test_whatever_a_handler_raises_ends_its_job_and_not_the_worker(app, desk, error, run_in):
+async def test_whatever_a_handler_raises_ends_its_job_and_not_the_worker(app, database, error, run_in):
     async def in_loop() -> None:
         raise error
 
@@ -198,13 +198,13 @@ async def test_whatever_a_handler_raises_ends_its_job_and_not_the_worker(app, de
 
     async with serving(app):
         handle = await rude.enqueue()
-        await until(lambda: dead(desk), is_=1, within=3)
+        await until(lambda: dead(database), is_=1, within=3)
         await polite.enqueue()
-        await finished(desk, 2)
+        await finished(database, 2)
     assert (await handle.status()).state == "dead_letter"
 
 
-async def test_a_snooze_that_postgresql_cannot_keep_is_an_error_of_the_job(app, desk):
+async def test_a_snooze_that_postgresql_cannot_keep_is_an_error_of_the_job(app, database):
     @app.job(max_attempts=1)
     async def work() -> Any:
         outcome = Snooze("1s")
@@ -213,5 +213,5 @@ async def test_a_snooze_that_postgresql_cannot_keep_is_an_error_of_the_job(app, 
 
     async with app.running():
         handle = await work.enqueue()
-        await finished(desk)
+        await finished(database)
     assert (await handle.status()).state == "dead_letter"

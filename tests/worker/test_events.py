@@ -153,7 +153,7 @@ async def test_a_job_that_is_requeued_is_reported(app, seen):
 
 
 @pytest.mark.parametrize("what", ["taken_by_another_worker", "not_found", "canceled"])
-async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, caplog, what):
+async def test_a_run_that_lost_its_job_is_told_once(app, seen, database, caplog, what):
     caplog.set_level("INFO", "tenure")
     ended, started = asyncio.Event(), asyncio.Event()
 
@@ -171,9 +171,9 @@ async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, caplog, wha
         if what == "canceled":
             await handle.cancel()
         elif what == "not_found":
-            desk.sql("delete from tenure.jobs")
+            database.sql("delete from tenure.jobs")
         else:
-            desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+            database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
         await asyncio.wait_for(ended.wait(), 10)
     assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason=what)]
     [record] = [record for record in caplog.records if f"aborted, {what}" in record.getMessage()]
@@ -181,7 +181,7 @@ async def test_a_run_that_lost_its_job_is_told_once(app, seen, desk, caplog, wha
     assert seen.of(JobSettled) == []
 
 
-async def test_the_refused_outcome_of_a_stale_run_is_told(app, seen, desk):
+async def test_the_refused_outcome_of_a_stale_run_is_told(app, seen, database):
     started, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job
@@ -192,7 +192,7 @@ async def test_the_refused_outcome_of_a_stale_run_is_told(app, seen, desk):
     async with serving(app):
         handle = await work.enqueue()
         await started.wait()
-        desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
         go_on.set()
         [event] = await until(lambda: seen.of(RunLost))
     assert (event.job_id, event.fence, event.reason) == (handle.id, 1, "taken_by_another_worker")
@@ -221,7 +221,7 @@ async def test_a_run_whose_job_the_same_worker_claims_again_is_reported_as_lost_
     assert [event.fence for event in seen.of(JobSettled)] == [2]
 
 
-async def test_each_run_of_a_worker_that_lost_its_lease_is_reported_as_lost_once(app, seen, desk):
+async def test_each_run_of_a_worker_that_lost_its_lease_is_reported_as_lost_once(app, seen, database):
     go_on = asyncio.Event()
 
     @app.job
@@ -231,7 +231,7 @@ async def test_each_run_of_a_worker_that_lost_its_lease_is_reported_as_lost_once
     async with serving(app) as worker:
         handles = [await work.enqueue() for _ in range(3)]
         await until(lambda: len(seen.of(JobStarted)), is_=3)
-        desk.condemn(worker.worker_id)
+        database.condemn(worker.worker_id)
         await until(lambda: len(seen.of(RunLost)), is_=3)
         go_on.set()
         await until(lambda: len(seen.of(JobSettled)), is_=3, within=20)
@@ -239,12 +239,12 @@ async def test_each_run_of_a_worker_that_lost_its_lease_is_reported_as_lost_once
     assert len(seen.of(RunLost)) + len(seen.of(JobSettled)) == len(seen.of(JobStarted)) == 6
 
 
-async def test_a_worker_that_lost_its_lease_and_a_leader_that_lost_its_duty_are_told(app, seen, desk):
+async def test_a_worker_that_lost_its_lease_and_a_leader_that_lost_its_duty_are_told(app, seen, database):
     async with serving(app) as worker:
         first = worker.worker_id
         await until(lambda: ("reaper", 1) in seen.terms())
-        desk.sql("update tenure.leases set holder = gen_random_uuid(), term = 7, expires_at = now() + interval '1 hour'")
-        desk.condemn(first)
+        database.sql("update tenure.leases set holder = gen_random_uuid(), term = 7, expires_at = now() + interval '1 hour'")
+        database.condemn(first)
         await until(lambda: seen.of(WorkerLeaseLost), is_=[WorkerLeaseLost(worker_id=UUID(first), worker=worker.name)])
         await until(lambda: LeaderDeposed(duty="reaper", term=1) in seen, within=15)
 

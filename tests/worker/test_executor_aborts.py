@@ -11,8 +11,8 @@ import pytest
 from tenure import JobCanceled, JobStarted
 from tests.manager.workshop import alive, ended
 from tests.waiting import until
-from tests.worker.bench import failure
 from tests.worker.handlers import EXECUTORS, HURRIED, JOBS, PROCESSES, Order, notes
+from tests.worker.shared_worker import failure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,28 +29,28 @@ def reasons(folder):
 
 
 @everywhere
-async def test_a_kind_may_run_only_for_so_long(bench, executor, tmp_path):
+async def test_a_kind_may_run_only_for_so_long(shared_worker, executor, tmp_path):
     handle = await HURRIED[executor].enqueue(Order(act="wait", folder=str(tmp_path)))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "TimeoutError")
     assert "timed out" in failed.message
-    assert bench.incidents(handle) == ["timed_out"]
+    assert shared_worker.incidents(handle) == ["timed_out"]
     if notes(tmp_path):  # a process may not even have been ready
         assert reasons(tmp_path) == ["timeout"]
 
 
 @everywhere
-async def test_a_call_may_have_its_own_time_limit_and_a_timeout_is_tried_again(bench, executor, tmp_path):
+async def test_a_call_may_have_its_own_time_limit_and_a_timeout_is_tried_again(shared_worker, executor, tmp_path):
     await (await JOBS[executor].enqueue(Order(act="give"))).result("30s")  # from here on a process stands ready
     handle = await JOBS[executor].using(timeout="900ms").enqueue(Order(act="wait", folder=str(tmp_path)))
     failed = await failure(handle)
     assert failed.message == f"timed out: {executor}_job may run for 0:00:00.900000"
-    assert bench.incidents(handle) == ["timed_out", "timed_out"]
+    assert shared_worker.incidents(handle) == ["timed_out", "timed_out"]
     assert set(reasons(tmp_path)) == {"timeout"}
 
 
 @everywhere
-async def test_a_running_job_that_is_canceled_is_told_why_and_ends(bench, executor, tmp_path):
+async def test_a_running_job_that_is_canceled_is_told_why_and_ends(shared_worker, executor, tmp_path):
     handle = await JOBS[executor].enqueue(Order(act="wait", folder=str(tmp_path)))
     [entry] = await begun(tmp_path)
     assert await handle.cancel("changed my mind", by="alice")
@@ -64,41 +64,43 @@ async def test_a_running_job_that_is_canceled_is_told_why_and_ends(bench, execut
 
 
 @everywhere
-async def test_a_job_that_runs_when_its_worker_leaves_is_requeued_for_free(bench, executor, tmp_path):
-    async with bench.another_worker(queues=[f"leaving {executor}"]) as worker:
+async def test_a_job_that_runs_when_its_worker_leaves_is_requeued_for_free(shared_worker, executor, tmp_path):
+    async with shared_worker.another_worker(queues=[f"leaving {executor}"]) as worker:
         handle = await JOBS[executor].using(queue=f"leaving {executor}").enqueue(Order(act="wait", folder=str(tmp_path)))
         [entry] = await begun(tmp_path)
         await worker.stop(0.1)
     status = await handle.status()
     assert (status.state, status.attempt, status.crashes, status.error) == ("pending", 0, 0, None)
-    assert bench.incidents(handle) == ["requeued"]
+    assert shared_worker.incidents(handle) == ["requeued"]
     assert reasons(tmp_path) == ["shutdown"]
     if executor in PROCESSES:
         assert not alive(entry["pid"])
 
 
 @pytest.mark.parametrize("executor", EXECUTORS[:3])
-async def test_a_worker_that_leaves_lets_its_jobs_finish(bench, executor, tmp_path):
-    async with bench.another_worker(queues=[f"patient {executor}"]) as worker:
-        handle = await JOBS[executor].using(queue=f"patient {executor}").enqueue(Order(act="wait_for_gate", folder=str(tmp_path)))
+async def test_a_worker_that_leaves_lets_its_jobs_finish(shared_worker, executor, tmp_path):
+    async with shared_worker.another_worker(queues=[f"patient {executor}"]) as worker:
+        handle = (
+            await JOBS[executor].using(queue=f"patient {executor}").enqueue(Order(act="wait_for_release", folder=str(tmp_path)))
+        )
         await begun(tmp_path)
         stopping = asyncio.create_task(worker.stop("20s"))
-        (tmp_path / "gate").touch()
+        (tmp_path / "release").touch()
         await stopping
     assert (await handle.status()).state == "completed"
 
 
 @in_processes
-async def test_a_worker_may_leave_while_a_process_for_its_job_is_being_started(bench, executor, tmp_path):
+async def test_a_worker_may_leave_while_a_process_for_its_job_is_being_started(shared_worker, executor, tmp_path):
     started, queue = asyncio.Event(), f"in a hurry {executor}"
-    async with bench.another_worker(queues=[queue]) as worker:
-        bench.app.on(JobStarted)(lambda event: event.queue == queue and started.set())
+    async with shared_worker.another_worker(queues=[queue]) as worker:
+        shared_worker.app.on(JobStarted)(lambda event: event.queue == queue and started.set())
         handle = await JOBS[executor].using(queue=queue).enqueue(Order(act="wait", folder=str(tmp_path)))
         await started.wait()
         await worker.stop(0)
     status = await handle.status()
     assert (status.state, status.attempt, status.crashes) == ("pending", 0, 0)
-    assert bench.sql("select count(*) from tenure.workers where queues ? %s", queue) == [(0,)]
+    assert shared_worker.sql("select count(*) from tenure.workers where queues ? %s", queue) == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -108,8 +110,10 @@ async def test_a_worker_may_leave_while_a_process_for_its_job_is_being_started(b
         ("process_async", "kill_itself", "signal SIGKILL"),
     ],
 )
-async def test_a_job_whose_process_dies_three_times_is_set_aside_and_harms_no_neighbour(bench, executor, act, cause, tmp_path):
-    neighbour = await JOBS[executor].enqueue(Order(act="wait_for_gate", folder=str(tmp_path)))
+async def test_a_job_whose_process_dies_three_times_is_set_aside_and_harms_no_neighbour(
+    shared_worker, executor, act, cause, tmp_path
+):
+    neighbour = await JOBS[executor].enqueue(Order(act="wait_for_release", folder=str(tmp_path)))
     [neighbour_run] = await begun(tmp_path)
 
     handle = await JOBS[executor].enqueue(Order(act=act, folder=str(tmp_path)))
@@ -117,33 +121,33 @@ async def test_a_job_whose_process_dies_three_times_is_set_aside_and_harms_no_ne
     status = await handle.status()
     assert status.error == f"quarantined: its process died 3 times while running it, the last time: {cause}"
     assert (status.attempt, status.crashes) == (0, 3)
-    assert bench.incidents(handle) == ["crashed"] * 3
+    assert shared_worker.incidents(handle) == ["crashed"] * 3
     died = [entry for entry in notes(tmp_path) if "event" not in entry]
     assert [entry["attempt"] for entry in died] == [1, 1, 1]
     assert len({entry["pid"] for entry in died} | {neighbour_run["pid"]}) == 4
 
-    (tmp_path / "gate").touch()
+    (tmp_path / "release").touch()
     await neighbour.result("30s")
     status = await neighbour.status()
     assert (status.attempt, status.crashes, status.fence) == (1, 0, 1)
 
 
-async def test_a_process_that_dies_is_missed_at_once_and_takes_along_what_it_forked(bench, tmp_path):
+async def test_a_process_that_dies_is_missed_at_once_and_takes_along_what_it_forked(shared_worker, tmp_path):
     handle = await JOBS["process"].enqueue(Order(act="die_before_a_child", folder=str(tmp_path)))
     try:
-        await until(lambda: bench.incidents(handle)[:1], is_=["crashed"], within=4)
+        await until(lambda: shared_worker.incidents(handle)[:1], is_=["crashed"], within=4)
     finally:
-        bench.sql("delete from tenure.jobs where id = %s", handle.id)
+        shared_worker.sql("delete from tenure.jobs where id = %s", handle.id)
     await ended(*(entry["forked"] for entry in notes(tmp_path)), within=5)
 
 
 @in_processes
-async def test_a_signal_to_all_processes_of_a_service_spends_no_attempt(bench, executor, tmp_path):
+async def test_a_signal_to_all_processes_of_a_service_spends_no_attempt(shared_worker, executor, tmp_path):
     """systemd sends SIGTERM to everything in the control group; what it means is for the worker to decide."""
-    handle = await JOBS[executor].enqueue(Order(act="wait_for_gate", folder=str(tmp_path)))
+    handle = await JOBS[executor].enqueue(Order(act="wait_for_release", folder=str(tmp_path)))
     [entry] = await begun(tmp_path)
     os.kill(entry["pid"], signal.SIGTERM)
-    (tmp_path / "gate").touch()
+    (tmp_path / "release").touch()
     await handle.result("30s")
     assert (await handle.status()).attempt == 1
-    assert "failed" not in bench.incidents(handle)
+    assert "failed" not in shared_worker.incidents(handle)

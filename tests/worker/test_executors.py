@@ -9,13 +9,13 @@ import pytest
 
 from tenure import JobCanceled
 from tests.waiting import until
-from tests.worker.bench import failure
 from tests.worker.handlers import EXECUTORS, JOBS, LATER, Order, Receipt
+from tests.worker.shared_worker import failure
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.parametrize("executor", EXECUTORS)]
 
 
-async def test_input_and_output_are_typed(bench, executor):
+async def test_input_and_output_are_typed(shared_worker, executor):
     order = Order(act="give", text="naïve ☃ 😀", number=41)
     handle = await JOBS[executor].enqueue(order)
     assert await handle.result("30s") == Receipt(number=42, order=order)
@@ -24,20 +24,20 @@ async def test_input_and_output_are_typed(bench, executor):
 
 
 @pytest.mark.parametrize("how", ["returns", "raises"])
-async def test_a_snoozed_job_waits_and_has_spent_no_attempt(bench, executor, how):
+async def test_a_snoozed_job_waits_and_has_spent_no_attempt(shared_worker, executor, how):
     handle = await JOBS[executor].enqueue(Order(act="decide", text=f"{how} Snooze"))
     status = await settled(handle)
     assert (status.state, status.attempt, status.error) == ("scheduled", 0, None)
     assert status.run_at - status.started_at > timedelta(minutes=59)
-    assert bench.incidents(handle) == ["snoozed"]
+    assert shared_worker.incidents(handle) == ["snoozed"]
 
 
 @pytest.mark.parametrize("how", ["returns", "raises"])
-async def test_a_job_snoozed_until_a_time_is_due_then_and_has_spent_no_attempt(bench, executor, how):
+async def test_a_job_snoozed_until_a_time_is_due_then_and_has_spent_no_attempt(shared_worker, executor, how):
     handle = await JOBS[executor].enqueue(Order(act="decide", text=f"{how} Snooze_until"))
     status = await settled(handle)
     assert (status.state, status.attempt, status.run_at) == ("scheduled", 0, LATER)
-    assert bench.incidents(handle) == ["snoozed"]
+    assert shared_worker.incidents(handle) == ["snoozed"]
 
 
 async def settled(handle):
@@ -51,7 +51,7 @@ async def settled(handle):
 
 
 @pytest.mark.parametrize("how", ["returns", "raises"])
-async def test_a_job_that_fails_by_decision_is_not_tried_again(bench, executor, how):
+async def test_a_job_that_fails_by_decision_is_not_tried_again(shared_worker, executor, how):
     handle = await JOBS[executor].enqueue(Order(act="decide", text=f"{how} Fail"))
     failed = await failure(handle)
     assert (failed.state, failed.message, failed.error_type) == ("failed", "not today", None)
@@ -59,7 +59,7 @@ async def test_a_job_that_fails_by_decision_is_not_tried_again(bench, executor, 
 
 
 @pytest.mark.parametrize("how", ["returns", "raises"])
-async def test_a_job_may_cancel_itself(bench, executor, how):
+async def test_a_job_may_cancel_itself(shared_worker, executor, how):
     handle = await JOBS[executor].enqueue(Order(act="decide", text=f"{how} Cancel"))
     with pytest.raises(JobCanceled) as canceled:
         await handle.result("30s")
@@ -67,30 +67,30 @@ async def test_a_job_may_cancel_itself(bench, executor, how):
     assert (await handle.status()).state == "canceled"
 
 
-async def test_an_error_is_tried_again_and_then_set_aside_with_its_traceback(bench, executor):
+async def test_an_error_is_tried_again_and_then_set_aside_with_its_traceback(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="fail"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type, failed.message) == ("dead_letter", "ValueError", "boom in attempt 2")
     assert 'raise ValueError(f"boom in attempt {ctx.attempt}")' in failed.traceback
     assert "handlers.py" in failed.traceback
-    assert bench.incidents(handle) == ["failed", "failed"]
+    assert shared_worker.incidents(handle) == ["failed", "failed"]
     assert (await handle.status()).attempt == 2
 
 
-async def test_the_retry_policy_is_asked_which_errors_are_final(bench, executor):
+async def test_the_retry_policy_is_asked_which_errors_are_final(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="give_up"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type, failed.message) == ("dead_letter", "Final", "for good")
     assert (await handle.status()).attempt == 1
 
 
-async def test_a_call_may_have_its_own_number_of_attempts(bench, executor):
+async def test_a_call_may_have_its_own_number_of_attempts(shared_worker, executor):
     handle = await JOBS[executor].using(max_attempts=1).enqueue(Order(act="fail"))
     assert (await failure(handle)).message == "boom in attempt 1"
 
 
 @pytest.mark.parametrize("name", ["SystemExit", "KeyboardInterrupt", "GeneratorExit"])
-async def test_what_is_meant_to_end_a_program_ends_only_the_job(bench, executor, name):
+async def test_what_is_meant_to_end_a_program_ends_only_the_job(shared_worker, executor, name):
     handle = await JOBS[executor].enqueue(Order(act="raise_named", text=name))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", name)
@@ -98,13 +98,13 @@ async def test_what_is_meant_to_end_a_program_ends_only_the_job(bench, executor,
     assert await (await JOBS[executor].enqueue(Order(act="give"))).result("30s")
 
 
-async def test_a_cancellation_that_nobody_asked_for_is_an_error(bench, executor):
+async def test_a_cancellation_that_nobody_asked_for_is_an_error(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="raise_named", text="CancelledError"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "CancelledError")
 
 
-async def test_stop_iteration_is_an_error_like_any_other(bench, executor):
+async def test_stop_iteration_is_an_error_like_any_other(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="raise_named", text="StopIteration"))
     failed = await failure(handle)
     assert failed.state == "dead_letter"
@@ -112,21 +112,21 @@ async def test_stop_iteration_is_an_error_like_any_other(bench, executor):
     assert (await handle.status()).attempt == 2
 
 
-async def test_an_exception_that_cannot_tell_itself_is_told_by_its_name(bench, executor):
+async def test_an_exception_that_cannot_tell_itself_is_told_by_its_name(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="raise_named", text="Awkward"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "Awkward")
     assert "raise {error.__name__: error for error in known}" in failed.traceback
 
 
-async def test_a_result_that_is_no_json_is_an_error_of_the_job(bench, executor):
+async def test_a_result_that_is_no_json_is_an_error_of_the_job(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="give_what_is_no_json"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "InvalidOutput")
     assert f"the result of job '{executor}_job' does not fit its annotation" in failed.message
 
 
-async def test_a_handler_knows_its_run_and_what_it_tells_arrives(bench, executor):
+async def test_a_handler_knows_its_run_and_what_it_tells_arrives(shared_worker, executor):
     meta = {"trace": "t1", "schedule": {"name": "of the user", "for": "2026-03-03T12:00:00+00:00", "late": True}}
     handle = await JOBS[executor].using(auth={"user": 7}, meta=meta).enqueue(Order(act="tell"))
     facts = json.loads((await handle.result("30s")).order.text)
@@ -149,12 +149,12 @@ async def test_a_handler_knows_its_run_and_what_it_tells_arrives(bench, executor
     }
     progress = await handle.progress()
     assert (progress.percent, progress.message) == (25, "a quarter")
-    said = [(line["level"], line["message"], line.get("fields")) for line in bench.lines(handle)]
+    said = [(line["level"], line["message"], line.get("fields")) for line in shared_worker.lines(handle)]
     assert said == [("info", "first", {"size": 3, "place": "here"}), ("warning", "second", None)] * 2
 
 
-async def test_a_job_handed_in_by_a_handler_knows_its_parent(bench, executor):
+async def test_a_job_handed_in_by_a_handler_knows_its_parent(shared_worker, executor):
     handle = await JOBS[executor].using(auth="alice").enqueue(Order(act="hand_on"))
     child = (await handle.result("30s")).order.text
-    found = bench.sql("select parent_id, auth, enqueued_by is not null from tenure.all_jobs where id = %s", child)
+    found = shared_worker.sql("select parent_id, auth, enqueued_by is not null from tenure.all_jobs where id = %s", child)
     assert found == [(handle.id, "alice", True)]

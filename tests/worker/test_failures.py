@@ -26,19 +26,19 @@ def failures(caplog) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name == "tenure" and " failed in attempt " in record.getMessage()]
 
 
-def over(desk, within=10.0):
+def over(database, within=10.0):
     found = "select 1 from tenure.all_jobs where state in ('dead_letter', 'failed', 'completed')"
-    return until(lambda: desk.sql(found), within=within)
+    return until(lambda: database.sql(found), within=within)
 
 
-async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, desk, caplog):
+async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, database, caplog):
     @app.job(retry=AT_ONCE)
     async def work() -> None:
         raise ValueError("no such address")
 
     async with serving(app, name="alpha"):
         handle = await work.enqueue()
-        await over(desk)
+        await over(database)
 
     first, second, last = failures(caplog)
     assert [record.levelname for record in (first, second, last)] == ["WARNING", "WARNING", "ERROR"]
@@ -63,7 +63,7 @@ async def test_each_failed_attempt_is_a_warning_and_the_last_one_an_error(app, d
     }
 
 
-async def test_a_timeout_shows_where_the_handler_was(app, desk, caplog):
+async def test_a_timeout_shows_where_the_handler_was(app, database, caplog):
     import asyncio
 
     @app.job(timeout="50ms", retry=Retry(max_attempts=1))
@@ -72,7 +72,7 @@ async def test_a_timeout_shows_where_the_handler_was(app, desk, caplog):
 
     async with serving(app):
         await work.enqueue()
-        await over(desk)
+        await over(database)
 
     [record] = failures(caplog)
     assert record.what == "timed_out"
@@ -80,7 +80,7 @@ async def test_a_timeout_shows_where_the_handler_was(app, desk, caplog):
     assert isinstance(record.exc_info[1].__cause__, asyncio.CancelledError)
 
 
-async def test_a_handler_that_gives_up_is_a_warning_and_one_that_snoozes_says_nothing(app, desk, caplog):
+async def test_a_handler_that_gives_up_is_a_warning_and_one_that_snoozes_says_nothing(app, database, caplog):
     @app.job
     async def work(ctx: Context) -> None:
         if ctx.fence == 1:
@@ -89,7 +89,7 @@ async def test_a_handler_that_gives_up_is_a_warning_and_one_that_snoozes_says_no
 
     async with serving(app):
         await work.enqueue()
-        await over(desk)
+        await over(database)
 
     [record] = failures(caplog)
     assert (record.levelname, record.state, record.exc_info) == ("WARNING", "failed", None)
@@ -97,12 +97,12 @@ async def test_a_handler_that_gives_up_is_a_warning_and_one_that_snoozes_says_no
     assert (record.error, hasattr(record, "error_type")) == ("the account is closed", False)
 
 
-async def test_a_crash_names_its_cause_and_the_third_one_the_quarantine_and_the_way_out(dsn, desk, caplog):
+async def test_a_crash_names_its_cause_and_the_third_one_the_quarantine_and_the_way_out(dsn, database, caplog):
     app = remote_app.app
     app.configure(dsn=dsn)
     async with serving(app):
         handle = await remote_app.dies.enqueue(PAYLOAD)
-        await over(desk, within=40)  # three processes are started
+        await over(database, within=40)  # three processes are started
         status = await handle.status()
     await app.close()
 
@@ -123,7 +123,7 @@ async def test_a_crash_names_its_cause_and_the_third_one_the_quarantine_and_the_
     assert last.error == status.error
 
 
-async def test_the_levels_are_settings(app, desk, caplog):
+async def test_the_levels_are_settings(app, database, caplog):
     app.configure(log_failed_attempt="debug", log_dead_letter="critical")
 
     @app.job(retry=Retry(max_attempts=2, initial="10ms", max_backoff="10ms"))
@@ -133,7 +133,7 @@ async def test_the_levels_are_settings(app, desk, caplog):
     with caplog.at_level("DEBUG", "tenure"):
         async with serving(app):
             await work.enqueue()
-            await over(desk)
+            await over(database)
     assert [record.levelname for record in failures(caplog)] == ["DEBUG", "CRITICAL"]
 
 

@@ -37,11 +37,11 @@ async def app(app):
     await app.close()
 
 
-def completed(desk, count):
-    return until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(count,)])
+def completed(database, count):
+    return until(lambda: database.sql("select count(*) from tenure.history"), is_=[(count,)])
 
 
-async def test_after_a_failover_that_lost_the_settlement_the_job_runs_again(app, desk):
+async def test_after_a_failover_that_lost_the_settlement_the_job_runs_again(app, database):
     ran = []
 
     @app.job
@@ -50,15 +50,15 @@ async def test_after_a_failover_that_lost_the_settlement_the_job_runs_again(app,
 
     async with serving(app):
         handle = await work.enqueue()
-        await completed(desk, 1)
-        desk.sql(FORGOTTEN, handle.id)
-        desk.sql(SESSIONS)
-        await completed(desk, 1)
-        assert desk.sql("select attempt, fence, crashes from tenure.history") == [(1, 2, 0)]
+        await completed(database, 1)
+        database.sql(FORGOTTEN, handle.id)
+        database.sql(SESSIONS)
+        await completed(database, 1)
+        assert database.sql("select attempt, fence, crashes from tenure.history") == [(1, 2, 0)]
     assert len(ran) == 2
 
 
-async def test_a_worker_with_jobs_of_its_own_requeues_only_the_unknown_one(app, desk, monkeypatch):
+async def test_a_worker_with_jobs_of_its_own_requeues_only_the_unknown_one(app, database, monkeypatch):
     monkeypatch.setattr(held, "BUSY_EVERY", 0.05)
     released = asyncio.Event()
     ran = []
@@ -73,16 +73,16 @@ async def test_a_worker_with_jobs_of_its_own_requeues_only_the_unknown_one(app, 
         await work.enqueue(0)
         await until(lambda: ran == [0])
         handle = await work.enqueue(1)
-        await completed(desk, 1)
-        desk.sql(FORGOTTEN, handle.id)
-        await completed(desk, 1)
+        await completed(database, 1)
+        database.sql(FORGOTTEN, handle.id)
+        await completed(database, 1)
         await until(lambda: ran == [0, 1, 1])
         released.set()
-        await completed(desk, 2)
-    assert sorted(desk.sql("select input ->> 'n', fence from tenure.history")) == [("0", 1), ("1", 2)]
+        await completed(database, 2)
+    assert sorted(database.sql("select input ->> 'n', fence from tenure.history")) == [("0", 1), ("1", 2)]
 
 
-async def test_jobs_that_are_being_claimed_are_not_taken_for_unknown(app, desk, other, monkeypatch):
+async def test_jobs_that_are_being_claimed_are_not_taken_for_unknown(app, database, other, monkeypatch):
     """The comparison comes again and again while a claim has written its jobs and is not answered yet."""
     monkeypatch.setattr(held, "BUSY_EVERY", 0.01)
     monkeypatch.setattr(held, "IDLE_EVERY", 0.01)
@@ -94,13 +94,13 @@ async def test_jobs_that_are_being_claimed_are_not_taken_for_unknown(app, desk, 
 
     async with serving(app, concurrency=5):
         await app.enqueue_many(work.call(n) for n in range(300))
-        await completed(desk, 300)
+        await completed(database, 300)
     assert sorted(ran) == list(range(300))
-    assert desk.sql("select distinct fence from tenure.history") == [(1,)]
+    assert database.sql("select distinct fence from tenure.history") == [(1,)]
 
 
 async def test_a_limited_claim_that_fails_does_not_drop_what_the_other_claim_took(app, fresh_dsn, monkeypatch):
-    from tests.store.desk import Desk
+    from tests.store.database import Database
 
     app.configure(dsn=fresh_dsn)
 
@@ -110,23 +110,23 @@ async def test_a_limited_claim_that_fails_does_not_drop_what_the_other_claim_too
     @app.job
     async def free(n: int) -> None: ...
 
-    with Desk(fresh_dsn) as desk:
+    with Database(fresh_dsn) as database:
         async with serving(app, concurrency=20) as worker:
             await free.enqueue(0)
-            await completed(desk, 1)
-            desk.connection.execute(REFUSAL.encode(), prepare=False)
+            await completed(database, 1)
+            database.connection.execute(REFUSAL.encode(), prepare=False)
             await limited.enqueue()
             for n in range(1, 40):
                 await free.enqueue(n)
-            await completed(desk, 40)
+            await completed(database, 40)
             await until(lambda: worker._engine.running == 0)
-            desk.sql("drop trigger refuse on tenure.starts")
-            await completed(desk, 41)
-        assert desk.sql("select distinct attempt, crashes from tenure.history") == [(1, 0)]
+            database.sql("drop trigger refuse on tenure.starts")
+            await completed(database, 41)
+        assert database.sql("select distinct attempt, crashes from tenure.history") == [(1, 0)]
         await app.close()
 
 
-async def test_a_claim_that_is_still_under_way_when_the_worker_stops_costs_nothing(app, desk, other, caplog):
+async def test_a_claim_that_is_still_under_way_when_the_worker_stops_costs_nothing(app, database, other, caplog):
     @app.job
     async def work() -> None: ...
 
@@ -137,24 +137,24 @@ async def test_a_claim_that_is_still_under_way_when_the_worker_stops_costs_nothi
     await (await work.enqueue()).result("10s")
     with other.connection.transaction():
         other.sql("lock table tenure.tallies in share mode")  # a claim writes there; enqueueing is done below, by hand
-        desk.sql(
+        database.sql(
             "insert into tenure.jobs (id, state, kind, position) values (%s, 'pending', 'work', nextval('tenure.job_position'))",
             uuid4(),
         )
-        await waits_for_a_lock(desk)
+        await waits_for_a_lock(database)
         stopping = asyncio.create_task(worker.stop())
         await asyncio.wait([stopping], timeout=0.3)
     await stopping
 
-    assert desk.sql("select state, attempt, crashes from tenure.jobs") == [("pending", 0, 0)]
-    assert desk.sql("select count(*) from tenure.workers") == [(0,)]
+    assert database.sql("select state, attempt, crashes from tenure.jobs") == [("pending", 0, 0)]
+    assert database.sql("select count(*) from tenure.workers") == [(0,)]
     assert [type(event) for event in events] == [JobStarted, JobSettled], "the second job never started"
     assert [
         record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING and record.module != "doctor"
     ] == []
 
 
-async def test_a_handler_that_cancels_itself_fails_its_attempt_and_frees_its_slot(app, desk):
+async def test_a_handler_that_cancels_itself_fails_its_attempt_and_frees_its_slot(app, database):
     """A home-made time limit: `loop.call_later(seconds, task.cancel)`."""
 
     @app.job(retry=Retry(max_attempts=1), timeout=None)
@@ -164,12 +164,12 @@ async def test_a_handler_that_cancels_itself_fails_its_attempt_and_frees_its_slo
 
     async with serving(app, concurrency=1) as worker:
         handles = [await homemade.enqueue() for _ in range(3)]
-        await until(lambda: desk.sql("select count(*) from tenure.jobs where state = 'dead_letter'"), is_=[(3,)])
+        await until(lambda: database.sql("select count(*) from tenure.jobs where state = 'dead_letter'"), is_=[(3,)])
         assert worker._engine.running == 0
     assert "CancelledError" in ((await handles[0].status()).error or "")
 
 
-async def test_a_run_that_is_canceled_before_its_first_step_frees_its_slot(app, desk):
+async def test_a_run_that_is_canceled_before_its_first_step_frees_its_slot(app, database):
     @app.job(retry=Retry(max_attempts=1))
     async def work() -> None: ...
 
@@ -182,11 +182,11 @@ async def test_a_run_that_is_canceled_before_its_first_step_frees_its_slot(app, 
     async with serving(app, concurrency=1) as worker:
         for _ in range(2):
             await work.enqueue()
-        await until(lambda: desk.sql("select count(*) from tenure.jobs where state = 'dead_letter'"), is_=[(2,)])
+        await until(lambda: database.sql("select count(*) from tenure.jobs where state = 'dead_letter'"), is_=[(2,)])
         assert worker._engine.running == 0
 
 
-async def test_after_a_job_has_ended_the_next_one_waits_for_the_delay(app, desk):
+async def test_after_a_job_has_ended_the_next_one_waits_for_the_delay(app, database):
     app.configure(workers_next_job_delay_ms=300)
     moments: list[float] = []
 
@@ -198,7 +198,7 @@ async def test_after_a_job_has_ended_the_next_one_waits_for_the_delay(app, desk)
 
     await app.enqueue_many(work.call() for _ in range(4))
     async with serving(app, concurrency=1):
-        await completed(desk, 4)
+        await completed(database, 4)
     ends, starts = moments[1:-1:2], moments[2::2]
     assert all(start - end >= 0.29 for end, start in zip(ends, starts, strict=True))
 
@@ -215,7 +215,7 @@ REFUSE_100 = """
         when (new.state = 'pending' and new.input ->> 'n' = '100') execute function public.refuse()"""
 
 
-async def test_an_unknown_job_that_cannot_be_requeued_holds_up_no_other_and_is_reported_once(app, desk, caplog, monkeypatch):
+async def test_an_unknown_job_that_cannot_be_requeued_holds_up_no_other_and_is_reported_once(app, database, caplog, monkeypatch):
     monkeypatch.setattr(held, "BUSY_EVERY", 0.05)
     monkeypatch.setattr(held, "IDLE_EVERY", 0.05)
     compared = "select returns from tenure.queues where name = 'default'"
@@ -226,16 +226,16 @@ async def test_an_unknown_job_that_cannot_be_requeued_holds_up_no_other_and_is_r
 
     async with serving(app):
         await work.enqueue(0)
-        await completed(desk, 1)
-        desk.sql(REFUSE_100)
+        await completed(database, 1)
+        database.sql(REFUSE_100)
         try:
             for n in (100, 101, 102):
-                desk.sql(HELD_UNKNOWN, json.dumps({"n": n}))
-            await completed(desk, 3)
-            [(before,)] = desk.sql(compared)
-            await until(lambda: desk.sql(compared)[0][0] > before + 2)  # compared some more times
-            assert desk.sql("select input ->> 'n', state from tenure.jobs") == [("100", "running")]
+                database.sql(HELD_UNKNOWN, json.dumps({"n": n}))
+            await completed(database, 3)
+            [(before,)] = database.sql(compared)
+            await until(lambda: database.sql(compared)[0][0] > before + 2)  # compared some more times
+            assert database.sql("select input ->> 'n', state from tenure.jobs") == [("100", "running")]
         finally:
-            desk.sql("drop function public.refuse() cascade")
+            database.sql("drop function public.refuse() cascade")
     told = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert [record.message.startswith("PostgreSQL refuses to requeue a job") for record in told] == [True]

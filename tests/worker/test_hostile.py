@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from tenure import InvalidInput, InvalidPayload, JobCanceled
-from tests.worker.bench import failure
 from tests.worker.handlers import DEEDS
 from tests.worker.hostile import CLEAN, GARBLED, NOT_KEPT
+from tests.worker.shared_worker import failure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,28 +24,28 @@ class Parcel(BaseModel):
 
 
 @pytest.fixture(scope="module")
-def keep(bench):
+def keep(shared_worker):
     """A job that nobody runs."""
 
-    @bench.app.job(name="keep", queue="nobody's")
+    @shared_worker.app.job(name="keep", queue="nobody's")
     async def keep(content: Any) -> None: ...
 
     return keep
 
 
 @pytest.fixture(scope="module")
-def keep_parcel(bench):
-    @bench.app.job(name="keep_parcel", queue="nobody's")
+def keep_parcel(shared_worker):
+    @shared_worker.app.job(name="keep_parcel", queue="nobody's")
     async def keep_parcel(parcel: Parcel) -> None: ...
 
     return keep_parcel
 
 
 @pytest.fixture
-def nothing_written(bench):
-    before = bench.sql(HELD)
+def nothing_written(shared_worker):
+    before = shared_worker.sql(HELD)
     yield
-    assert bench.sql(HELD) == before
+    assert shared_worker.sql(HELD) == before
 
 
 def refused():
@@ -53,41 +53,41 @@ def refused():
 
 
 @hostile_values
-async def test_input_that_cannot_be_kept_is_refused(bench, keep, keep_parcel, name):
+async def test_input_that_cannot_be_kept_is_refused(shared_worker, keep, keep_parcel, name):
     for enqueue in (keep.enqueue, keep_parcel.enqueue):
         await enqueue(Parcel(content=1))  # from here on, inputs of this job are known to be readable
-    before = bench.sql(HELD)
+    before = shared_worker.sql(HELD)
     with refused():
         await keep.enqueue(NOT_KEPT[name]())
     with refused():
         await keep_parcel.enqueue(Parcel.model_construct(content=NOT_KEPT[name]()))
     with refused():
         keep.enqueue_sync(NOT_KEPT[name]())
-    assert bench.sql(HELD) == before
+    assert shared_worker.sql(HELD) == before
 
 
 @hostile_values
-async def test_one_refused_input_among_many_refuses_them_all(bench, keep, nothing_written, name):
+async def test_one_refused_input_among_many_refuses_them_all(shared_worker, keep, nothing_written, name):
     with refused():
-        await bench.app.enqueue_many(keep.call(content) for content in [1, NOT_KEPT[name](), 2])
+        await shared_worker.app.enqueue_many(keep.call(content) for content in [1, NOT_KEPT[name](), 2])
 
 
 @hostile_values
 @pytest.mark.parametrize("option", ["meta", "auth"])
-async def test_meta_and_auth_that_cannot_be_kept_are_refused(bench, keep, nothing_written, option, name):
+async def test_meta_and_auth_that_cannot_be_kept_are_refused(shared_worker, keep, nothing_written, option, name):
     with refused():
         await keep.using(**{option: {"a": NOT_KEPT[name]()}}).enqueue(1)
 
 
 @pytest.mark.parametrize("option", ["queue", "key", "capability"])
-async def test_names_that_cannot_be_kept_are_refused(bench, keep, nothing_written, option):
+async def test_names_that_cannot_be_kept_are_refused(shared_worker, keep, nothing_written, option):
     with pytest.raises(Exception, match=r"NUL|half a character|surrogate"):
         await keep.using(**{option: GARBLED}).enqueue(1)
 
 
 @pytest.mark.parametrize("executor", ["loop", "process"])
 @hostile_values
-async def test_a_result_that_cannot_be_kept_is_an_error_of_the_job(bench, executor, name):
+async def test_a_result_that_cannot_be_kept_is_an_error_of_the_job(shared_worker, executor, name):
     handle = await DEEDS[executor].enqueue(f"return {name}")
     failed = await failure(handle)
     assert (failed.state, failed.error_type in ("InvalidOutput", "InvalidPayload")) == ("dead_letter", True)
@@ -111,10 +111,10 @@ async def still_works(executor):
         ("log long", lambda line: 100 < len(line["message"]) <= 2000 and 100 < len(line["fields"]["wide"]) <= 2000),
     ],
 )
-async def test_whatever_a_handler_logs_is_kept_as_far_as_it_can_be(bench, executor, deed, looks_right):
+async def test_whatever_a_handler_logs_is_kept_as_far_as_it_can_be(shared_worker, executor, deed, looks_right):
     handle = await DEEDS[executor].enqueue(deed)
     await handle.result("30s")
-    before, line = bench.lines(handle)
+    before, line = shared_worker.lines(handle)
     assert before["message"] == "before"
     assert looks_right(line), line
     assert (await handle.progress()).message == "logged"
@@ -128,7 +128,7 @@ async def test_whatever_a_handler_logs_is_kept_as_far_as_it_can_be(bench, execut
         ("long progress", lambda message: message.startswith("ää") and len(message) <= 500),
     ],
 )
-async def test_whatever_a_handler_says_about_its_progress_is_kept_as_far_as_it_can_be(bench, executor, deed, looks_right):
+async def test_whatever_a_handler_says_about_its_progress_is_kept_as_far_as_it_can_be(shared_worker, executor, deed, looks_right):
     handle = await DEEDS[executor].enqueue(deed)
     await handle.result("30s")
     progress = await handle.progress()
@@ -148,7 +148,7 @@ async def test_whatever_a_handler_says_about_its_progress_is_kept_as_far_as_it_c
         ("raise blank", "ValueError", ""),
     ],
 )
-async def test_whatever_a_handler_raises_can_be_read(bench, executor, deed, error_type, told):
+async def test_whatever_a_handler_raises_can_be_read(shared_worker, executor, deed, error_type, told):
     handle = await DEEDS[executor].enqueue(deed)
     failed = await failure(handle)
     assert failed.state == "dead_letter"
@@ -169,14 +169,14 @@ async def test_whatever_a_handler_raises_can_be_read(bench, executor, deed, erro
         ("fail with a colon", "declined: card expired"),
     ],
 )
-async def test_the_reason_of_a_failure_is_kept_as_it_was_said(bench, executor, deed, message):
+async def test_the_reason_of_a_failure_is_kept_as_it_was_said(shared_worker, executor, deed, message):
     failed = await failure(await DEEDS[executor].enqueue(deed))
     assert (failed.state, failed.error_type, failed.message) == ("failed", None, message)
 
 
 @everywhere
 @pytest.mark.parametrize("deed", ["fail long", "fail blank", "fail with an exception", "fail by a careless subclass"])
-async def test_an_odd_reason_does_not_keep_a_job_from_failing(bench, executor, deed):
+async def test_an_odd_reason_does_not_keep_a_job_from_failing(shared_worker, executor, deed):
     handle = await DEEDS[executor].enqueue(deed)
     failed = await failure(handle)
     assert failed.state in ("failed", "dead_letter")
@@ -187,7 +187,7 @@ async def test_an_odd_reason_does_not_keep_a_job_from_failing(bench, executor, d
 
 @everywhere
 @pytest.mark.parametrize(("deed", "reason"), [("cancel garbled", CLEAN), ("cancel blank", " ")])
-async def test_an_odd_reason_does_not_keep_a_job_from_canceling_itself(bench, executor, deed, reason):
+async def test_an_odd_reason_does_not_keep_a_job_from_canceling_itself(shared_worker, executor, deed, reason):
     handle = await DEEDS[executor].enqueue(deed)
     with pytest.raises(JobCanceled) as canceled:
         await handle.result("30s")
@@ -195,7 +195,7 @@ async def test_an_odd_reason_does_not_keep_a_job_from_canceling_itself(bench, ex
 
 
 @everywhere
-async def test_a_snooze_beyond_the_end_of_time_is_an_error(bench, executor):
+async def test_a_snooze_beyond_the_end_of_time_is_an_error(shared_worker, executor):
     failed = await failure(await DEEDS[executor].enqueue("snooze for ever"))
     assert failed.state == "dead_letter"
     assert "between 0 and 100 years" in failed.message

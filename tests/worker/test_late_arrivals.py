@@ -18,21 +18,21 @@ from tenure.worker.claim import cursors as rules
 from tenure.worker.claim.claimer import Claimer, ClaimsUnderWay, Scope
 from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import RefusedJobs
-from tests.store.desk import Desk, claim_query
-from tests.store.doorstep import doorstep
+from tests.store.database import Database, claim_query
 from tests.store.locks import meanwhile, waits_for_a_lock
+from tests.store.paused_inserts import paused_inserts
 from tests.waiting import until
 
 
 @pytest.fixture
-async def claimer(app: Tenure, place, desk: Desk) -> AsyncIterator[Claimer]:
+async def claimer(app: Tenure, place, database: Database) -> AsyncIterator[Claimer]:
     """A worker's claimer with a lease, without the worker."""
 
     @app.job
     async def work(n: int = 0) -> None: ...
 
     link = Link(place, "claim", hot=True, durable=False)
-    worker = desk.worker()
+    worker = database.worker()
     known_limits = KnownLimits(link, app.kinds, ["default"], worker, lambda _: None)
     yield Claimer(
         link,
@@ -50,21 +50,21 @@ async def ids(claimer: Claimer, limit: int = 10) -> list[str]:
     return [run.job_id for run in await claimer.claim(limit)]
 
 
-async def test_a_late_commit_is_found_within_two_seconds_by_a_busy_worker(app, desk, other):
+async def test_a_late_commit_is_found_within_two_seconds_by_a_busy_worker(app, database, other):
     @app.job
     async def work(n: int = 0) -> None:
         await asyncio.sleep(0)
 
-    desk.enqueue({})
+    database.enqueue({})
     async with app.running(concurrency=4):
-        await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(1,)])
+        await until(lambda: database.sql("select count(*) from tenure.history"), is_=[(1,)])
         with other.connection.transaction():
             [late] = other.enqueue({"input": {"n": -1}})
             await app.enqueue_many(work.call(n) for n in range(100))
-            await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(101,)])
+            await until(lambda: database.sql("select count(*) from tenure.history"), is_=[(101,)])
             busy = asyncio.create_task(keep_enqueuing(work))
         try:
-            await until(lambda: desk.sql("select 1 from tenure.history where id = %s", late), within=2.5)
+            await until(lambda: database.sql("select 1 from tenure.history where id = %s", late), within=2.5)
         finally:
             busy.cancel()
     await app.close()
@@ -76,10 +76,10 @@ async def keep_enqueuing(job: Any) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_all_jobs_of_a_late_commit_are_found_without_waiting_for_a_full_sweep(claimer, desk, other):
+async def test_all_jobs_of_a_late_commit_are_found_without_waiting_for_a_full_sweep(claimer, database, other):
     with other.connection.transaction():
         late = other.enqueue(*({} for _ in range(50)))
-        desk.enqueue({}, {}, {})
+        database.enqueue({}, {}, {})
         assert len(await ids(claimer)) == 3
         assert await ids(claimer) == []
     found: list[str] = []
@@ -91,47 +91,47 @@ async def test_all_jobs_of_a_late_commit_are_found_without_waiting_for_a_full_sw
     await until(look, within=10)
 
 
-async def test_a_late_first_job_of_a_new_database_is_found(claimer, desk, other):
+async def test_a_late_first_job_of_a_new_database_is_found(claimer, database, other):
     """Before its first use a sequence says 1, which is nobody's position yet."""
     for _ in range(3):
         assert await ids(claimer) == []
     with other.connection.transaction():
         [late] = other.enqueue({})
-        [soon] = desk.enqueue({})
+        [soon] = database.enqueue({})
         assert await ids(claimer) == [soon]
     await until(lambda: ids(claimer), is_=[late], within=5)
 
 
-async def test_a_job_that_has_its_place_but_is_not_written_yet_is_found(claimer, desk, other, monkeypatch):
+async def test_a_job_that_has_its_place_but_is_not_written_yet_is_found(claimer, database, other, monkeypatch):
     monkeypatch.setattr(rules, "SWEEP_SHARE", 0)  # with every claim, however slow the machine
-    with doorstep(desk):
+    with paused_inserts(database):
         entering = meanwhile(lambda: other.enqueue({"meta": {"late": True}}))
-        await waits_for_a_lock(desk)
+        await waits_for_a_lock(database)
         for _ in range(10):
-            desk.enqueue({})
+            database.enqueue({})
             await ids(claimer)
-        desk.sql("select pg_advisory_unlock(1)")
+        database.sql("select pg_advisory_unlock(1)")
         late = entering()
     await until(lambda: ids(claimer), is_=late, within=5)
 
 
-async def test_the_floor_waits_for_a_transaction_that_began_during_a_claim(desk, other):
+async def test_the_floor_waits_for_a_transaction_that_began_during_a_claim(database, other):
     """The claim has its number already, the other takes the next one and a position, the claim reads the position. The next
     snapshot then ends at that other number: `xmax` is one past the latest that ended, not the next to be given."""
-    worker = desk.worker()
+    worker = database.worker()
     cursors = rules.Cursors(["default"])
 
     def sweep() -> None:
         plan = cursors.plan(0.0)
-        claim = desk.claim(worker, lanes=lanes_of(plan))
+        claim = database.claim(worker, lanes=lanes_of(plan))
         places = [(job["queue"], job["priority"], job["position"]) for job in claim.jobs]
         cursors.learn(replace(plan, sweep=True), places, 10, claim.signals, now=0.0, took=0.0)
 
-    desk.enqueue({})
+    database.enqueue({})
     sweep()
     with other.connection.transaction():
-        with desk.connection.transaction():
-            desk.sql("select pg_current_xact_id()")
+        with database.connection.transaction():
+            database.sql("select pg_current_xact_id()")
             [late] = other.enqueue({})
             sweep()
         [(position,)] = other.sql("select position from tenure.jobs where id = %s", late)
@@ -140,87 +140,87 @@ async def test_the_floor_waits_for_a_transaction_that_began_during_a_claim(desk,
             assert cursors._floor.position <= position
 
 
-async def test_returned_jobs_below_the_cursor_are_found(claimer, desk):
-    other = desk.worker()
-    early = desk.enqueue({}, {})
-    desk.claim(other)
-    later = desk.enqueue({}, {})
+async def test_returned_jobs_below_the_cursor_are_found(claimer, database):
+    other = database.worker()
+    early = database.enqueue({}, {})
+    database.claim(other)
+    later = database.enqueue({}, {})
     assert await ids(claimer) == later
     assert await ids(claimer) == []
-    desk.condemn(other)
-    desk.return_jobs()
+    database.condemn(other)
+    database.return_jobs()
     heard, found = await ids(claimer), await ids(claimer)  # the first of them hears of it, if it does not find them
     assert sorted(heard + found) == sorted(early)
 
 
-async def test_new_priorities_are_noticed_at_once(claimer, desk):
+async def test_new_priorities_are_noticed_at_once(claimer, database):
     for priority in (50, 0, 100, 51, 49, 50):
-        [job_id] = desk.enqueue({"priority": priority})
+        [job_id] = database.enqueue({"priority": priority})
         assert await ids(claimer) == [job_id]
 
 
-async def test_jobs_of_a_claim_that_was_rolled_back_are_found_by_the_full_sweep(claimer, desk, other, monkeypatch):
+async def test_jobs_of_a_claim_that_was_rolled_back_are_found_by_the_full_sweep(claimer, database, other, monkeypatch):
     monkeypatch.setattr(rules, "FULL_SWEEP_EVERY", 0.3)
-    early = desk.enqueue({})
+    early = database.enqueue({})
     with other.connection.transaction(force_rollback=True):
         other.claim(other.worker())
-        [later] = desk.enqueue({})
+        [later] = database.enqueue({})
         assert await ids(claimer) == [later]
         assert await ids(claimer) == []
     await until(lambda: ids(claimer), is_=early, within=5)
 
 
-async def test_a_resumed_queue_is_read_from_where_it_stood(claimer, desk):
-    first = desk.enqueue({}, {})
+async def test_a_resumed_queue_is_read_from_where_it_stood(claimer, database):
+    first = database.enqueue({}, {})
     assert sorted(await ids(claimer)) == sorted(first)
-    desk.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
-    paused = desk.enqueue({}, {})
+    database.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
+    paused = database.enqueue({}, {})
     for _ in range(3):
         assert await ids(claimer) == []
-    desk.sql("update tenure.queues set paused_at = null")
+    database.sql("update tenure.queues set paused_at = null")
     assert sorted(await ids(claimer)) == sorted(paused)
 
 
-def test_behind_an_old_snapshot_a_claim_from_the_cursor_does_not_walk_over_what_is_gone(desk, other):
-    worker = desk.worker()
+def test_behind_an_old_snapshot_a_claim_from_the_cursor_does_not_walk_over_what_is_gone(database, other):
+    worker = database.worker()
     cursors = rules.Cursors(["default"])
     with other.connection.transaction():
         other.sql("set transaction isolation level repeatable read")
         other.sql("select count(*) from tenure.jobs")
-        go_through(desk, worker, cursors, 500, now=0.0)
-        early = buffers(desk, worker, lanes_of(cursors.plan(2.5)))
-        go_through(desk, worker, cursors, 5000, now=3.0)
-        from_cursor = buffers(desk, worker, lanes_of(cursors.plan(5.5)))
-        by_a_sweep = buffers(desk, worker, lanes_of(cursors.plan(6.0)))
-        from_start = buffers(desk, worker, [{"queue": "default", "high": 100, "low": 0, "start": 0}])
+        go_through(database, worker, cursors, 500, now=0.0)
+        early = buffers(database, worker, lanes_of(cursors.plan(2.5)))
+        go_through(database, worker, cursors, 5000, now=3.0)
+        from_cursor = buffers(database, worker, lanes_of(cursors.plan(5.5)))
+        by_a_sweep = buffers(database, worker, lanes_of(cursors.plan(6.0)))
+        from_start = buffers(database, worker, [{"queue": "default", "high": 100, "low": 0, "start": 0}])
     assert from_cursor <= early + 10
     assert by_a_sweep <= early + 10
     assert from_start > 5 * max(from_cursor, by_a_sweep)
 
 
-def go_through(desk: Desk, worker: str, cursors: rules.Cursors, count: int, *, now: float) -> None:
+def go_through(database: Database, worker: str, cursors: rules.Cursors, count: int, *, now: float) -> None:
     """So many jobs come and are gone, with a sweep at each of the next two seconds, and ten more are there."""
-    desk.enqueue(*({} for _ in range(count)))
+    database.enqueue(*({} for _ in range(count)))
     for moment in (*(now for _ in range(count // 1000 + 1)), now + 1.0, now + 1.0, now + 2.0):
         plan = cursors.plan(moment)
-        claim = desk.claim(worker, limit=1000, lanes=lanes_of(plan))
+        claim = database.claim(worker, limit=1000, lanes=lanes_of(plan))
         places = sorted((job["queue"], job["priority"], job["position"]) for job in claim.jobs)
         cursors.learn(plan, places, 1000, claim.signals, now=moment, took=0.0)
     assert claim.jobs == []
-    desk.sql("delete from tenure.jobs")
-    desk.enqueue(*({} for _ in range(10)))
+    database.sql("delete from tenure.jobs")
+    database.enqueue(*({} for _ in range(10)))
 
 
 def lanes_of(plan: rules.Plan) -> list[dict[str, Any]]:
     return [{"queue": lane.queue, "high": lane.high, "low": lane.low, "start": lane.start} for lane in plan.lanes]
 
 
-def buffers(desk: Desk, worker: str, lanes: list[dict[str, Any]]) -> int:
+def buffers(database: Database, worker: str, lanes: list[dict[str, Any]]) -> int:
     """The pages that picking ten jobs touches; the claim itself is taken back."""
     query = claim_query(worker, worker, lanes=lanes)
     text = sql.SQL("explain (analyze, buffers, format json) " + statement(query.name, "tenure"))
-    with desk.connection.transaction(force_rollback=True):
-        [[[told]]] = desk.connection.execute(text, query.values).fetchall()
+    with database.connection.transaction(force_rollback=True):
+        [[[told]]] = database.connection.execute(text, query.values).fetchall()
     return find(told["Plan"], "CTE picked")
 
 
@@ -230,8 +230,8 @@ def find(node: dict[str, Any], name: str) -> int:
     return max((find(inner, name) for inner in node.get("Plans", ())), default=0)
 
 
-async def test_kinds_that_nobody_here_knows_are_named_once(claimer, desk, caplog):
-    desk.enqueue({"kind": "strange"}, {"kind": "strange"})
+async def test_kinds_that_nobody_here_knows_are_named_once(claimer, database, caplog):
+    database.enqueue({"kind": "strange"}, {"kind": "strange"})
     assert await ids(claimer) == []
     claimer._next_survey = 0.0
     assert await ids(claimer) == []

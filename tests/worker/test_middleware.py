@@ -8,9 +8,9 @@ import pytest
 
 from tenure import Context, Fail, Retry, Snooze, Tenure
 from tests.waiting import until
-from tests.worker.bench import failure
 from tests.worker.handlers import EXECUTORS, Order, Receipt, coroutine, plain
 from tests.worker.serving import serving
+from tests.worker.shared_worker import failure
 
 colour = contextvars.ContextVar("colour", default="none")
 # Either function in a process takes the same way.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from tenure import Tenure
-from tests.worker.bench import failure
 from tests.worker.serving import serving
+from tests.worker.shared_worker import failure
 
 
-async def test_a_plain_function_that_returns_a_coroutine_is_told_to_be_one(dsn, desk, recwarn):
+async def test_a_plain_function_that_returns_a_coroutine_is_told_to_be_one(dsn, database, recwarn):
     app = Tenure(dsn)
 
     @app.job(max_attempts=1)

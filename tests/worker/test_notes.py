@@ -40,13 +40,13 @@ def sent(monkeypatch):
     return names
 
 
-def lines_of(desk, handle):
-    rows = desk.sql("select lines from tenure.logs where job_id = %s order by fence, first_line", handle.id)
+def lines_of(database, handle):
+    rows = database.sql("select lines from tenure.logs where job_id = %s order by fence, first_line", handle.id)
     return [line for (lines,) in rows for line in lines]
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_the_latest_progress_always_arrives_and_costs_few_statements(app, desk, sent, run_in):
+async def test_the_latest_progress_always_arrives_and_costs_few_statements(app, database, sent, run_in):
     def work(ctx: Context) -> None:
         for n in range(1, 10_001):
             ctx.progress(n / 100, f"step {n}")
@@ -66,7 +66,7 @@ async def test_the_latest_progress_always_arrives_and_costs_few_statements(app, 
     assert 1 <= sent["jobs/note_runs"] <= 2 * took + 2
 
 
-async def test_progress_of_many_jobs_goes_out_together(app, desk, sent):
+async def test_progress_of_many_jobs_goes_out_together(app, database, sent):
     settled = []
     app.on(JobSettled)(settled.append)
 
@@ -80,11 +80,11 @@ async def test_progress_of_many_jobs_goes_out_together(app, desk, sent):
     async with serving(app, concurrency=50):
         handles = await app.enqueue_many(work.call() for _ in range(50))
         await until(lambda: len(settled), is_=50)
-    assert desk.sql("select count(*), min(percent) from tenure.progress") == [(len(handles), 100)]
+    assert database.sql("select count(*), min(percent) from tenure.progress") == [(len(handles), 100)]
     assert sent["jobs/note_runs"] <= 15
 
 
-async def test_progress_is_seen_while_the_job_runs(app, desk):
+async def test_progress_is_seen_while_the_job_runs(app, database):
     go_on = asyncio.Event()
 
     @app.job
@@ -131,7 +131,7 @@ async def test_progress_out_of_range_is_refused_in_the_handler(app, percent):
     assert await handle.progress() is None
 
 
-async def test_the_notes_of_a_stale_run_are_refused(app, desk):
+async def test_the_notes_of_a_stale_run_are_refused(app, database):
     """Another worker has the job by now, and has said how far it is."""
     taken, reasons = asyncio.Event(), []
 
@@ -153,16 +153,16 @@ async def test_the_notes_of_a_stale_run_are_refused(app, desk):
     async with serving(app):
         handle = await work.enqueue()
         await until(handle.progress)
-        desk.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1, lease_until = '2100-01-01'")
-        desk.sql("update tenure.progress set fence = 2, percent = 15")
+        database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1, lease_until = '2100-01-01'")
+        database.sql("update tenure.progress set fence = 2, percent = 15")
         taken.set()
         await until(lambda: reasons, is_=["taken_by_another_worker"], within=3)
-        assert desk.sql("select lease_until = '2100-01-01' from tenure.jobs") == [(True,)]
+        assert database.sql("select lease_until = '2100-01-01' from tenure.jobs") == [(True,)]
     assert (await handle.progress()).percent == 15
-    assert desk.sql("select count(*) from tenure.logs") == [(0,)]
+    assert database.sql("select count(*) from tenure.logs") == [(0,)]
 
 
-async def test_what_is_said_while_the_jobs_row_is_locked_for_a_moment_is_not_lost(app, desk, other, sent):
+async def test_what_is_said_while_the_jobs_row_is_locked_for_a_moment_is_not_lost(app, database, other, sent):
     """A job that the run itself hands in holds a lock on its row until that is committed; so may an operator's look."""
     said, go_on = asyncio.Event(), asyncio.Event()
 
@@ -177,20 +177,20 @@ async def test_what_is_said_while_the_jobs_row_is_locked_for_a_moment_is_not_los
 
     async with serving(app):
         handle = await work.enqueue()
-        await until(lambda: desk.sql("select count(*) from tenure.jobs where state = 'running'"), is_=[(1,)])
+        await until(lambda: database.sql("select count(*) from tenure.jobs where state = 'running'"), is_=[(1,)])
         with other.connection.transaction():
             other.sql("select from tenure.jobs for share")
             go_on.set()
             await said.wait()
-            await until(lambda: sent["jobs/note_runs answered"] or desk.sql(WAITS_FOR_LOCK))
+            await until(lambda: sent["jobs/note_runs answered"] or database.sql(WAITS_FOR_LOCK))
         go_on.set()
         await handle.result("5s")
     progress = await handle.progress()
     assert (progress and progress.message) == "nearly"
-    assert [line["message"] for line in lines_of(desk, handle)] == ["kept"]
+    assert [line["message"] for line in lines_of(database, handle)] == ["kept"]
 
 
-async def test_the_last_200_log_lines_are_kept_in_order_with_their_fields(app, desk):
+async def test_the_last_200_log_lines_are_kept_in_order_with_their_fields(app, database):
     @app.job
     async def work(ctx: Context) -> None:
         for n in range(1000):
@@ -199,13 +199,13 @@ async def test_the_last_200_log_lines_are_kept_in_order_with_their_fields(app, d
     async with serving(app):
         handle = await work.enqueue()
         await handle.result("10s")
-    lines = lines_of(desk, handle)
+    lines = lines_of(database, handle)
     assert [line["fields"] for line in lines] == [{"n": n, "even": n % 2 == 0} for n in range(800, 1000)]
     report = await handle.report()
     assert [(line.message, line.fields) for line in report.log] == [("line", line["fields"]) for line in lines]
 
 
-async def test_log_lines_said_over_time_are_kept_in_order_too(app, desk):
+async def test_log_lines_said_over_time_are_kept_in_order_too(app, database):
     @app.job
     async def work(ctx: Context) -> None:
         for n in range(600):
@@ -216,7 +216,7 @@ async def test_log_lines_said_over_time_are_kept_in_order_too(app, desk):
     async with serving(app):
         handle = await work.enqueue()
         await handle.result("10s")
-    lines = lines_of(desk, handle)
+    lines = lines_of(database, handle)
     assert [line["fields"]["at"] for line in lines][-200:] == list(range(400, 600))
     assert [line["n"] for line in lines] == sorted(line["n"] for line in lines)
     assert len(lines) < 400
@@ -224,7 +224,7 @@ async def test_log_lines_said_over_time_are_kept_in_order_too(app, desk):
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_a_heartbeat_extends_the_lease_of_a_kind_that_has_one(app, desk, run_in):
+async def test_a_heartbeat_extends_the_lease_of_a_kind_that_has_one(app, database, run_in):
     go_on = asyncio.Event()
 
     def beats(ctx: Context) -> None:
@@ -241,14 +241,14 @@ async def test_a_heartbeat_extends_the_lease_of_a_kind_that_has_one(app, desk, r
     async with serving(app):
         handle = await job.enqueue()
         # Far longer than one lease, and never lost.
-        await until(lambda: desk.sql("select lease_until - started_at > interval '3.5 s' from tenure.jobs"), is_=[(True,)])
+        await until(lambda: database.sql("select lease_until - started_at > interval '3.5 s' from tenure.jobs"), is_=[(True,)])
         go_on.set()
         await handle.result("5s")
     status = await handle.status()
     assert (status.fence, status.crashes) == (1, 0)
 
 
-async def test_a_job_that_forgets_its_heartbeat_is_given_to_another(app, desk):
+async def test_a_job_that_forgets_its_heartbeat_is_given_to_another(app, database):
     reasons = []
 
     @app.job(lease="500ms")
@@ -266,11 +266,13 @@ async def test_a_job_that_forgets_its_heartbeat_is_given_to_another(app, desk):
         await until(lambda: reasons, is_=["taken_by_another_worker"])
     status = await handle.status()
     assert (status.attempt, status.fence, status.crashes) == (1, 2, 1)
-    assert desk.sql("select what from tenure.incidents") == [("lease_lost",)]
+    assert database.sql("select what from tenure.incidents") == [("lease_lost",)]
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_aborted_and_runs_again(app, desk, other, run_in):
+async def test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_aborted_and_runs_again(
+    app, database, other, run_in
+):
     """Its row is locked here; a connection that is gone has the same effect. Neither is the handler's fault."""
     reasons, started = [], []
 
@@ -307,10 +309,10 @@ async def test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_
         assert await handle.result("10s") == "second"
     status = await handle.status()
     assert (status.attempt, status.crashes, status.fence) == (1, 0, 2)
-    assert desk.sql("select what from tenure.incidents") == [("requeued",)]
+    assert database.sql("select what from tenure.incidents") == [("requeued",)]
 
 
-async def test_a_run_without_a_lease_of_its_own_is_not_aborted_when_its_reports_cannot_be_written(app, desk, other):
+async def test_a_run_without_a_lease_of_its_own_is_not_aborted_when_its_reports_cannot_be_written(app, database, other):
     running, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job
@@ -334,7 +336,7 @@ async def test_a_run_without_a_lease_of_its_own_is_not_aborted_when_its_reports_
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_reports_may_be_awaited_returned_or_left_alone(app, desk, run_in, recwarn):
+async def test_reports_may_be_awaited_returned_or_left_alone(app, database, run_in, recwarn):
     async def awaits(ctx: Context) -> None:
         assert await ctx.heartbeat() is None
         assert await ctx.progress(50) is None
@@ -353,7 +355,7 @@ async def test_reports_may_be_awaited_returned_or_left_alone(app, desk, run_in, 
     assert [str(warning.message) for warning in recwarn] == []
 
 
-async def test_an_awaited_heartbeat_lets_others_run(app, desk):
+async def test_an_awaited_heartbeat_lets_others_run(app, database):
     """A coroutine that computes between two heartbeats would otherwise hold up all others of its process."""
     turns = []
 
@@ -375,14 +377,14 @@ REFUSAL = """
 
 
 @pytest.fixture
-def logs_are_refused(desk):
-    desk.connection.execute(REFUSAL.encode(), prepare=False)
+def logs_are_refused(database):
+    database.connection.execute(REFUSAL.encode(), prepare=False)
     yield
-    desk.sql("drop schema audit cascade")
+    database.sql("drop schema audit cascade")
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_a_heartbeat_is_written_although_the_log_line_beside_it_is_refused(app, desk, logs_are_refused, run_in):
+async def test_a_heartbeat_is_written_although_the_log_line_beside_it_is_refused(app, database, logs_are_refused, run_in):
     go_on = asyncio.Event()
 
     def beats(ctx: Context) -> None:
@@ -400,12 +402,12 @@ async def test_a_heartbeat_is_written_although_the_log_line_beside_it_is_refused
     job = app.job(name="beats", lease="1500ms", run_in=run_in)(beats_async if run_in == "loop" else beats)
     async with serving(app):
         handle = await job.enqueue()
-        await until(lambda: desk.sql("select lease_until - started_at > interval '3.5 s' from tenure.jobs"), is_=[(True,)])
+        await until(lambda: database.sql("select lease_until - started_at > interval '3.5 s' from tenure.jobs"), is_=[(True,)])
         go_on.set()
         await handle.result("5s")
     status = await handle.status()
     assert (status.fence, status.crashes) == (1, 0)
-    assert lines_of(desk, handle) == []
+    assert lines_of(database, handle) == []
 
 
 async def test_a_thread_that_reports_while_refused_notes_are_dropped_breaks_nothing():

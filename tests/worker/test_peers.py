@@ -12,7 +12,7 @@ from tenure.worker import engine
 from tests.waiting import until
 
 
-async def test_workers_learn_how_many_serve_the_same(dsn, desk):
+async def test_workers_learn_how_many_serve_the_same(dsn, database):
     alike, other = Tenure(dsn), Tenure(dsn)
 
     @alike.job(name="work")
@@ -54,7 +54,7 @@ async def test_the_more_peers_the_fewer_claim(app, monkeypatch, peers, drawn, cl
         assert running._claims._woken.is_set()
 
 
-async def test_who_finds_more_than_it_can_take_calls_the_others(app, desk, monkeypatch):
+async def test_who_finds_more_than_it_can_take_calls_the_others(app, database, monkeypatch):
     sent: list[Wakeup] = []
 
     @app.job
@@ -65,8 +65,8 @@ async def test_who_finds_more_than_it_can_take_calls_the_others(app, desk, monke
     monkeypatch.setattr(engine, "CALL_EVERY", 0.0)
     monkeypatch.setattr("tenure.store.wakeups.Wakeups.notify", lambda _, wakeup: sent.append(wakeup))
     await worker.start()
-    await until(lambda: desk.sql("select count(*) from tenure.history"), is_=[(20,)])
-    await until(lambda: desk.sql("select heartbeat_at > started_at from tenure.workers"), is_=[(True,)])
+    await until(lambda: database.sql("select count(*) from tenure.history"), is_=[(20,)])
+    await until(lambda: database.sql("select heartbeat_at > started_at from tenure.workers"), is_=[(True,)])
     assert Wakeup.new_jobs("default") not in sent  # there is no other worker to wake
     worker._engine.peers = 50
     await app.enqueue_many([work.call() for _ in range(20)])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tests.waiting import until
 
 
-async def test_jobs_that_nobody_announced_are_found_by_looking(app, desk):
+async def test_jobs_that_nobody_announced_are_found_by_looking(app, database):
     @app.job
     async def work() -> None: ...
 
     async with app.running():
         for done in range(1, 4):  # a worker also looks when it starts
-            desk.enqueue({})
-            await until(lambda done=done: desk.sql("select count(*) from tenure.history"), is_=[(done,)], within=5)
+            database.enqueue({})
+            await until(lambda done=done: database.sql("select count(*) from tenure.history"), is_=[(done,)], within=5)
     await app.close()

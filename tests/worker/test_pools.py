@@ -98,7 +98,7 @@ def define(app, met: threading.Barrier):
 
 
 @pytest.mark.parametrize("where", ["loop", "thread"])
-async def test_runs_that_all_want_a_second_connection_get_it(app, desk, where):
+async def test_runs_that_all_want_a_second_connection_get_it(app, database, where):
     job = define(app, threading.Barrier(SLOTS, timeout=20))[where]
     async with serving(app, concurrency=SLOTS):
         handles = await app.enqueue_many([job.call() for _ in range(SLOTS)])

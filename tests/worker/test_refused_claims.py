@@ -14,7 +14,7 @@ from tenure.store.faults import Refused
 from tenure.store.jobs import PeekedJob
 from tenure.worker.claim import refused_jobs
 from tenure.worker.claim.refused_jobs import RefusedJobs
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -23,21 +23,21 @@ CODES = ["AU001", "P0001", "42501", "0A000", "55P03", "08001", "40001"]
 
 
 @pytest.fixture
-def refuse(desk: Desk) -> Iterator[Callable[..., None]]:
+def refuse(database: Database) -> Iterator[Callable[..., None]]:
     """A trigger of the user's on tenure.jobs that raises an error."""
-    desk.sql("create schema audit")
-    desk.sql("create sequence audit.tries")
+    database.sql("create schema audit")
+    database.sql("create sequence audit.tries")
 
     def make(condition: str = BAD, *, code: str = "AU001", level: str = "row") -> None:
-        desk.sql(
+        database.sql(
             "create function audit.refuse() returns trigger language plpgsql as"
             f" $$ begin perform nextval('audit.tries'); raise exception 'the auditor says no' using errcode = '{code}'; end $$"
         )
         when = f"when ({condition})" if level == "row" else ""
-        desk.sql(f"create trigger audit before update on tenure.jobs for each {level} {when} execute function audit.refuse()")
+        database.sql(f"create trigger audit before update on tenure.jobs for each {level} {when} execute function audit.refuse()")
 
     yield make
-    desk.sql("drop schema audit cascade")
+    database.sql("drop schema audit cascade")
 
 
 @pytest.fixture(params=["open", "limited"])
@@ -65,16 +65,16 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.levelno >= logging.WARNING and record.module not in others]
 
 
-async def completed(desk: Desk, count: int) -> None:
-    await until(lambda: desk.sql("select count(*) from tenure.history where state = 'completed'"), is_=[(count,)], within=15)
+async def completed(database: Database, count: int) -> None:
+    await until(lambda: database.sql("select count(*) from tenure.history where state = 'completed'"), is_=[(count,)], within=15)
 
 
-def pending(desk: Desk) -> list[str]:
-    return [job_id for (job_id,) in desk.sql("select id::text from tenure.jobs where state = 'pending' order by position")]
+def pending(database: Database) -> list[str]:
+    return [job_id for (job_id,) in database.sql("select id::text from tenure.jobs where state = 'pending' order by position")]
 
 
-async def tried(desk: Desk, times: int) -> None:
-    await until(lambda: desk.sql("select last_value from audit.tries")[0][0] >= times)
+async def tried(database: Database, times: int) -> None:
+    await until(lambda: database.sql("select last_value from audit.tries")[0][0] >= times)
 
 
 def numbered(*numbers: int) -> list[dict[str, object]]:
@@ -82,69 +82,69 @@ def numbered(*numbers: int) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("code", ["AU001", "P0001", "23514", "42501", "0A000", "55P03", "08001", "40001"])
-async def test_a_job_that_cannot_be_claimed_holds_up_no_other_and_is_reported_once(app, desk, refuse, caplog, code):
+async def test_a_job_that_cannot_be_claimed_holds_up_no_other_and_is_reported_once(app, database, refuse, caplog, code):
     refuse(code=code)
-    [bad, *_] = desk.enqueue(*numbered(*range(30)))
-    desk.enqueue(*numbered(1), queue="other")
-    desk.enqueue({"kind": "free"}, {"kind": "free", "queue": "other"})
+    [bad, *_] = database.enqueue(*numbered(*range(30)))
+    database.enqueue(*numbered(1), queue="other")
+    database.enqueue({"kind": "free"}, {"kind": "free", "queue": "other"})
     async with serve(app):
-        await completed(desk, 32)
-        desk.enqueue(*numbered(1, 2, 3, 4, 5))
-        await completed(desk, 37)
-    assert pending(desk) == [bad]
+        await completed(database, 32)
+        database.enqueue(*numbered(1, 2, 3, 4, 5))
+        await completed(database, 37)
+    assert pending(database) == [bad]
     [told] = complaints(caplog)
     assert (told.job_id, told.kind, told.queue, told.sqlstate) == (bad, "work", "default", code)
     assert "the auditor says no" in told.error
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-async def test_more_refused_jobs_than_slots_hold_up_no_other(app, desk, refuse, caplog, concurrency):
+async def test_more_refused_jobs_than_slots_hold_up_no_other(app, database, refuse, caplog, concurrency):
     refuse()
-    bad = desk.enqueue(*numbered(*[0] * 12))
-    desk.enqueue(*numbered(*range(1, 6)))
+    bad = database.enqueue(*numbered(*[0] * 12))
+    database.enqueue(*numbered(*range(1, 6)))
     async with serve(app, concurrency):
-        await completed(desk, 5)
-    assert pending(desk) == bad
+        await completed(database, 5)
+    assert pending(database) == bad
     assert {told.job_id for told in complaints(caplog) if hasattr(told, "job_id")} <= set(bad)
 
 
-async def test_it_runs_when_it_is_no_longer_refused(app, desk, refuse, caplog):
+async def test_it_runs_when_it_is_no_longer_refused(app, database, refuse, caplog):
     refuse()
-    desk.enqueue(*numbered(0))
-    desk.enqueue(*numbered(*range(1, 6)))
+    database.enqueue(*numbered(0))
+    database.enqueue(*numbered(*range(1, 6)))
     async with serve(app):
-        await completed(desk, 5)
-        desk.sql("drop trigger audit on tenure.jobs")
-        await completed(desk, 6)
+        await completed(database, 5)
+        database.sql("drop trigger audit on tenure.jobs")
+        await completed(database, 6)
     assert len(complaints(caplog)) == 1
 
 
-async def test_it_is_reported_once_however_often_it_is_refused(app, desk, refuse, caplog, monkeypatch):
+async def test_it_is_reported_once_however_often_it_is_refused(app, database, refuse, caplog, monkeypatch):
     monkeypatch.setattr(refused_jobs, "FIRST_AGAIN", 0.05)
     refuse()
-    desk.enqueue(*numbered(0))
+    database.enqueue(*numbered(0))
     async with serve(app):
         # A claim that is refused is repeated for the job alone: two tries each time.
-        await tried(desk, 6)
+        await tried(database, 6)
     assert len(complaints(caplog)) == 1
 
 
-async def test_the_held_jobs_of_the_other_halves_run_once(app, desk, refuse):
+async def test_the_held_jobs_of_the_other_halves_run_once(app, database, refuse):
     refuse("new.state = 'running' and (new.input ->> 'n')::int % 7 = 0")
-    desk.enqueue(*numbered(*range(1, 41)))
+    database.enqueue(*numbered(*range(1, 41)))
     async with serve(app):
-        await completed(desk, 35)
-    assert desk.sql("select distinct attempt, crashes from tenure.history") == [(1, 0)]
-    assert len(pending(desk)) == 5
+        await completed(database, 35)
+    assert database.sql("select distinct attempt, crashes from tenure.history") == [(1, 0)]
+    assert len(pending(database)) == 5
 
 
-async def test_a_refusal_that_is_not_about_single_jobs_blames_none(app, desk, refuse, caplog):
+async def test_a_refusal_that_is_not_about_single_jobs_blames_none(app, database, refuse, caplog):
     refuse(level="statement")
-    desk.enqueue(*numbered(1, 2))
+    database.enqueue(*numbered(1, 2))
     async with serve(app):
-        await tried(desk, 2)
-        desk.sql("drop trigger audit on tenure.jobs")
-        await completed(desk, 2)
+        await tried(database, 2)
+        database.sql("drop trigger audit on tenure.jobs")
+        await completed(database, 2)
     assert not [told for told in complaints(caplog) if hasattr(told, "job_id")]
 
 

@@ -9,8 +9,8 @@ import pytest
 from tenure import ProcessDied, RemoteError, Tenure, TenureError
 from tenure.worker.process.exceptions import Remote, packed, unpacked
 from tests.worker import remote_app
-from tests.worker.bench import failure
 from tests.worker.serving import serving
+from tests.worker.shared_worker import failure
 
 
 @pytest.fixture

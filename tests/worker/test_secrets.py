@@ -20,12 +20,12 @@ async def app(app):
     await app.close()
 
 
-def over(desk, count):
+def over(database, count):
     finished = "select count(*) from tenure.all_jobs where state in ('dead_letter', 'failed', 'completed', 'canceled')"
-    return until(lambda: desk.sql(finished), is_=[(count,)])
+    return until(lambda: database.sql(finished), is_=[(count,)])
 
 
-async def test_neither_input_nor_output_nor_password_is_logged_whatever_happens(app, desk, caplog):
+async def test_neither_input_nor_output_nor_password_is_logged_whatever_happens(app, database, caplog):
     assert PASSWORD in str(app.settings.dsn)
     soon = Retry(max_attempts=2, initial="10ms", max_backoff="10ms")
 
@@ -59,11 +59,11 @@ async def test_neither_input_nor_output_nor_password_is_logged_whatever_happens(
         async with serving(app):
             for job in (fails, returns_too_much, snoozes, hangs, in_a_thread):
                 await job.using(key=PAYLOAD, auth={"token": PAYLOAD}, meta={"note": PAYLOAD}).enqueue(PAYLOAD)
-            desk.enqueue({"kind": "wants_a_number", "input": {"word": PAYLOAD}})
-            await over(desk, 6)
-            desk.sql(SESSIONS)
+            database.enqueue({"kind": "wants_a_number", "input": {"word": PAYLOAD}})
+            await over(database, 6)
+            database.sql(SESSIONS)
             await app.client().cancel((await fails.using(delay="1h").enqueue(PAYLOAD)).id)
-            await over(desk, 7)
+            await over(database, 7)
     assert any("failed in attempt" in record.getMessage() for record in caplog.records)
-    errors = [json.dumps(row) for row in desk.sql("select kind, error from tenure.all_jobs")]
+    errors = [json.dumps(row) for row in database.sql("select kind, error from tenure.all_jobs")]
     assert [error for error in errors if PAYLOAD in error] == []

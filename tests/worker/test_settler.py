@@ -18,58 +18,58 @@ COUNT = 20
 
 
 @pytest.fixture
-def gate(monkeypatch):
+def release(monkeypatch):
     """All handlers end together when it is opened, and locks are waited for only briefly."""
     monkeypatch.setattr("tenure.worker.engine.LOCK_TIMEOUT", 0.3)
     monkeypatch.setattr(settler, "LOCKED_AGAIN", 0.1)
     return asyncio.Event()
 
 
-def states(desk):
-    return dict(desk.sql("select state, count(*) from tenure.all_jobs group by 1"))
+def states(database):
+    return dict(database.sql("select state, count(*) from tenure.all_jobs group by 1"))
 
 
-async def test_a_row_that_a_transaction_has_locked_holds_up_no_other_outcome(app, desk, dsn, gate):
+async def test_a_row_that_a_transaction_has_locked_holds_up_no_other_outcome(app, database, dsn, release):
     @app.job
     async def work(n: int) -> int:
-        await gate.wait()
+        await release.wait()
         return n
 
     async with serving(app, concurrency=COUNT):
         handles = [await work.enqueue(n) for n in range(COUNT)]
-        await until(lambda: states(desk), is_={"running": COUNT})
+        await until(lambda: states(database), is_={"running": COUNT})
         async with await psycopg.AsyncConnection.connect(dsn) as mine:
             assert await handles[0].cancel("not needed", conn=mine)
-            gate.set()
-            await until(lambda: states(desk), is_={"running": 1, "completed": COUNT - 1})
+            release.set()
+            await until(lambda: states(database), is_={"running": 1, "completed": COUNT - 1})
             await mine.rollback()
-        await until(lambda: states(desk), is_={"completed": COUNT})
+        await until(lambda: states(database), is_={"completed": COUNT})
     assert [await handle.result() for handle in handles] == list(range(COUNT))
 
 
-async def test_a_lost_run_whose_neighbour_is_locked_is_not_reported_as_settled(app, desk, dsn, gate):
+async def test_a_lost_run_whose_neighbour_is_locked_is_not_reported_as_settled(app, database, dsn, release):
     seen: list[JobSettled | RunLost] = []
     app.on(JobSettled, RunLost)(seen.append)
 
     @app.job(max_attempts=1)
     async def work() -> None:
-        await gate.wait()
+        await release.wait()
         raise ValueError("no")
 
     async with serving(app, concurrency=2):
         locked, lost = await work.enqueue(), await work.enqueue()
-        await until(lambda: states(desk), is_={"running": 2})
-        desk.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", lost.id)
+        await until(lambda: states(database), is_={"running": 2})
+        database.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", lost.id)
         async with await psycopg.AsyncConnection.connect(dsn) as mine:
             await locked.cancel("not needed", conn=mine)
-            gate.set()
+            release.set()
             await until(lambda: [event.job_id for event in seen], is_=[lost.id])
             await mine.rollback()
         await until(lambda: [(type(event), event.job_id) for event in seen], is_=[(RunLost, lost.id), (JobSettled, locked.id)])
     app.events.__init__()
 
 
-async def test_of_two_runs_of_a_job_that_end_together_only_the_holder_is_reported_as_settled(app, desk, dsn, gate):
+async def test_of_two_runs_of_a_job_that_end_together_only_the_holder_is_reported_as_settled(app, database, dsn, release):
     """The worker lost the first run's claim without knowing it, and claimed the job again."""
     seen: list[JobSettled | RunLost] = []
     app.on(JobSettled, RunLost)(seen.append)
@@ -82,10 +82,10 @@ async def test_of_two_runs_of_a_job_that_end_together_only_the_holder_is_reporte
     ended = threading.Event()
     async with serving(app, concurrency=2) as worker:
         handle = await work.enqueue()
-        await until(lambda: states(desk), is_={"running": 1})
-        desk.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null, lease_until = null")
+        await until(lambda: states(database), is_={"running": 1})
+        database.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null, lease_until = null")
         worker._engine.on_wakeup(Wakeup.missed())
-        await until(lambda: desk.sql("select fence from tenure.jobs where state = 'running'"), is_=[(2,)])
+        await until(lambda: database.sql("select fence from tenure.jobs where state = 'running'"), is_=[(2,)])
         await until(lambda: worker._engine.running == 2)
         ended.set()
         assert await handle.result("20s") == 2
@@ -93,54 +93,54 @@ async def test_of_two_runs_of_a_job_that_end_together_only_the_holder_is_reporte
     app.events.__init__()
 
 
-async def test_a_stop_waits_for_a_row_that_is_locked_briefly(app, desk, dsn, gate):
+async def test_a_stop_waits_for_a_row_that_is_locked_briefly(app, database, dsn, release):
     @app.job
     async def work() -> str:
-        await gate.wait()
+        await release.wait()
         return "done"
 
     worker = app.worker(grace=10)
     await worker.start()
     handle = await work.enqueue()
-    await until(lambda: states(desk), is_={"running": 1})
+    await until(lambda: states(database), is_={"running": 1})
     async with await psycopg.AsyncConnection.connect(dsn) as mine:
         await handle.cancel("not needed", conn=mine)
-        gate.set()
+        release.set()
         stopping = asyncio.create_task(worker.stop())
         await until(lambda: worker._engine._slots.settler.unwritten == 1 and worker._engine._slots.settler.backlog == 0)
         await mine.rollback()
     await stopping
-    assert states(desk) == {"completed": 1}
+    assert states(database) == {"completed": 1}
 
 
-async def test_deadlines_count_while_postgresql_does_not_answer(app, desk, dsn, gate):
+async def test_deadlines_count_while_postgresql_does_not_answer(app, database, dsn, release):
     @app.job(timeout="0.6s", max_attempts=1)
     async def endless() -> None:
         try:
             await asyncio.sleep(60)
         finally:
-            gate.set()
+            release.set()
 
     async with serving(app):
         await endless.enqueue()
-        await until(lambda: states(desk), is_={"running": 1})
+        await until(lambda: states(database), is_={"running": 1})
         async with await psycopg.AsyncConnection.connect(dsn) as administrator:
             await administrator.execute("lock table tenure.jobs in access exclusive mode")
-            await asyncio.wait_for(gate.wait(), 10)
-        await until(lambda: states(desk), is_={"dead_letter": 1})
+            await asyncio.wait_for(release.wait(), 10)
+        await until(lambda: states(database), is_={"dead_letter": 1})
 
 
 @pytest.mark.parametrize("sqlstate", ["08001", "55P03", "40001", "28P01"])
-async def test_a_trigger_that_fails_like_an_outage_holds_up_no_other_outcome(app, desk, monkeypatch, sqlstate):
+async def test_a_trigger_that_fails_like_an_outage_holds_up_no_other_outcome(app, database, monkeypatch, sqlstate):
     monkeypatch.setattr(settler, "PARKED", 0.5)
-    desk.sql(
+    database.sql(
         f"""create function public.audit() returns trigger language plpgsql as $$
             begin
                 if new.kind = 'bad' then raise exception 'the audit server is away' using errcode = '{sqlstate}'; end if;
                 return new;
             end $$"""
     )
-    desk.sql("create trigger audit before insert on tenure.history for each row execute function public.audit()")
+    database.sql("create trigger audit before insert on tenure.history for each row execute function public.audit()")
     try:
 
         @app.job
@@ -156,14 +156,14 @@ async def test_a_trigger_that_fails_like_an_outage_holds_up_no_other_outcome(app
             handles = [await good.enqueue(n) for n in range(COUNT)]
             assert [await handle.result("10s") for handle in handles] == list(range(COUNT))
             assert (await unlucky.status()).state == "running"
-            desk.sql("drop trigger audit on tenure.history")
+            database.sql("drop trigger audit on tenure.history")
             assert await unlucky.result("10s") == "recorded in the end"
     finally:
-        desk.sql("drop trigger if exists audit on tenure.history")
-        desk.sql("drop function public.audit()")
+        database.sql("drop trigger if exists audit on tenure.history")
+        database.sql("drop function public.audit()")
 
 
-async def test_outcomes_that_cannot_be_written_stop_further_claims_and_are_reported_at_the_stop(app, desk, dsn, caplog):
+async def test_outcomes_that_cannot_be_written_stop_further_claims_and_are_reported_at_the_stop(app, database, dsn, caplog):
     ran = 0
 
     @app.job
@@ -171,8 +171,8 @@ async def test_outcomes_that_cannot_be_written_stop_further_claims_and_are_repor
         nonlocal ran
         ran += 1
 
-    desk.sql("create function public.deny() returns trigger language plpgsql as $$ begin raise connection_exception; end $$")
-    desk.sql("create trigger deny before insert on tenure.history for each row execute function public.deny()")
+    database.sql("create function public.deny() returns trigger language plpgsql as $$ begin raise connection_exception; end $$")
+    database.sql("create trigger deny before insert on tenure.history for each row execute function public.deny()")
     try:
         worker = app.worker(concurrency=2, grace=0)
         await worker.start()
@@ -187,11 +187,11 @@ async def test_outcomes_that_cannot_be_written_stop_further_claims_and_are_repor
         await worker.stop()
         assert f"{ran} outcomes could not be written before the stop" in caplog.text
     finally:
-        desk.sql("drop trigger deny on tenure.history")
-        desk.sql("drop function public.deny()")
+        database.sql("drop trigger deny on tenure.history")
+        database.sql("drop function public.deny()")
 
 
-async def test_a_handler_that_cleans_up_slowly_at_a_stop_is_not_reported_as_completed(app, desk, caplog):
+async def test_a_handler_that_cleans_up_slowly_at_a_stop_is_not_reported_as_completed(app, database, caplog):
     seen = []
     app.on(RunFailedAfterCompletion)(seen.append)
     running = asyncio.Event()
@@ -210,4 +210,4 @@ async def test_a_handler_that_cleans_up_slowly_at_a_stop_is_not_reported_as_comp
     await asyncio.sleep(0.7)
     assert seen == []
     assert "was completed by its own transaction" not in caplog.text
-    assert states(desk) == {"pending": 1}
+    assert states(database) == {"pending": 1}

@@ -20,7 +20,7 @@ async def app(app):
     await app.close()
 
 
-async def test_sync_handlers_run_in_threads_and_see_the_context_variables(app, desk):
+async def test_sync_handlers_run_in_threads_and_see_the_context_variables(app, database):
     colour = contextvars.ContextVar("colour", default="none")
     seen = []
 
@@ -32,13 +32,13 @@ async def test_sync_handlers_run_in_threads_and_see_the_context_variables(app, d
     colour.set("red")
     async with app.running():
         handle = await work.enqueue(4)
-        await until(lambda: desk.sql(FINISHED), is_=[(1,)])
+        await until(lambda: database.sql(FINISHED), is_=[(1,)])
     assert seen == [(False, "red", 1)]
     assert (await handle.status()).output == "4"
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_no_more_run_at_a_time_than_there_are_slots(app, desk, run_in):
+async def test_no_more_run_at_a_time_than_there_are_slots(app, database, run_in):
     running, most, lock = 0, 0, threading.Lock()
 
     def enter(step: int) -> None:
@@ -60,5 +60,5 @@ async def test_no_more_run_at_a_time_than_there_are_slots(app, desk, run_in):
     work = app.job(name="work")(in_loop if run_in == "loop" else in_thread)
     await app.enqueue_many(work.call() for _ in range(100))
     async with app.running(concurrency=3):
-        await until(lambda: desk.sql(FINISHED), is_=[(100,)])
+        await until(lambda: database.sql(FINISHED), is_=[(100,)])
     assert most == 3

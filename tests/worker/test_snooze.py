@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from tenure import Context, Snooze, Tenure
-from tests.worker.bench import failure
 from tests.worker.serving import serving
+from tests.worker.shared_worker import failure
 
 
-async def test_a_time_that_has_passed_means_at_once(dsn, desk):
+async def test_a_time_that_has_passed_means_at_once(dsn, database):
     app = Tenure(dsn)
 
     @app.job
@@ -23,7 +23,7 @@ async def test_a_time_that_has_passed_means_at_once(dsn, desk):
     await app.close()
 
 
-async def test_a_time_without_a_zone_is_an_error_of_the_handler_that_says_so(dsn, desk):
+async def test_a_time_without_a_zone_is_an_error_of_the_handler_that_says_so(dsn, database):
     app = Tenure(dsn)
 
     @app.job(max_attempts=1)

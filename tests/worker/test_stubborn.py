@@ -69,7 +69,7 @@ async def one_slot(app, *stubborn):
             state.release.set()
 
 
-async def test_a_coroutine_that_ignores_its_cancellation_loses_its_slot(app, desk, abandoned):
+async def test_a_coroutine_that_ignores_its_cancellation_loses_its_slot(app, database, abandoned):
     @app.job
     async def after() -> str:
         return "done"
@@ -91,7 +91,7 @@ async def test_a_coroutine_that_ignores_its_cancellation_loses_its_slot(app, des
         assert await handle.status() == status
 
 
-async def test_nothing_an_abandoned_run_still_does_counts(app, desk, abandoned):
+async def test_nothing_an_abandoned_run_still_does_counts(app, database, abandoned):
     refused = []
 
     @app.job(queue="nobody's")
@@ -111,16 +111,18 @@ async def test_nothing_an_abandoned_run_still_does_counts(app, desk, abandoned):
     async with one_slot(app, stubborn):
         handle = await stubborn.job.enqueue()
         await until(lambda: abandoned)
-        await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("dead_letter",)])
+        await until(lambda: database.sql("select state from tenure.jobs"), is_=[("dead_letter",)])
         stubborn.release.set()
         await stubborn.over.wait()
         await until(lambda: refused)
     assert await handle.progress() is None
-    assert desk.sql("select count(*) from tenure.logs") == [(0,)]
-    assert desk.sql("select kind, state, error like '%%timed out%%' from tenure.all_jobs") == [("stubborn", "dead_letter", True)]
+    assert database.sql("select count(*) from tenure.logs") == [(0,)]
+    assert database.sql("select kind, state, error like '%%timed out%%' from tenure.all_jobs") == [
+        ("stubborn", "dead_letter", True)
+    ]
 
 
-async def test_the_end_of_an_abandoned_run_does_not_touch_the_next_run_of_its_job(app, desk, abandoned):
+async def test_the_end_of_an_abandoned_run_does_not_touch_the_next_run_of_its_job(app, database, abandoned):
     """Both stand under the same job: the second must stay watched, counted, and requeued when the worker leaves."""
     second_started, second_ended = asyncio.Event(), []
 
@@ -140,7 +142,7 @@ async def test_the_end_of_an_abandoned_run_does_not_touch_the_next_run_of_its_jo
     async with one_slot(app, stubborn) as worker:
         handle = await stubborn.job.using(timeout="100ms").enqueue()
         await until(lambda: abandoned)
-        desk.sql("update tenure.jobs set timeout = null")  # the second run may take its time
+        database.sql("update tenure.jobs set timeout = null")  # the second run may take its time
         await second_started.wait()
         stubborn.release.set()
         await stubborn.over.wait()
@@ -154,7 +156,7 @@ async def test_the_end_of_an_abandoned_run_does_not_touch_the_next_run_of_its_jo
     assert (status.state, status.attempt, status.fence) == ("pending", 1, 2)
 
 
-async def test_a_thread_that_does_not_listen_loses_its_slot(app, desk, abandoned):
+async def test_a_thread_that_does_not_listen_loses_its_slot(app, database, abandoned):
     started, release, heard, over = threading.Event(), threading.Event(), [], threading.Event()
 
     @app.job(timeout="100ms", max_attempts=1)
@@ -192,7 +194,7 @@ async def test_a_thread_that_does_not_listen_loses_its_slot(app, desk, abandoned
     assert await handle.progress() is None
 
 
-async def test_a_thread_that_listens_too_late_is_not_abandoned_but_waited_for(app, desk, abandoned):
+async def test_a_thread_that_listens_too_late_is_not_abandoned_but_waited_for(app, database, abandoned):
     """What it needs for its clean-up is part of the bargain."""
 
     @app.job(timeout="100ms", max_attempts=1)
@@ -203,12 +205,12 @@ async def test_a_thread_that_listens_too_late_is_not_abandoned_but_waited_for(ap
 
     async with serving(app, concurrency=1):
         handle = await listens.enqueue()
-        await until(lambda: desk.sql("select state from tenure.jobs"), is_=[("dead_letter",)])
+        await until(lambda: database.sql("select state from tenure.jobs"), is_=[("dead_letter",)])
     assert "timed out" in (await handle.status()).error
     assert abandoned == []
 
 
-async def test_a_process_that_does_not_listen_is_killed(dsn, desk, monkeypatch, tmp_path):
+async def test_a_process_that_does_not_listen_is_killed(dsn, database, monkeypatch, tmp_path):
     monkeypatch.setenv("TENURE_DSN", dsn)
     handlers.app.configure()
     app = handlers.app
@@ -219,5 +221,5 @@ async def test_a_process_that_does_not_listen_is_killed(dsn, desk, monkeypatch, 
         await after.result("8s")
         assert not alive(entry["pid"])
         assert (await handle.status()).state == "dead_letter"
-        assert desk.sql("select what from tenure.incidents") == [("timed_out",)]
+        assert database.sql("select what from tenure.incidents") == [("timed_out",)]
     await app.close()

@@ -10,7 +10,7 @@ from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Call
 from tests.interleavings.steps.step import JOB, QUEUE, Change, Step, rows, times
 from tests.interleavings.world import Job, World
-from tests.store.desk import claim_query, everything
+from tests.store.database import claim_query, everything
 
 QUEUES = ("default", "other")
 JOBS = ("J", "K", "L", "M")
@@ -173,7 +173,7 @@ def effect(claim: str) -> Step:
 
     return Step(
         f"{claim} writes for J",
-        Call("insert into stage.effects values ($1, $2)", wire),
+        Call("insert into injected.effects values ($1, $2)", wire),
         lambda reply: ("written",) * reply.touched,
         changes,
     )

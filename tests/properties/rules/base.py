@@ -19,11 +19,11 @@ from tenure.store.leases import Term
 from tenure.store.query import Query
 from tenure.store.workers import Registration
 from tenure.worker.claim.cursors import Cursors
-from tests.properties.bench import Bench
 from tests.properties.clock import BEGIN
 from tests.properties.laws import Laws
 from tests.properties.model import Call, Model, Outcome, Profile, Run
 from tests.properties.picture import differences, from_books
+from tests.properties.store_database import StoreDatabase
 
 QUEUES = ("mail", "maps")
 KINDS = ("plain", "leased", "rare")
@@ -91,9 +91,9 @@ class StoreMachine(RuleBasedStateMachine):
         cls.moves = {name: drawn for name, (_, drawn) in found}
         cls.names = [name for name, (weight, _) in found for _ in range(weight)]
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, store: StoreDatabase) -> None:
         super().__init__()
-        self.bench = bench
+        self.store = store
         self.model = Model(BEGIN)
         self.laws = Laws()
         self.favourites: list[str] = []
@@ -108,8 +108,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.terms: dict[str, list[Term]] = {duty: [] for duty in DUTIES}
         """Every term that was ever won."""
         self.holders = [self.new_id() for _ in range(2)]
-        bench.begin(BEGIN)
-        self.before = bench.picture()
+        store.begin(BEGIN)
+        self.before = store.picture()
         self.ghosts: list[Seat] = []
         self.crew = [self.enter(profile) for profile in PROFILES[:3]]
 
@@ -134,7 +134,7 @@ class StoreMachine(RuleBasedStateMachine):
         """A statement that may write."""
         self.look()
         self.asked = query.name
-        return self.bench.run(query)
+        return self.store.run(query)
 
     def agree(self, answer: object, expected: object, what: str) -> None:
         if answer != expected:
@@ -142,14 +142,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     def fail(self, words: str) -> None:
         self.failed = True
-        trail = "\n".join(f"  {line}" for line in self.bench.trail)
+        trail = "\n".join(f"  {line}" for line in self.store.trail)
         raise AssertionError(f"{words}\nat {self.model.now - BEGIN:g} s, after:\n{trail}")
 
     def look(self) -> None:
         """After every statement: does the store agree with the model, and was the move a legal one?"""
         if self.asked is None:
             return
-        stands, expected = self.bench.picture(), from_books(self.model.books)
+        stands, expected = self.store.picture(), from_books(self.model.books)
         if stands != expected:
             self.fail(differences(stands, expected))
         try:
@@ -161,16 +161,16 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def the_store_agrees_with_the_model(self) -> None:
         if self.asked is not None:
-            self.bench.steps += 1
+            self.store.steps += 1
         self.look()
 
     def teardown(self) -> None:
         """What only ever grows is compared once, at the end."""
         if self.failed:
             return
-        noted = self.bench.sql("select job_id::text, what, attempt, fence, worker_id::text from tenure.incidents")
+        noted = self.store.sql("select job_id::text, what, attempt, fence, worker_id::text from tenure.incidents")
         self.agree(Counter(noted), Counter(self.model.books.incidents), "incidents")
-        counted = self.bench.sql(
+        counted = self.store.sql(
             """select t.queue, t.kind, t.what, sum(t.jobs)::integer
                  from (select queue, kind, what, jobs from tenure.tallies
                        union all select queue, kind, what, jobs from tenure.counters) t

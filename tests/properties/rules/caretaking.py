@@ -70,7 +70,7 @@ class DeathRules(PromotingRules):
         held = self.model.left_behind(worker_id)
         if len(held) > limit:
             # Any of them may come first.
-            still = self.bench.picture().jobs
+            still = self.store.picture().jobs
             held = [job_id for job_id in held if still[job_id][COLUMN["worker_id"]] is None]
         self.agree((len(held) <= limit, more), (True, len(held) >= limit), "whether there is more")
         done = self.model.return_jobs(worker_id, held)
@@ -90,7 +90,7 @@ class DeathRules(PromotingRules):
         seat, term = self.seat(number), self.term("reaper")
         self.claim_for(seat, 2)
         self.look()
-        self.bench.sql(f"delete from tenure.workers where id = '{seat.id}' returning 1")
+        self.store.sql(f"delete from tenure.workers where id = '{seat.id}' returning 1")
         self.model.remove_row(seat.id)
         [(holds, unknown)] = self.run(workers.condemn_unknown(term))
         self.agree((holds, sorted(unknown)), self.model.condemn_unknown(term), "workers without a row")

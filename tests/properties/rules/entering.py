@@ -97,7 +97,7 @@ class EnteringRules(TimeRules):
         self.look()
         self.asked = "jobs/enqueue_jobs"
         self.calls += [(first,), (second,)]
-        return self.bench.run_both(
+        return self.store.run_both(
             jobs.enqueue(json.dumps([first.to_json()])),
             jobs.enqueue(json.dumps([second.to_json()]), again=again),
             commit=commit,

@@ -15,7 +15,7 @@ class TimeRules(RunningRules):
     def time_passes(self, seconds: float, renewing: bool) -> None:
         self.look()
         self.model.books.now += seconds
-        self.bench.set_clock(self.model.now)
+        self.store.set_clock(self.model.now)
         if renewing:
             self.renew()
 

@@ -81,7 +81,7 @@ class RunningRules(StoreMachine):
         for outcomes in some(self.settlements[-8:], pick):
             self._settle(outcomes)
             settled = sorted((o.run.job_id,) for o in outcomes if self.model.was_settled(o.run))
-            self.agree(sorted(self.bench.run(jobs.find_settled(_array(outcomes)))), settled, "settled by this very claim")
+            self.agree(sorted(self.store.run(jobs.find_settled(_array(outcomes)))), settled, "settled by this very claim")
 
     @move(4, pick=PICK, stale=st.booleans(), percent=st.sampled_from((None, 10.0, 50.0)), lease=st.sampled_from((None, 4.0, 8.0)))
     def say_something(self, pick: int, stale: bool, percent: float | None, lease: float | None) -> None:
@@ -102,7 +102,7 @@ class RunningRules(StoreMachine):
         runs = self.runs[-20:]
         asked = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
         expected = [(run.job_id, run.claim_id, why) for run in runs if (why := self.model.whereabouts(run))]
-        self.agree(sorted(self.bench.run(jobs.check_claims(asked))), sorted(expected), "runs that are not ours any more")
+        self.agree(sorted(self.store.run(jobs.check_claims(asked))), sorted(expected), "runs that are not ours any more")
 
     @move(1, pick=PICK)
     def watch(self, pick: int) -> None:
@@ -118,7 +118,7 @@ class RunningRules(StoreMachine):
         waiting = [
             job for job in self.model.books.live.values() if job.state == State.PENDING and job.queue in seat.profile.queues
         ]
-        rows = self.bench.run(query)
+        rows = self.store.run(query)
         for queue, priority, _ in rows:
             seat.cursors.meet(queue, priority)
         told = sorted((queue, priority, sorted(json.loads(unknown or "[]"))) for queue, priority, unknown in rows)

@@ -22,7 +22,7 @@ from tenure.store.query import Query, T
 from tenure.store.target import DatabaseTarget
 from tenure.store.workers import Registration
 from tests.store.borrowed.callers import CALLERS, AsyncCaller, Caller, Django
-from tests.store.desk import claim_query, everything
+from tests.store.database import claim_query, everything
 
 NASTY = "100% %s %(name)s %% :colon ::text $1 $$ ? 'single' \"double\" \\ \\' \\n {brace} \t\r\n é 漢字 🎉 -- /* ; */"
 

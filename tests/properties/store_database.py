@@ -53,7 +53,7 @@ WAITS = b"select cardinality(pg_blocking_pids(%s)) > 0"
 Rows = list[tuple[Any, ...]]
 
 
-class Bench:
+class StoreDatabase:
     def __init__(self, dsn: str) -> None:
         options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
         self.connection, self.other = (

@@ -14,18 +14,18 @@ import pytest_asyncio
 from psycopg.conninfo import make_conninfo
 
 from tenure import Handle, JobFailed, Tenure
-from tests.store.desk import Desk
+from tests.store.database import Database
 from tests.worker import handlers
 from tests.worker.serving import serving
 
 
 @dataclass
-class Bench:
+class SharedWorker:
     app: Tenure
-    desk: Desk
+    database: Database
 
     def sql(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self.desk.sql(text, *values)
+        return self.database.sql(text, *values)
 
     def incidents(self, handle: Handle[Any]) -> list[str]:
         """What came between, in order."""
@@ -50,8 +50,8 @@ async def failure(handle: Handle[Any]) -> JobFailed:
 
 
 @pytest.fixture(scope="module")
-def bench_dsn(server_dsn: str, template: str) -> Iterator[str]:
-    name = f"bench_{uuid4().hex[:12]}"
+def shared_worker_dsn(server_dsn: str, template: str) -> Iterator[str]:
+    name = f"shared_{uuid4().hex[:12]}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"create database {name} template {template}")
         yield make_conninfo(server_dsn, dbname=name)
@@ -59,10 +59,10 @@ def bench_dsn(server_dsn: str, template: str) -> Iterator[str]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def bench(bench_dsn: str) -> AsyncIterator[Bench]:
-    with pytest.MonkeyPatch.context() as patch, Desk(bench_dsn) as desk:
-        patch.setenv("TENURE_DSN", bench_dsn)  # for the app, here and in the processes of its jobs
+async def shared_worker(shared_worker_dsn: str) -> AsyncIterator[SharedWorker]:
+    with pytest.MonkeyPatch.context() as patch, Database(shared_worker_dsn) as database:
+        patch.setenv("TENURE_DSN", shared_worker_dsn)  # for the app, here and in the processes of its jobs
         handlers.app.configure()
         async with serving(handlers.app, queues=["default"]):
-            yield Bench(handlers.app, desk)
+            yield SharedWorker(handlers.app, database)
         await handlers.app.close()

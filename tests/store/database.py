@@ -40,7 +40,7 @@ class Claim:
         return json.dumps([{"id": job_id, "claim_id": self.id, **more} for job_id in self.ids])
 
 
-class Desk:
+class Database:
     def __init__(self, dsn: str, *, schema: str = "tenure", **settings: str) -> None:
         settings = {"statement_timeout": "20s", **settings}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())

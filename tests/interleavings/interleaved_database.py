@@ -13,21 +13,21 @@ from tenure.store.connecting import PLANNER
 from tests.interleavings import world
 from tests.interleavings.sessions import Call, Session
 from tests.interleavings.world import World
-from tests.store.desk import Desk
+from tests.store.database import Database
 
 # Found before PostgreSQL's own, for everything that the sessions run: time stands still until a step moves it, at once for
 # all and without a lock. Functions with a search_path of their own (tenure.enqueue) keep the real clock, which is far behind.
 CLOCK = """
-    create schema stage;
-    create sequence stage.skew minvalue 0;
-    create function stage.clock_timestamp() returns timestamptz language sql volatile as
-        $$ select timestamptz '2099-01-01Z' + make_interval(secs => pg_sequence_last_value('stage.skew'::regclass)::float8) $$;
-    create function stage.now() returns timestamptz language sql stable as
-        $$ select timestamptz '2099-01-01Z' + make_interval(secs => pg_sequence_last_value('stage.skew'::regclass)::float8) $$;
-    create function stage.seconds(at timestamptz) returns integer language sql immutable as
+    create schema injected;
+    create sequence injected.skew minvalue 0;
+    create function injected.clock_timestamp() returns timestamptz language sql volatile as
+        $$ select timestamptz '2099-01-01Z' + make_interval(secs => pg_sequence_last_value('injected.skew'::regclass)::float8) $$;
+    create function injected.now() returns timestamptz language sql stable as
+        $$ select timestamptz '2099-01-01Z' + make_interval(secs => pg_sequence_last_value('injected.skew'::regclass)::float8) $$;
+    create function injected.seconds(at timestamptz) returns integer language sql immutable as
         $$ select extract(epoch from at - timestamptz '2099-01-01Z')::integer $$;
-    create table stage.effects (job_id uuid not null, claim_id uuid not null);
-    select setval('stage.skew', 0);
+    create table injected.effects (job_id uuid not null, claim_id uuid not null);
+    select setval('injected.skew', 0);
 """
 
 # One partition is enough, and what is vacuumed here is vacuumed between schedules.
@@ -36,7 +36,7 @@ CALM = """
      where i.inhparent = 'tenure.history'::regclass and i.inhrelid <> 'tenure.history_default'::regclass
     union all
     select format('alter table %s set (autovacuum_enabled = off)', c.oid::regclass) from pg_class c
-     where c.relnamespace in ('tenure'::regnamespace, 'stage'::regnamespace) and c.relkind = 'r'
+     where c.relnamespace in ('tenure'::regnamespace, 'injected'::regnamespace) and c.relkind = 'r'
        and not (c.relispartition and c.relname <> 'history_default')
 """
 
@@ -60,7 +60,7 @@ TABLES = (
     "tenure.ticks",
     "tenure.limits",
     "tenure.starts",
-    "stage.effects",
+    "injected.effects",
 )
 
 # Without those that PostgreSQL computes itself.
@@ -69,13 +69,13 @@ WRITABLE = """
      where a.attrelid = %s::regclass and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''"""
 
 SCHEDULES_PER_VACUUM = 200
-TIME = {"search_path": "stage,pg_catalog"}
+TIME = {"search_path": "injected,pg_catalog"}
 SETTINGS = {**TIME, **PLANNER, "statement_timeout": "20s"}
 # A deadlock is found as soon as it is there, if we may say so.
 IMPATIENT = {"deadlock_timeout": "3ms"}
 
 
-class Stage:
+class InterleavedDatabase:
     def __init__(self, dsn: str) -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(CLOCK.encode(), prepare=False)
@@ -108,38 +108,40 @@ class Stage:
             self.sessions = self._connect()
             raise
 
-    def keep(self, scene: str, prepare: Callable[[Desk], None]) -> None:
-        """Makes a scene once, by the product's own statements, and keeps what the tables then hold."""
-        if scene in self._kept:
+    def keep(self, start_state: str, prepare: Callable[[Database], None]) -> None:
+        """Makes a start state once, by the product's own statements, and keeps what the tables then hold."""
+        if start_state in self._kept:
             return
-        with Desk(self.dsn, **TIME) as desk:
-            desk.sql(_emptying())
-            desk.sql("select setval('stage.skew', 0)")
-            prepare(desk)
-            filled = [table for table in TABLES if desk.sql(f"select exists (select from {table})") == [(True,)]]
-            desk.sql(f"create schema scene_{scene}")
+        with Database(self.dsn, **TIME) as database:
+            database.sql(_emptying())
+            database.sql("select setval('injected.skew', 0)")
+            prepare(database)
+            filled = [table for table in TABLES if database.sql(f"select exists (select from {table})") == [(True,)]]
+            database.sql(f"create schema start_state_{start_state}")
             for table in filled:
-                desk.sql(f"create table {_copy(scene, table)} as table {table}")
-            [(clock,)] = desk.sql("select last_value from stage.skew")
-            columns = {table: desk.sql(WRITABLE, table)[0][0] for table in filled}
-            desk.sql(_restoring(scene, columns, clock))
-        self._kept.add(scene)
+                database.sql(f"create table {_copy(start_state, table)} as table {table}")
+            [(clock,)] = database.sql("select last_value from injected.skew")
+            columns = {table: database.sql(WRITABLE, table)[0][0] for table in filled}
+            database.sql(_restoring(start_state, columns, clock))
+        self._kept.add(start_state)
 
-    def restore(self, scene: str) -> World:
+    def restore(self, start_state: str) -> World:
         self._played += 1
         if self._played % SCHEDULES_PER_VACUUM == 0:
             self._looking.run(Call("vacuum (truncate off) " + ", ".join(TABLES)))
-        self._ask(_restore_call(scene))
-        if scene not in self._worlds:
-            self._worlds[scene] = self.look()
-        return self._worlds[scene]
+        self._ask(_restore_call(start_state))
+        if start_state not in self._worlds:
+            self._worlds[start_state] = self.look()
+        return self._worlds[start_state]
 
     def look(self) -> World:
         return world.read(self._ask(Call(world.SNAPSHOT)) or "")
 
     def pass_time(self, seconds: int) -> None:
         self._ask(
-            Call("select setval('stage.skew', pg_sequence_last_value('stage.skew'::regclass) + $1)", (str(seconds).encode(),))
+            Call(
+                "select setval('injected.skew', pg_sequence_last_value('injected.skew'::regclass) + $1)", (str(seconds).encode(),)
+            )
         )
 
     def blockers(self, sessions: Iterable[Session]) -> dict[int, set[int]]:
@@ -158,28 +160,28 @@ class Stage:
 
 
 @cache
-def _restore_call(scene: str) -> Call:
-    return Call(f"select scene_{scene}.restore()")
+def _restore_call(start_state: str) -> Call:
+    return Call(f"select start_state_{start_state}.restore()")
 
 
 def _emptying() -> str:
     return "".join(f"delete from {table};" for table in TABLES)
 
 
-def _copy(scene: str, table: str) -> str:
-    return f"scene_{scene}.{table.replace('.', '_')}"
+def _copy(start_state: str, table: str) -> str:
+    return f"start_state_{start_state}.{table.replace('.', '_')}"
 
 
-def _restoring(scene: str, filled: dict[str, str], clock: int) -> str:
+def _restoring(start_state: str, filled: dict[str, str], clock: int) -> str:
     """A function, because its plans are made once. `filled`: by table, its columns."""
     filling = "".join(
-        f"insert into {table} ({columns}) select {columns} from {_copy(scene, table)};" for table, columns in filled.items()
+        f"insert into {table} ({columns}) select {columns} from {_copy(start_state, table)};" for table, columns in filled.items()
     )
     return f"""
-        create function scene_{scene}.restore() returns void language plpgsql as $$
+        create function start_state_{start_state}.restore() returns void language plpgsql as $$
         begin
             {_emptying()}
             {filling}
-            perform setval('stage.skew', {clock});
+            perform setval('injected.skew', {clock});
         end $$
     """
