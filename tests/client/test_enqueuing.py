@@ -64,6 +64,13 @@ async def test_many_are_handed_in_together_and_in_order(app, greet, database):
     assert await app.enqueue_many([]) == []
 
 
+@pytest.mark.parametrize("wrong", [lambda greet: greet("ada"), lambda greet: greet, lambda _: {"name": "ada"}])
+async def test_what_is_not_a_call_is_refused_with_the_way_out_and_nothing_is_written(app, greet, database, wrong):
+    with pytest.raises(ConfigError, match=r"is not a call: write `job.call\(\.\.\.\)` for each job"):
+        await app.enqueue_many([greet.call("bea"), wrong(greet)])
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
+
+
 async def test_many_are_all_written_or_none(app, greet, database):
     call = greet.call("twice")
     with pytest.raises(NotEnqueued):

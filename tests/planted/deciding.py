@@ -32,10 +32,11 @@ BUGS = (
             ),
             Edit(
                 CANCEL,
-                "coalesce(:now::timestamptz, clock_timestamp()) as ended_at),\nmissed",
+                "coalesce(:now::timestamptz, clock_timestamp()) as ended_at),\nannounced_queues",
                 "coalesce(:now::timestamptz, clock_timestamp()) as ended_at\n      from tenure.jobs j\n"
                 "     where j.ctid = any (array(select f.place from found f))),\n"
-                "gone as (\n    delete from tenure.jobs j using canceled c where j.id = c.id and c.claim_id is null),\nmissed",
+                "gone as (\n    delete from tenure.jobs j using canceled c where j.id = c.id and c.claim_id is null),\n"
+                "announced_queues",
             ),
         ),
         caught_by=(

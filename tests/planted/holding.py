@@ -21,7 +21,7 @@ BUGS = (
         name="removed_though_a_job_changed",
         breaks="a job that changes between the snapshot and the lock of its return is held by a worker that has no row",
         promise=Promise.BACK,
-        edits=(Edit(RETURN, "j.id not in (select r.id from returned r)", "j.id not in (select h.id from held h)"),),
+        edits=(Edit(RETURN, "j.id not in (select r.id from released r)", "j.id not in (select h.id from held h)"),),
         caught_by=(
             f"{SNAPSHOTS}::test_a_row_that_changes_under_a_statement_is_not_reported_and_is_found_again[return_jobs]",
             f"{ORPHANS}::test_a_job_that_changes_while_it_is_being_returned_keeps_its_worker_until_it_is_returned[heartbeat]",

@@ -32,7 +32,7 @@ BUGS = (
         edits=(
             Edit(
                 RETURN,
-                "and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from returned r)"
+                "and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from released r)"
                 " limit 1) is null)",
                 ")",
             ),

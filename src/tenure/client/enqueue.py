@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -106,7 +107,13 @@ def _wakeups_at_commit(runtime: ClientRuntime, options: Options, calls: list[Cal
 
 
 def _wakeups(calls: list[Call[Any]]) -> frozenset[Wakeup]:
-    return frozenset[Wakeup]().union(*(call.fields.wakeups for call in calls))
+    try:
+        return frozenset[Wakeup]().union(*(call.fields.wakeups for call in calls))
+    except AttributeError:
+        wrong = next(call for call in calls if not isinstance(call, Call))
+        if inspect.iscoroutine(wrong):
+            wrong.close()
+        raise ConfigError(f"enqueue_many() got {wrong!r:.100}, which is not a call: write `job.call(...)` for each job") from None
 
 
 def _several(calls: Iterable[Call[Any]]) -> Iterable[Call[Any]]:

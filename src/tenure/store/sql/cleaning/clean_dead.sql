@@ -14,10 +14,10 @@ old as materialized (
      order by j.kind, j.id
      limit :limit::integer
        for update skip locked),
-gone as (
+removed_jobs as (
     delete from tenure.jobs j where j.ctid = any (array(select o.place from old o where not :peek::boolean)) and j.state = 'dead_letter' returning j.id, j.kind, j.queue),
 ended as not materialized (
-    select g.id, g.kind, g.queue, null::text as what, null::interval as waited, null::interval as ran from gone g),
+    select g.id, g.kind, g.queue, null::text as what, null::interval as waited, null::interval as ran from removed_jobs g),
 /* include: job_endings */
-select exists (select from leader) as holds, (select count(*) from gone) as removed,
+select exists (select from leader) as holds, (select count(*) from removed_jobs) as removed,
        (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -18,18 +18,18 @@ canceled as (
     delete from tenure.jobs j
      where j.ctid = any (array(select f.place from found f))
     returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
-missed as (
+announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct j.queue, 1
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (select j.id, j.queue, j.state from tenure.jobs j where j.id = i.id limit 1) j
      where j.state = any (:states::text[]) and j.id not in (select c.id from canceled c)
     on conflict (name) do update set returns = q.returns + 1),
-kept as (
+finished as (
     insert into tenure.history (id, finished_at, state, error, /* include: job_columns */)
     select id, ended_at, 'canceled', :error::text, /* include: job_columns */
       from canceled c),
-noted as (
+recorded_incidents as (
     insert into tenure.incidents (job_id, at, what, attempt, fence, worker_id, started_at, by, error)
     select c.id, c.ended_at, 'canceled', case when c.claim_id is not null then c.attempt end,
            case when c.claim_id is not null then c.fence end, c.worker_id,

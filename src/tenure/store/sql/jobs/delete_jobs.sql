@@ -25,29 +25,29 @@ finished as (
     delete from tenure.history h
      where h.id = any (:ids::uuid[]) and (:force::boolean or not exists (select from running))
     returning h.id, h.kind, h.key),
-gone as materialized (
+removed as materialized (
     select l.id, l.kind, l.key from live l
     union all
     select f.id, f.kind, f.key from finished f),
 ended as not materialized (
     select l.id, l.kind, l.queue, null::text as what, null::interval as waited, null::interval as ran from live l),
 /* include: job_endings */,
-unkeyed as (
+removed_keys as (
     delete from tenure.keys k
-     using gone g
+     using removed g
      where k.kind = g.kind and k.key = g.key and k.job_id = g.id),
-unmeasured as (
-    delete from tenure.progress p where p.job_id = any (array(select g.id from gone g))),
-unlogged as (
-    delete from tenure.logs l where l.job_id = any (array(select g.id from gone g))),
-unnoted as (
-    delete from tenure.incidents n where n.job_id = any (array(select g.id from gone g))),
-unwatched as (
-    delete from tenure.watches w where w.job_id = any (array(select g.id from gone g)))
+removed_progress as (
+    delete from tenure.progress p where p.job_id = any (array(select g.id from removed g))),
+removed_logs as (
+    delete from tenure.logs l where l.job_id = any (array(select g.id from removed g))),
+removed_incidents as (
+    delete from tenure.incidents n where n.job_id = any (array(select g.id from removed g))),
+removed_watches as (
+    delete from tenure.watches w where w.job_id = any (array(select g.id from removed g)))
 select i.id, g.id is not null as done, r.id is not null as ran,
        i.id in (select a.id from awaited a) as watched, coalesce(g.kind, j.kind) as kind
   from unnest(:ids::uuid[]) as i(id)
-  left join gone g on g.id = i.id
+  left join removed g on g.id = i.id
   left join running r on r.id = i.id
   left join lateral (select j.id, j.kind from tenure.jobs j where j.id = i.id limit 1) j on true
  where g.id is not null or j.id is not null

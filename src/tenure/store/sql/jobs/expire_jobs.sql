@@ -7,7 +7,7 @@ with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
-late as materialized (
+expired as materialized (
     select j.ctid as place, j.id, j.attempt, j.fence, j.worker_id, j.started_at,
            tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'it let its lease run out {n} times') as quarantine
       from tenure.jobs j
@@ -16,35 +16,35 @@ late as materialized (
      order by j.lease_until
      limit :limit::integer
        for no key update skip locked),
-returned as (
+released as (
     update tenure.jobs j
        set state = case when l.quarantine is null then 'pending' else 'dead_letter' end,
            error = coalesce(l.quarantine, j.error),
            crashes = j.crashes + 1, attempt = greatest(j.attempt - 1, 0),
            claim_id = null, worker_id = null, lease_until = null
-      from late l
+      from expired l
      where j.ctid = l.place and not :peek::boolean
     returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, l.worker_id, l.started_at, j.error, j.crashes),
-noted as (
+recorded_incidents as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
-      from returned r),
+      from released r),
 ended as not materialized (
     select r.id, r.kind, r.queue, case when r.state = 'dead_letter' then r.state end as what,
            null::interval as waited, null::interval as ran
-      from returned r),
+      from released r),
 /* include: job_endings */,
-told as (
+announced_queues as (
     insert into tenure.queues as q (name, returns)
-    select distinct r.queue, 1 from returned r
+    select distinct r.queue, 1 from released r
     on conflict (name) do update set returns = q.returns + 1
     returning q.name)
-select (select count(*) filter (where r.state = 'pending') from returned r) as requeued,
-       (select count(*) filter (where r.state = 'dead_letter') from returned r) as quarantined,
-       (select coalesce(array_agg(t.name), '{}') from told t) as queues,
-       case when :peek::boolean then (select json_agg(l.id)::text from late l)
+select (select count(*) filter (where r.state = 'pending') from released r) as requeued,
+       (select count(*) filter (where r.state = 'dead_letter') from released r) as quarantined,
+       (select coalesce(array_agg(t.name), '{}') from announced_queues t) as queues,
+       case when :peek::boolean then (select json_agg(l.id)::text from expired l)
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id, 'why', 'expired',
                       'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
                       'watched', r.id in (select a.id from awaited a)))::text
-                    from returned r) end as jobs
+                    from released r) end as jobs

@@ -31,11 +31,11 @@ moved as (
       from found f
      where j.ctid = f.place and j.claim_id = f.claim_id
     returning j.id, j.queue, j.kind, j.state, j.run_at, f.what, f.attempt, f.fence, f.worker_id, f.started_at, f.error),
-told as (
+announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct m.queue, 1 from moved m where m.state = 'pending'
     on conflict (name) do update set returns = q.returns + 1),
-noted as (
+recorded_incidents as (
     insert into tenure.incidents (job_id, at, what, attempt, fence, worker_id, started_at, next_at, error)
     select m.id, coalesce(:now::timestamptz, clock_timestamp()), coalesce(m.what, 'failed'), m.attempt, m.fence, m.worker_id,
            m.started_at, m.run_at, m.error

@@ -5,7 +5,7 @@
 --   only  null, or the ids to restrict it to; peek: changes no job, and returns the ids that it would requeue
 -- Returns the number of jobs requeued and quarantined, whether there may be more, their queues, and the jobs (or ids) as JSON. The
 -- caller announces the queues.
-with dead as materialized (
+with condemned as materialized (
     select w.id, w.died_how
       from tenure.workers w
      where w.died_at is not null and (:worker_id::uuid is null or w.id = :worker_id::uuid)
@@ -16,14 +16,14 @@ held as materialized (
     select j.id, j.place, j.attempt, j.fence, j.started_at, d.id as worker_id, d.died_how, c.crash,
            case when c.crash = 1
                 then tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'its worker died {n} times while running it') end as quarantine
-      from dead d
+      from condemned d
      cross join lateral (select case d.died_how when 'stopped' then 0 else 1 end as crash) c
      cross join lateral (
         select j.id, j.ctid as place, j.attempt, j.fence, j.started_at, j.crashes from tenure.jobs j
          where j.worker_id = d.id and (:only::uuid[] is null or j.id = any (:only::uuid[]))
          limit :limit::integer for no key update skip locked) j
      limit :limit::integer),
-returned as (
+released as (
     update tenure.jobs j
        set state = case when h.quarantine is null then 'pending' else 'dead_letter' end,
            error = coalesce(h.quarantine, j.error),
@@ -33,40 +33,40 @@ returned as (
       from held h
      where j.ctid = h.place and not :peek::boolean
     returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error, j.crashes),
-noted as (
+recorded_incidents as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, case r.died_how when 'stopped' then 'requeued' when 'expired' then 'lease_lost' else 'crashed' end,
            r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
-      from returned r),
+      from released r),
 ended as not materialized (
     select r.id, r.kind, r.queue, case when r.state = 'dead_letter' then r.state end as what,
            null::interval as waited, null::interval as ran
-      from returned r),
+      from released r),
 /* include: job_endings */,
-told as (
+announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct served.queue, 1
-      from (select r.queue from returned r
+      from (select r.queue from released r
             union
             -- A claim whose transaction was interrupted left its jobs pending below other workers' cursors.
-            select jsonb_array_elements_text(w.queues) from dead d join tenure.workers w on w.id = d.id where not :peek::boolean) served
+            select jsonb_array_elements_text(w.queues) from condemned d join tenure.workers w on w.id = d.id where not :peek::boolean) served
     on conflict (name) do update set returns = q.returns + 1
     returning q.name),
-buried as (
+removed_workers as (
     delete from tenure.workers w
-     using dead d
+     using condemned d
      -- The row stays while any job may still be held under it: one that another session has locked, and one that was changed
      -- between this statement's snapshot and its lock. The latter is in `held`, but the update by ctid did not find it.
      where w.id = d.id and not :peek::boolean
-       and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from returned r) limit 1) is null)
-select (select count(*) filter (where r.state = 'pending') from returned r) as requeued,
-       (select count(*) filter (where r.state = 'dead_letter') from returned r) as quarantined,
-       (select count(*) from held) >= :limit::integer or (select count(*) from held) > (select count(*) from returned) as more,
-       (select coalesce(array_agg(t.name), '{}') from told t) as queues,
+       and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from released r) limit 1) is null)
+select (select count(*) filter (where r.state = 'pending') from released r) as requeued,
+       (select count(*) filter (where r.state = 'dead_letter') from released r) as quarantined,
+       (select count(*) from held) >= :limit::integer or (select count(*) from held) > (select count(*) from released) as more,
+       (select coalesce(array_agg(t.name), '{}') from announced_queues t) as queues,
        case when :peek::boolean then (select json_agg(h.id)::text from held h)
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
                       'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
                       'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
                       'watched', r.id in (select a.id from awaited a)))::text
-                    from returned r) end as jobs
+                    from released r) end as jobs
