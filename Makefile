@@ -11,10 +11,10 @@ JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 # How much of each kind `make proof` runs: seconds of the campaign, combinations of sessions,
 # steps of the model, lists of fuzzed values, planted bugs.
 CAMPAIGN_SECONDS ?= 120
-INTERLEAVINGS ?= 10
+INTERLEAVINGS ?= 20
 PROPERTY_STEPS ?= 15000
 FUZZ_EXAMPLES ?= 30
-PLANTED ?= 12
+PLANTED ?= 10
 
 # In CI: a command that runs what failed once more.
 TWICE ?=

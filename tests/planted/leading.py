@@ -157,7 +157,7 @@ BUGS = (
         name="lock_not_looked_at_again",
         breaks="a leader whose session broke goes on, though another has its lock by now",
         promise=Promise.LEADERS,
-        edits=(Edit(LEADER, "        if not await self._election.may_lead(self._link):\n", "        if not beating:\n"),),
+        edits=(Edit(LEADER, "        if not await self._election.may_lead(self._link):\n", "        if not kept:\n"),),
         caught_by=(f"{ELECTION}::test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat",),
     ),
     Bug(

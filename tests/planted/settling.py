@@ -122,8 +122,7 @@ BUGS = (
             Edit(
                 "worker/run/settler.py",
                 "            self._unsure = True\n            raise\n",
-                "            self._unsure = True\n            self._in_flight = [s for s in self._in_flight if s not in group]\n"
-                "            raise\n",
+                "            self._unsure = True\n            self._in_flight = []\n            raise\n",
             ),
         ),
         caught_by=("tests/outages/test_worker_outages.py::test_a_restart_of_the_server_costs_nothing_but_time",),

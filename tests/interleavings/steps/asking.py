@@ -10,7 +10,7 @@ from tenure.store import jobs
 from tenure.store.query import Query
 from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Reply
-from tests.interleavings.steps.step import JOB, KEY, Change, Step, Words, rows
+from tests.interleavings.steps.step import JOB, KEY, QUEUE, Change, Step, Words, rows
 from tests.interleavings.world import Job, Key, World
 
 NOT_THE_HOLDER, UNIQUE_VIOLATION = "P0T01", "23505"
@@ -85,7 +85,9 @@ def cancel(*, states: tuple[str, ...] | None = None) -> Step:
         return [Change("J canceled", then, skips=True)] if meant else []
 
     said = "cancel J" + (f" if it is {' or '.join(states)}" if states else "")
-    return _control(said, jobs.cancel([J], states=states, error="canceled"), changes, "J canceled", 1)
+    # If it may have locked a job that left these states, it notes that in the row of the queue.
+    more = (QUEUE,) if states else ()
+    return _control(said, jobs.cancel([J], states=states, error="canceled"), changes, "J canceled", 1, *more)
 
 
 def delete(*, force: bool = False) -> Step:
