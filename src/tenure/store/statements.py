@@ -58,7 +58,7 @@ _PASSING_OVER = re.compile(r"/\* passing over: (.*?) \*/")
 
 
 _INCLUDE = re.compile(r"/\* include: ([a-z_]+) \*/")
-"""Stands for the text of `sql/fragments/<name>.sql`."""
+"""Replaced by the text of `sql/fragments/<name>.sql`."""
 
 
 @cache

@@ -1,4 +1,4 @@
--- quarantine: the error of a job that has crashed so often that it becomes a dead letter; null if it may run again. `why` says what
+-- quarantine: the error of a job that has crashed so often that it becomes a dead letter; null if it may run again. `why` describes what
 -- happened, with {n} for the number of crashes. The only place that knows when a job is quarantined.
 create or replace function tenure.quarantine(crashes integer, most integer, why text) returns text
 language sql immutable parallel safe

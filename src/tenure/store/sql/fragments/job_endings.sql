@@ -1,7 +1,7 @@
 -- job_endings: what has to learn that a run or a job has ended, inside of the statement that ends it. Every statement that deletes a live
 -- job, or takes one from its run, includes this after a CTE
 --   ended (id, kind, queue, what, waited, ran)
--- with one row per job. `what` is how it is counted, null if it is not; `waited` and `ran` are null where there was no run to measure.
+-- with one row per job. `what` is how it is counted, null if it is not; `waited` and `ran` are null if no run was measured.
 -- What is to happen at the end of a job is added here, once, and must cost nothing for jobs that it does not concern.
 counted as (
     insert into tenure.tallies (queue, kind, what, jobs, waited, ran, waited_bucket, ran_bucket)

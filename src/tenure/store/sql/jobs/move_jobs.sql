@@ -4,7 +4,7 @@
 --   refund  1 if the run must not count as an attempt (snooze, shutdown, crash); crash: 1 if it counts as a crash
 --   xact    if not null, the transaction that the handler opened: in any other, nothing is written
 -- A requeued job (pending) keeps its position, so the workers of its queue are notified to look again below their cursors.
--- A job whose process died too often becomes a dead letter, whatever the state that was asked for.
+-- A job whose process died too often becomes a dead letter instead of the requested state.
 -- Returns the ids moved, whether a client watches them, and their state and error; a missing id has lost its lease.
 -- Rows are found one by one, then moved by ctid, as in finish_jobs.
 with found as materialized (
