@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tenure import Aborted, Context, LeaseLost, Retry, RunAbandoned, Tenure
+from tenure.worker.process.pool import HandlerProcess
 from tests.manager.workshop import alive
 from tests.waiting import until
 from tests.worker import handlers
@@ -208,6 +209,22 @@ async def test_a_thread_that_listens_too_late_is_not_abandoned_but_waited_for(ap
         await until(lambda: database.sql("select state from tenure.jobs"), is_=[("dead_letter",)])
     assert "timed out" in (await handle.status()).error
     assert abandoned == []
+
+
+async def test_the_start_of_a_process_does_not_count_as_time_of_its_handler(dsn, monkeypatch):
+    spawn = HandlerProcess.spawn
+
+    async def spawn_slowly(self: HandlerProcess, *args: object) -> None:
+        await asyncio.sleep(1.5)  # longer than the handler may run
+        await spawn(self, *args)
+
+    monkeypatch.setattr(HandlerProcess, "spawn", spawn_slowly)
+    monkeypatch.setenv("TENURE_DSN", dsn)
+    handlers.app.configure()
+    async with serving(handlers.app, concurrency=1):
+        handle = await handlers.JOBS["process"].using(timeout="1s", max_attempts=1).enqueue(Order(act="give"))
+        await handle.result("20s")
+    await handlers.app.close()
 
 
 async def test_a_process_that_does_not_listen_is_killed(dsn, database, monkeypatch, tmp_path):

@@ -31,6 +31,7 @@ from tenure.worker.process.messages import (
     Decided,
     Flush,
     Flushed,
+    HandlerCalled,
     Heartbeat,
     Hello,
     InDoubt,
@@ -250,6 +251,7 @@ def _serve(services: ProcessServices, environment: ProcessEnvironment, given: Ru
         connection.send(_failure(None, error))
         return
     connection.run = run
+    connection.send(HandlerCalled())
     try:
         answer = _answer(services, run, kinds)
     finally:

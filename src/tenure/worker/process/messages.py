@@ -46,6 +46,10 @@ class TakenUp(NamedTuple):
     """It has received the job. If it dies from now on, that is the job's crash."""
 
 
+class HandlerCalled(NamedTuple):
+    """The modules of the handler are imported. Its time limit counts from now on."""
+
+
 class Progress(NamedTuple):
     percent: float
     message: str | None
@@ -102,9 +106,9 @@ class Raised(NamedTuple):
 
 
 ToProcess = Hello | RunJob | Abort | Flushed
-ToWorker = (
-    TakenUp | Progress | Heartbeat | LogLine | Flush | SettledItself | InDoubt | Returned | Decided | StoppedByAbort | Raised
-)
+Reported = HandlerCalled | Progress | Heartbeat | LogLine | Flush | SettledItself | InDoubt
+Answer = Returned | Decided | StoppedByAbort | Raised
+ToWorker = TakenUp | Reported | Answer
 
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToProcess.__args__, *ToWorker.__args__)}
 

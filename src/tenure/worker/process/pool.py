@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -26,6 +27,7 @@ from tenure.worker.process.messages import (
     Decided,
     Flush,
     Flushed,
+    HandlerCalled,
     Heartbeat,
     Hello,
     InDoubt,
@@ -49,6 +51,9 @@ from tenure.worker.run.services import LoopServices
 from tenure.worker.run.settlement import Settlement
 
 log = logging.getLogger("tenure")
+
+START_PATIENCE = 60.0
+"""Seconds for the start of a process and the imports of its handler."""
 
 LAST_WORDS = 0.2
 """Seconds for the last messages of a process that died to arrive."""
@@ -196,7 +201,10 @@ class ProcessPool:
         return _result(run.kind, message)
 
     async def _take(self, run: Run) -> HandlerProcess:
-        """A process that has received the job. The death of an idle process must not count as this job's crash."""
+        """A process that has received the job. The death of an idle process must not count as this job's crash, and the start of
+        a new one does not count as time of the handler: until it is called, `START_PATIENCE` is added."""
+        if run.deadline is not None:
+            run.deadline += START_PATIENCE
         while True:
             process = self._idle.pop() if self._idle else HandlerProcess()
             self._busy.add(process)
@@ -204,7 +212,7 @@ class ProcessPool:
                 if not process.tasks:
                     await process.spawn(self._database, self._kinds.home)
                 process.send(_run_job(run))
-                taken_up = await process.receive() is not None
+                taken_up = await self._receive(process) is not None
             except BaseException:
                 await self._drop(process)
                 raise
@@ -231,6 +239,8 @@ class ProcessPool:
         """Until the handler is done: what its process sends then."""
         while (message := await self._receive(process)) is not None:
             match message:
+                case HandlerCalled():
+                    run.deadline = None if run.time_limit is None else time.monotonic() + run.time_limit
                 case Progress(percent, text):
                     self._services.progress(run, percent, text)
                 case Heartbeat():
