@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
+from tenure.engine_settings import engine_settings, scope_of
 from tenure.leader.declaring import Declarations, declare
 from tenure.leader.leader import Leader
 from tenure.leader.outlets import Outlets
@@ -32,10 +33,7 @@ from tenure.store.renewals import renew
 from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration, check_name, default_name
-from tenure.worker.claim.claimer import Scope, Which
-from tenure.worker.engine import Engine, EngineSettings
-from tenure.worker.process.pool import ProcessSettings
-from tenure.worker.run.failure_log import FailureLevels
+from tenure.worker.engine import Engine
 
 log = logging.getLogger("tenure")
 
@@ -216,33 +214,3 @@ class InProcessWorker:
         if self._engine is not None:
             self._engine.on_wakeup(wakeup)
         self._leader.on_wakeup(wakeup)
-
-
-def scope_of(
-    kinds: Registry,
-    queues: Sequence[str] | None,
-    capabilities: Sequence[str],
-    which: Which = "all",
-    without: Sequence[str] = (),
-) -> Scope:
-    """If no queues are given: those of the known kinds and `default`, except those in `without`."""
-    served = (
-        list(dict.fromkeys(queues)) if queues else sorted(({kind.queue for kind in kinds.values()} | {"default"}) - {*without})
-    )
-    return Scope(queues=served, capabilities=list(capabilities), jobs=which)
-
-
-def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettings:
-    return EngineSettings(
-        concurrency=concurrency or settings.workers.concurrency,
-        poll_busy=settings.workers.poll_interval_ms / 1000,
-        check_every=settings.workers.renew_every,
-        next_job_delay=settings.workers.next_job_delay_ms / 1000,
-        failures=FailureLevels(
-            failed_attempt=getattr(logging, settings.log_failed_attempt.upper()),
-            dead_letter=getattr(logging, settings.log_dead_letter.upper()),
-        ),
-        process_pool=ProcessSettings(
-            max_tasks=settings.workers.process_max_tasks, memory_mb=settings.workers.process_memory_mb or None
-        ),
-    )

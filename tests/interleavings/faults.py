@@ -218,8 +218,8 @@ FAULTS = [
         "canceling says that the run ended the job",
         "jobs/cancel_jobs",
         (
-            ("history (id, worker_id", "history (id, claim_id, worker_id"),
-            ("select c.id, c.worker_id, c.fence, c.enq", "select c.id, c.claim_id, c.worker_id, c.fence, c.enq"),
+            ("history (id, finished_at", "history (id, claim_id, finished_at"),
+            ("select id, ended_at, 'canceled'", "select id, claim_id, ended_at, 'canceled'"),
         ),
         "held",
         ("C1 settles and asks", "cancel"),

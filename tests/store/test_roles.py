@@ -14,6 +14,7 @@ from tenure.store import cleaning, history, jobs, leases, limits, queues, report
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
 from tenure.store.queues import Wants
+from tenure.store.wakeup import Wakeup
 from tests.limits.limits_database import limited_claim_query
 from tests.store.database import Database, claim_query, everything
 
@@ -147,7 +148,7 @@ def statements(worker: str, holder: str) -> list[Query]:
         jobs.owe_output(str(uuid4()), 60.0),
         jobs.drop_owed_output(str(uuid4())),
         jobs.find_late_output(str(uuid4())),
-        queues.notify("tenure", '["x"]'),
+        queues.notify("tenure", [Wakeup.new_jobs("x")]),
     ]
 
 

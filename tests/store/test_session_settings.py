@@ -244,7 +244,7 @@ async def test_a_pooler_that_is_not_known_as_one_is_told_with_the_way_out(fresh_
 def test_a_connection_without_an_event_loop_pins_the_same(hostile):
     link = SyncLink(DatabaseTarget.at(hostile), "enqueue")
     deadline = time.monotonic() + 30
-    link.fetch(queues.notify("tenure", "[]"), deadline=deadline)
+    link.fetch(queues.notify("tenure", []), deadline=deadline)
     found = {name: link._connection.execute(f"show {name}").fetchone()[0] for name in PINNED}
     assert {name: value.lower() for name, value in found.items()} == {name: value.lower() for name, value in PINNED.items()}
     assert link._connection.info.encoding == "utf-8"

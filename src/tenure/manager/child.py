@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tenure import stop_requests
-from tenure.inprocess import engine_settings
+from tenure.engine_settings import engine_settings
 from tenure.lifeline import die_with, own_forks
 from tenure.logs import name_worker, set_up_logging
 from tenure.manager.event_relay import relayed_event

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tenure.inprocess import engine_settings, scope_of
+from tenure.engine_settings import engine_settings, scope_of
 from tenure.leader.declaring import Declarations
 from tenure.leader.settings import LeaderSettings
 from tenure.model.events import Events

@@ -20,12 +20,12 @@ from tenure.model.states import State
 log = logging.getLogger("tenure")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Event:
     """The root: subscribe to it to receive all events."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobEnqueued(Event):
     """Enqueued by this process, and durable (in the caller's transaction: as soon as that commits)."""
 
@@ -33,7 +33,7 @@ class JobEnqueued(Event):
     kind: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobCanceled(Event):
     """Canceled by this process (in the caller's transaction: as soon as that commits). A handler that returns `Cancel` causes a
     `JobSettled` instead."""
@@ -46,7 +46,7 @@ class JobCanceled(Event):
     """The job was running, and is aborted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobRetried(Event):
     """`retry()` by this process: the job runs as soon as it can."""
 
@@ -58,7 +58,7 @@ class JobRetried(Event):
     by: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobReplayed(Event):
     """A dead letter was made pending again by this process."""
 
@@ -67,7 +67,7 @@ class JobReplayed(Event):
     by: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobDeleted(Event):
     """Deleted by this process, with everything stored about it."""
 
@@ -75,19 +75,19 @@ class JobDeleted(Event):
     kind: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QueuePaused(Event):
     queue: str
     reason: str | None
     by: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QueueResumed(Event):
     queue: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobStarted(Event):
     job_id: UUID
     kind: str
@@ -99,7 +99,7 @@ class JobStarted(Event):
     """The worker's name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobSettled(Event):
     """The run's outcome is written: the job is in `state` now."""
 
@@ -118,7 +118,7 @@ class JobSettled(Event):
     worker: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunLost(Event):
     """The run no longer holds its job: all further writes of the run are refused."""
 
@@ -128,7 +128,7 @@ class RunLost(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunAbandoned(Event):
     """The handler was aborted and did not end: its slot is free again, and what it still writes is refused."""
 
@@ -138,7 +138,7 @@ class RunAbandoned(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunFailedAfterCompletion(Event):
     """The handler completed the job in its own session, and then failed. The job stays completed."""
 
@@ -150,7 +150,7 @@ class RunFailedAfterCompletion(Event):
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobDue(Event):
     """A scheduled or retried job became due: it is pending now."""
 
@@ -159,7 +159,7 @@ class JobDue(Event):
     queue: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JobReaped(Event):
     """A job was taken from a worker that no longer holds it. It is pending again, or, after too many crashes, a dead letter."""
 
@@ -174,7 +174,7 @@ class JobReaped(Event):
     """It is a dead letter now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ScheduleTicked(Event):
     """The outcome of a planned time of a schedule."""
 
@@ -188,7 +188,7 @@ class ScheduleTicked(Event):
     job_id: UUID | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerStarted(Event):
     worker_id: UUID
     queues: tuple[str, ...]
@@ -196,7 +196,7 @@ class WorkerStarted(Event):
     """Its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerStopping(Event):
     """It claims no more jobs and waits for its running jobs."""
 
@@ -205,13 +205,13 @@ class WorkerStopping(Event):
     worker: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerStopped(Event):
     worker_id: UUID
     worker: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerDied(Event):
     """A process ended without having been asked to."""
 
@@ -220,7 +220,7 @@ class WorkerDied(Event):
     worker: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerLeaseLost(Event):
     """A worker's lease expired or was taken, and all its jobs with it."""
 
@@ -228,13 +228,13 @@ class WorkerLeaseLost(Event):
     worker: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LeaderElected(Event):
     duty: str
     term: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LeaderDeposed(Event):
     duty: str
     term: int

@@ -11,7 +11,6 @@ from psycopg import AsyncConnection
 
 from tenure.outages import failures
 from tenure.store import faults
-from tenure.store.blockers import find_blockers
 from tenure.store.connecting import server_of
 from tenure.store.target import DatabaseTarget
 
@@ -39,6 +38,8 @@ async def _report(database: DatabaseTarget, name: str, pid: int) -> None:
         text = f"{name} has taken {PATIENCE:g} s; see pg_stat_activity, and whether the pooler has a free connection"
         failures.blocked(server_of(database.dsn), name, text, known_by=name)
         return
+    from tenure.store.blockers import find_blockers  # noqa: PLC0415 - brings all reports, and is rarely needed
+
     try:
         blockers = await find_blockers(database, pid)
     except (psycopg.Error, OSError) as error:

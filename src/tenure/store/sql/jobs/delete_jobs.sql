@@ -24,13 +24,13 @@ live as (
 finished as (
     delete from tenure.history h
      where h.id = any (:ids::uuid[]) and (:force::boolean or not exists (select from running))
-    returning h.id, h.kind, h.key),
+    returning h.id, h.kind, h.queue, h.key),
 removed as materialized (
-    select l.id, l.kind, l.key from live l
+    select l.id, l.kind, l.queue, l.key from live l
     union all
-    select f.id, f.kind, f.key from finished f),
+    select f.id, f.kind, f.queue, f.key from finished f),
 ended as not materialized (
-    select l.id, l.kind, l.queue, null::text as what, null::interval as waited, null::interval as ran from live l),
+    select r.id, r.kind, r.queue, null::text as what, null::interval as waited, null::interval as ran from removed r),
 /* include: job_endings */,
 removed_keys as (
     delete from tenure.keys k
