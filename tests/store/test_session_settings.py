@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from datetime import timedelta
 from uuid import uuid4
 
 import psycopg
@@ -16,6 +17,7 @@ from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tenure.store import limits, queues, workers
 from tenure.store.connecting import PINNED, TRANSACTION_TIMEOUT, check_settings, target
 from tenure.store.link import Link
+from tenure.store.migrator import check_schema
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
 from tests.store.database import Database
@@ -92,6 +94,28 @@ async def test_work_is_done_in_a_database_whose_settings_are_all_against_it(host
     async with serving(app):
         handles = [await plain.enqueue("a"), await plain.using(delay="200ms").enqueue("b"), await limited.enqueue(3)]
         assert [await handle.result(timeout=15) for handle in handles] == ["a\u2603", "b\u2603", 3]
+    await app.close()
+
+
+async def test_behind_a_pooler_times_are_read_whatever_their_style(fresh_dsn):
+    """No connection can set a style of its own there."""
+    with psycopg.connect(fresh_dsn, autocommit=True) as connection:
+        [(name,)] = connection.execute("select current_database()").fetchall()
+        for setting, value in {"datestyle": "German", "intervalstyle": "sql_standard", "timezone": "Asia/Kathmandu"}.items():
+            connection.execute(f"alter database {name} set {setting} = '{value}'")
+    await check_schema(DatabaseTarget.at(fresh_dsn, pooled=True))
+    app = Tenure(fresh_dsn, pooled=True)
+
+    @app.job
+    async def work(n: int) -> int:
+        return n
+
+    async with serving(app):
+        handle = await work.using(delay="100ms").enqueue(3)
+        assert await handle.result(timeout=15) == 3
+    status = await handle.status()
+    assert status.finished_at - status.enqueued_at >= timedelta(milliseconds=100)
+    assert (await app.client().workers()) == []
     await app.close()
 
 

@@ -13,8 +13,9 @@ from functools import cache
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, Connection, IsolationLevel
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Format
 
 from tenure.model.errors import ConfigError
 from tenure.store import faults
@@ -67,9 +68,25 @@ TRANSACTION_TIMEOUT = 170000
 """The first server version with `transaction_timeout`. An older one would reject it as a startup option."""
 
 
+class _BinaryAsyncCursor(AsyncCursor[Any]):
+    """Receives binary values. As text, times depend on settings of the session, which a pooler leaves to the role."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.format = Format.BINARY
+
+
+class _BinaryCursor(Cursor[Any]):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.format = Format.BINARY
+
+
 async def connect(database: DatabaseTarget, role: str, settings: Mapping[str, str] | None = None) -> AsyncConnection[Any]:
     """A connection in autocommit mode. Behind a pooler, session settings would leak to other clients: see `check_settings`."""
     connection = await AsyncConnection.connect(database.dsn, **_arguments(database, role, settings))
+    if database.pooled:
+        connection.cursor_factory = _BinaryAsyncCursor
     try:
         # For transactions with several statements. This also works behind a pooler.
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
@@ -85,6 +102,8 @@ def connect_sync(kind: type[C], database: DatabaseTarget, role: str, within: int
     """The same for code without an event loop: a connection of this class, made within this many seconds for each host."""
     arguments = {**_arguments(database, role), "connect_timeout": within}
     connection = kind.connect(database.dsn, **arguments)
+    if database.pooled:
+        connection.cursor_factory = _BinaryCursor
     try:
         connection.isolation_level = IsolationLevel.READ_COMMITTED
         if _has_transaction_timeout(database, connection):
