@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property
@@ -185,10 +185,13 @@ class CallMaker:
         """A job that is enqueued by a running job inherits its `auth`, unless the call has its own."""
         run = current_run.get()
         if run is None:
-            return Call(uuid7(), self._fields, text, _this_process(), key, self._auth, self._meta)
+            return _new(Call, (uuid7(), self._fields, text, _this_process(), key, self._auth, self._meta))
         auth = run.auth if self._auth is None else self._auth
         sender = Sender(_this_process().by, run.job_id, run.claim_id)
-        return Call(uuid7(), self._fields, text, sender, key, auth, self._meta)
+        return _new(Call, (uuid7(), self._fields, text, sender, key, auth, self._meta))
+
+
+_new: Callable[..., Call[Any]] = tuple.__new__  # as `Call(...)`, without a call of a Python function for each job
 
 
 @cache

@@ -73,6 +73,8 @@ def _within(runtime: ClientRuntime, options: Options) -> float:
 
 
 def _handles(runtime: ClientRuntime, calls: list[Call[Any]], existing: ExistingJobs) -> list[Handle[Any]]:
+    if not existing and not runtime.events.wants(JobEnqueued):
+        return [Handle(call.id, call.fields.kind, runtime) for call in calls]
     return [_handle(runtime, call, existing) for call in calls]
 
 
