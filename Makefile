@@ -85,4 +85,4 @@ docs: setup
 	$(BIN)/pytest tests/docs
 
 clean:
-	rm -rf $(VENV) .tenure .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .bench-venvs .tenure .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -6,16 +6,25 @@ import argparse
 import json
 import logging
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
 from benchmarks import machine, report
+from benchmarks.peers import report as peer_report
+from benchmarks.peers import sizes as peer_sizes
+from benchmarks.peers.comparison import Comparison
+from benchmarks.peers.registry import PEERS, Candidate
+from benchmarks.peers.sizes import PeerSizes
 from benchmarks.plan import Bench, with_needs
 from benchmarks.rows import ROWS
 from benchmarks.server import open_server
 from benchmarks.sizes import FULL, QUICK, Sizes
+from tenure.chaos.summary import publish
+
+S = TypeVar("S", Sizes, PeerSizes)
 
 LETTERS = sorted({row.letter for row in ROWS})
 
@@ -23,16 +32,28 @@ LETTERS = sorted({row.letter for row in ROWS})
 def main() -> None:
     options = _options()
     logging.basicConfig(level=logging.WARNING)
-    sizes = _sizes(options)
     with open_server(options.dsn) as server:
         surveyed = machine.survey(server)
         print(surveyed, file=sys.stderr, flush=True)
-        bench = Bench(server, sizes, with_needs(options.only))
-        bench.run()
+        if options.peers is None:
+            bench = Bench(server, _changed(QUICK if options.quick else FULL, options), with_needs(options.only))
+            bench.run()
+        else:
+            sizes = _changed(peer_sizes.QUICK if options.quick else peer_sizes.FULL, options)
+            comparison = Comparison(server, sizes, options.peers)
+            comparison.run()
     to_stdout = options.json == "-"
-    report.show(_console(stderr=to_stdout), surveyed, bench, quick=options.quick)
+    console = _console(stderr=to_stdout)
+    if options.peers is None:
+        report.show(console, surveyed, bench, quick=options.quick)
+        found = report.as_json(surveyed, bench, quick=options.quick)
+    else:
+        peer_report.show(console, surveyed, comparison, quick=options.quick)
+        found = peer_report.as_json(surveyed, comparison, quick=options.quick)
+        if options.publish:
+            publish(options.publish, "peers", peer_report.as_markdown(surveyed, comparison))
     if options.json:
-        text = json.dumps(report.as_json(surveyed, bench, quick=options.quick), indent=2)
+        text = json.dumps(found, indent=2)
         if to_stdout:
             print(text)
         else:
@@ -43,9 +64,19 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description="Measures Tenure on a real PostgreSQL.")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: a first look in a minute")
     parser.add_argument("--only", type=_letters, default=LETTERS, metavar="a,b,c", help=f"some rows only, of {','.join(LETTERS)}")
+    parser.add_argument(
+        "--peers",
+        nargs="?",
+        type=_peers,
+        const=PEERS,
+        metavar="NAMES",
+        help=f"other queues and a bare loop instead, side by side with Tenure; some of {','.join(peer.name for peer in PEERS)}",
+    )
     parser.add_argument("--rounds", type=int, help="how often each is measured; the median counts (3; quick: 1)")
-    parser.add_argument("--concurrency", type=int, help="jobs at a time in each draining child (400)")
+    parser.add_argument("--jobs", type=int, help="jobs in each drain (50,000; quick: 10,000, with --peers 5,000)")
+    parser.add_argument("--concurrency", type=int, help="jobs at a time in each draining child (400); not with --peers")
     parser.add_argument("--json", metavar="FILE", help="write all figures as JSON; - for standard output")
+    parser.add_argument("--publish", type=Path, metavar="PAGE", help="with --peers: write the table into this page")
     parser.add_argument("--dsn", help="a PostgreSQL to use, with the right to create databases; else one is started")
     return parser.parse_args()
 
@@ -57,9 +88,18 @@ def _letters(text: str) -> list[str]:
     return letters
 
 
-def _sizes(options: argparse.Namespace) -> Sizes:
-    given = {"rounds": options.rounds, "concurrency": options.concurrency}
-    return replace(QUICK if options.quick else FULL, **{name: value for name, value in given.items() if value})
+def _peers(text: str) -> tuple[Candidate, ...]:
+    known = {peer.name: peer for peer in PEERS}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)} is not measured: choose of {','.join(known)}")
+    return tuple(known[name] for name in names)
+
+
+def _changed(sizes: S, options: argparse.Namespace) -> S:
+    given = {"rounds": options.rounds, "jobs": options.jobs, "concurrency": options.concurrency}
+    known = {field.name for field in fields(sizes)}
+    return replace(sizes, **{name: value for name, value in given.items() if value and name in known})
 
 
 def _console(*, stderr: bool) -> Console:

@@ -25,6 +25,7 @@ def measure(server: Server, sizes: Sizes) -> dict[str, float]:
         bare.make_table(dsn)
         found |= asyncio.run(_sequential(dsn, sizes.singles))
         found |= _sequential_sync(dsn, sizes.singles)
+        found |= asyncio.run(_borrowed(dsn, sizes.singles))
         found["concurrent"] = asyncio.run(_concurrent(dsn, sizes.concurrent, sizes.tasks))
     for name, prepared in (("bulk", False), ("bulk_prepared", True)):
         with server.database() as dsn:
@@ -81,6 +82,35 @@ def _sequential_sync(dsn: str, count: int) -> dict[str, float]:
             ours += enqueue(BLOCK)
             theirs += insert(_ids(BLOCK))
     return _rates("single_sync", count, ours, theirs)
+
+
+async def _borrowed(dsn: str, count: int) -> dict[str, float]:
+    """Many jobs in a transaction of the caller, against as many bare inserts in one."""
+    work, ours, theirs = workload(dsn), 0.0, 0.0
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True, prepare_threshold=0) as connection:
+        cursor = connection.cursor()
+
+        async def enqueue(times: int) -> float:
+            began = time.perf_counter()
+            async with connection.transaction():
+                for _ in range(times):
+                    await work.noop.using(conn=connection).enqueue(**PAYLOAD)
+            return time.perf_counter() - began
+
+        async def insert(ids: list[UUID]) -> float:
+            began = time.perf_counter()
+            async with connection.transaction():
+                for job in ids:
+                    await cursor.execute(bare.INSERT, (job, bare.INPUT))
+            return time.perf_counter() - began
+
+        await enqueue(WARMUP)
+        await insert(_ids(WARMUP))
+        for _ in range(count // BLOCK):
+            ours += await enqueue(BLOCK)
+            theirs += await insert(_ids(BLOCK))
+    await work.app.close()
+    return _rates("borrowed", count, ours, theirs)
 
 
 async def _concurrent(dsn: str, count: int, tasks: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 
@@ -24,4 +25,5 @@ class Figures:
 
     def ratio(self, key: str, of: str) -> float:
         """The median of the ratios of each round: what slowed a whole round down cancels out."""
-        return statistics.median(a / b for a, b in zip(self._found[key], self._found[of], strict=True))
+        pairs = zip(self._found[key], self._found[of], strict=True)
+        return statistics.median(a / b if b else math.nan for a, b in pairs)

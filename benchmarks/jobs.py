@@ -7,16 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.payload import PAYLOAD
 from tenure import Tenure
 from tenure.client.job import Call, Job
 
-PAYLOAD: dict[str, Any] = {
-    "user_id": 12345,
-    "template": "welcome",
-    "to": "someone@example.com",
-    "n": 1,
-    "pad": "x" * 24,
-}
+__all__ = ["PAYLOAD", "Workload", "app", "workload"]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import resource
 import statistics
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.server import Server
 
@@ -14,6 +15,14 @@ _IDLE, _WAITING, _GUEST = 3, 4, 8  # fields of /proc/stat that are not work, or 
 
 
 _SPINS, _LOOPS = 12, 300_000  # the first spins wake a core that slept
+
+
+class StepNoise(NamedTuple):
+    step: str
+    cores: float | None
+    """That other processes kept busy meanwhile."""
+    speed_ms: float
+    """What a fixed piece of work took before it."""
 
 
 class Noise:
@@ -31,6 +40,9 @@ class Noise:
         if others is None or self._others is None:
             return None
         return max(0.0, (others - self._others) / (time.perf_counter() - self._began))
+
+    def of_step(self, step: str) -> StepNoise:
+        return StepNoise(step, self.cores(), self.speed_ms)
 
     def _others_so_far(self) -> float | None:
         server = self._server.cpu()

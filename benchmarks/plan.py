@@ -7,30 +7,36 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from benchmarks import (
+    bare_drain,
     burdens,
     ceiling,
     drain,
     due,
     enqueue,
+    executors,
     fleet,
+    footprint,
     idle,
     job_progress,
     limited,
     listing,
     results,
+    steady,
     stock,
     typed,
     wakeup,
 )
 from benchmarks.figures import Figures
-from benchmarks.noise import Noise
+from benchmarks.noise import Noise, StepNoise
 from benchmarks.progress import Steps
+from benchmarks.rows import STEADY_RATES
 from benchmarks.server import Server
 from benchmarks.sizes import Sizes
 
-NEEDS = {"c": "a", "e": "ac", "f": "ac", "g": "ac", "i": "ac", "m": "ac"}
+NEEDS = {"c": "a", "e": "ac", "f": "ac", "g": "ac", "i": "ac", "m": "ac", "p": "ac", "q": "ac"}
 BURDENS = {
     "scheduled": ("scheduled jobs", burdens.SCHEDULED),
     "finished": ("finished jobs", burdens.FINISHED),
@@ -52,8 +58,7 @@ class Bench:
     sizes: Sizes
     letters: set[str]
     figures: Figures = field(default_factory=Figures)
-    noise: list[tuple[str, float | None, float]] = field(default_factory=list)
-    """Of each step: how many cores others kept busy meanwhile, and how long a fixed piece of work took before it."""
+    noise: list[StepNoise] = field(default_factory=list)
     _laden: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -64,7 +69,7 @@ class Bench:
                     progress.begin(name)
                     noise = Noise(self.server)
                     step()
-                    self.noise.append((name, noise.cores(), noise.speed_ms))
+                    self.noise.append(noise.of_step(name))
 
     def _steps(self, kept: ExitStack) -> Iterator[Step]:
         if "f" in self.letters:
@@ -75,29 +80,38 @@ class Bench:
         for number in range(1, self.sizes.rounds + 1):
             for name, step in self._round():
                 yield f"round {number}: {name}", step
-        if "h" in self.letters:
-            yield "(h) an idle worker", self._idle
-        if "j" in self.letters:
-            yield "(j) progress", self._progress
-        if "n" in self.letters:
-            yield "(n) delayed jobs", self._due
-        if "o" in self.letters:
-            yield "(o) fifty idle workers", self._idle_workers
+        yield from self._once()
+
+    def _once(self) -> Iterator[Step]:
+        steps: list[tuple[str, str, Callable[[], None]]] = [
+            ("s", "memory and import", self._footprint),
+            ("h", "an idle worker", self._idle),
+            ("j", "progress", self._progress),
+            ("n", "delayed jobs", self._due),
+            ("o", "fifty idle workers", self._idle_workers),
+        ]
+        return self._chosen(steps)
 
     def _round(self) -> Iterator[Step]:
         steps: list[tuple[str, str, Callable[[], None]]] = [
             ("a", "ceiling", self._ceiling),
             ("c", "drain, one child", self._drain_1),
+            ("p", "drain, bare loop", self._bare_drain),
             ("m", "drain, beside limited kinds", self._limited),
             ("i", "drain, models and a middleware", self._typed),
             ("c", "drain, two children", self._drain_2),
             ("e", "drain, snapshot held", self._snapshot),
             *(("f", f"drain, {title}", self._burden(key)) for key, (title, _) in BURDENS.items()),
+            ("q", "drain at default settings", self._executors),
             ("b", "enqueue", self._enqueue),
             ("d", "wake-up", self._wakeup),
+            *(("r", f"steady {rate}/s", partial(self._steady, rate)) for rate in STEADY_RATES),
             ("k", "result()", self._result),
             ("l", "lists", self._list),
         ]
+        return self._chosen(steps)
+
+    def _chosen(self, steps: Iterable[tuple[str, str, Callable[[], None]]]) -> Iterator[Step]:
         for letter, name, step in steps:
             if letter in self.letters:
                 yield f"({letter}) {name}", step
@@ -117,7 +131,30 @@ class Bench:
             self.figures.add("server_cpu", drained.server_cpu / jobs * 1e6)
 
     def _drain_2(self) -> None:
-        self.figures.add("drain_2", self._alone(children=2)[0].rate)
+        drained, _ = self._alone(children=2)
+        self.figures.add("drain_2", drained.rate)
+        self.figures.add("drain_2_wall", drained.jobs / drained.wall)
+
+    def _bare_drain(self) -> None:
+        one, two = (bare_drain.measure(self.server, self.sizes.jobs, processes) for processes in (1, 2))
+        self.figures.add("bare_drain_1", one.rate)
+        self.figures.add("bare_drain_2", two.rate)
+        self.figures.add("bare_wal", one.wal)
+        if one.server_cpu is not None:
+            self.figures.add("bare_server_cpu", one.server_cpu)
+
+    def _executors(self) -> None:
+        for key, drained in executors.measure(self.server, self.sizes.jobs).items():
+            self.figures.add(key, drained.rate)
+
+    def _steady(self, rate: int) -> None:
+        found = steady.measure(self.server, rate, self.sizes.steady)
+        self._cut(f"steady_{rate}", found.ages)
+        self.figures.add(f"steady_{rate}_statements", found.statements)
+
+    def _footprint(self) -> None:
+        self.figures.add("memory", footprint.memory(self.server))
+        self.figures.add("import", footprint.import_time())
 
     def _alone(self, children: int) -> tuple[drain.Drain, int]:
         return drain.measure_alone(self.server, self.sizes.jobs, children=children, concurrency=self.sizes.concurrency)

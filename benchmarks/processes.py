@@ -28,6 +28,25 @@ def cpu_of_family(head: int) -> float:
     return ticks / _TICKS
 
 
+def cpu_of_tree(head: int) -> float:
+    """Seconds used by a process and everything that it started and that still runs."""
+    used = 0.0
+    with suppress(OSError):
+        used = sum(int(_stat(head)[field]) for field in (_USER, _KERNEL)) / _TICKS
+    return used + sum(cpu_of_tree(child) for child in _children(head))
+
+
+def memory_of_family(head: int) -> int:
+    """Bytes of memory that a process and its children have in use (RSS); shared pages count for each of them."""
+    return sum(_memory(pid) for pid in (head, *_children(head)))
+
+
+def _memory(pid: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
 def _children(head: int) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():

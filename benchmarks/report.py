@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from benchmarks.figures import Figures
 from benchmarks.machine import Machine
+from benchmarks.noise import StepNoise
 from benchmarks.plan import Bench
 from benchmarks.rows import ROWS, Row, Target
 from benchmarks.sizes import Sizes
@@ -31,11 +33,11 @@ def show(console: Console, machine: Machine, bench: Bench, *, quick: bool) -> No
     if quick:
         console.print("quick: figures are rough")
     console.print(table)
-    console.print(_disturbed(bench))
+    console.print(disturbed(bench.noise))
 
 
 def measured(figures: Figures) -> list[Row]:
-    return [row for row in ROWS if figures.has(row.key)]
+    return [row for row in ROWS if figures.has(row.key) and (row.of is None or figures.has(row.of))]
 
 
 def as_json(machine: Machine, bench: Bench, *, quick: bool) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def as_json(machine: Machine, bench: Bench, *, quick: bool) -> dict[str, Any]:
         "machine": asdict(machine),
         "sizes": asdict(bench.sizes),
         "rows": [_entry(row, bench.figures) for row in measured(bench.figures)],
-        "noise": [dict(zip(("step", "cores_used_by_others", "fixed_work_ms"), told, strict=True)) for told in bench.noise],
+        "noise": noise_as_json(bench.noise),
     }
 
 
@@ -70,35 +72,40 @@ def _entry(row: Row, figures: Figures) -> dict[str, Any]:
 
 
 def _table_row(row: Row, figures: Figures) -> tuple[str, ...]:
-    ratio = "" if row.of is None else f"{figures.ratio(row.key, row.of):.2f} of {row.of_title} {_number(figures.median(row.of))}"
+    ratio = "" if row.of is None else f"{figures.ratio(row.key, row.of):.2f} of {row.of_title} {number(figures.median(row.of))}"
     return (
         f"({row.letter}) {row.title}",
-        f"{_number(figures.median(row.key))} {row.unit}".strip(),
+        f"{number(figures.median(row.key))} {row.unit}".strip(),
         ratio,
-        " and ".join(map(_aim, row.targets)),
+        " and ".join(map(aim, row.targets)),
         {True: "yes", False: "[bold red]NO[/]", None: ""}[row.reached(figures)],
     )
 
 
-def _aim(target: Target) -> str:
+def aim(target: Target) -> str:
     sign, limit = (">=", target.at_least) if target.at_least is not None else ("<=", target.at_most)
     assert limit is not None
     return f"{sign} {limit:.2f}x" if target.of_ratio else f"{sign} {limit:,g}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 
 
-def _disturbed(bench: Bench) -> str:
-    told = [cores for _, cores, _ in bench.noise if cores is not None]
-    speeds = [speed for _, _, speed in bench.noise]
+def disturbed(noise: Sequence[StepNoise]) -> str:
+    told = [step.cores for step in noise if step.cores is not None]
+    speeds = [step.speed_ms for step in noise]
     others = (
         f"others kept {statistics.mean(told):.1f} cores busy, {max(told):.1f} in the worst step" if told else "others: unknown"
     )
     return f"meanwhile: {others}; the same piece of work took {min(speeds):.1f} to {max(speeds):.1f} ms of CPU"
+
+
+def noise_as_json(noise: Sequence[StepNoise]) -> list[dict[str, Any]]:
+    names = ("step", "cores_used_by_others", "fixed_work_ms")
+    return [dict(zip(names, step, strict=True)) for step in noise]
 
 
 def _scale(sizes: Sizes) -> str:

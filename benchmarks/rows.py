@@ -46,34 +46,59 @@ def _share(least: float) -> Target:
     return Target(at_least=least, of_ratio=True)
 
 
+def _at_most(share: float) -> Target:
+    return Target(at_most=share, of_ratio=True)
+
+
+def _steady(rate: int) -> tuple[Row, ...]:
+    key = f"steady_{rate}"
+    return (
+        Row(f"{key}_p50", "r", f"enqueue to start, {rate}/s, p50", MS, targets=(Target(at_most=5),)),
+        Row(f"{key}_p99", "r", f"enqueue to start, {rate}/s, p99", MS, targets=(Target(at_most=20),)),
+        Row(f"{key}_statements", "r", "  statements per job, besides enqueue", "", targets=(Target(at_most=0.2),)),
+    )
+
+
 RATE, MS = "jobs/s", "ms"
+STEADY_RATES = (100, 600)
 ONE = ("drain_1", "(c) one child")
 
 ROWS = (
     Row("ceiling", "a", "ceiling: bare claim and settle", RATE),
-    Row("single", "b", "enqueue, one by one", RATE, "single_bare", "bare insert", (_share(0.7),)),
-    Row("single_sync", "b", "enqueue_sync, one by one", RATE, "single_sync_bare", "bare insert", (_share(0.7),)),
+    Row("single", "b", "enqueue, one by one", RATE, "single_bare", "bare insert", (_share(0.85),)),
+    Row("single_sync", "b", "enqueue_sync, one by one", RATE, "single_sync_bare", "bare insert", (_share(0.75),)),
+    Row("borrowed", "b", "enqueue with conn=, in a transaction", RATE, "borrowed_bare", "bare insert", (_share(0.6),)),
     Row("concurrent", "b", "enqueue, 200 tasks at once", RATE, targets=(Target(at_least=10_000),)),
     Row("bulk", "b", "enqueue_many, making the calls", RATE, targets=(Target(at_least=60_000),)),
     Row("bulk_prepared", "b", "enqueue_many, calls made before", RATE),
     Row("drain_1", "c", "drain, one child", RATE, "ceiling", "(a)", (Target(at_least=20_000), _share(0.40))),
     Row("drain_1_wall", "c", "  by the wall clock", RATE, "ceiling", "(a)"),
-    Row("drain_2", "c", "drain, two children", RATE, *ONE, (_share(1.3),)),
-    Row("wakeup_p50", "d", "wake-up of an idle worker, p50", MS, "bare_p50", "bare loop", (Target(at_most=4),)),
+    Row("drain_2", "c", "drain, two children", RATE, *ONE, (_share(1.8),)),
+    Row("drain_1_wall", "p", "drain, one child, by the wall clock", RATE, "bare_drain_1", "bare loop", (_share(0.65),)),
+    Row("drain_2_wall", "p", "drain, two children, by the wall clock", RATE, "bare_drain_2", "bare loop"),
+    Row("wal", "p", "WAL per job, one child", "bytes", "bare_wal", "bare loop"),
+    Row("server_cpu", "p", "CPU per job, PostgreSQL, one child", "µs", "bare_server_cpu", "bare loop"),
+    Row("default", "q", "drain at default settings", RATE, *ONE, (_share(0.5),)),
+    Row("threads", "q", "  by handlers in threads", RATE, "default", "on the loop"),
+    Row("processes", "q", "  by handlers in processes", RATE, "default", "on the loop"),
+    Row("wakeup_p50", "d", "wake-up of an idle worker, p50", MS, "bare_p50", "bare loop", (Target(at_most=4), _at_most(1.5))),
     Row("wakeup_p99", "d", "wake-up of an idle worker, p99", MS, "bare_p99", "bare loop", (Target(at_most=15),)),
+    *(row for rate in STEADY_RATES for row in _steady(rate)),
     Row("snapshot", "e", "drain, snapshot held", RATE, *ONE, (_share(0.85),)),
     Row("snapshot_fresh", "e", "  by a worker started then", RATE, *ONE),
     Row("scheduled", "f", "drain, scheduled jobs", RATE, *ONE, (_share(0.85),)),
     Row("finished", "f", "drain, finished jobs", RATE, *ONE, (_share(0.85),)),
     Row("unknown", "f", "drain, jobs of unknown kinds", RATE, *ONE, (_share(0.85),)),
     Row("beside_limits", "m", "drain, the app has limited kinds too", RATE, *ONE, (_share(0.95),)),
-    Row("limited", "m", "drain of a limited kind", RATE, *ONE),
-    Row("fair", "m", "drain of a kind with 50 keys in turns", RATE, *ONE),
+    Row("limited", "m", "drain of a limited kind", RATE, *ONE, (_share(0.8),)),
+    Row("fair", "m", "drain of a kind with 50 keys in turns", RATE, *ONE, (_share(0.6),)),
     Row("statements", "g", "statements = commits per job", "", targets=(Target(at_most=0.05),)),
-    Row("wal", "g", "WAL per job", "bytes", targets=(Target(at_most=1_600),)),
+    Row("wal", "g", "WAL per job", "bytes", targets=(Target(at_most=660),)),
     Row("worker_cpu", "g", "CPU per job, worker", "µs"),
     Row("server_cpu", "g", "CPU per job, PostgreSQL", "µs"),
     Row("idle", "h", "idle worker", "statements/s", targets=(Target(at_most=2),)),
+    Row("memory", "s", "RSS of an idle supervisor and a child", "MB", targets=(Target(at_most=90),)),
+    Row("import", "s", "import beyond psycopg", MS, targets=(Target(at_most=60),)),
     Row("typed", "i", "drain, models and a middleware", RATE, *ONE, (_share(0.7),)),
     Row("typed_cpu", "i", "  CPU per job, worker", "µs", "worker_cpu", "(g)"),
     Row("progress", "j", "progress of 20 jobs in tight loops", "statements/s", targets=(Target(at_most=5),)),

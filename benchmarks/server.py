@@ -59,7 +59,17 @@ class Server:
     @contextmanager
     def database(self) -> Iterator[str]:
         """A migrated, empty database: its DSN."""
-        name = self._create(self._template)
+        with self._until_left(self._create(self._template)) as dsn:
+            yield dsn
+
+    @contextmanager
+    def bare_database(self) -> Iterator[str]:
+        """Without any table."""
+        with self._until_left(self._create("template1")) as dsn:
+            yield dsn
+
+    @contextmanager
+    def _until_left(self, name: str) -> Iterator[str]:
         try:
             yield self._at(name)
         finally:

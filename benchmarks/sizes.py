@@ -27,6 +27,9 @@ class Sizes:
     results: int = 200
     """Waited for, one after the other, in each round."""
 
+    steady: float = 10.0
+    """Seconds of steady load at each rate."""
+
     gone_through: int = 200_000
     """Jobs finished while a snapshot was held."""
 
@@ -60,6 +63,7 @@ QUICK = Sizes(
     concurrent=4_000,
     wakeups=40,
     results=60,
+    steady=4.0,
     gone_through=20_000,
     scheduled=50_000,
     finished=200_000,

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from benchmarks.processes import cpu_of_family
+from benchmarks.processes import cpu_of_family, memory_of_family
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 60.0  # seconds to start, and to stop
@@ -33,6 +33,10 @@ class Worker:
     def cpu(self) -> float:
         """Seconds used so far by supervisor and children."""
         return cpu_of_family(self._process.pid)
+
+    def memory(self) -> int:
+        """Bytes in use by supervisor and children."""
+        return memory_of_family(self._process.pid)
 
     def stop(self) -> None:
         self._process.send_signal(signal.SIGTERM)
