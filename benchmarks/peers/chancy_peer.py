@@ -13,7 +13,7 @@ from chancy import Chancy, Job, Queue, Worker
 from benchmarks.payload import PAYLOAD
 from benchmarks.peers.protocol import Described, await_go, main, print_age
 
-CONCURRENCY = 500
+CONCURRENCY = 1_000
 FLUSH = 0.1  # seconds between two writes of outcomes; the default is 1
 MODULE = "benchmarks.peers.chancy_peer"
 

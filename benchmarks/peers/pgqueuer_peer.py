@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from importlib.metadata import version
 from typing import Any
 
@@ -37,7 +38,7 @@ class PgQueuerClient:
 class PgQueuerPeer:
     described = Described(
         version=version("pgqueuer"),
-        settings=f"asyncpg, batch_size={BATCH}",
+        settings=f"asyncpg, batch_size={BATCH}, statistics on demand",
         left="select id from pgqueuer order by id desc limit 1",
         succeeded="select count(*) from pgqueuer_log where status = 'successful'",
         own_processes=False,
@@ -66,7 +67,7 @@ class PgQueuerPeer:
             print_age(json.loads(job.payload)["sent"])
 
         await_go()
-        await worker.run(batch_size=BATCH)
+        await worker.run(batch_size=BATCH, log_aggregation_interval=timedelta(0))
 
 
 def _packed(given: dict[str, Any]) -> bytes:
