@@ -13,7 +13,7 @@ from tenure.model.kinds import Kind, Middleware, RunIn
 from tenure.model.limits import LimitGiven, RateGiven, of_kind, to_rules
 from tenure.model.names import check_name
 from tenure.model.options import check_option_names, flag, one_of
-from tenure.model.outcomes import Cancel, Fail, Snooze
+from tenure.model.outcomes import OUTCOMES
 from tenure.model.priorities import to_priority
 from tenure.model.retries import Retry
 from tenure.model.signatures import Signature
@@ -69,7 +69,7 @@ def define(
         fn=fn,
         signature=signature,
         input=codec,
-        output=OutputCodec.for_annotation(signature.returns, kind=kind, outcomes=(Snooze, Fail, Cancel)),
+        output=OutputCodec.for_annotation(signature.returns, kind=kind, outcomes=OUTCOMES),
         queue=check_name(options.get("queue", "default"), what=f"{what}: queue"),
         priority=to_priority(options.get("priority", "normal")),
         own_retry=_own_retry(options.get("retry"), options.get("max_attempts"), what),

@@ -2,8 +2,8 @@
 
 `Snooze`, `Fail` and `Cancel` are exceptions as well, so that code deep inside a handler can raise them.
 
-An outcome is defined in its class and nowhere else: `decide()` returns what is written about the job, `to_wire()` and
-`from_wire()` carry it from the process of a handler to the worker.
+An outcome is defined in its class: `decide()` returns what is written about the job, `to_wire()` and `from_wire()` carry it
+from the process of a handler to the worker. `_BY_NAME` lists all of them.
 """
 
 from __future__ import annotations
@@ -130,3 +130,6 @@ class Cancel(Outcome):
 
 
 _BY_NAME: dict[str, type[Outcome]] = {"snooze": Snooze, "fail": Fail, "cancel": Cancel}
+
+OUTCOMES = tuple(_BY_NAME.values())
+"""What a handler may return instead of a result."""
