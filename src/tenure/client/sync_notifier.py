@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from tenure.model.errors import StoreUnavailable
 from tenure.store.faults import Refused
-from tenure.store.notifier import LONGEST_GAP, SHORTEST_GAP
+from tenure.store.notifier import SHORTEST_GAP, next_gap
 from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
@@ -26,11 +26,13 @@ class SyncNotifier:
         self._lock = threading.Lock()
         self._news = threading.Event()
         self._pending: set[Wakeup] = set()
+        self._calls = 0
         self._running = False
 
     def notify(self, wakeups: Iterable[Wakeup]) -> None:
         with self._lock:
             self._pending.update(wakeups)
+            self._calls += 1
             self._news.set()
             if self._running:
                 return
@@ -57,8 +59,9 @@ class SyncNotifier:
         gap = SHORTEST_GAP
         while self._has_news():
             self.flush()
+            self._calls = 0
             time.sleep(gap)
-            gap = min(LONGEST_GAP, 2 * gap) if self._news.is_set() else SHORTEST_GAP
+            gap = next_gap(gap, self._calls)
 
     def _has_news(self) -> bool:
         if self._news.wait(IDLE):

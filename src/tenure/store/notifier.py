@@ -14,9 +14,12 @@ from tenure.store.wakeup import LONGEST_PAYLOAD, Wakeup
 
 log = logging.getLogger("tenure")
 
-# A NOTIFY takes a database-wide lock at commit. So a process with many notifications sends them less and less often, and one
-# with few sends each at once.
+# A NOTIFY takes a database-wide lock at commit. So a process sends at most 200 a second, and fewer when it has very many: then
+# the workers are busy, and find the jobs without them.
 SHORTEST_GAP, LONGEST_GAP = 0.005, 0.05
+
+MANY = 20
+"""Notifications during one gap, from which on the next gap is longer."""
 
 LONGEST_NOTIFY = 2.0
 """Seconds after which a NOTIFY is given up: it waits for the commits of all other sessions that notify."""
@@ -29,9 +32,11 @@ class Notifier:
         self._link = link
         self._pending: set[Wakeup] = set()
         self._gap = SHORTEST_GAP
+        self._calls = 0
         self.beat = PeriodicTask("notifier", self._turn)
 
     def notify(self, wakeup: Wakeup) -> None:
+        self._calls += 1
         # If PostgreSQL refused one of them, the others of its statement would be lost as well.
         if wakeup not in self._pending and len(wakeup.payload().encode()) <= LONGEST_PAYLOAD:
             self._pending.add(wakeup)
@@ -60,6 +65,12 @@ class Notifier:
             except asyncio.CancelledError:
                 self._pending |= wakeups  # `flush` still sends them
                 raise
+            self._calls = 0
             await asyncio.sleep(self._gap)
-            self._gap = min(LONGEST_GAP, 2 * self._gap) if self._pending else SHORTEST_GAP
+            self._gap = next_gap(self._gap, self._calls)
         return FOREVER
+
+
+def next_gap(gap: float, calls: int) -> float:
+    """Seconds until the next NOTIFY, after a gap with this many notifications."""
+    return min(LONGEST_GAP, 2 * gap) if calls >= MANY else SHORTEST_GAP
