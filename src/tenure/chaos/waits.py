@@ -16,7 +16,7 @@ from tenure.model.errors import ScheduleNotFound
 CHECK_EVERY = 0.2
 READY_TIMEOUT = 30.0
 STALL_TIMEOUT = 60.0  # seconds without any change at the end: then the campaign stops waiting
-CATCH_UP_TIMEOUT = 300.0  # seconds for schedules, whose jobs may wait behind ten thousand others
+CATCH_UP_TIMEOUT = 1200.0  # seconds for schedules, whose jobs may wait behind ten thousand others, one after the other
 REPAIR_TIMEOUT = 60.0  # seconds for the cleaner, which runs every ten
 
 READY_WORKERS = "select count(*) from tenure.workers where died_at is null"
