@@ -13,6 +13,7 @@ from benchmarks.jobs import workload
 from benchmarks.server import Server
 from tenure.manager.loops import run_loop
 from tenure.store import jobs, workers
+from tenure.store.jobs import FinishedRuns
 from tenure.store.link import Link
 from tenure.store.query import Query, array_literal
 from tenure.store.target import DatabaseTarget
@@ -46,7 +47,7 @@ async def _loop(dsn: str, ids: list[UUID], batch: int) -> float:
     try:
         worker_id = str(uuid4())
         await claims.fetch(workers.register(_registration(worker_id), ttl=3600.0))
-        await settles.fetch(jobs.finish("[]"))
+        await settles.fetch(jobs.finish(FinishedRuns("{}", "{}", "{}")))
         turns = _turns(worker_id, ids, batch)
         began = time.perf_counter()
         for turn in turns:
@@ -77,8 +78,9 @@ def _turns(worker_id: str, ids: list[UUID], batch: int) -> list[Turn]:
             leases="{}",
             which="healthy",
         )
-        outcomes = [{"id": str(job), "claim_id": claim_id, "output": None} for job in part]
-        turns.append(Turn(claim, jobs.finish(json.dumps(outcomes, separators=(",", ":"))), len(part)))
+        outcomes = json.dumps({str(job): [claim_id] for job in part}, separators=(",", ":"))
+        runs = FinishedRuns(array_literal([str(job) for job in part]), array_literal([claim_id]), outcomes)
+        turns.append(Turn(claim, jobs.finish(runs), len(part)))
     return turns
 
 

@@ -119,14 +119,6 @@ def a_result_that_is_added_later(builder: LedgerBuilder) -> None:
     builder.move(row, output=builder.output_of(row))
 
 
-def prefetched(builder: LedgerBuilder) -> None:
-    row = builder.enqueue()
-    builder.claim(row, state="claimed", attempt=0)
-    builder.move(row, state="running", attempt=1)
-    builder.start(row)
-    builder.complete(row)
-
-
 def an_effect_with_the_completion(builder: LedgerBuilder) -> None:
     row = builder.enqueue("atomic")
     builder.claim(row)

@@ -7,7 +7,7 @@ import psycopg
 from tenure.chaos.ledger import Ledger
 from tenure.chaos.recorder import export, install
 from tenure.leader.duties.cron import Cron
-from tenure.store import schedules
+from tenure.store import jobs, schedules
 from tenure.store.link import Link
 from tests.leader.plans import T0, at, plan
 from tests.store.database import Database
@@ -44,3 +44,23 @@ async def test_a_schedule_its_times_and_its_queue_are_recorded(dsn, place, tmp_p
     assert {tick.job for tick in ticks if tick.outcome == "enqueued"} == inserted
     assert (plans[0].was_since, plans[0].every, plans[0].overlap, plans[0].catch_up_limit) == (None, 60.0, "queue", 2)
     assert [plan.since for plan in plans][-2:] == [at(180).timestamp(), None]
+
+
+def test_every_move_of_a_run_is_recorded_with_its_worker(dsn, tmp_path):
+    """The worker stands in the row of the claim, which the same statement writes."""
+    with psycopg.connect(dsn, autocommit=True) as connection, Database(dsn) as database:
+        install(connection)
+        worker = database.worker()
+        database.enqueue({})
+        database.run(jobs.move(database.claim(worker).outcomes(state="pending", refund=1)))
+        database.run(jobs.finish(database.claim(worker).finished()))
+        export(connection, Ledger(tmp_path))
+    moves = [(move.relation, move.was, move.state, move.worker) for move in Ledger(tmp_path).moves()]
+    assert moves == [
+        ("jobs", None, "pending", None),
+        ("jobs", "pending", "running", worker),
+        ("jobs", "running", "pending", None),
+        ("jobs", "pending", "running", worker),
+        ("jobs", "running", None, worker),
+        ("history", None, "completed", worker),
+    ]

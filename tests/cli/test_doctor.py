@@ -68,7 +68,7 @@ def test_rates_and_latencies_of_the_last_while(line, database):
     assert "no job was enqueued" in line("stats", "--last", "15m").stderr
     worker = database.worker()
     database.enqueue({}, {}, {"kind": "other"})
-    database.run(jobs.finish(database.claim(worker).outcomes()))
+    database.run(jobs.finish(database.claim(worker).finished()))
     told = line.json("stats", "--last", "15m")
     counted = {(count["kind"], count["what"]): count["jobs"] for count in told["minutes"]}
     assert counted == {("work", "enqueued"): 2, ("other", "enqueued"): 1, ("work", "started"): 2, ("work", "completed"): 2}

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from tests.client.stock import lay_out
+from tests.store.forged_jobs import change_state
 
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
 
@@ -111,7 +112,7 @@ def test_only_dead_letters_are_replayed(line, database, ids_in):
 
 def test_other_input_is_checked_where_the_app_is_known(line, shop, sql):
     job_id = line.json("enqueue", "burn", '{"why": "it is dry"}', "--app", shop)["id"]
-    sql("update tenure.jobs set state = 'dead_letter'")
+    change_state(sql, "dead_letter")
     refused = line("jobs", "replay", job_id, "--input", '{"wy": 1}', "--app", shop)
     assert refused.exit_code == 2
     assert "arguments do not fit job 'burn'" in refused.stderr

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from tests.client.stock import id_of, lay_out
+from tests.store.forged_jobs import change_state
 
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
 
@@ -167,7 +168,7 @@ def test_a_report_in_full_leaves_nothing_out(line, sql, enqueue_job):
 def test_explain_names_commands_and_no_methods(line, enqueue_job, sql):
     later, paused, dead, done = enqueue_job(delay="1h"), enqueue_job(queue="mail"), enqueue_job(), enqueue_job()
     line("queues", "pause", "mail")
-    sql("update tenure.jobs set state = 'dead_letter' where id = %s", dead)
+    change_state(sql, "dead_letter", dead)
     line("jobs", "cancel", done, "--yes")
     for job_id, command in (
         (later, f"tenure jobs retry {later}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.store.database import Database
+from tests.store.forged_jobs import position_of
 
 # Ids rise with n, a second apart, as if each had been handed in a second later.
 STOCK = """
@@ -18,19 +19,20 @@ STOCK = """
                case when n % 11 = 0 then pg_temp.id_of(1) end, to_timestamp(1700000000 + n) $$;
     insert into tenure.workers (id, supervisor_id, host, pid, queues, kinds, capabilities, concurrency, version, expires_at)
     values (md5('worker')::uuid, gen_random_uuid(), 'here', 1, '["queue0"]', '["kind0"]', '[]', 10, '0', now() + interval '1h');
-    insert into tenure.jobs (id, state, position, run_at, claim_id, worker_id, kind, queue, priority, capability, input,
+    insert into tenure.jobs (id, state, position, run_at, claim_id, kind, queue, priority, capability, input,
            parent_id, enqueued_at, key)
-    select pg_temp.id_of(n), s.state, n, case when s.state in ('scheduled', 'retry') then now() + interval '1 hour' end,
-           case when s.state in ('running', 'claimed') then gen_random_uuid() end,
-           case when s.state in ('running', 'claimed') then md5('worker')::uuid end,
+    select pg_temp.id_of(n), s.state, {position}, case when s.state in ('scheduled', 'retry') then now() + interval '1 hour' end,
+           case when s.state = 'running' then gen_random_uuid() end,
            k.kind, k.queue, k.priority, k.capability, k.input, k.parent, k.enqueued_at,
            case when n % 13 = 0 then 'key' || n % 26 end
       from generate_series(1, {rows}) n
      cross join lateral pg_temp.sort_of(n) k
      cross join lateral (
-        select (array['pending', 'running', 'scheduled', 'retry', 'dead_letter', 'blocked', 'waiting', 'claimed'])
+        select (array['pending', 'running', 'scheduled', 'retry', 'dead_letter', 'blocked', 'waiting', 'running'])
                [1 + n / 4 % 8] as state) s
      where n % 4 = 0;
+    insert into tenure.claims (id, worker_id, job_ids)
+    select j.claim_id, md5('worker')::uuid, array[j.id] from tenure.jobs j where j.claim_id is not null;
     insert into tenure.keys (kind, key, job_id, scope, digest)
     select j.kind, j.key, j.id, 'live', '' from tenure.jobs j where j.key is not null order by j.id desc
     on conflict do nothing;
@@ -52,7 +54,7 @@ STOCK = """
 
 def lay_out(database: Database, rows: int) -> None:
     """A fourth of the jobs is live, in all states there are."""
-    database.connection.execute(STOCK.format(rows=rows).encode(), prepare=False)
+    database.connection.execute(STOCK.format(rows=rows, position=position_of("s.state", "n")).encode(), prepare=False)
 
 
 def id_of(database: Database, n: int) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 from tenure import Context, LeaseLost, NotEnqueued
 from tests.store.database import Database
+from tests.store.forged_jobs import take_over
 from tests.store.locks import meanwhile, waits_for_a_lock
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -28,7 +29,7 @@ async def app(app):
 
 
 def take_away(database):
-    database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1 where kind <> 'child'")
+    take_over(database.sql)
 
 
 WAYS = {
@@ -123,7 +124,7 @@ async def test_whatever_became_of_its_job_a_run_that_does_not_hold_it_hands_in_n
                               state, kind, queue, input)
                        select id, fence, enqueued_at, now(), 1, 3, 50, 0, 'canceled', kind, queue, input from over""",
         "deleted": "delete from tenure.jobs where kind = 'parent'",
-        "pending again": "update tenure.jobs set state = 'scheduled', claim_id = null, worker_id = null, run_at = 'infinity'",
+        "pending again": "update tenure.jobs set state = 'scheduled', claim_id = null, position = 0, run_at = 'infinity'",
     }
 
     @app.job
@@ -172,7 +173,7 @@ async def test_children_of_several_runs_in_one_statement_are_judged_one_by_one(a
     @app.job
     async def parent(ctx: Context, n: int) -> str:
         if n == 3:
-            database.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", ctx.job_id)
+            take_over(database.sql, ctx.job_id)
         await together.wait()
         try:
             await app.child.enqueue(n)
@@ -198,7 +199,7 @@ async def test_who_takes_a_job_away_waits_until_its_children_are_in(database, ot
     with Database(dsn) as taker:
         with other.connection.transaction():
             other.enqueue(child)
-            joined = meanwhile(lambda: taker.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", job))
+            joined = meanwhile(lambda: take_over(taker.sql, job))
             await waits_for_a_lock(database)
             assert str(database.job(job)["claim_id"]) == claim.id
         joined()

@@ -14,25 +14,35 @@ from tenure import Tenure
 from tenure.client import lock_retry as patience
 from tenure.model.errors import ConfigError, InvalidJobId, JobsLocked
 from tenure.model.states import FINISHED, HELD, LIVE, State
-from tenure.store import jobs
+from tenure.store import claims, jobs
 from tests.client.eavesdropping import asks, heard
 from tests.store.database import Database
+from tests.store.forged_jobs import forge_job
 from tests.waiting import until
-
-CLAIM = str(uuid4())
 
 
 def put(database: Database, state: State, worker: str) -> str:
     """A job in that state."""
-    job_id = str(uuid4())
-    held = state in HELD
-    database.sql(
-        "insert into tenure.jobs (id, kind, queue, state, position, claim_id, worker_id, run_at, started_at, attempt, fence,"
-        " crashes, priority, capability, input, timeout, key, parent_id, enqueued_by, auth, meta)"
-        " values (%s, 'work', 'mail', %s, 1, %s, %s, now(), now(), 2, 4, 1, 60, 'gpu', '[]', 5, 'k', %s, 'me', '1', '{}')",
-        *(job_id, state.value, CLAIM if held else None, worker if held else None, str(uuid4())),
+    return forge_job(
+        database.sql,
+        state,
+        worker_id=worker,
+        queue="mail",
+        run_at="now",
+        started_at="yesterday",
+        attempt=2,
+        fence=4,
+        crashes=1,
+        priority=60,
+        capability="gpu",
+        input="[]",
+        timeout=5,
+        key="k",
+        parent_id=uuid4(),
+        enqueued_by="me",
+        auth="1",
+        meta="{}",
     )
-    return job_id
 
 
 @pytest.mark.parametrize("state", sorted(LIVE))
@@ -78,7 +88,7 @@ async def test_reason_and_name_may_be_left_out(client, database, reason, by, err
 
 async def test_what_is_over_or_unknown_is_not_canceled(client, database):
     [done, live] = database.enqueue({}, {"queue": "later"})
-    database.run(jobs.finish(database.claim(database.worker()).outcomes()))
+    database.run(jobs.finish(database.claim(database.worker()).finished()))
     assert await client.cancel(done, uuid4(), live, live) == 1
     assert [database.job(job_id)["state"] for job_id in (done, live)] == ["completed", "canceled"]
     assert await client.cancel(live) == 0
@@ -103,10 +113,10 @@ async def test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_wh
     [job_id] = database.enqueue({})
     claim = database.claim(worker)
     assert await client.cancel(job_id) == 1
-    assert database.run(jobs.finish(claim.outcomes(output=1))) == []
+    assert database.run(jobs.finish(claim.finished(output=1))) == []
     assert database.run(jobs.move(claim.outcomes(state="retry", delay=1))) == []
     assert database.run(jobs.find_settled(claim.outcomes())) == []
-    [(told_id, *_, reason)] = database.run(jobs.check_claims(claim.outcomes()))
+    [(told_id, *_, reason)] = database.run(claims.check(claim.outcomes()))
     assert (told_id, reason) == (job_id, "canceled")
     assert database.sql("select count(*) from tenure.all_jobs") == [(1,)]
 
@@ -157,7 +167,7 @@ async def test_a_settlement_under_way_wins(client, database, other):
     claim = database.claim(database.worker())
     asked = asks(client)
     with other.connection.transaction():
-        assert len(other.run(jobs.finish(claim.outcomes()))) == 1
+        assert len(other.run(jobs.finish(claim.finished()))) == 1
         canceling = asyncio.create_task(client.cancel(job_id))
         await until(lambda: len(asked) >= 2)
     assert await canceling == 0
@@ -170,7 +180,7 @@ async def test_a_settlement_that_is_taken_back_leaves_the_job_to_us(client, data
     claim = database.claim(database.worker())
     asked = asks(client)
     with other.connection.transaction(force_rollback=True):
-        other.run(jobs.finish(claim.outcomes()))
+        other.run(jobs.finish(claim.finished()))
         canceling = asyncio.create_task(client.cancel(job_id))
         await until(lambda: len(asked) >= 2)
     assert await canceling == 1
@@ -217,7 +227,7 @@ async def test_jobs_that_are_claimed_and_settled_meanwhile_are_neither_lost_nor_
         with Database(dsn) as busy:
             while not over.is_set():
                 claim = busy.claim(worker, limit=5)
-                settled.extend(row[0] for row in busy.run(jobs.finish(claim.outcomes())))
+                settled.extend(row[0] for row in busy.run(jobs.finish(claim.finished())))
 
     threads = [Thread(target=work) for _ in range(2)]
     for thread in threads:

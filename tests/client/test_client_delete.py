@@ -13,6 +13,7 @@ from tenure.model.errors import JobNotFound, NotPossible
 from tenure.store import jobs
 from tests.client.eavesdropping import asks, heard
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state
 from tests.waiting import until
 
 TRACES = ("jobs", "history", "keys", "progress", "logs", "incidents", "watches")
@@ -36,7 +37,7 @@ def traces(database: Database) -> dict[str, set[str]]:
 
 async def test_nothing_is_left_of_a_deleted_job_and_all_of_its_neighbours(client, database):
     done, kept_done = database.enqueue({"key": "a", "key_for": "forever"}, {"key": "b", "key_for": "forever"})
-    database.run(jobs.finish(database.claim(database.worker()).outcomes()))
+    database.run(jobs.finish(database.claim(database.worker()).finished()))
     live, kept_live = database.enqueue({"key": "c", "delay": 60}, {"key": "d", "delay": 60})
     for job_id in (done, kept_done, live, kept_live):
         leave_traces(database, job_id)
@@ -54,14 +55,14 @@ async def test_nothing_is_left_of_a_deleted_job_and_all_of_its_neighbours(client
 @pytest.mark.parametrize("state", ["pending", "scheduled", "retry", "dead_letter", "blocked", "waiting"])
 async def test_a_job_that_does_not_run_is_deleted_whatever_it_waits_for(client, database, state):
     [job_id] = database.enqueue({})
-    database.sql("update tenure.jobs set state = %s, run_at = now()", state)
+    change_state(database.sql, state, run_at="now")
     assert await client.delete(job_id) == 1
     assert traces(database) == NOTHING
 
 
 async def test_a_key_that_stands_for_another_job_by_now_stays(client, database):
     [first] = database.enqueue({"key": "a", "key_for": "live"})
-    database.run(jobs.finish(database.claim(database.worker()).outcomes()))
+    database.run(jobs.finish(database.claim(database.worker()).finished()))
     [second] = database.enqueue({"key": "a", "key_for": "live"})
     assert await client.delete(first) == 1
     assert traces(database)["keys"] == {second}
@@ -78,7 +79,7 @@ async def test_a_running_job_is_refused_and_then_nothing_is_deleted(client, data
     running, pending = database.enqueue({}, {"queue": "later"})
     done = database.enqueue({"queue": "past"})[0]
     database.claim(database.worker())
-    database.run(jobs.finish(database.claim(database.worker(), queues=["past"]).outcomes()))
+    database.run(jobs.finish(database.claim(database.worker(), queues=["past"]).finished()))
     with pytest.raises(NotPossible, match="is running: cancel first") as caught:
         await client.delete(pending, running, done)
     assert caught.value.ids == [UUID(running)]
@@ -94,7 +95,7 @@ async def test_force_deletes_a_running_job_and_tells_its_worker(client, database
     assert await client.delete(job_id, force=True) == 1
     assert traces(database) == NOTHING
     assert await heard(other, 2) == {f"lost {job_id}", f"ended {job_id}"}
-    assert database.run(jobs.finish(claim.outcomes())) == []
+    assert database.run(jobs.finish(claim.finished())) == []
     notes = json.dumps([{"id": job_id, "claim_id": claim.id, "percent": 50}])
     assert database.run(jobs.note(notes, 10)) == []
     assert traces(database) == NOTHING
@@ -105,7 +106,7 @@ async def test_a_job_that_is_just_being_settled_is_deleted_from_where_it_then_is
     claim = database.claim(database.worker())
     asked = asks(client)
     with other.connection.transaction():
-        other.run(jobs.finish(claim.outcomes()))
+        other.run(jobs.finish(claim.finished()))
         deleting = asyncio.create_task(client.delete(job_id, force=True))
         await until(lambda: len(asked) >= 2)
     assert await deleting == 1

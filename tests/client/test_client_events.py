@@ -9,6 +9,7 @@ from tenure import JobCanceled as CanceledError
 from tenure.events import JobCanceled
 from tenure.model import events as defined
 from tenure.store import jobs
+from tests.store.forged_jobs import change_state
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ async def test_a_retry_of_a_live_job_and_of_a_finished_one(client, database, hea
     await client.retry(job_id, by="ann")
     await client.retry(job_id)  # it is pending already
     claim = database.claim(database.worker())
-    database.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.finished()))
     new_id = await client.retry(job_id)
     assert await client.retry(job_id) == new_id
     assert [(type(event), str(event.job_id), event.retry_of and str(event.retry_of), event.by) for event in heard] == [
@@ -49,7 +50,7 @@ async def test_a_retry_of_a_live_job_and_of_a_finished_one(client, database, hea
 
 async def test_a_replay_and_a_deletion(client, database, heard):
     [job_id] = database.enqueue({})
-    database.sql("update tenure.jobs set state = 'dead_letter'")
+    change_state(database.sql, "dead_letter")
     await client.replay(job_id, by="ann")
     await client.delete(job_id)
     assert [(type(event), str(event.job_id), event.kind) for event in heard] == [

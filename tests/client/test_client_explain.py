@@ -18,6 +18,7 @@ from tenure.model.states import State
 from tenure.store import jobs, workers
 from tenure.store.workers import Registration
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JOB = JobStatus(
@@ -157,7 +158,6 @@ VERDICTS = {
         ["held_by_unknown"],
         "no live worker can requeue it",
     ),
-    "claimed": (replace(RUNNING, job=replace(RUNNING.job, state=State.CLAIMED)), ["running"], "about to run"),
 }
 
 
@@ -295,8 +295,8 @@ async def test_suspects_dead_letters_and_finished_jobs(client, database):
     worker = hire(database, queues=["default"], kinds=["work"])
     suspect, dead, done = database.enqueue({"priority": 100}, {"queue": "a"}, {"queue": "b"})
     database.sql("update tenure.jobs set crashes = 2 where id = %s", suspect)
-    database.sql("update tenure.jobs set state = 'dead_letter', error = 'boom' where id = %s", dead)
-    database.run(jobs.finish(database.claim(worker, queues=["b"]).outcomes()))
+    change_state(database.sql, "dead_letter", dead, error="boom")
+    database.run(jobs.finish(database.claim(worker, queues=["b"]).finished()))
     assert await codes(client, suspect) == ["suspect"]
     assert "boom" in (await client.explain(dead)).reasons[0].text
     explanation = await client.explain(done)

@@ -52,7 +52,7 @@ async def test_a_queue_needs_a_name(client, queue):
 async def test_queues_tell_what_waits_in_them_and_what_was_done(client, database):
     database.enqueue({"queue": "mail"}, {"queue": "mail"}, {"queue": "mail", "delay": 60})
     database.enqueue({}, {})
-    database.run(jobs.finish(database.claim(database.worker()).outcomes(state="failed")))
+    database.run(jobs.finish(database.claim(database.worker()).finished(state="failed")))
     oldest = database.sql("select min(enqueued_at) from tenure.jobs where queue = 'mail' and state = 'pending'")[0][0]
     await client.pause("idle", reason="why", by="me")
     default, idle, mail = await client.queues()
@@ -98,8 +98,8 @@ async def test_leaders_tell_who_does_which_duty(client, database):
 async def test_counts_are_exact_before_and_after_they_are_merged(client, database):
     worker = database.worker()
     database.enqueue(*[{"input": {}} for _ in range(20)], *[{"queue": "mail"} for _ in range(3)])
-    database.run(jobs.finish(database.claim(worker, limit=9).outcomes()))
-    database.run(jobs.finish(database.claim(worker, limit=2).outcomes(state="failed")))
+    database.run(jobs.finish(database.claim(worker, limit=9).finished()))
+    database.run(jobs.finish(database.claim(worker, limit=2).finished(state="failed")))
     database.run(jobs.move(database.claim(worker, limit=4).outcomes(state="retry", delay=60)))
     database.claim(worker, limit=1)
     await client.cancel_all(queue="mail")
@@ -150,7 +150,7 @@ async def test_counts_of_a_real_fleet_are_exact_once_it_is_done(dsn, database):
 
 async def test_statistics_never_look_at_history(client, database):
     database.enqueue({})
-    database.run(jobs.finish(database.claim(database.worker()).outcomes()))
+    database.run(jobs.finish(database.claim(database.worker()).finished()))
     database.sql("begin")
     database.sql("lock table tenure.history in access exclusive mode")
     assert (await client.stats()).by_outcome == {"completed": 1}

@@ -33,7 +33,7 @@ CASES = {
     "all live states": ({"state": sorted(LIVE)}, "finished_at is null"),
     "all finished states": ({"state": sorted(FINISHED)}, "finished_at is not null"),
     "failed and canceled": ({"state": ["failed", "canceled"]}, "state in ('failed', 'canceled')"),
-    "claimed and running": ({"state": ["claimed", "running"]}, "state in ('claimed', 'running')"),
+    "pending and running": ({"state": ["pending", "running"]}, "state in ('pending', 'running')"),
     "live and finished": ({"state": ["dead_letter", "failed", "pending"]}, "state in ('dead_letter', 'failed', 'pending')"),
     "a kind": ({"kind": "kind3"}, "kind = 'kind3'"),
     "a queue": ({"queue": "queue1"}, "queue = 'queue1'"),
@@ -155,7 +155,7 @@ async def test_no_job_is_missed_or_met_twice_while_all_of_them_move(client, data
     async def meddling(query):
         rows = await fetch(query)
         if held:
-            database.run(jobs.finish(held.pop().outcomes()))
+            database.run(jobs.finish(held.pop().finished()))
         held.append(database.claim(worker, limit=3))
         return rows
 
@@ -190,7 +190,8 @@ async def test_a_look_is_bounded_and_yet_all_is_found(client, database):
     database.sql("update tenure.jobs set kind = 'wanted', queue = 'wanted'")
     database.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('wanted', 'wanted', 'completed', 1)")
     database.sql(
-        "insert into tenure.jobs (id, kind, state) select pg_temp.id_of(n), 'other', 'pending' from generate_series(41, %s) n",
+        "insert into tenure.jobs (id, kind, state, position)"
+        " select pg_temp.id_of(n), 'other', 'pending', n from generate_series(41, %s) n",
         rows,
     )
     database.sql(

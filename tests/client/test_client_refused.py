@@ -12,6 +12,7 @@ from tenure.client import lock_retry as patience
 from tenure.model.errors import JobsRefused
 from tenure.store.faults import Refused
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state
 
 COUNT = 10
 
@@ -38,7 +39,7 @@ def refuse(database: Database) -> Iterator[Callable[..., None]]:
 
 def bury(database: Database) -> list[str]:
     ids = database.enqueue(*({} for _ in range(COUNT)))
-    database.sql("update tenure.jobs set state = 'dead_letter', position = 0")
+    change_state(database.sql, "dead_letter")
     return ids
 
 

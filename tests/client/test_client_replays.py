@@ -12,24 +12,21 @@ from tenure.model.errors import ConfigError, InvalidInput, InvalidPayload, JobNo
 from tenure.store import jobs
 from tests.client.eavesdropping import asks, heard
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state, forge_job
 from tests.waiting import until
 
 
 def bury(database: Database, count: int = 1, **more) -> list[str]:
     """Dead letters, after two attempts and with an error."""
     ids = database.enqueue(*[{"max_attempts": 2, **more} for _ in range(count)])
-    database.sql(
-        "update tenure.jobs set state = 'dead_letter', attempt = 2, crashes = 1, fence = 2, error = 'boom', position = 0"
-        " where id = any(%s::uuid[])",
-        ids,
-    )
+    change_state(database.sql, "dead_letter", *ids, attempt=2, crashes=1, fence=2, error="boom")
     return ids
 
 
 def finish(database: Database, job_id: str, state: str = "completed") -> None:
     claim = database.claim(database.worker(queues=["mail"]), queues=["default", "mail"], capabilities=["gpu"])
     assert claim.ids == [job_id]
-    database.run(jobs.finish(claim.outcomes(state=state)))
+    database.run(jobs.finish(claim.finished(state=state)))
 
 
 # One job
@@ -38,7 +35,7 @@ def finish(database: Database, job_id: str, state: str = "completed") -> None:
 async def test_a_job_that_waits_for_its_time_is_run_at_once_behind_the_others(client, database, other):
     scheduled, _pending = database.enqueue({"delay": 600}, {})
     retried = database.enqueue({"delay": 600})[0]
-    database.sql("update tenure.jobs set state = 'retry', attempt = 2, error = 'boom' where id = %s", retried)
+    change_state(database.sql, "retry", retried, attempt=2, error="boom")
     other.sql("listen tenure")
     assert await client.retry(scheduled, by="anna") == UUID(scheduled)
     assert await client.retry(retried) == UUID(retried)
@@ -70,13 +67,9 @@ async def test_a_pending_job_stays_as_it_is(client, database):
     assert database.sql("select count(*) from tenure.incidents") == [(0,)]
 
 
-@pytest.mark.parametrize(
-    ("state", "told"), [("running", "cancel it first"), ("claimed", "wait"), ("blocked", "blocked by"), ("waiting", "waits for")]
-)
+@pytest.mark.parametrize(("state", "told"), [("running", "cancel it first"), ("blocked", "blocked by"), ("waiting", "waits for")])
 async def test_what_cannot_be_retried_is_refused_with_the_way_out(client, database, state, told):
-    [job_id] = database.enqueue({})
-    claim = uuid4() if state in ("running", "claimed") else None
-    database.sql("update tenure.jobs set state = %s, claim_id = %s", state, claim)
+    job_id = forge_job(database.sql, state)
     with pytest.raises(NotPossible, match=told) as caught:
         await client.retry(job_id)
     assert caught.value.ids == [UUID(job_id)]

@@ -15,6 +15,7 @@ import pytest
 from tenure import Handle, KeyTaken, StoreUnavailable, Tenure
 from tenure.store import jobs
 from tenure.store.link import Link
+from tests.store.forged_jobs import change_state
 from tests.store.locks import meanwhile, waits_for_a_lock
 
 MANY = 50
@@ -126,7 +127,7 @@ async def test_two_transactions_that_want_one_key_follow_each_other(app, dsn, da
 def finish(database):
     claim = database.claim(database.worker(), kinds=["pay"])
     assert len(claim.ids) == 1
-    database.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.finished()))
 
 
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
@@ -150,7 +151,7 @@ async def test_a_job_that_is_being_finished_still_stands_for_its_key(app, databa
     first = await app.keyed.enqueue("a")
     claim = database.claim(database.worker(), kinds=["pay"])
     with other.connection.transaction():
-        other.run(jobs.finish(claim.outcomes()))
+        other.run(jobs.finish(claim.finished()))
         assert (await app.keyed.enqueue("a")).id == first.id
     assert not (await app.keyed.enqueue("a")).existed
 
@@ -256,7 +257,7 @@ async def test_a_batch_with_keys_whose_answer_was_lost_is_made_once(app, dsn, da
 
 async def test_a_replay_and_an_enqueue_of_one_key_at_once_leave_one_live_job(app, database, other):
     first = await app.keyed.enqueue("a")
-    database.sql("update tenure.jobs set state = 'dead_letter'")
+    change_state(database.sql, "dead_letter")
     with other.connection.transaction():
         [(made,)] = other.sql(
             "select id from tenure.enqueue(%s)", '[{"kind": "pay", "key": "k", "key_for": "live", "input": {"order": "b"}}]'
@@ -271,7 +272,7 @@ async def test_a_replay_and_an_enqueue_of_one_key_at_once_leave_one_live_job(app
 
 async def test_an_enqueue_that_waits_for_a_replay_meets_the_replayed_job(app, database, other):
     first = await app.keyed.enqueue("a")
-    database.sql("update tenure.jobs set state = 'dead_letter'")
+    change_state(database.sql, "dead_letter")
     with other.connection.transaction():
         other.run(jobs.replay([first.id]))
         enqueuing = asyncio.create_task(app.keyed.enqueue("b"))

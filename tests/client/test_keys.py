@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from tenure import ConfigError, InvalidPayload, JobEnqueued, KeyTaken
 from tenure.store import jobs
+from tests.store.forged_jobs import change_state
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def rows(database):
 def finish(database, *kinds, worker=None):
     """All that is pending, as a worker would."""
     claim = database.claim(worker or database.worker(), kinds=kinds)
-    database.run(jobs.finish(claim.outcomes(output="done")))
+    database.run(jobs.finish(claim.finished(output="done")))
     return len(claim.ids)
 
 
@@ -113,7 +114,7 @@ async def test_a_key_for_live_jobs_is_free_when_its_job_is_finished_and_not_befo
     worker = database.worker()
     claim = database.claim(worker, kinds=["pay"])
     assert (await keyed.enqueue("a")).id == first.id
-    assert database.run(jobs.finish(claim.outcomes()))
+    assert database.run(jobs.finish(claim.finished()))
     second = await keyed.enqueue("b")
     assert (second.existed, second.id == first.id) == (False, False)
     assert (await keyed.enqueue("b")).id == second.id
@@ -148,7 +149,7 @@ async def test_a_window_that_is_over_does_not_free_the_key_of_a_job_still_to_be_
     assert (await keyed.enqueue("a")).id == first.id
     claim = database.claim(database.worker(), kinds=["pay"])
     assert (await keyed.enqueue("a")).id == first.id
-    database.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.finished()))
     assert (await keyed.enqueue("a")).id != first.id
 
 
@@ -336,7 +337,7 @@ async def test_a_dead_letter_whose_key_another_job_has_cannot_be_replayed_while_
     assert set_aside(database) == 1
     second = await keyed.enqueue("b")
     other = await pay.using(key="other", key_for="live").enqueue("c")
-    database.sql("update tenure.jobs set state = 'dead_letter' where id = %s", other.id)
+    change_state(database.sql, "dead_letter", other.id)
 
     with pytest.raises(KeyTaken) as refused:
         await client.replay(first.id, other.id)

@@ -12,7 +12,7 @@ from tenure.store.reports import LatencyRow
 async def test_counts_and_latencies_are_the_same_before_and_after_the_rollup(client, database):
     worker = database.worker()
     database.enqueue({}, {}, {"queue": "mail"})
-    database.run(jobs.finish(database.claim(worker).outcomes()))
+    database.run(jobs.finish(database.claim(worker).finished()))
     before = await client.minutes(), await client.latencies()
     assert {(count.queue, count.kind, count.what, count.jobs) for count in before[0]} == {
         ("default", "work", "enqueued", 2),

@@ -82,7 +82,7 @@ async def test_two_failed_attempts_and_a_success(database, told):
     make_due(database)
     run(database, worker, state="retry", what="timed_out", delay=0, error="TimeoutError: too slow")
     make_due(database)
-    database.run(jobs.finish(database.claim(worker).outcomes(output={"ok": True})))
+    database.run(jobs.finish(database.claim(worker).finished(output={"ok": True})))
     report = await told(job_id)
     assert [(a.number, a.fence, a.outcome) for a in report.attempts] == [
         (1, 1, "failed"),
@@ -122,7 +122,7 @@ async def test_a_snooze_and_a_crash_of_its_worker(database, told):
     database.claim(first)
     database.condemn(first)
     database.return_jobs()
-    database.run(jobs.finish(database.claim(second).outcomes()))
+    database.run(jobs.finish(database.claim(second).finished()))
     report = await told(job_id)
     assert [(a.number, a.fence, a.outcome) for a in report.attempts] == [
         (1, 1, "snoozed"),
@@ -239,7 +239,7 @@ async def test_children_live_and_finished_oldest_first(database, told):
     worker = database.worker()
     [job_id] = database.enqueue({"kind": "parent"})
     children = [database.enqueue({"parent": job_id})[0] for _ in range(3)]
-    database.run(jobs.finish(database.claim(worker, limit=1).outcomes()))
+    database.run(jobs.finish(database.claim(worker, limit=1).finished()))
     report = await told(job_id)
     state = dict.fromkeys(children, "pending") | {children[0]: "completed"}
     # By id, which is by time; within a millisecond it is by chance.

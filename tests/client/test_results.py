@@ -249,14 +249,14 @@ async def test_a_job_that_is_not_there_is_told_as_such(app, database):
 async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_plain_values(app, database):
     [job] = database.enqueue({"kind": "strange"})
     claim = database.claim(database.worker(), kinds=["strange"])
-    database.run(jobs.finish(claim.outcomes(output={"a": [1, 2]})))
+    database.run(jobs.finish(claim.finished(output={"a": [1, 2]})))
     assert await Handle(UUID(job), "strange", app._runtime).result() == {"a": [1, 2]}
 
 
 async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_none_where_there_is_no_output(app, database):
     [job] = database.enqueue({"kind": "strange"})
     claim = database.claim(database.worker(), kinds=["strange"])
-    database.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.finished()))
     assert await Handle(UUID(job), "strange", app._runtime).result(timeout=10) is None
 
 

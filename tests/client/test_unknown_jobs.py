@@ -41,7 +41,7 @@ async def test_an_id_that_is_none_is_not_found_either(client, asked):
 async def test_a_job_that_is_over_is_not_canceled_and_that_is_no_mistake(client, database):
     database.enqueue({})
     claim = database.claim(database.worker())
-    database.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.finished()))
     [job_id] = claim.ids
     assert await client.cancel(job_id) == 0
     assert await client.handle(job_id).cancel() is False

@@ -17,7 +17,9 @@ FOLDERS = ("", "client", "leader", "worker/claim", "worker/run", "store", "store
 def test_every_file_that_the_page_names_exists():
     named = set(FILE.findall(PAGE))
     assert len(named) > 30
-    assert {name for name in named if not any((SOURCE / folder / name).exists() for folder in FOLDERS)} == set()
+    assert {
+        name for name in named if not any((path / name).exists() for path in (ROOT, *(SOURCE / folder for folder in FOLDERS)))
+    } == set()
 
 
 def test_the_path_of_a_job_has_at_most_twelve_steps():

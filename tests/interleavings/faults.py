@@ -28,9 +28,9 @@ def without(*texts: str) -> tuple[Edit, ...]:
     return tuple((text, "") for text in texts)
 
 
-def unlocked(chosen: str) -> tuple[Edit, ...]:
-    """The rows are found without a lock and changed by id, whatever became of them."""
-    by_id = (("j.ctid as place", "j.id as place"), (f"j.ctid = {chosen}.place", f"j.id = {chosen}.place"))
+def unlocked(condition: str) -> tuple[Edit, ...]:
+    """The rows are found without a lock and changed by id, whatever became of them. `condition`: how they are found again."""
+    by_id = (("j.ctid as place", "j.id as place"), (f"j.ctid = {condition}", f"j.id = {condition}"))
     return (*without("for no key update skip locked"), *by_id)
 
 
@@ -38,9 +38,9 @@ FAULTS = [
     Fault(
         "settling does not look at the claim",
         "jobs/finish_jobs",
-        without("and j.claim_id = o.claim_id", "and j.claim_id = f.claim_id"),
-        "held",
-        ("C1 settles", "S1 buries W1", "W2 claims"),
+        without("and h.id = j.claim_id and j.claim_id = (:outcomes::jsonb -> j.id::text ->> 0)::uuid"),
+        "late",
+        ("C1 settles", "H1 expires", "W2 claims"),
     ),
     Fault(
         "moving does not look at the claim",
@@ -52,7 +52,7 @@ FAULTS = [
     Fault(
         "claiming takes rows without a lock",
         "jobs/claim_jobs",
-        unlocked("p"),
+        unlocked("any (array(select p.place from picked p))"),
         "waiting",
         ("W1 claims", "W2 claims"),
     ),
@@ -89,12 +89,87 @@ FAULTS = [
         "jobs/return_jobs",
         (
             (
-                "select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in",
-                "select j.id from tenure.jobs j where false and j.id in",
+                "select from tenure.claims r where r.worker_id = d.id and r.id not in",
+                "select from tenure.claims r where false and r.id in",
             ),
         ),
         "condemned",
         ("C1 tells", "W1 is emptied"),
+    ),
+    Fault(
+        "the row of a claim goes though one of its jobs is locked",
+        "jobs/return_jobs",
+        (("where j.id not in (select n.id from released n))", "where false)"),),
+        "condemned",
+        ("C1 tells", "W1 is emptied"),
+    ),
+    Fault(
+        "the row of a claim goes though a job is held under it",
+        "claims/forget_claims",
+        (("and not exists (", "and (true or not exists ("), ("limit 1) j))", "limit 1) j)))")),
+        "held",
+        ("W1 forgets", "C1 tells"),
+    ),
+    Fault(
+        "claiming does not write the row of the claim",
+        "jobs/claim_jobs",
+        (("having count(*) > 0", "having false"),),
+        "waiting",
+        ("W1 claims", "W2 claims"),
+    ),
+    Fault(
+        "claiming under a limit does not write the row of the claim",
+        "limits/claim_limited",
+        (("having count(*) > 0", "having false"),),
+        "limited",
+        ("W1 claims limited", "W2 claims limited"),
+    ),
+    Fault(
+        "claiming under a limit does not count the job",
+        "limits/claim_limited",
+        without(", held_group = j.limit_group"),
+        "limited",
+        ("W1 claims limited", "W2 claims limited"),
+    ),
+    Fault(
+        "a job that was moved still counts towards its limit",
+        "jobs/move_jobs",
+        without(" held_group = null,"),
+        "limited_held",
+        ("C1 requeues", "W2 claims limited"),
+    ),
+    Fault(
+        "a job that was given back still counts towards its limit",
+        "jobs/return_jobs",
+        without(" held_group = null,"),
+        "limited_held",
+        ("S1 buries W1", "W2 claims limited"),
+    ),
+    Fault(
+        "a job whose claim was not heard still counts towards its limit",
+        "claims/disown_jobs",
+        without(" held_group = null,"),
+        "limited_held",
+        ("C1 was not heard", "W2 claims limited"),
+    ),
+    Fault(
+        "settling does not ask for the row of the claim",
+        "jobs/finish_jobs",
+        (
+            (
+                "using held h\n",
+                "using (select x.id, h.worker_id, h.at from unnest(:claims::uuid[]) as x(id) left join held h using (id)) h\n",
+            ),
+        ),
+        "unclaimed",
+        ("C1 settles", "H1 finds the unknown"),
+    ),
+    Fault(
+        "jobs whose claim has no row are left alone",
+        "workers/condemn_unknown",
+        (("where e.claim_id is not null and", "where false and"),),
+        "unclaimed",
+        ("H1 finds the unknown", "C1 tells"),
     ),
     Fault(
         "workers without a row are left alone",
@@ -155,7 +230,7 @@ FAULTS = [
     Fault(
         "promoting takes rows without a lock",
         "jobs/promote_jobs",
-        unlocked("p"),
+        unlocked("p.place"),
         "due",
         ("H1 promotes", "retry"),
     ),
@@ -169,7 +244,7 @@ FAULTS = [
     Fault(
         "a job that beat in this moment is taken back",
         "jobs/expire_jobs",
-        unlocked("l"),
+        unlocked("l.place"),
         "late",
         ("C1 beats", "H1 expires"),
     ),
@@ -209,7 +284,7 @@ FAULTS = [
     ),
     Fault(
         "what other claims took is given back, too",
-        "jobs/disown_jobs",
+        "claims/disown_jobs",
         without("and j.claim_id = o.claim_id"),
         "held",
         ("C1 was not heard", "C1 requeues", "W1 claims"),
@@ -218,8 +293,8 @@ FAULTS = [
         "canceling says that the run ended the job",
         "jobs/cancel_jobs",
         (
-            ("history (id, finished_at", "history (id, claim_id, finished_at"),
-            ("select id, ended_at, 'canceled'", "select id, claim_id, ended_at, 'canceled'"),
+            ("history (id, worker_id", "history (id, claim_id, worker_id"),
+            ("select id, r.worker_id", "select id, claim_id, r.worker_id"),
         ),
         "held",
         ("C1 settles and asks", "cancel"),

@@ -42,6 +42,7 @@ CALM = """
 
 TABLES = (
     "tenure.jobs",
+    "tenure.claims",
     "tenure.history",
     "tenure.workers",
     "tenure.leases",

@@ -5,7 +5,9 @@ happened one after another, in the order of their commits.
 - What a statement did not do, though it never skips, it must not have been able to do while it ran.
 - A statement during which nobody else had a transaction open must have done all there was to do.
 - What was refused or rolled back changed nothing: the tables are compared whole.
-- Nothing is held by a worker that is gone; what condemned workers hold comes home when it is given back once more.
+- Nothing is held by a worker that is gone, or under a claim that does not name it; what condemned workers hold comes home when
+  it is given back once more.
+- A job counts towards its limits while it is held, and not otherwise.
 """
 
 from __future__ import annotations
@@ -40,6 +42,11 @@ class Judge:
 
     def compare(self, found: World) -> None:
         """The database against what the answers say."""
+        lost = [name for name, job in found.jobs.items() if job.live and job.claim and job.worker is None]
+        if lost:
+            raise Violation(f"{', '.join(lost)} held under a claim that is gone: {found.jobs[lost[0]]}")
+        if found.misgrouped:
+            raise Violation(f"{', '.join(found.misgrouped)} held, and not counted towards its limit, or the other way round")
         orphans = [name for name, job in found.jobs.items() if job.live and job.worker and job.worker not in found.workers]
         if orphans:
             raise Violation(f"{', '.join(orphans)} held by a worker that is gone: {found.jobs[orphans[0]]}")

@@ -48,6 +48,12 @@ def unknown(database: Database) -> None:
     database.sql("delete from tenure.workers where id = %s", uid("W1"))
 
 
+def unclaimed(database: Database) -> None:
+    """W1 runs J, and a person has removed the row of its claim."""
+    held(database)
+    database.sql("delete from tenure.claims where id = %s", uid("C1"))
+
+
 def limited(database: Database) -> None:
     """J and K, of two queues, wait under a limit of one at a time."""
     empty(database)
@@ -220,6 +226,7 @@ START_STATES: dict[str, StartState] = {
         waiting,
         held,
         unknown,
+        unclaimed,
         limited,
         limited_held,
         crowded,

@@ -11,7 +11,7 @@ from tenure.worker.claim import held_jobs as held
 from tests.waiting import until
 from tests.worker.serving import serving
 
-CLAIM, COMPARE, DISOWN = "jobs/claim_jobs", "jobs/list_held_jobs", "jobs/disown_jobs"
+CLAIM, COMPARE, DISOWN = "jobs/claim_jobs", "claims/list_held_jobs", "claims/disown_jobs"
 
 
 class Statements:

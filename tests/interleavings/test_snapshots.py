@@ -16,10 +16,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tenure.store import jobs, workers
-from tenure.store.jobs import HeldJob
+from tenure.store import claims, jobs, workers
+from tenure.store.claims import HeldJob
 from tests.store.clean import bare_dsn, fresh_dsn, shared_dsn
-from tests.store.database import Database
+from tests.store.database import Database, finished
 from tests.store.locks import meanwhile, waits_for_a_lock
 
 __all__ = ["bare_dsn", "fresh_dsn", "shared_dsn"]
@@ -38,7 +38,8 @@ PAUSE = """
 TOUCH = "update tenure.jobs set error = error"
 STATES = "select state from tenure.all_jobs order by state"
 ORPHANS = """
-    select count(*) from tenure.jobs j left join tenure.workers w on w.id = j.worker_id
+    select count(*)
+      from tenure.jobs j left join tenure.held_jobs h on h.id = j.id left join tenure.workers w on w.id = h.worker_id
      where j.state = 'running' and w.id is null"""
 
 
@@ -101,7 +102,10 @@ class Statement:
 STATEMENTS = [
     Statement("claim_jobs", pending, lambda database, prepared, _: len(database.claim(prepared.worker).ids), "running"),
     Statement(
-        "finish_jobs", running, lambda database, prepared, _: len(database.run(jobs.finish(outcome(prepared)))), "completed"
+        "finish_jobs",
+        running,
+        lambda database, prepared, _: len(database.run(jobs.finish(finished([(prepared.job, prepared.claim)])))),
+        "completed",
     ),
     Statement(
         "move_jobs",
@@ -114,7 +118,7 @@ STATEMENTS = [
         "disown_jobs",
         running,
         lambda database, prepared, _: len(
-            database.run(jobs.disown(prepared.worker, [HeldJob(prepared.job, prepared.claim or "")], ["default"]))
+            database.run(claims.disown([HeldJob(prepared.job, prepared.claim or "")], ["default"]))
         ),
         "pending",
     ),

@@ -41,6 +41,15 @@ CHOSEN = [
     Triple("unknown", ("H1 finds the unknown", "C1 settles", "W2 claims"), 420),
     Triple("unknown", ("H1 finds the unknown", "C1 requeues", "cancel"), 420),
     Triple("unknown", ("H1 finds the unknown", "all are emptied", "C1 beats"), 420),
+    # Held under a claim that has no row: found as well, and nothing is settled before.
+    Triple("unclaimed", ("H1 finds the unknown", "C1 settles", "W2 claims"), 420),
+    Triple("unclaimed", ("H1 finds the unknown", "C1 requeues", "cancel"), 420),
+    Triple("unclaimed", ("H1 finds the unknown", "C1 beats"), 15),
+    # The row of a claim stays for as long as a job is held under it.
+    Triple("held", ("W1 forgets", "C1 settles", "cancel"), 90),
+    Triple("held", ("W1 forgets", "C1 requeues", "W1 claims"), 90),
+    Triple("held", ("W1 forgets", "C1 settles", "S1 buries W1"), 420),
+    Triple("waiting", ("W1 forgets", "W1 claims", "S1 buries W1"), 420),
     # Never more than the limit, whoever claims, settles and comes back.
     Triple("limited", ("W1 claims limited", "W2 claims limited", "cancel"), 560),
     Triple("limited_held", ("C1 settles", "W1 claims limited", "W2 claims limited"), 560),
@@ -83,13 +92,32 @@ IN_TRANSACTION = ("C1 writes and settles", "C1 hands in L, settles")
 
 # Every three of a line are played against each other.
 FIELDS: dict[str, tuple[str, ...]] = {
-    "waiting": ("W1 claims", "W2 works", "W2 loses its answer", "S1 buries W1", "S2 renews W2", "cancel if pending", *PEOPLE),
-    "held": (*C1, *IN_TRANSACTION, "S1 buries W1", "S1 renews W1", "W2 works", "cancel", "delete by force"),
+    "waiting": (
+        "W1 claims",
+        "W1 forgets",
+        "W2 works",
+        "W2 loses its answer",
+        "S1 buries W1",
+        "S2 renews W2",
+        "cancel if pending",
+        *PEOPLE,
+    ),
+    "held": (*C1, *IN_TRANSACTION, "W1 forgets", "S1 buries W1", "S1 renews W1", "W2 works", "cancel", "delete by force"),
     "unknown": (*C1, "H1 finds the unknown", "all are emptied", "W2 works", "cancel", "delete by force"),
     "limited": ("W1 claims limited", "W2 claims limited", "S1 buries W1", "S2 renews W2", "cancel if pending", *PEOPLE),
     "limited_held": (*C1[:3], "W1 claims limited", "W2 claims limited", "S1 buries W1", "cancel", "delete by force"),
     "passed_on": (*C1, *IN_TRANSACTION, "C1 tells", "C2 settles", "C2 fails", "C2 tells", "cancel", "delete by force"),
-    "condemned": ("W1 is emptied", "all are emptied", "S1 renews W1", "W1 claims", "W2 claims", *C1, *IN_TRANSACTION, "cancel"),
+    "condemned": (
+        "W1 forgets",
+        "W1 is emptied",
+        "all are emptied",
+        "S1 renews W1",
+        "W1 claims",
+        "W2 claims",
+        *C1,
+        *IN_TRANSACTION,
+        "cancel",
+    ),
     "overdue": (
         "S1 renews W1",
         "H1 reaps",
@@ -168,6 +196,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 LONG = [
     Triple("limited", ("W1 claims limited", "S1 buries W1", "W2 claims limited")),
     Triple("waiting", ("W1 works", "S1 buries W1", "W2 works")),
+    Triple("waiting", ("W1 works and forgets", "S1 buries W1", "W2 works")),
     Triple("waiting", ("W1 works", "S2 buries W2", "W2 fails")),
     Triple("waiting", ("W2 loses its answer", "W1 works", "cancel, ask again")),
     Triple("held", ("C1 settles and asks", "S1 buries W1", "W2 works")),

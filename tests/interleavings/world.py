@@ -15,6 +15,7 @@ class Job(NamedTuple):
     state: str
     claim: str | None = None
     worker: str | None = None
+    """Of a live job: the worker whose claim names it."""
     fence: int = 0
     attempt: int = 0
     crashes: int = 0
@@ -25,6 +26,13 @@ class Job(NamedTuple):
     @property
     def live(self) -> bool:
         return self.place == "jobs"
+
+
+class Claim(NamedTuple):
+    """The row by which the jobs of a worker are found."""
+
+    worker: str
+    jobs: frozenset[str]
 
 
 class Worker(NamedTuple):
@@ -48,6 +56,7 @@ class World:
     clock: int
     """Seconds since the beginning."""
     jobs: dict[str, Job]
+    claims: dict[str, Claim]
     workers: dict[str, Worker]
     leases: dict[str, Lease]
     keys: dict[str, Key]
@@ -59,6 +68,8 @@ class World:
     """Of outcomes, by state."""
     effects: tuple[tuple[str, str], ...]
     """What handlers wrote in their own transactions: job and claim."""
+    misgrouped: tuple[str, ...] = ()
+    """Jobs that count towards a limit and do not run, or the other way round."""
 
     def at(self, clock: int) -> Self:
         return self if clock == self.clock else replace(self, clock=clock)
@@ -78,6 +89,27 @@ class World:
     def with_effect(self, job: str, claim: str) -> Self:
         return replace(self, effects=tuple(sorted([*self.effects, (job, claim)])))
 
+    def claimed(self, name: str, claim: str, worker: str, lease_until: int | None = None) -> Self:
+        """After this claim took the job, beside others that it took."""
+        job = self.jobs[name]
+        taken = self.change(
+            name,
+            state="running",
+            claim=claim,
+            worker=worker,
+            fence=job.fence + 1,
+            attempt=job.attempt + 1,
+            lease_until=lease_until,
+        )
+        others = self.claims[claim].jobs if claim in self.claims else frozenset()
+        return taken.put("claims", claim, Claim(worker, others | {name}))
+
+    def held_under(self, claim: str) -> list[str]:
+        return [name for name, job in self.jobs.items() if job.live and job.claim == claim]
+
+    def claims_of(self, worker: str) -> list[str]:
+        return [name for name, claim in self.claims.items() if claim.worker == worker]
+
     def held_by(self, worker: str) -> list[str]:
         return [name for name, job in self.jobs.items() if job.live and job.worker == worker]
 
@@ -95,12 +127,12 @@ class World:
     def differences(self, other: World) -> list[str]:
         """What `other` has otherwise; the clock aside."""
         found = []
-        for table in ("jobs", "workers", "leases", "keys", "progress", "incidents", "counts"):
+        for table in ("jobs", "claims", "workers", "leases", "keys", "progress", "incidents", "counts"):
             mine, theirs = getattr(self, table), getattr(other, table)
             found += [
                 f"{table} {name}: {_words(mine.get(name))}, not {_words(theirs.get(name))}"
                 for name in sorted({*mine, *theirs})
-                if mine.get(name) != theirs.get(name) and not self._left_over(table, name)
+                if _told(mine.get(name)) != _told(theirs.get(name)) and not self._left_over(table, name)
             ]
         if self.effects != other.effects:
             found.append(f"effects: {self.effects}, not {other.effects}")
@@ -111,6 +143,12 @@ class World:
         return table == "incidents" and name not in self.jobs
 
 
+def _told(row: Any) -> Any:
+    """Of a job whose claim had lost its row, history may name the worker that was made up for it, or none."""
+    made_up = isinstance(row, Job) and not row.live and row.worker is not None and row.worker.startswith("C")
+    return row._replace(worker=None) if made_up else row
+
+
 class TwoPlaces(AssertionError):
     """A row stands twice."""
 
@@ -118,8 +156,12 @@ class TwoPlaces(AssertionError):
 SNAPSHOT = """
     select json_build_object(
         'clock', injected.seconds(injected.clock_timestamp()),
-        'jobs', (select json_agg(json_build_array(j.id, 'jobs', j.state, j.claim_id, j.worker_id, j.fence, j.attempt, j.crashes,
-                     injected.seconds(j.lease_until), injected.seconds(j.run_at), j.key)) from tenure.jobs j),
+        'jobs', (select json_agg(json_build_array(j.id, 'jobs', j.state, j.claim_id, h.worker_id, j.fence, j.attempt, j.crashes,
+                     injected.seconds(j.lease_until), injected.seconds(j.run_at), j.key))
+                   from tenure.jobs j left join tenure.held_jobs h on h.id = j.id),
+        'misgrouped', (select json_agg(json_build_array(j.id)) from tenure.jobs j
+                        where j.held_group is distinct from case when j.claim_id is not null then j.limit_group end),
+        'claims', (select json_agg(json_build_array(c.id, c.worker_id, c.job_ids)) from tenure.claims c),
         'history', (select json_agg(json_build_array(h.id, 'history', h.state, h.claim_id, h.worker_id, h.fence, h.attempt,
                      h.crashes, null, null, h.key)) from tenure.history h),
         'workers', (select json_agg(json_build_array(w.id, w.died_how, injected.seconds(w.expires_at))) from tenure.workers w),
@@ -141,13 +183,11 @@ SNAPSHOT = """
 def read(text: str) -> World:
     found: dict[str, Any] = json.loads(text)
     tables: dict[str, list[list[Any]]] = {table: rows or [] for table, rows in found.items() if table != "clock"}
-    names = {
-        table: [[name_of(value) if isinstance(value, str) else value for value in row] for row in rows]
-        for table, rows in tables.items()
-    }
+    names = {table: [[_named(value) for value in row] for row in rows] for table, rows in tables.items()}
     return World(
         clock=found["clock"],
         jobs=_by_name([(row[0], Job(*row[1:])) for row in [*names["jobs"], *names["history"]]]),
+        claims=_by_name([(row[0], Claim(*row[1:])) for row in names["claims"]]),
         workers=_by_name([(row[0], Worker(*row[1:])) for row in names["workers"]]),
         leases=_by_name([(row[0], Lease(*row[1:])) for row in names["leases"]]),
         keys=_by_name([(row[0], Key(*row[1:])) for row in names["keys"]]),
@@ -155,7 +195,14 @@ def read(text: str) -> World:
         incidents=dict(names["incidents"]),
         counts=dict(names["counts"]),
         effects=tuple(sorted((job, claim) for job, claim in names["effects"])),
+        misgrouped=tuple(sorted(job for (job,) in names["misgrouped"])),
     )
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, list):
+        return frozenset(map(name_of, value))
+    return name_of(value) if isinstance(value, str) else value
 
 
 def _by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from tenure.store.leases import Term
 from tenure.store.query import Query
 from tests.leader.plans import at, plan
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state
 
 Ask = Callable[[Database, Term], Query]
 
@@ -83,7 +85,7 @@ def _jobs(database: Database) -> None:
     database.claim(lost)
     database.sql("delete from tenure.workers where id = %s", lost)
     [dead] = database.enqueue({})
-    database.sql("update tenure.jobs set state = 'dead_letter', started_at = now() - interval '1 hour' where id = %s", dead)
+    change_state(database.sql, "dead_letter", dead, started_at=datetime.now(UTC) - timedelta(hours=1))
 
 
 def _counts(database: Database) -> None:

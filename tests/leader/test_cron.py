@@ -24,6 +24,7 @@ from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Wakeup
 from tests.leader.plans import T0, DyingLink, LossyLink, SleepyLink, at, finish, jobs, plan, ticks
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state
 from tests.store.locks import meanwhile, waits_for_a_lock
 from tests.waiting import until
 
@@ -118,7 +119,7 @@ async def test_skip_leaves_out_what_comes_while_an_earlier_job_is_live(leader, d
 async def test_a_dead_letter_does_not_stop_its_schedule(leader, database):
     plan(database)
     await leader.look(60)
-    database.sql("update tenure.jobs set state = 'dead_letter'")
+    change_state(database.sql, "dead_letter")
     await leader.look(120)
     assert [outcome for _, outcome, _ in ticks(database)] == ["enqueued", "enqueued"]
 
@@ -515,7 +516,8 @@ async def test_after_the_clock_was_set_back_leases_and_rates_count_from_now(lead
     database.claim(worker, leases={"work": 120})
     hour = "interval '1 hour'"
     database.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
-    database.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
+    database.sql(f"update tenure.jobs set lease_until = lease_until + {hour}")
+    database.sql(f"update tenure.claims set at = at + {hour}")
     database.sql(
         f"insert into tenure.starts select 'kind:work', now() + {hour}, now() + {hour}, now() + {hour} + interval '1 minute', 5"
     )
@@ -525,9 +527,10 @@ async def test_after_the_clock_was_set_back_leases_and_rates_count_from_now(lead
     left = (
         "select (select extract(epoch from expires_at - now()) < 20 from tenure.workers),"
         " (select extract(epoch from lease_until - now()) < 130 from tenure.jobs),"
+        " (select at <= now() from tenure.claims),"
         " (select extract(epoch from ended - now()) < 5 and extract(epoch from forget_at - now()) < 70 from tenure.starts)"
     )
-    assert database.sql(left) == [(True, True, True)]
+    assert database.sql(left) == [(True, True, True, True)]
 
 
 # What is logged for times without a job

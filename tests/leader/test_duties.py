@@ -19,6 +19,7 @@ from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Wakeup
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state
 from tests.waiting import until
 
 
@@ -46,7 +47,7 @@ async def test_the_stager_promotes_what_is_due_in_the_order_of_time_with_new_pla
     late, early, middle, future = database.enqueue(*({"delay": 600} for _ in range(4)))
     for minutes, job_id in ((1, late), (9, early), (5, middle)):
         database.sql("update tenure.jobs set run_at = now() - make_interval(mins => %s) where id = %s", minutes, job_id)
-    database.sql("update tenure.jobs set state = 'retry' where id = %s", middle)
+    change_state(database.sql, "retry", middle)
     report = await Stager().run_once(link, database.term("stager"))
     assert (report.holds, report.touched) == (True, 3)
     assert report.rest == Stager.longest_rest
@@ -143,6 +144,28 @@ async def test_the_reaper_requeues_jobs_whose_worker_has_no_row(link, database):
     assert report.touched == 1
     assert database.job(job_id)["state"] == "pending"
     assert database.sql("select count(*) from tenure.workers") == [(0,)]
+
+
+async def test_the_reaper_requeues_jobs_whose_claim_has_no_row(link, database, monkeypatch):
+    """Part by part, however many jobs there are: one search continues where the last one ended."""
+    searched: list[str | None] = []
+
+    def look_at_few(term, *, after, pick):
+        searched.append(after)
+        return condemn_unknown(term, after=after, look=4, pick=pick)
+
+    condemn_unknown = reaper.workers.condemn_unknown
+    monkeypatch.setattr(reaper.workers, "condemn_unknown", look_at_few)
+    worker = database.worker()
+    ids = sorted(database.enqueue(*({} for _ in range(10))))
+    database.claim(worker)
+    database.sql("delete from tenure.claims")
+    duty, term = Reaper(Contact()), database.term("reaper")
+    duty.unknown_every = 0.0
+    touched = [(await duty.run_once(link, term)).touched for _ in range(4)]
+    assert (touched, searched) == ([4, 4, 2, 0], [None, ids[3], ids[7], None])
+    assert database.sql("select state, crashes, count(*) from tenure.jobs group by 1, 2") == [("pending", 1, 10)]
+    assert database.sql("select id::text from tenure.workers") == [(worker,)]
 
 
 def test_contact_is_broken_by_silence_and_by_failure(monkeypatch):

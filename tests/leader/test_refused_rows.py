@@ -274,7 +274,7 @@ async def test_a_worker_without_a_row_that_cannot_have_one_blocks_no_other(link,
     database.condemn(condemned)
     refuse("workers", "insert", f"new.id = '{ids[1]}'")
     await rounds(Reaper(OldContact()), link, database)
-    assert database.sql("select worker_id::text, state, count(*) from tenure.jobs group by 1, 2 order by 2") == [
+    assert database.sql("select worker_id::text, state, count(*) from tenure.all_jobs group by 1, 2 order by 2") == [
         (None, "pending", 6),
         (ids[1], "running", 2),
     ]
@@ -368,8 +368,8 @@ CLEANED = {
     ),
     "jobs": (
         (
-            "insert into tenure.jobs (id, state, kind, started_at)"
-            " select gen_random_uuid(), 'dead_letter', n::text, now() - interval '40 days' from generate_series(1, 10) n"
+            "insert into tenure.jobs (id, state, position, kind, started_at)"
+            " select gen_random_uuid(), 'dead_letter', -1, n::text, now() - interval '40 days' from generate_series(1, 10) n"
         ),
         "old.kind = '4'",
     ),
@@ -511,7 +511,8 @@ async def test_a_row_that_cannot_follow_the_clock_blocks_no_other(link, database
     database.enqueue({}, {"kind": "bad"})
     database.claim(database.worker(ttl=15), kinds=["work", "bad"], leases={"work": 120, "bad": 120})
     database.sql(f"update tenure.workers set heartbeat_at = heartbeat_at + {hour}, expires_at = expires_at + {hour}")
-    database.sql(f"update tenure.jobs set started_at = started_at + {hour}, lease_until = lease_until + {hour}")
+    database.sql(f"update tenure.jobs set lease_until = lease_until + {hour}")
+    database.sql(f"update tenure.claims set at = at + {hour}")
     for group in ("good", "bad"):
         times = f"now() + {hour}, now() + {hour}, now() + {hour} + interval '1 minute'"
         database.sql(f"insert into tenure.starts select %s, {times}, 5", group)

@@ -11,9 +11,10 @@ from typing import Any
 from uuid import uuid4
 
 from tenure.store import limits
-from tenure.store.jobs import HeldJob
+from tenure.store.claims import HeldJob
+from tenure.store.jobs import FinishedRuns
 from tenure.store.query import Query, array_literal
-from tests.store.database import COLUMNS, Database
+from tests.store.database import COLUMNS, Database, finished
 
 # In the claiming (or settling) transaction, when it has written: all others that write are over, or have not come so far.
 # So what it counts, in a snapshot that is younger than the lock, is what everybody would see if it committed now.
@@ -29,10 +30,10 @@ OBSERVER = """
         perform pg_advisory_xact_lock(4711);
         insert into observer.seen (look, kind, queue, tenant, jobs)
         select this, j.kind, j.queue, j.input ->> 'tenant_id', count(*)
-          from tenure.jobs j where j.worker_id is not null group by 2, 3, 4;
+          from tenure.jobs j where j.claim_id is not null group by 2, 3, 4;
         insert into observer.starts
-        select n.id, n.started_at, n.kind, n.input ->> 'tenant_id', n.limit_group, current_setting('synchronous_commit')
-          from later n join earlier o on o.id = n.id
+        select n.id, c.at, n.kind, n.input ->> 'tenant_id', n.limit_group, current_setting('synchronous_commit')
+          from later n join earlier o on o.id = n.id left join tenure.claims c on c.id = n.claim_id
          where n.claim_id is not null and o.claim_id is null;
         return null;
     end $$;
@@ -60,8 +61,11 @@ class Taken:
     def held(self) -> list[HeldJob]:
         return [HeldJob(job_id, self.claim_id) for job_id in self.ids]
 
-    def outcomes(self, *ids: str, **more: Any) -> str:
-        return json.dumps([{"id": job_id, "claim_id": self.claim_id, **more} for job_id in ids or self.ids])
+    def outcomes(self, **more: Any) -> str:
+        return json.dumps([{"id": job_id, "claim_id": self.claim_id, **more} for job_id in self.ids])
+
+    def finished(self, *ids: str) -> FinishedRuns:
+        return finished([(job_id, self.claim_id) for job_id in ids or self.ids])
 
 
 class LimitsDatabase(Database):

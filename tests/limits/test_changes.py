@@ -13,6 +13,7 @@ from tenure.store import jobs, limits
 from tenure.store.link import Link
 from tenure.worker.claim.known_limits import KnownLimits
 from tests.store.database import everything
+from tests.store.forged_jobs import change_state
 
 
 def adopt(database, *, kinds=("work",), queues=(), limit=100, lanes=None):
@@ -167,6 +168,6 @@ def test_a_job_that_becomes_pending_is_under_the_limits_of_now(database, how):
         case "retried":
             database.run(jobs.retry(UUID(job_id), "ada"))
         case "replayed":
-            database.sql("update tenure.jobs set state = 'dead_letter'")
+            change_state(database.sql, "dead_letter")
             database.run(jobs.replay([UUID(job_id)]))
     assert (database.job(job_id)["state"], database.job(job_id)["limit_group"]) == ("pending", None)

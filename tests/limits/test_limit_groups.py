@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tenure.store import jobs, limits
+from tests.store.forged_jobs import change_state
 
 
 def test_a_job_of_a_limited_kind_gets_its_limit_group_when_it_is_enqueued_and_no_other(database):
@@ -71,7 +72,7 @@ def test_a_limit_without_bounds_limits_nothing(database):
 def test_a_dead_letter_replayed_with_other_input_belongs_to_the_group_of_that(database):
     database.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     [job_id] = database.of("7")
-    database.sql("update tenure.jobs set state = 'dead_letter'")
+    change_state(database.sql, "dead_letter")
     database.run(jobs.replay([job_id], input='{"tenant_id": "8"}'))
     assert database.limit_groups() == {"kind:work/tenant_id=8": 1}
 
@@ -79,7 +80,7 @@ def test_a_dead_letter_replayed_with_other_input_belongs_to_the_group_of_that(da
 def test_a_finished_job_that_is_retried_gets_the_current_limit_group(database):
     worker = database.worker()
     [job_id] = database.enqueue({})
-    database.run(jobs.finish(database.claim(worker).outcomes()))
+    database.run(jobs.finish(database.claim(worker).finished()))
     database.limit("kind:work", concurrency=1)
     database.run(jobs.retry_finished(job_id, "00000000-0000-7000-8000-000000000002", None))
     assert database.limit_groups() == {"kind:work": 1}

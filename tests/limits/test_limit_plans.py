@@ -28,7 +28,9 @@ LIMITED = """
     insert into tenure.limits (name, declared) values
         ('kind:work', '{"concurrency": 5000, "concurrency_per_key": 500, "rate": [10, 60], "key": "tenant_id"}'),
         ('queue:mail', '{"rate_per_key": [10, 60], "key": "tenant_id"}');
-    update tenure.jobs set limit_group = 'kind:work/tenant_id=' || position % 50 where position % 2 = 0;
+    update tenure.jobs set limit_group = 'kind:work/tenant_id=' || abs(hashtext(id::text) / 2) % 50
+     where hashtext(id::text) % 2 = 0;
+    update tenure.jobs set held_group = limit_group where state = 'running';
     insert into tenure.starts (limit_group, began, ended, forget_at, jobs)
     select 'kind:work/tenant_id=' || n % 1000, now() - n * interval '1 s', now(), now(), 1 from generate_series(1, 20000) n;
 """
@@ -51,11 +53,11 @@ HOT: dict[str, tuple[Query, set[str]]] = {
     "lock": (limits.lock(["kind:work", "queue:mail"], ["default", "mail"]), {"jobs_limited", "jobs_limited_held"}),
     "claim": (CLAIM, {"jobs_limited", "jobs_limited_held", "starts_pkey"}),
     "claim passing over": (CLAIM.passing_over(f"{{{A}}}"), {"jobs_limited", "jobs_limited_held", "starts_pkey"}),
-    "adopt": (limits.adopt(json.dumps(LANES), kinds=["work"], queues=["mail"], limit=100), {"jobs_pending"}),
-    "adopt held": (limits.adopt_held(A), {"jobs_held"}),
+    "adopt": (limits.adopt(json.dumps(LANES), kinds=["work"], queues=["mail"], limit=100), {"jobs_queued"}),
+    "adopt held": (limits.adopt_held(A), {"claims_worker", "jobs_pkey"}),
     "regroup": (limits.regroup(["default", "mail"], limit=100), {"jobs_limited"}),
     "learn": (limits.learn(["default", "mail"]), {"jobs_limited"}),
-    "ordinary claim": (claim_query(A, B, lanes=[{"queue": "default", "high": 50, "low": 50, "start": 70_000}]), {"jobs_pending"}),
+    "ordinary claim": (claim_query(A, B, lanes=[{"queue": "default", "high": 50, "low": 50, "start": 70_000}]), {"jobs_queued"}),
 }
 
 

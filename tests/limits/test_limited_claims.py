@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.store import jobs, limits, workers
+from tenure.store import claims, jobs, limits, workers
 from tests.store.database import everything
+from tests.store.forged_jobs import forge_claim
 
 
 def test_no_more_are_taken_than_may_run_at_a_time(database):
@@ -15,7 +16,7 @@ def test_no_more_are_taken_than_may_run_at_a_time(database):
     taken = database.take(worker)
     assert sorted(taken.ids) == sorted(ids[:3])
     assert database.take(database.worker()).ids == []
-    database.run(jobs.finish(taken.outcomes(taken.ids[0])))
+    database.run(jobs.finish(taken.finished(taken.ids[0])))
     assert database.take(worker).ids == [ids[3]]
 
 
@@ -82,7 +83,7 @@ def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(database, end):
     assert taken.ids == [first]
     match end:
         case "finished":
-            database.run(jobs.finish(taken.outcomes()))
+            database.run(jobs.finish(taken.finished()))
         case "moved":
             database.run(jobs.move(taken.outcomes(state="retry", delay=60)))
         case "canceled":
@@ -93,7 +94,7 @@ def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(database, end):
             database.condemn(worker)
             database.run(jobs.return_jobs(worker))
         case "disowned":
-            database.run(jobs.disown(worker, taken.held, ["default"]))
+            database.run(claims.disown(taken.held, ["default"]))
     assert database.take(next_worker).ids == [first if end in ("returned", "disowned") else second]
     assert database.take(next_worker).ids == []
 
@@ -147,6 +148,31 @@ def test_across_limit_groups_the_highest_priority_comes_first(database):
     assert database.take(worker, limit=1).ids == [urgent]
 
 
+def test_urgent_jobs_of_one_group_come_before_those_of_many_other_groups_over_several_claims(database):
+    """A claim reads each group only a little further than its share: what it has not read yet must not be overtaken."""
+    database.limit("kind:work", concurrency_per_key=100, key="tenant_id")
+    for tenant in range(20):
+        database.of(f"t{tenant}", 5)
+    database.of("urgent", 60, priority=75)
+    worker, taken = database.worker(), []
+    while len(taken) < 160:
+        found = database.take(worker, limit=40)
+        assert found.jobs
+        taken += [(job["priority"], job["position"]) for job in found.jobs]
+    assert [priority for priority, _ in taken] == [75] * 60 + [50] * 100
+    assert [position for priority, position in taken if priority == 75] == sorted(p for priority, p in taken if priority == 75)
+
+
+def test_a_claim_that_stops_short_of_its_limit_says_that_there_is_more(database):
+    database.limit("kind:work", concurrency_per_key=100, key="tenant_id")
+    for tenant in range(20):
+        database.of(f"t{tenant}", 1)
+    database.of("busy", 60)
+    taken = database.take(database.worker(), limit=40)
+    assert len(taken.jobs) < 40
+    assert taken.told["more"] is True
+
+
 def test_jobs_that_are_not_for_this_worker_hide_nobody(database):
     database.limit("queue:default", concurrency=100)
     worker = database.worker()
@@ -181,9 +207,21 @@ def test_a_locked_job_is_left_alone(database, other):
     with other.connection.transaction():
         other.sql("select 1 from tenure.jobs where id = %s for update", first)
         taken = database.take(worker)
-        assert (taken.ids, taken.told["chosen"]) == ([second], 2)
+        assert (taken.ids, taken.told["chosen"]) == ([second, third], 2)
+    assert database.take(worker).ids == []
+    assert database.job(first)["state"] == "pending"
+    database.run(jobs.finish(taken.finished(second)))
     assert database.take(worker).ids == [first]
-    assert database.job(third)["state"] == "pending"
+
+
+def test_locked_jobs_at_the_head_of_a_group_do_not_stop_the_group(database, other):
+    """A transaction of a user that cancels jobs and stays open: the jobs behind them have room under the limit."""
+    database.limit("kind:work", concurrency=3)
+    first, second, third, *rest = database.many(8)
+    worker = database.worker()
+    with other.connection.transaction():
+        other.sql("select from tenure.jobs where id in (%s, %s, %s) for update", first, second, third)
+        assert database.take(worker).ids == rest[:3]
 
 
 def test_nobody_waits_for_the_lock_of_a_limit(database, other):
@@ -215,8 +253,9 @@ def test_a_claim_sees_what_was_claimed_while_it_waited_for_nothing(database, oth
     with database.connection.transaction():
         assert database.lock() == ["kind:work"]
         # Somebody whose claim does not hold the lock (a job that is adopted while it runs) commits just now.
+        claim_id = forge_claim(other.sql, theirs, [first])
         other.sql(
-            "update tenure.jobs set state = 'running', claim_id = gen_random_uuid(), worker_id = %s where id = %s", theirs, first
+            "update tenure.jobs set state = 'running', claim_id = %s, held_group = limit_group where id = %s", claim_id, first
         )
         assert database.take_locked(mine, ["kind:work"]).ids == []
 
@@ -246,10 +285,13 @@ def test_jobs_under_a_limit_that_is_not_locked_stay_where_they_are(database):
 def test_what_a_claim_writes(database):
     database.limit("kind:work", concurrency=5)
     worker = database.worker()
-    database.enqueue({"input": {"n": 1}})
+    [job_id] = database.enqueue({"input": {"n": 1}})
     taken = database.take(worker)
-    assert database.sql("select state, claim_id::text, worker_id::text, fence, attempt from tenure.jobs") == [
-        ("running", taken.claim_id, worker, 1, 1)
+    assert database.sql("select state, claim_id::text, held_group, fence, attempt from tenure.jobs") == [
+        ("running", taken.claim_id, "kind:work", 1, 1)
+    ]
+    assert database.sql("select id::text, worker_id::text, job_ids::text[] from tenure.claims") == [
+        (taken.claim_id, worker, [job_id])
     ]
     assert (taken.jobs[0]["input"], taken.jobs[0]["limit_group"]) == ('{"n": 1}', "kind:work")
 

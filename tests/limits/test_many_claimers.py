@@ -12,7 +12,7 @@ from threading import Barrier, Thread
 import psycopg
 import pytest
 
-from tenure.store import jobs
+from tenure.store import claims, jobs
 from tenure.store.faults import is_outage
 from tests.limits.limits_database import LimitsDatabase
 from tests.manager.workshop import serving
@@ -65,11 +65,11 @@ def test_claims_settlements_crashes_and_changes_from_all_sides(dsn, database):
                     mine.run(jobs.return_jobs(worker))
                     worker = mine.worker()
                 elif fate < 0.2:
-                    mine.run(jobs.disown(worker, taken.held, ["default"]))
+                    mine.run(claims.disown(taken.held, ["default"]))
                 elif fate < 0.4:
                     mine.run(jobs.move(taken.outcomes(state="pending", refund=1)))
                 else:
-                    mine.run(jobs.finish(taken.outcomes()))
+                    mine.run(jobs.finish(taken.finished()))
 
     threads = [Thread(target=claim_and_settle, args=[number]) for number in range(8)]
     try:

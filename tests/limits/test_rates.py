@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tenure.store import jobs
+from tenure.store import claims
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -18,7 +18,7 @@ def at(seconds: float) -> datetime:
 
 def started(database, tenant=None):
     rows = database.sql(
-        "select started_at, input ->> 'tenant_id' from tenure.jobs where worker_id is not null order by started_at"
+        "select started_at, input ->> 'tenant_id' from tenure.all_jobs where worker_id is not null order by started_at"
     )
     return [(when - BEGIN).total_seconds() for when, of in rows if tenant is None or of == tenant]
 
@@ -81,7 +81,7 @@ def test_a_start_counts_even_if_its_job_comes_to_nothing(database, worker):
     database.limit("kind:work", rate=[1, 60])
     database.many(3)
     taken = database.take(worker, now=at(0))
-    database.run(jobs.disown(worker, taken.held, ["default"]))
+    database.run(claims.disown(taken.held, ["default"]))
     assert database.take(worker, now=at(59)).ids == []
 
 

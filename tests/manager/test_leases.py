@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from tests.manager.workshop import SHORT_LEASE, ended, serving
+from tests.store.forged_jobs import take_over
 from tests.waiting import until
 
 
@@ -53,7 +54,7 @@ async def test_an_outcome_that_comes_after_the_takeover_is_refused_and_said_so(s
 
 def take_away(queue, job):
     """As another worker's claim after the reaper gave the job back."""
-    queue.sql("update tenure.jobs set claim_id = gen_random_uuid(), worker_id = null, fence = fence + 1 where id = %s", job)
+    take_over(queue.sql, job)
 
 
 async def test_a_long_run_that_was_taken_over_learns_why_it_is_aborted(start, ledger, queue):

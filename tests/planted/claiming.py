@@ -16,9 +16,21 @@ BUGS = (
         edits=(
             Edit(CLAIM, "select j.ctid as place", "select j.id as place"),
             Edit(CLAIM, "           for no key update skip locked) c", "        ) c"),
-            Edit(CLAIM, "where j.ctid = p.place", "where j.id in (p.place)"),
+            Edit(
+                CLAIM,
+                "where j.ctid = any (array(select p.place from picked p))",
+                "where j.id = any (array(select p.place from picked p))",
+            ),
         ),
         caught_by=(f"{STORE}::test_claimers_at_the_same_time_never_share_a_job",),
+    ),
+    Bug(
+        name="claim_not_noted",
+        breaks="jobs are held under a claim that has no row, so that nobody finds them",
+        promise=Promise.BACK,
+        edits=(Edit(CLAIM, "having count(*) > 0", "having false"),),
+        caught_by=(f"{STORE}::test_what_a_claim_writes",),
+        shows_at_once=True,
     ),
     Bug(
         name="claim_waits_for_locks",

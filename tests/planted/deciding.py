@@ -32,11 +32,11 @@ BUGS = (
             ),
             Edit(
                 CANCEL,
-                "coalesce(:now::timestamptz, clock_timestamp()) as ended_at),\nannounced_queues",
+                "coalesce(:now::timestamptz, clock_timestamp()) as ended_at),\nruns",
                 "coalesce(:now::timestamptz, clock_timestamp()) as ended_at\n      from tenure.jobs j\n"
                 "     where j.ctid = any (array(select f.place from found f))),\n"
                 "gone as (\n    delete from tenure.jobs j using canceled c where j.id = c.id and c.claim_id is null),\n"
-                "announced_queues",
+                "runs",
             ),
         ),
         caught_by=(
@@ -48,8 +48,8 @@ BUGS = (
         breaks="the run of a canceled job finds its own claim in history, and takes the end for its own",
         promise=Promise.RECORD,
         edits=(
-            Edit(CANCEL, "insert into tenure.history (id, finished_at", "insert into tenure.history (id, claim_id, finished_at"),
-            Edit(CANCEL, "select id, ended_at, 'canceled'", "select id, claim_id, ended_at, 'canceled'"),
+            Edit(CANCEL, "insert into tenure.history (id, worker_id", "insert into tenure.history (id, claim_id, worker_id"),
+            Edit(CANCEL, "select id, r.worker_id, coalesce", "select id, claim_id, r.worker_id, coalesce"),
         ),
         caught_by=(
             "tests/client/test_client_cancel.py::test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tests.planted.bug import Bug, Edit, Promise
 
-RETURN = "store/sql/jobs/return_jobs.sql"
+RETURN, FORGET = "store/sql/jobs/return_jobs.sql", "store/sql/claims/forget_claims.sql"
 CLAIMS, ENGINE, SLOTS, SETTLER = (
     "worker/claim/combined_claimer.py",
     "worker/engine.py",
     "worker/run/slots.py",
     "worker/run/settler.py",
 )
-SNAPSHOTS = "tests/interleavings/test_snapshots.py"
+SNAPSHOTS, CLAIM_ROWS = "tests/interleavings/test_snapshots.py", "tests/store/test_claim_rows.py"
 ORPHANS, HELD, STOPS = "tests/store/test_orphans.py", "tests/worker/test_held.py", "tests/outages/test_stops.py"
 
 NEVER_CLOSED = Edit("worker/run/monitor.py", "        if self._slots.close_ended(run):\n            return\n", "")
@@ -21,7 +21,7 @@ BUGS = (
         name="removed_though_a_job_changed",
         breaks="a job that changes between the snapshot and the lock of its return is held by a worker that has no row",
         promise=Promise.BACK,
-        edits=(Edit(RETURN, "j.id not in (select r.id from released r)", "j.id not in (select h.id from held h)"),),
+        edits=(Edit(RETURN, "j.id not in (select n.id from released n)", "j.id not in (select h.id from held h)"),),
         caught_by=(
             f"{SNAPSHOTS}::test_a_row_that_changes_under_a_statement_is_not_reported_and_is_found_again[return_jobs]",
             f"{ORPHANS}::test_a_job_that_changes_while_it_is_being_returned_keeps_its_worker_until_it_is_returned[heartbeat]",
@@ -41,10 +41,47 @@ BUGS = (
         caught_by=("tests/leader/test_duties.py::test_the_reaper_requeues_jobs_whose_worker_has_no_row",),
     ),
     Bug(
+        name="claims_without_a_row_ignored",
+        breaks="jobs held under a claim whose row is gone stay there for ever",
+        promise=Promise.BACK,
+        edits=(Edit("store/sql/workers/condemn_unknown.sql", "where e.claim_id is not null and", "where false and"),),
+        caught_by=(f"{CLAIM_ROWS}::test_jobs_of_a_claim_without_a_row_are_requeued_and_run_again",),
+    ),
+    Bug(
+        name="first_jobs_searched_only",
+        breaks="of many jobs, those held under a claim without a row are found only among the first",
+        promise=Promise.BACK,
+        edits=(
+            Edit(
+                "leader/duties/reaper.py",
+                "self._examined = answers[-1].next if answers else None",
+                "self._examined = None",
+            ),
+        ),
+        caught_by=("tests/leader/test_duties.py::test_the_reaper_requeues_jobs_whose_claim_has_no_row",),
+    ),
+    Bug(
+        name="claims_forgotten_too_soon",
+        breaks="a worker removes the row of a claim though a job is held under it: nobody finds that job when the worker dies",
+        promise=Promise.BACK,
+        edits=(
+            Edit(FORGET, "and not exists (\n", "and (true or not exists (\n"),
+            Edit(FORGET, "limit 1) j))", "limit 1) j)))"),
+        ),
+        caught_by=(f"{CLAIM_ROWS}::test_claims_under_which_nothing_is_held_are_forgotten",),
+    ),
+    Bug(
+        name="claims_never_forgotten",
+        breaks="the rows of claims whose jobs have ended pile up for as long as their worker lives",
+        promise=Promise.RECORD,
+        edits=(Edit(ENGINE, "self._held_jobs.beat, self._ended_claims.beat)", "self._held_jobs.beat)"),),
+        caught_by=("tests/worker/test_ended_claims.py::test_no_row_is_left_of_claims_whose_jobs_have_ended",),
+    ),
+    Bug(
         name="held_jobs_not_compared",
         breaks="after a failover that lost its settlement, a job stays with a worker that has forgotten it",
         promise=Promise.OUTAGE,
-        edits=(Edit(ENGINE, "self._watch.checks, self._held_jobs.beat)", "self._watch.checks)"),),
+        edits=(Edit(ENGINE, "self._watch.checks, self._held_jobs.beat,", "self._watch.checks,"),),
         caught_by=(
             f"{HELD}::test_after_a_failover_that_lost_the_settlement_the_job_runs_again",
             f"{HELD}::test_a_worker_with_jobs_of_its_own_requeues_only_the_unknown_one",

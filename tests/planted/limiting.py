@@ -9,7 +9,39 @@ LIMIT_GROUP_OF = "store/functions/limit_group_of.sql"
 CLAIMS, CHANGES, TURNS = (f"tests/limits/test_{name}.py" for name in ("limited_claims", "changes", "turns"))
 RATES, WORKERS, MANY = (f"tests/limits/test_{name}.py" for name in ("rates", "workers", "many_claimers"))
 
+HELD = "tests/limits/test_held_groups.py::test_a_job_counts_while_it_is_held_and_not_a_moment_longer"
+CLEARED = "claim_id = null, held_group = null,"
+
+
+def counted_after(file: str, how: str, way: str) -> Bug:
+    return Bug(
+        name=f"counted_after_it_was_{how}",
+        breaks=f"a job that was {how} counts towards its limit for ever, and is never claimed again",
+        promise=Promise.LIMITS,
+        edits=(Edit(f"store/sql/jobs/{file}.sql", CLEARED, "claim_id = null,"),),
+        caught_by=(f"{HELD}[{way}]",),
+    )
+
+
 BUGS = (
+    counted_after("move_jobs", "moved", "retried"),
+    counted_after("return_jobs", "returned", "returned"),
+    counted_after("expire_jobs", "expired", "expired"),
+    counted_after("disown_jobs", "disowned", "disowned"),
+    Bug(
+        name="claimed_and_not_counted",
+        breaks="a job that runs does not count towards its limit, and may be claimed a second time",
+        promise=Promise.LIMITS,
+        edits=(Edit(CLAIM, ", held_group = j.limit_group", ""),),
+        caught_by=(f"{HELD}[finished]",),
+    ),
+    Bug(
+        name="limited_claim_not_noted",
+        breaks="limited jobs are held under a claim that has no row, so that nobody finds them",
+        promise=Promise.BACK,
+        edits=(Edit(CLAIM, "having count(*) > 0", "having false"),),
+        caught_by=(f"{CLAIMS}::test_what_a_claim_writes",),
+    ),
     Bug(
         name="limits_not_locked",
         breaks="two claimers that count at the same time both find room",
@@ -151,7 +183,7 @@ BUGS = (
         edits=(
             Edit(
                 "store/sql/limits/adopt_held.sql",
-                "and j.limit_group is distinct from h.limit_group",
+                "and (j.limit_group is distinct from h.limit_group or j.held_group is distinct from h.limit_group)",
                 "and j.limit_group <> h.limit_group",
             ),
         ),

@@ -9,6 +9,8 @@ CONDEMN = "store/sql/workers/condemn_workers.sql"
 SUPERVISOR, LIFE = "manager/supervisor.py", "manager/child_lifecycle.py"
 EXPIRE = "store/sql/jobs/expire_jobs.sql"
 ORPHANS, LEASES = "tests/store/test_orphans.py", "tests/manager/test_leases.py"
+CLAIM_ROWS = "tests/store/test_claim_rows.py"
+COUNTED = "tests/limits/test_held_groups.py::test_a_job_counts_while_it_is_held_and_not_a_moment_longer"
 
 BUGS = (
     Bug(
@@ -32,12 +34,33 @@ BUGS = (
         edits=(
             Edit(
                 RETURN,
-                "and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from released r)"
-                " limit 1) is null)",
+                "and not exists (select from tenure.claims r where r.worker_id = d.id"
+                " and r.id not in (select g.id from removed_claims g)))",
                 ")",
             ),
         ),
         caught_by=(f"{ORPHANS}::test_a_worker_stays_as_long_as_a_locked_job_is_its_own",),
+    ),
+    Bug(
+        name="claim_of_a_locked_job_removed",
+        breaks="a job that was locked when its dead worker was emptied is held under a claim that has no row",
+        promise=Promise.BACK,
+        edits=(Edit(RETURN, "where j.id not in (select n.id from released n))", "where false)"),),
+        caught_by=(f"{CLAIM_ROWS}::test_a_dead_workers_claim_stays_while_one_of_its_jobs_is_locked",),
+    ),
+    Bug(
+        name="quarantined_without_its_position",
+        breaks="a job that kills its workers cannot be set aside, and none of its worker's jobs are requeued",
+        promise=Promise.BACK,
+        edits=(Edit(RETURN, "position = case when h.quarantine is null then j.position else -1 end,", ""),),
+        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
+    ),
+    Bug(
+        name="expired_without_its_position",
+        breaks="a job that lets its lease run out again and again cannot be set aside",
+        promise=Promise.BACK,
+        edits=(Edit(EXPIRE, "position = case when l.quarantine is null then j.position else -1 end,", ""),),
+        caught_by=(f"{COUNTED}[expired the third time]",),
     ),
     Bug(
         name="crash_is_an_attempt",
@@ -101,16 +124,16 @@ BUGS = (
     ),
     Bug(
         name="disowned_too_much",
-        breaks="after a lost answer a worker gives back jobs that it is running",
+        breaks="after a lost answer a worker gives back a job that another claim has taken since",
         promise=Promise.ONCE,
         edits=(
             Edit(
-                "store/sql/jobs/disown_jobs.sql",
-                "where j.id = o.id and j.claim_id = o.claim_id and j.worker_id = :worker_id::uuid",
-                "where j.worker_id = :worker_id::uuid",
+                "store/sql/claims/disown_jobs.sql",
+                "where j.id = o.id and j.claim_id = o.claim_id",
+                "where j.id = o.id and j.claim_id is not null",
             ),
         ),
-        caught_by=(PROPERTIES,),
+        caught_by=(f"{ORDERS}[held: C1 was not heard | C1 requeues | W1 claims]",),
     ),
     Bug(
         name="one_bad_row_stops_disowning",

@@ -63,8 +63,8 @@ BUGS = (
         edits=(
             Edit(
                 "store/sql/jobs/finish_jobs.sql",
-                "where :xact::text is null or pg_current_xact_id()::text = :xact::text),",
-                "where :xact::text is null or true),",
+                "where :xact::text is null or pg_current_xact_id()::text = :xact::text))",
+                "where :xact::text is null or true))",
             ),
         ),
         caught_by=(f"{GUARANTEE}::test_a_commit_inside_of_the_block_is_refused_and_not_repeated",),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from tests.planted.bug import Bug, Edit, Promise
 
 FINISH, MOVE = "store/sql/jobs/finish_jobs.sql", "store/sql/jobs/move_jobs.sql"
+NAMED_CLAIM = "(:outcomes::jsonb -> j.id::text ->> 0)::uuid"
+"""In the statement that finishes jobs: the claim that the worker names."""
+SETTLEMENT = "worker/run/settlement.py"
 STORE = "tests/store/test_settling.py"
 SETTLER = "tests/worker/test_settler.py"
 GROUPS = "tests/store/test_groups.py::test_the_refused_item_alone_is_refused_and_each_of_the_others_is_sent_once"
@@ -15,19 +18,22 @@ BUGS = (
         name="settle_by_id",
         breaks="a run whose job was given to another completes it",
         promise=Promise.STALE,
-        edits=(
-            Edit(FINISH, "j.id = o.id and j.claim_id = o.claim_id limit 1", "j.id = o.id and j.claim_id is not null limit 1"),
-            Edit(FINISH, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.ctid = f.place"),
-        ),
-        caught_by=(f"{STORE}::test_a_run_whose_job_is_held_by_another_settles_nothing",),
+        edits=(Edit(FINISH, f"and h.id = j.claim_id and j.claim_id = {NAMED_CLAIM}", "and j.claim_id is not null"),),
+        caught_by=(f"{STORE}::test_the_same_worker_cannot_settle_by_an_older_claim_of_its_own",),
     ),
     Bug(
         name="settle_looks_then_acts",
         breaks="a job that is taken over between the look and the delete is completed by its old holder",
         promise=Promise.STALE,
         edits=(
-            Edit(FINISH, "select j.ctid as place", "select j.id as place"),
-            Edit(FINISH, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.id = f.place"),
+            Edit(FINISH, "where j.ctid = any (array(", "where j.id = any (array("),
+            Edit(
+                FINISH,
+                "select x.ctid as place from tenure.jobs x where x.id = i.id limit 1",
+                "select x.id as place from tenure.jobs x where x.id = i.id"
+                " and x.claim_id = (:outcomes::jsonb -> i.id::text ->> 0)::uuid limit 1",
+            ),
+            Edit(FINISH, f"and h.id = j.claim_id and j.claim_id = {NAMED_CLAIM}", f"and h.id = {NAMED_CLAIM}"),
         ),
         caught_by=(f"{STORE}::test_a_run_whose_job_is_taken_over_while_it_settles_changes_nothing",),
     ),
@@ -36,15 +42,16 @@ BUGS = (
         breaks="a crash gives the attempt back, so the next holder has the same number as the stale one",
         promise=Promise.STALE,
         edits=(
-            Edit(FINISH, "as o(id uuid, claim_id uuid, state", "as o(id uuid, claim_id uuid, attempt integer, state"),
-            Edit(FINISH, "j.claim_id = o.claim_id limit 1", "j.attempt = coalesce(o.attempt, j.attempt) limit 1"),
             Edit(
-                FINISH, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.ctid = f.place and j.claim_id is not null"
+                FINISH,
+                f"and h.id = j.claim_id and j.claim_id = {NAMED_CLAIM}",
+                "and j.claim_id is not null and j.attempt = coalesce((:outcomes::jsonb -> j.id::text ->> 4)::integer, j.attempt)",
             ),
+            Edit(SETTLEMENT, """["{run.claim_id}"]'""", """["{run.claim_id}",null,null,null,{run.attempt}]'"""),
             Edit(
-                "worker/run/settlement.py",
-                """"claim_id":"{run.claim_id}"{output}}}'""",
-                """"claim_id":"{run.claim_id}","attempt":{run.attempt}{output}}}'""",
+                SETTLEMENT,
+                """["{run.claim_id}",{self.output}]'""",
+                """["{run.claim_id}",{self.output},null,null,{run.attempt}]'""",
             ),
         ),
         caught_by=("tests/worker/test_aborts.py::test_the_outcome_of_a_stale_run_is_refused",),
@@ -65,6 +72,20 @@ BUGS = (
             Edit(MOVE, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.ctid = f.place"),
         ),
         caught_by=(f"{STORE}::test_a_run_whose_job_is_held_by_another_settles_nothing",),
+    ),
+    Bug(
+        name="retry_with_the_position_of_a_pending_job",
+        breaks="a job that waits for its retry has the position of a pending one, and cannot be written",
+        promise=Promise.TIME,
+        edits=(Edit(MOVE, "else 0 end,\n           run_at", "else j.position end,\n           run_at"),),
+        caught_by=(f"{STORE}::test_the_holder_settles_its_run[retry]",),
+    ),
+    Bug(
+        name="dead_letter_without_its_position",
+        breaks="a job that failed for good cannot be written as a dead letter",
+        promise=Promise.RECORD,
+        edits=(Edit(MOVE, "when 'dead_letter' then -1", "when 'dead_letter' then j.position"),),
+        caught_by=(f"{STORE}::test_the_holder_settles_its_run[dead_letter]",),
     ),
     Bug(
         name="notes_by_id",
@@ -90,14 +111,14 @@ BUGS = (
         name="null_is_not_other",
         breaks="a run whose job was canceled or deleted is never told",
         promise=Promise.CONTROL,
-        edits=(Edit("store/sql/jobs/check_claims.sql", "j.claim_id is distinct from o.claim_id", "j.claim_id <> o.claim_id"),),
+        edits=(Edit("store/sql/claims/check_claims.sql", "j.claim_id is distinct from o.claim_id", "j.claim_id <> o.claim_id"),),
         caught_by=(f"{STORE}::test_runs_that_are_no_longer_ours_are_told_with_the_reason",),
     ),
     Bug(
         name="history_without_output",
         breaks="the result of a job is lost on its way to history",
         promise=Promise.RECORD,
-        edits=(Edit(FINISH, "coalesce(last_error, error), output,", "coalesce(last_error, error), null,"),),
+        edits=(Edit(FINISH, "nullif(output, 'null')", "null::jsonb"),),
         caught_by=(f"{STORE}::test_output_error_and_input_stand_in_history",),
         shows_at_once=True,
     ),

@@ -11,6 +11,7 @@ from tests.properties.picture import COLUMN, TABLES, Picture, Row
 ID, STATE, FENCE, CLAIM, WORKER = (COLUMN[name] for name in ("id", "state", "fence", "claim_id", "worker_id"))
 ATTEMPT, CRASHES, KIND, KEY = (COLUMN[name] for name in ("attempt", "crashes", "kind", "key"))
 OUTPUT = TABLES["history"].index("output")
+CLAIMED_BY = TABLES["claims"].index("worker_id")
 TERM = TABLES["leases"].index("term")
 
 
@@ -59,6 +60,8 @@ def _check_holders(after: Picture) -> None:
         assert held == (row[CLAIM] is not None) == (row[WORKER] is not None), f"half held: {row}"
         assert not held or row[WORKER] in after.workers, f"held by nobody: {row}"
         assert row[CRASHES] < MAX_CRASHES or row[STATE] == State.DEAD_LETTER, f"not set aside: {row}"
+    for claim in after.claims.values():
+        assert claim[CLAIMED_BY] in after.workers, f"a claim of nobody: {claim}"
 
 
 def _check_keys(after: Picture) -> None:

@@ -20,6 +20,7 @@ _SHARED = (
 TABLES = {
     "jobs": (*_SHARED, "position", "lease_until"),
     "history": (*_SHARED, "finished_at", "output"),
+    "claims": ("id", "worker_id", "at", "job_ids"),
     "keys": ("kind", "key", "job_id", "scope", "taken_at", "expires_at", "digest"),
     "workers": ("id", "supervisor_id", "heartbeat_at", "expires_at", "died_at", "died_how"),
     "leases": ("name", "holder", "term", "acquired_at", "heartbeat_at", "expires_at"),
@@ -36,6 +37,7 @@ class Picture(NamedTuple):
 
     jobs: dict[Any, Row]
     history: dict[Any, Row]
+    claims: dict[Any, Row]
     keys: dict[Any, Row]
     workers: dict[Any, Row]
     leases: dict[Any, Row]
@@ -43,14 +45,24 @@ class Picture(NamedTuple):
     progress: dict[Any, Row]
 
 
-def _column(name: str) -> str:
-    if name.endswith(("_at", "_until")):
+# Of a job that runs, these stand in its claim. A claim that does not name the job does not count.
+_SOURCES = {
+    "jobs": """(select j.*, h.worker_id, coalesce(h.started_at, j.started_at) as began_at
+                  from tenure.jobs j left join tenure.held_jobs h on h.id = j.id)"""
+}
+_ELSEWHERE = {("jobs", "started_at"): "began_at"}
+
+
+def _column(table: str, name: str) -> str:
+    name = _ELSEWHERE.get((table, name), name)
+    if name == "at" or name.endswith(("_at", "_until")):
         return f"extract(epoch from t.{name})::float8"
     return f"t.{name}::text" if name in ("input", "output") else f"t.{name}"
 
 
 def _rows(table: str, columns: Iterable[str]) -> str:
-    return f"(select json_agg(json_build_array({', '.join(map(_column, columns))})) from tenure.{table} t)"
+    values = ", ".join(_column(table, name) for name in columns)
+    return f"(select json_agg(json_build_array({values})) from {_SOURCES.get(table, f'tenure.{table}')} t)"
 
 
 STATEMENT = f"select json_build_array({', '.join(_rows(table, columns) for table, columns in TABLES.items())})::text"
@@ -58,7 +70,12 @@ STATEMENT = f"select json_build_array({', '.join(_rows(table, columns) for table
 
 def from_text(text: str) -> Picture:
     tables = dict(zip(TABLES, json.loads(text), strict=True))
-    return Picture(*(_by_id(table, [tuple(row) for row in rows or ()]) for table, rows in tables.items()))
+    return Picture(*(_by_id(table, [tuple(map(_plain, row)) for row in rows or ()]) for table, rows in tables.items()))
+
+
+def _plain(value: Any) -> Any:
+    """The jobs of a claim stand in no order."""
+    return tuple(sorted(value)) if isinstance(value, list) else value
 
 
 def _by_id(table: str, rows: list[Row]) -> dict[Any, Row]:
@@ -71,6 +88,7 @@ def from_books(books: Books) -> Picture:
     kept: tuple[Mapping[Any, Any], ...] = (
         books.live,
         books.finished,
+        books.claims,
         books.keys,
         books.workers,
         books.leases,

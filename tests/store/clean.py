@@ -28,7 +28,7 @@ EMPTY = """
         name text;
     begin
         foreach name in array array[
-            'jobs', 'starts', 'keys', 'progress', 'logs', 'incidents', 'watches', 'tallies', 'counters',
+            'jobs', 'claims', 'starts', 'keys', 'progress', 'logs', 'incidents', 'watches', 'tallies', 'counters',
             'minutes', 'latencies', 'retentions', 'schedules', 'ticks', 'declarations'
         ] loop
             -- Truncating makes new files for the table and for each of its indexes.

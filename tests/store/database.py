@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from tenure.model.claimed_job import ClaimedJob
 from tenure.store import jobs, leases, workers
 from tenure.store.columns import column_names, has_rows
-from tenure.store.jobs import ClaimRow
+from tenure.store.jobs import ClaimRow, FinishedRuns
 from tenure.store.leases import Term
 from tenure.store.query import Query, T, array_literal
 from tenure.store.statements import statement
@@ -38,6 +38,22 @@ class Claim:
     def outcomes(self, **more: Any) -> str:
         """What a settling statement takes, for every job of this claim."""
         return json.dumps([{"id": job_id, "claim_id": self.id, **more} for job_id in self.ids])
+
+    def finished(self, *ids: str, **more: Any) -> FinishedRuns:
+        """The same for the statement that finishes jobs."""
+        return finished([(job_id, self.id) for job_id in ids or self.ids], **more)
+
+
+def finished(
+    runs: Iterable[tuple[str, str]], output: Any = None, state: str | None = None, error: str | None = None
+) -> FinishedRuns:
+    """These jobs, under these claims, with one outcome."""
+    runs = list(runs)
+    return FinishedRuns(
+        array_literal([job_id for job_id, _ in runs]),
+        array_literal(sorted({claim_id for _, claim_id in runs})),
+        json.dumps({job_id: [claim_id, output, state, error] for job_id, claim_id in runs}),
+    )
 
 
 class Database:

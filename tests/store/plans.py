@@ -25,16 +25,17 @@ FILL = """
     select md5('worker ' || n)::uuid, gen_random_uuid(), 'here', n, '["default"]', '["work"]', '[]', 10, '0',
            now() + interval '1 hour'
       from generate_series(1, 20) n;
-    insert into tenure.jobs (id, kind, queue, state, position, priority, run_at, claim_id, worker_id, crashes)
+    insert into tenure.jobs (id, kind, queue, state, position, priority, run_at, claim_id, crashes)
     select md5('job ' || n)::uuid, 'work', case when n % 3 = 0 then 'mail' else 'default' end, s.state,
-           n, (array[25, 50, 75])[1 + n % 3],
+           case when s.state in ('pending', 'running') then n else 0 end, (array[25, 50, 75])[1 + n % 3],
            case when s.state in ('scheduled', 'retry') then now() + (n - {rows} / 2) * interval '1 second' end,
            case when s.state = 'running' then md5('claim ' || n)::uuid end,
-           case when s.state = 'running' then md5('worker ' || (1 + n % 20))::uuid end,
            0
       from generate_series(1, {rows}) n
      cross join lateral (
         select (array['pending', 'pending', 'pending', 'pending', 'scheduled', 'retry', 'running'])[1 + n % 7]) s(state);
+    insert into tenure.claims (id, worker_id, job_ids)
+    select j.claim_id, md5('worker ' || (1 + j.position % 20))::uuid, array[j.id] from tenure.jobs j where j.claim_id is not null;
     insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,
            queue, input)
     select md5('done ' || n)::uuid, 1, now(), now(), 1, 3, 50, 0, 'completed', 'work', 'default', '{{}}'
@@ -49,16 +50,18 @@ STATES = {
         select tenure.enqueue('[{{"kind": "work"}}]');
         analyze tenure.jobs; analyze tenure.history; analyze tenure.workers; {fill}""",
     "analysed when every job was a dead letter, then filled": """
-        insert into tenure.jobs (id, kind, state) select gen_random_uuid(), 'work', 'dead_letter' from generate_series(1, 5000);
+        insert into tenure.jobs (id, kind, state, position)
+        select gen_random_uuid(), 'work', 'dead_letter', -1 from generate_series(1, 5000);
         analyze tenure.jobs; analyze tenure.history;
         delete from tenure.jobs; {fill}""",
     "drained, analysed with nothing but dead rows, then filled": """
-        insert into tenure.jobs (id, kind, state) select gen_random_uuid(), 'work', 'dead_letter' from generate_series(1, 5000);
+        insert into tenure.jobs (id, kind, state, position)
+        select gen_random_uuid(), 'work', 'dead_letter', -1 from generate_series(1, 5000);
         delete from tenure.jobs;
         analyze tenure.jobs; analyze tenure.history; {fill}""",
     "analysed when every job was running in one queue, then filled": """
-        insert into tenure.jobs (id, kind, state, claim_id, worker_id)
-        select gen_random_uuid(), 'work', 'running', gen_random_uuid(), md5('worker 1')::uuid from generate_series(1, 5000);
+        insert into tenure.jobs (id, kind, state, claim_id, position)
+        select gen_random_uuid(), 'work', 'running', gen_random_uuid(), n from generate_series(1, 5000) n;
         analyze tenure.jobs; analyze tenure.history;
         delete from tenure.jobs; {fill}""",
 }

@@ -59,8 +59,8 @@ def test_what_runs_counts_if_asked_for(database):
 
 def test_it_counts_no_further_than_ten_thousand(database):
     database.sql(
-        "insert into tenure.jobs (id, kind, state, queue)"
-        " select gen_random_uuid(), 'work', 'pending', 'q' || n % 2 from generate_series(1, 12000) n"
+        "insert into tenure.jobs (id, kind, state, position, queue)"
+        " select gen_random_uuid(), 'work', 'pending', n, 'q' || n % 2 from generate_series(1, 12000) n"
     )
     assert (backlog(database), backlog(database, "q0")) == (10_000, 6_000)
 

@@ -8,6 +8,7 @@ from threading import Barrier, Thread
 import pytest
 
 from tests.store.database import Database, everything
+from tests.store.forged_jobs import change_state
 from tests.store.locks import waits_for_a_lock
 
 PLANNERS = [
@@ -71,10 +72,13 @@ def test_what_a_claim_writes(database):
     worker = database.worker()
     [job_id] = database.enqueue({"input": {"n": 1}})
     claim = database.claim(worker, leases={"work": 30})
-    [[state, claim_id, holder, fence, attempt, leased]] = database.sql(
-        "select state, claim_id::text, worker_id::text, fence, attempt, lease_until > clock_timestamp() from tenure.jobs"
-    )
-    assert (state, claim_id, holder, fence, attempt, leased) == ("running", claim.id, worker, 1, 1, True)
+    assert database.sql(
+        "select state, claim_id::text, held_group, fence, attempt, lease_until > clock_timestamp() from tenure.jobs"
+    ) == [("running", claim.id, None, 1, 1, True)]
+    assert database.sql(
+        "select id::text, worker_id::text, job_ids::text[], at between now() - interval '1 minute' and now() from tenure.claims"
+    ) == [(claim.id, worker, [job_id], True)]
+    assert (str(database.job(job_id)["worker_id"]), str(database.job(job_id)["claim_id"])) == (worker, claim.id)
     assert claim.jobs[0]["input"] == '{"n": 1}'
     assert claim.ids == [job_id]
 
@@ -173,7 +177,7 @@ def test_suspects_are_told_from_the_healthy(database):
         database.sql("update tenure.jobs set crashes = %s where id = %s", crashes, job_id)
     assert database.claim(worker, which="suspects").ids == [ids[2]]
     assert sorted(database.claim(worker, which="healthy").ids) == sorted(ids[:2])
-    database.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null")
+    change_state(database.sql, "pending")
     assert sorted(database.claim(worker, which="all").ids) == sorted(ids)
 
 

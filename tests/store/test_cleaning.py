@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ import pytest
 from tenure.store import cleaning, history, jobs, reports
 from tenure.store.leases import Term
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state
 
 WRITES: dict[str, Any] = {
     "merge tallies": lambda term: cleaning.merge_tallies(term, limit=100),
@@ -38,7 +40,7 @@ def lay_out(database: Database) -> None:
         "insert into tenure.counters (hour, queue, kind, what, jobs) values (now() - interval '1 day', 'q', 'k', 'failed', 1)"
     )
     database.enqueue({}, {})
-    database.sql("update tenure.jobs set state = 'dead_letter', started_at = now() - interval '1 hour'")
+    change_state(database.sql, "dead_letter", started_at=datetime.now(UTC) - timedelta(hours=1))
     database.sql("insert into tenure.retentions values ('kept', '1 day')")
     finish(database, "work", "1 hour")
     finish(database, "kept", "2 days")
@@ -176,7 +178,7 @@ def test_old_counts_and_watches_that_are_over_go_and_the_others_stay(database):
 def test_tallies_are_added_up_by_the_minute_with_their_latencies(database):
     worker = database.worker()
     database.enqueue({}, {}, {})
-    database.run(jobs.finish(database.claim(worker).outcomes()))
+    database.run(jobs.finish(database.claim(worker).finished()))
     database.sql("update tenure.tallies set at = '2026-01-01 10:59:30+00'")
     live = [tuple(row) for row in database.run(reports.latencies(86400.0, None, None))]
     assert {row[2] for row in live} == {"waited", "ran"}
@@ -214,7 +216,7 @@ def test_minutes_go_after_a_day_and_hours_stay(database):
 
 def test_dead_letters_go_when_their_own_time_is_over(database):
     old, young, alive = database.enqueue({}, {}, {})
-    database.sql("update tenure.jobs set state = 'dead_letter', started_at = now() where id in (%s, %s)", old, young)
+    change_state(database.sql, "dead_letter", old, young, started_at="now")
     database.sql("update tenure.jobs set started_at = now() - interval '31 days' where id in (%s, %s)", old, alive)
     term = database.term("cleaner")
     assert database.run(cleaning.clean_dead(term, limit=10, keep=30 * 86400.0))[0] == (True, 1, None)
@@ -295,7 +297,7 @@ def test_keys_go_when_nothing_stands_behind_them_any_more(database):
         *[{"key": f"live {scope}", "key_for": scope, "queue": "later"} for scope in ("live", "forever", "0.001", "3600")],
         *[{"key": f"many {n}", "key_for": "live"} for n in range(5)],
     )
-    database.run(jobs.finish(database.claim(worker, limit=100).outcomes()))
+    database.run(jobs.finish(database.claim(worker, limit=100).finished()))
     assert sweep(database) == (1, 6)
     assert keys(database) == ["done 3600", "done forever", "live 0.001", "live 3600", "live forever", "live live"]
     assert sweep(database) == (0, 0)
@@ -303,7 +305,7 @@ def test_keys_go_when_nothing_stands_behind_them_any_more(database):
 
 def test_a_key_that_is_being_taken_over_at_this_moment_stays(database, other):
     database.enqueue({"key": "a", "key_for": "live"}, {"key": "b", "key_for": "0.001"})
-    database.run(jobs.finish(database.claim(database.worker()).outcomes()))
+    database.run(jobs.finish(database.claim(database.worker()).finished()))
     with other.connection.transaction():
         taken = other.enqueue({"key": "a", "key_for": "live"}, {"key": "b", "key_for": "60"})
         assert sweep(database) == (0, 0)
@@ -313,7 +315,7 @@ def test_a_key_that_is_being_taken_over_at_this_moment_stays(database, other):
 
 def test_an_enqueue_whose_key_is_removed_meanwhile_takes_it_anew(database, other):
     database.enqueue({"key": "a", "key_for": "live"})
-    database.run(jobs.finish(database.claim(database.worker()).outcomes()))
+    database.run(jobs.finish(database.claim(database.worker()).finished()))
     with other.connection.transaction():
         assert sweep(other) == (0, 1)
     [job_id] = database.enqueue({"key": "a", "key_for": "live"})

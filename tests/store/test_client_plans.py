@@ -41,7 +41,7 @@ def values(**words) -> lists.Values:
 ASKED: dict[str, tuple[Query, str]] = {
     "live": (lists.live(values()), "jobs_pkey"),
     "live, filtered": (lists.live(values(kind="work", state="pending", queue="default")), "jobs_pkey"),
-    "held": (lists.held(values(state="running")), "jobs_held"),
+    "held": (lists.held(values(state="running")), "jobs_pkey"),
     "dead": (lists.dead(values(state="dead_letter"), ["work"]), "jobs_dead"),
     "keyed": (lists.keyed(values(key="a"), ["work"]), "keys_pkey"),
     "children": (lists.children(values(parent=A)), "jobs_parent"),
@@ -60,8 +60,8 @@ ASKED: dict[str, tuple[Query, str]] = {
     "retry finished": (jobs.retry_finished(A, B, None), "id"),
     "replay": (jobs.replay([A, B]), "jobs_pkey"),
     "delete": (jobs.delete([A, B]), "jobs_pkey"),
-    "explain": (reports.explain(A), "jobs_pending"),
-    "workers": (workers.find_all(), "jobs_held"),
+    "explain": (reports.explain(A), "jobs_queued"),
+    "workers": (workers.find_all(), "claims_worker"),
 }
 
 # By the leader, on a link with our settings.

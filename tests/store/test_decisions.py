@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
 import tenure
-from tenure.model.states import HELD, LIVE, State, may_move
+from tenure.model.states import LIVE, State, may_move
 from tenure.store import jobs
 from tenure.store.query import Query
 from tenure.store.statements import statement
 from tests.store.database import Database
+from tests.store.forged_jobs import change_state, forge_job
 from tests.store.locks import meanwhile, waits_for_a_lock
 
 FOLDER = Path(tenure.__file__).parent / "store" / "sql"
@@ -27,15 +28,7 @@ VERBS: dict[str, Callable[[UUID], Query]] = {
 
 
 def put(database: Database, state: State) -> UUID:
-    job_id = uuid4()
-    claim = uuid4() if state in HELD else None
-    database.sql(
-        "insert into tenure.jobs (id, kind, state, claim_id, run_at) values (%s, 'work', %s, %s, now())",
-        job_id,
-        state.value,
-        claim,
-    )
-    return job_id
+    return UUID(forge_job(database.sql, state, run_at="now"))
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -93,11 +86,11 @@ def test_a_pending_job_that_is_not_moved_is_not_locked_either(database, other, v
 async def test_a_job_that_became_pending_while_it_was_being_locked_makes_workers_look_again(database, other, verb, state):
     """Then the row is locked and yet not moved. Whether a claim stepped over it meanwhile is not known."""
     [job_id] = database.enqueue({})
-    database.sql("update tenure.jobs set state = %s, run_at = now()", state)
+    change_state(database.sql, state, run_at="now")
     query = BYSTANDERS[verb](UUID(job_id))
     text = statement(query.name, "tenure").replace("skip locked", "")  # so that it can be held right before the lock
     with database.connection.transaction():
-        database.sql("update tenure.jobs set state = 'pending', run_at = null")
+        change_state(database.sql, "pending")
         joined = meanwhile(lambda: other.connection.execute(text, query.values).fetchall())
         await waits_for_a_lock(database)
     joined()

@@ -106,7 +106,7 @@ def test_asked_again_a_finished_job_is_not_made_a_second_time(database):
     mine = str(uuid4())
     enqueue(database, [{"id": mine, "kind": "work"}])
     claim = database.claim(database.worker())
-    database.run(jobs.finish(claim.outcomes(output=1)))
+    database.run(jobs.finish(claim.finished(output=1)))
     enqueue(database, [{"id": mine, "kind": "work"}], again=True)
     assert database.sql("select count(*) from tenure.jobs") == [(0,)]
     assert database.job(mine)["state"] == "completed"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import psycopg
 import pytest
 from psycopg import errors
 
 from tenure.model.errors import SchemaMismatch, StoreUnavailable, TenureError
-from tenure.store import faults, jobs
+from tenure.store import claims, faults, jobs
 from tenure.store.connecting import connect
 from tenure.store.faults import ConnectionRejected, Refused, translated
 from tenure.store.groups import send_or_halve
@@ -185,8 +183,7 @@ async def test_one_row_that_is_refused_for_any_reason_is_found_and_the_others_ar
     async with Link(place, "settle", hot=True) as link:
 
         async def send(group):
-            outcomes = [{"id": job["id"], "claim_id": claim.id, "state": "completed", "output": "1"} for job in group]
-            await link.fetch(jobs.finish(json.dumps(outcomes)))
+            await link.fetch(jobs.finish(claim.finished(*(job["id"] for job in group), output=1)))
 
         async def refused(job, error):
             found.append((job["kind"], type(error)))
@@ -201,7 +198,7 @@ async def test_a_table_of_ours_that_is_missing_is_a_matter_of_the_schema(place, 
     async with await connect(DatabaseTarget.at(fresh_dsn), "test") as connection:
         await connection.execute("alter table tenure.jobs rename to gone")
     async with Link(DatabaseTarget.at(fresh_dsn), "test") as link:
-        for query in (jobs.list_held("0198c2a0-0000-7000-8000-000000000000"), jobs.enqueue('[{"kind": "work"}]')):
+        for query in (claims.check("[]"), jobs.enqueue('[{"kind": "work"}]')):
             with pytest.raises(SchemaMismatch, match="tenure migrate"):
                 await link.fetch(query)
 

@@ -90,7 +90,7 @@ async def test_an_index_that_is_not_valid_is_named(sick, fresh_dsn):
 
 
 async def test_an_index_that_is_there_twice_is_named(sick, fresh_dsn):
-    sick.sql("create index somebody on tenure.jobs (run_at) where state in ('scheduled', 'retry')")
+    sick.sql("create index somebody on tenure.jobs (run_at) where position = 0")
     assert "jobs_due and somebody" in (await only(fresh_dsn, "duplicate_index")).text
     sick.sql("create index useful on tenure.jobs (run_at, kind)")
     assert await codes(fresh_dsn) == ["duplicate_index"], "an index of the user's own is no fault"
@@ -379,5 +379,5 @@ def test_every_check_can_be_made_in_a_schema_of_any_name(bare_dsn):
 def test_the_claim_that_jobs_are_settled_leaves_no_finding(sick, fresh_dsn):
     worker = sick.worker()
     sick.enqueue({})
-    sick.run(jobs.finish(sick.claim(worker).outcomes()))
+    sick.run(jobs.finish(sick.claim(worker).finished()))
     assert asyncio.run(codes(fresh_dsn)) == []

@@ -77,9 +77,9 @@ def test_what_is_older_than_its_time_is_dropped_and_the_rest_stays(database):
 def test_a_finished_job_goes_to_the_partition_of_its_day_or_to_the_default(database):
     database.enqueue({}, {})
     claim = database.claim(database.worker(), limit=1)
-    database.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.finished()))
     late = database.claim(claim.worker_id, limit=1)
-    database.run(jobs.finish(late.outcomes(), now=datetime.now(UTC) + timedelta(days=100)))
+    database.run(jobs.finish(late.finished(), now=datetime.now(UTC) + timedelta(days=100)))
     found = database.sql("select c.relname from tenure.history h join pg_class c on c.oid = h.tableoid order by finished_at")
     assert found == [(f"history_{days(0)[0]}",), ("history_default",)]
     assert database.job(late.ids[0])["state"] == "completed"
@@ -91,7 +91,7 @@ def test_a_day_whose_jobs_went_to_the_default_still_gets_its_partition(database)
         database.sql(f"drop table tenure.history_{day}")
     database.enqueue({})
     claim = database.claim(database.worker())
-    database.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.finished()))
     assert keep(database) == (8, 0)
     assert database.job(claim.ids[0])["state"] == "completed"
 
@@ -99,7 +99,7 @@ def test_a_day_whose_jobs_went_to_the_default_still_gets_its_partition(database)
 def test_old_jobs_in_the_default_partition_go_when_their_time_is_over(database):
     database.enqueue({})
     claim = database.claim(database.worker())
-    database.run(jobs.finish(claim.outcomes(), now=datetime.now(UTC) - timedelta(days=30)))
+    database.run(jobs.finish(claim.finished(), now=datetime.now(UTC) - timedelta(days=30)))
     database.run(history.clean_default(database.term("cleaner"), limit=10, keep=7 * 86400.0))
     assert database.sql("select count(*) from tenure.history") == [(0,)]
 
@@ -191,7 +191,7 @@ async def test_a_missing_partition_is_made_while_jobs_finish_all_the_time(databa
                 while not done.is_set():
                     mine.enqueue({}, {}, {})
                     claim = mine.claim(worker, limit=3)
-                    assert len(mine.run(jobs.finish(claim.outcomes()))) == len(claim.ids)
+                    assert len(mine.run(jobs.finish(claim.finished()))) == len(claim.ids)
                     finished.extend(claim.ids)
         except BaseException as error:
             failures.append(error)

@@ -17,7 +17,8 @@ from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
 
 ORPHANS = """
-    select count(*) from tenure.jobs j left join tenure.workers w on w.id = j.worker_id
+    select count(*)
+      from tenure.jobs j left join tenure.claims c on c.id = j.claim_id left join tenure.workers w on w.id = c.worker_id
      where j.state = 'running' and (w.id is null or w.died_at is not null)"""
 
 
@@ -277,8 +278,8 @@ def test_jobs_held_by_a_worker_without_a_row_are_requeued(database):
     database.sql("delete from tenure.workers where id = %s", lost)
     term = database.term("reaper")
 
-    assert database.run(workers.condemn_unknown(term)) == [(True, [lost])]
-    assert database.run(workers.condemn_unknown(term)) == [(True, [])]
+    assert database.run(workers.condemn_unknown(term)) == [(True, [lost], None)]
+    assert database.run(workers.condemn_unknown(term)) == [(True, [], None)]
     assert database.return_jobs()[:2] == (1, 0)
 
     assert (database.job(first)["state"], database.job(first)["crashes"]) == ("pending", 1)

@@ -35,7 +35,7 @@ async def link(fresh_dsn: str) -> AsyncIterator[DutyLink]:
 def finished(database: Database) -> str:
     database.enqueue({})
     claim = database.claim(database.worker())
-    database.run(jobs.finish(claim.outcomes()))
+    database.run(jobs.finish(claim.finished()))
     return claim.ids[0]
 
 

@@ -10,13 +10,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import cleaning, history, jobs, leases, limits, queues, reports, schedules, workers
+from tenure.store import claims, cleaning, history, jobs, leases, limits, queues, reports, schedules, workers
+from tenure.store.claims import HeldJob
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
 from tenure.store.queues import Wants
 from tenure.store.wakeup import Wakeup
 from tests.limits.limits_database import limited_claim_query
-from tests.store.database import Database, claim_query, everything
+from tests.store.database import Database, claim_query, everything, finished
 
 TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations", "limits", "limit_changes", "starts")
 
@@ -87,10 +88,13 @@ def statements(worker: str, holder: str) -> list[Query]:
     term = leases.Term("stager", holder, 1, 10.0)
     return [
         claim_query(worker, holder, lanes=[everything()]),
-        jobs.finish(outcomes),
+        jobs.finish(finished([(worker, holder)])),
         jobs.move(outcomes),
         jobs.find_settled(outcomes),
-        jobs.check_claims(outcomes),
+        claims.check(outcomes),
+        claims.list_held(worker),
+        claims.disown([HeldJob(worker, holder)], ["default"]),
+        claims.forget(worker, [holder]),
         jobs.find(worker),
         queues.survey('["default"]', "{work}"),
         queues.measure_demand([Wants(pool="p", queues=["default"], kinds=["work"])], look=10),
@@ -100,6 +104,7 @@ def statements(worker: str, holder: str) -> list[Query]:
         leases.acquire(holder, [("stager", 10.0)]),
         jobs.promote(term, limit=10),
         workers.condemn_expired(term, reap=True),
+        workers.condemn_unknown(term),
         jobs.expire(term, limit=10, max_crashes=3),
         history.drop(term, keep=86400.0),
         history.make(term, days_ahead=8),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from uuid import uuid4
 
 import pytest
 
-from tenure.store import jobs
-from tests.store.database import Claim, Database
+from tenure.store import claims, jobs
+from tests.store.database import Claim, Database, finished
+from tests.store.forged_jobs import change_state, forge_claim, take_over
 from tests.store.locks import meanwhile, waits_for_a_lock
 
 SETTLE = {
-    "completed": lambda database, claim: database.run(jobs.finish(claim.outcomes(output=1))),
-    "failed": lambda database, claim: database.run(jobs.finish(claim.outcomes(state="failed", error="no"))),
-    "canceled": lambda database, claim: database.run(jobs.finish(claim.outcomes(state="canceled", error="no"))),
+    "completed": lambda database, claim: database.run(jobs.finish(claim.finished(output=1))),
+    "failed": lambda database, claim: database.run(jobs.finish(claim.finished(state="failed", error="no"))),
+    "canceled": lambda database, claim: database.run(jobs.finish(claim.finished(state="canceled", error="no"))),
     "retry": lambda database, claim: database.run(jobs.move(claim.outcomes(state="retry", delay=5, error="oh"))),
     "scheduled": lambda database, claim: database.run(jobs.move(claim.outcomes(state="scheduled", delay=5, refund=1))),
     "pending": lambda database, claim: database.run(jobs.move(claim.outcomes(state="pending", refund=1))),
@@ -39,10 +41,10 @@ def test_the_holder_settles_its_run(database, state):
     assert job["fence"] == 1
     assert job["attempt"] == (0 if state in ("scheduled", "pending") else 1)
     assert (job["run_at"] is not None) == (state in ("retry", "scheduled"))
-    finished = state in ("completed", "failed", "canceled")
-    assert database.sql("select count(*) from tenure.jobs") == [(0 if finished else 1,)]
-    assert database.sql("select count(*) from tenure.history") == [(1 if finished else 0,)]
-    assert (job["claim_id"] is not None) == finished
+    over = state in ("completed", "failed", "canceled")
+    assert database.sql("select count(*) from tenure.jobs") == [(0 if over else 1,)]
+    assert database.sql("select count(*) from tenure.history") == [(1 if over else 0,)]
+    assert (job["claim_id"] is not None) == over
 
 
 @pytest.mark.parametrize("state", SETTLE)
@@ -120,13 +122,17 @@ def test_a_second_settling_by_the_same_claim_does_nothing(database, state):
     assert snapshot(database) == before
 
 
-@pytest.mark.parametrize("statement", [jobs.finish, jobs.move])
-def test_one_stale_run_in_a_group_does_not_hold_up_the_others(database, statement):
+@pytest.mark.parametrize("finishing", [True, False])
+def test_one_stale_run_in_a_group_does_not_hold_up_the_others(database, finishing):
     claim = claimed(database, 3)
-    state = "failed" if statement is jobs.finish else "dead_letter"
-    runs = [{"id": job_id, "claim_id": claim.id, "state": state} for job_id in claim.ids]
-    runs[1]["claim_id"] = claim.worker_id
-    settled = {row[0] for row in database.run(statement(json.dumps(runs)))}
+    stale = str(uuid4())
+    forge_claim(database.sql, claim.worker_id, claim.ids, claim_id=stale)
+    runs = list(zip(claim.ids, (claim.id, stale, claim.id), strict=True))
+    if finishing:
+        query = jobs.finish(finished(runs, state="failed"))
+    else:
+        query = jobs.move(json.dumps([{"id": job, "claim_id": held, "state": "dead_letter"} for job, held in runs]))
+    settled = {row[0] for row in database.run(query)}
     assert settled == {claim.ids[0], claim.ids[2]}
     assert database.job(claim.ids[1])["state"] == "running"
 
@@ -136,7 +142,7 @@ def test_the_fence_grows_with_every_claim_and_never_goes_back(database):
     fences = []
     for state in ("retry", "pending", "scheduled", "returned", "dead_letter", "completed"):
         worker = database.worker()
-        database.sql("update tenure.jobs set state = 'pending', run_at = null")
+        change_state(database.sql, "pending")
         claim = database.claim(worker)
         fences.append(claim.jobs[0]["fence"])
         if state == "returned":
@@ -152,7 +158,7 @@ def test_what_was_settled_by_this_very_claim_is_found_again(database):
     """After an answer that was lost with its connection."""
     claim = claimed(database, 3)
     group = json.loads(claim.outcomes(output=None))
-    database.run(jobs.finish(json.dumps(group[:2])))
+    database.run(jobs.finish(claim.finished(*claim.ids[:2])))
     strange = {**group[1], "claim_id": claim.worker_id}
     assert {row[0] for row in database.run(jobs.find_settled(json.dumps(group)))} == set(claim.ids[:2])
     assert database.run(jobs.find_settled(json.dumps([strange]))) == []
@@ -161,7 +167,7 @@ def test_what_was_settled_by_this_very_claim_is_found_again(database):
 def test_output_error_and_input_stand_in_history(database):
     database.enqueue({"input": {"n": 1}, "queue": "mail", "priority": 7, "capability": "smtp"})
     claim = database.claim(database.worker(), queues=["mail"], capabilities=["smtp"])
-    database.run(jobs.finish(claim.outcomes(output={"a": [1, None]})))
+    database.run(jobs.finish(claim.finished(output={"a": [1, None]})))
     job = database.job(claim.ids[0])
     assert (job["input"], job["output"], job["error"]) == ({"n": 1}, {"a": [1, None]}, None)
     assert (job["queue"], job["priority"], job["capability"]) == ("mail", 7, "smtp")
@@ -171,11 +177,11 @@ def test_output_error_and_input_stand_in_history(database):
 def test_runs_that_are_no_longer_ours_are_told_with_the_reason(database):
     claim = claimed(database, 5)
     ours, taken, deleted, completed, canceled = claim.ids
-    database.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", taken)
+    take_over(database.sql, taken)
     database.sql("delete from tenure.jobs where id = %s", deleted)
     for job_id, state in ((completed, "completed"), (canceled, "canceled")):
-        database.run(jobs.finish(json.dumps([{"id": job_id, "claim_id": claim.id, "state": state}])))
-    told = {job_id: reason for job_id, _, reason in database.run(jobs.check_claims(claim.outcomes()))}
+        database.run(jobs.finish(claim.finished(job_id, state=state)))
+    told = {job_id: reason for job_id, _, reason in database.run(claims.check(claim.outcomes()))}
     assert told == {
         taken: "taken_by_another_worker",
         deleted: "not_found",

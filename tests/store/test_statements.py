@@ -21,6 +21,7 @@ import tenure
 from tenure.client.filters import Filters
 from tenure.store import leases
 from tenure.store.borrowed.positional import positional
+from tenure.store.jobs import FinishedRuns
 from tenure.store.query import ALL, Query, Scalar, columns_of
 from tenure.store.statements import PASSING_OVER, SKIPPING, in_schema, quoted, statement
 
@@ -36,6 +37,7 @@ SHARED = {
     "guard": set(leases.guard(leases.Term("duty", "holder", 1, 1.0))),
     "pick.values": set(ALL.values(1)),
     "pick.unlimited": set(ALL.unlimited()),
+    "runs._asdict": set(FinishedRuns._fields),
 }
 """What the functions return by which statements share parameters."""
 
@@ -262,7 +264,7 @@ def test_all_lists_filter_alike():
 ENDS_JOBS = re.compile(r"delete from tenure\.jobs\b|update tenure\.jobs\b[^;]*?claim_id = null")
 INCLUDES = "/* include: job_endings */"
 
-REQUEUE_ONLY = {"jobs/disown_jobs"}
+REQUEUE_ONLY = {"claims/disown_jobs"}
 """They take jobs from runs that do not exist, and only requeue: no run has ended."""
 
 

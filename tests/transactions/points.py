@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.store.database import Database
+from tests.store.forged_jobs import take_over
 from tests.waiting import until
 
 
@@ -65,16 +66,17 @@ class Shop:
 
     def take_away(self, name: str) -> None:
         """As if another worker had it now."""
-        self.sql(
-            """update tenure.jobs set claim_id = gen_random_uuid(), worker_id = gen_random_uuid(), fence = fence + 1
-                where kind <> 'ship' and input ->> 'name' = %s""",
-            name,
-        )
+        take_over(self.sql, *self._running(name))
+
+    def _running(self, name: str) -> list[str]:
+        return [
+            row[0] for row in self.sql("select id::text from tenure.jobs where kind <> 'ship' and input ->> 'name' = %s", name)
+        ]
 
     def give_back(self, name: str) -> None:
         self.sql(
             """update tenure.jobs
-                  set claim_id = null, worker_id = null, state = 'pending', position = nextval('tenure.job_position')
+                  set claim_id = null, state = 'pending', position = nextval('tenure.job_position')
                 where kind <> 'ship' and input ->> 'name' = %s""",
             name,
         )

@@ -13,6 +13,7 @@ from sqlalchemy.pool import NullPool
 
 from tenure import Context, LeaseLost, Tenure
 from tests.store.borrowed.callers import for_asyncpg
+from tests.store.forged_jobs import change_state, take_over
 from tests.transactions.handlers import AT_ONCE, INSERT
 from tests.transactions.own_sessions import ASYNC, NAMED, SYNC, alchemy_async_session
 from tests.transactions.test_blocks import names, run
@@ -211,13 +212,13 @@ async def test_a_run_whose_job_was_taken_away_learns_it_at_the_start_of_the_bloc
 
     @app.job(max_attempts=1)
     async def work(ctx: Context) -> None:
-        shop.sql("update tenure.jobs set claim_id = gen_random_uuid(), worker_id = gen_random_uuid(), fence = fence + 1")
+        take_over(shop.sql)
         try:
             async with alchemy_async_session(dsn) as (session, insert), ctx.transaction(session):
                 await insert("never")
         except LeaseLost as error:
             caught.append(error.reason)
-            shop.sql("update tenure.jobs set state = 'dead_letter', claim_id = null, worker_id = null")
+            change_state(shop.sql, "dead_letter")
             raise
 
     await run(app, work)

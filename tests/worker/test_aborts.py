@@ -10,6 +10,7 @@ import pytest
 
 from tenure import Context, Retry, StoreUnavailable, Tenure
 from tenure.store.link import Link
+from tests.store.forged_jobs import take_over
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -84,7 +85,7 @@ async def test_the_run_of_a_job_that_another_took_is_aborted(app, database):
     async with serving(app):
         handle = await job.enqueue()
         await started.wait()
-        database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        take_over(database.sql)
         await until(lambda: reasons, is_=["taken_by_another_worker"])
         assert (await handle.status()).state == "running"
 
@@ -101,7 +102,7 @@ async def test_the_outcome_of_a_stale_run_is_refused(app, database, caplog):
     async with serving(app):
         handle = await work.enqueue()
         await started.wait()
-        database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        take_over(database.sql)
         go_on.set()
         await until(lambda: "its outcome was rejected" in caplog.text)
         status = await handle.status()
@@ -124,7 +125,11 @@ async def test_a_condemned_worker_goes_on_under_a_new_name(app, database):
         await after.enqueue()
         await until(lambda: database.sql("select kind, worker_id::text from tenure.history"), is_=[("after", worker.worker_id)])
         # The reaper gives the job back, and it starts anew under the new name.
-        await until(lambda: database.sql("select worker_id::text from tenure.jobs"), is_=[(worker.worker_id,)], within=15)
+        await until(
+            lambda: database.sql("select worker_id::text from tenure.held_jobs"),
+            is_=[(worker.worker_id,)],
+            within=15,
+        )
 
 
 async def test_a_job_whose_own_lease_ran_out_comes_back(app, database):
@@ -138,7 +143,8 @@ async def test_a_job_whose_own_lease_ran_out_comes_back(app, database):
 
     async with serving(app):
         await work.enqueue()
-        await until(lambda: database.sql("select lease_until - started_at < interval '1 second' from tenure.jobs"), is_=[(True,)])
+        short = "select j.lease_until - c.at < interval '1 second' from tenure.jobs j join tenure.claims c on c.id = j.claim_id"
+        await until(lambda: database.sql(short), is_=[(True,)])
         await until(lambda: database.sql("select state, crashes, attempt from tenure.history"), is_=[("completed", 1, 1)])
     assert fences == [1, 2]
 

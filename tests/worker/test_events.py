@@ -29,6 +29,7 @@ from tenure import (
     WorkerStopped,
     WorkerStopping,
 )
+from tests.store.forged_jobs import take_over
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -173,7 +174,7 @@ async def test_a_run_that_lost_its_job_is_told_once(app, seen, database, caplog,
         elif what == "not_found":
             database.sql("delete from tenure.jobs")
         else:
-            database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+            take_over(database.sql)
         await asyncio.wait_for(ended.wait(), 10)
     assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason=what)]
     [record] = [record for record in caplog.records if f"aborted, {what}" in record.getMessage()]
@@ -192,7 +193,7 @@ async def test_the_refused_outcome_of_a_stale_run_is_told(app, seen, database):
     async with serving(app):
         handle = await work.enqueue()
         await started.wait()
-        database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1")
+        take_over(database.sql)
         go_on.set()
         [event] = await until(lambda: seen.of(RunLost))
     assert (event.job_id, event.fence, event.reason) == (handle.id, 1, "taken_by_another_worker")

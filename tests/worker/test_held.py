@@ -11,6 +11,7 @@ import pytest
 
 from tenure import JobSettled, JobStarted, Rate, Retry
 from tenure.worker.claim import held_jobs as held
+from tests.store.forged_jobs import forge_job
 from tests.store.locks import waits_for_a_lock
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -21,9 +22,13 @@ SESSIONS = """
 
 # What a replica has that got the claim, and not the settlement.
 FORGOTTEN = """
-    with gone as (delete from tenure.history where id = %s returning *)
-    insert into tenure.jobs (id, claim_id, worker_id, position, fence, started_at, attempt, state, kind, queue, input)
-    select id, claim_id, worker_id, 0, fence, started_at, attempt, 'running', kind, queue, input from gone"""
+    with gone as (delete from tenure.history where id = %s returning *),
+    claim as (
+        insert into tenure.claims (id, worker_id, at, job_ids)
+        select claim_id, worker_id, started_at, array[id] from gone
+        on conflict (id) do nothing)
+    insert into tenure.jobs (id, claim_id, position, fence, attempt, state, kind, queue, input)
+    select id, claim_id, nextval('tenure.job_position'), fence, attempt, 'running', kind, queue, input from gone"""
 
 REFUSAL = """
     create or replace function public.refuse() returns trigger language plpgsql as
@@ -203,11 +208,6 @@ async def test_after_a_job_has_ended_the_next_one_waits_for_the_delay(app, datab
     assert all(start - end >= 0.29 for end, start in zip(ends, starts, strict=True))
 
 
-HELD_UNKNOWN = """
-    insert into tenure.jobs (id, state, kind, queue, claim_id, worker_id, fence, attempt, started_at, position, input)
-    select gen_random_uuid(), 'running', 'work', 'default', gen_random_uuid(), w.id, 1, 1, now(), 0, %s
-      from tenure.workers w where w.died_at is null"""
-
 REFUSE_100 = """
     create or replace function public.refuse() returns trigger language plpgsql as
         'begin raise exception ''not today'' using errcode = ''AU001''; end';
@@ -229,8 +229,9 @@ async def test_an_unknown_job_that_cannot_be_requeued_holds_up_no_other_and_is_r
         await completed(database, 1)
         database.sql(REFUSE_100)
         try:
+            [(worker,)] = database.sql("select id::text from tenure.workers where died_at is null")
             for n in (100, 101, 102):
-                database.sql(HELD_UNKNOWN, json.dumps({"n": n}))
+                forge_job(database.sql, "running", worker_id=worker, fence=1, attempt=1, input=json.dumps({"n": n}))
             await completed(database, 3)
             [(before,)] = database.sql(compared)
             await until(lambda: database.sql(compared)[0][0] > before + 2)  # compared some more times

@@ -40,7 +40,7 @@ async def claimer(app: Tenure, place, database: Database) -> AsyncIterator[Claim
         Scope(queues=["default"]),
         worker,
         known_limits=known_limits,
-        under_way=ClaimsUnderWay(lambda: None),
+        under_way=ClaimsUnderWay(lambda _: None, lambda: None),
         refused=RefusedJobs(),
     )
     await link.close()

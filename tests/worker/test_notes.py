@@ -12,10 +12,14 @@ from tenure import Aborted, Context, JobSettled, Tenure
 from tenure.store.faults import Refused
 from tenure.store.link import Link
 from tenure.worker.run.updates import UpdateWriter
+from tests.store.forged_jobs import take_over
 from tests.waiting import until
 from tests.worker.serving import serving
 
 WAITS_FOR_LOCK = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+LEASE_EXTENDED = """
+    select j.lease_until - c.at > interval '3.5 s' from tenure.jobs j join tenure.claims c on c.id = j.claim_id"""
 
 
 @pytest.fixture
@@ -153,7 +157,8 @@ async def test_the_notes_of_a_stale_run_are_refused(app, database):
     async with serving(app):
         handle = await work.enqueue()
         await until(handle.progress)
-        database.sql("update tenure.jobs set claim_id = gen_random_uuid(), fence = fence + 1, lease_until = '2100-01-01'")
+        take_over(database.sql)
+        database.sql("update tenure.jobs set lease_until = '2100-01-01'")
         database.sql("update tenure.progress set fence = 2, percent = 15")
         taken.set()
         await until(lambda: reasons, is_=["taken_by_another_worker"], within=3)
@@ -241,7 +246,7 @@ async def test_a_heartbeat_extends_the_lease_of_a_kind_that_has_one(app, databas
     async with serving(app):
         handle = await job.enqueue()
         # Far longer than one lease, and never lost.
-        await until(lambda: database.sql("select lease_until - started_at > interval '3.5 s' from tenure.jobs"), is_=[(True,)])
+        await until(lambda: database.sql(LEASE_EXTENDED), is_=[(True,)])
         go_on.set()
         await handle.result("5s")
     status = await handle.status()
@@ -402,7 +407,7 @@ async def test_a_heartbeat_is_written_although_the_log_line_beside_it_is_refused
     job = app.job(name="beats", lease="1500ms", run_in=run_in)(beats_async if run_in == "loop" else beats)
     async with serving(app):
         handle = await job.enqueue()
-        await until(lambda: database.sql("select lease_until - started_at > interval '3.5 s' from tenure.jobs"), is_=[(True,)])
+        await until(lambda: database.sql(LEASE_EXTENDED), is_=[(True,)])
         go_on.set()
         await handle.result("5s")
     status = await handle.status()

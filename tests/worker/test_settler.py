@@ -8,9 +8,11 @@ import threading
 import psycopg
 import pytest
 
-from tenure import Context, JobSettled, RunFailedAfterCompletion, RunLost
+from tenure import Context, Fail, JobSettled, RunFailedAfterCompletion, RunLost
+from tenure.store import workers
 from tenure.store.wakeup import Wakeup
 from tenure.worker.run import settler
+from tests.store.forged_jobs import change_state, take_over
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -59,7 +61,7 @@ async def test_a_lost_run_whose_neighbour_is_locked_is_not_reported_as_settled(a
     async with serving(app, concurrency=2):
         locked, lost = await work.enqueue(), await work.enqueue()
         await until(lambda: states(database), is_={"running": 2})
-        database.sql("update tenure.jobs set claim_id = gen_random_uuid() where id = %s", lost.id)
+        take_over(database.sql, lost.id)
         async with await psycopg.AsyncConnection.connect(dsn) as mine:
             await locked.cancel("not needed", conn=mine)
             release.set()
@@ -83,13 +85,40 @@ async def test_of_two_runs_of_a_job_that_end_together_only_the_holder_is_reporte
     async with serving(app, concurrency=2) as worker:
         handle = await work.enqueue()
         await until(lambda: states(database), is_={"running": 1})
-        database.sql("update tenure.jobs set state = 'pending', claim_id = null, worker_id = null, lease_until = null")
+        change_state(database.sql, "pending")
         worker._engine.on_wakeup(Wakeup.missed())
         await until(lambda: database.sql("select fence from tenure.jobs where state = 'running'"), is_=[(2,)])
         await until(lambda: worker._engine.running == 2)
         ended.set()
         assert await handle.result("20s") == 2
         await until(lambda: {(type(event), event.fence) for event in seen}, is_={(RunLost, 1), (JobSettled, 2)})
+    app.events.__init__()
+
+
+@pytest.mark.parametrize("ending", ["completed", "failed"])
+async def test_a_run_whose_claim_a_person_removed_is_lost_and_its_job_runs_again(app, database, release, ending):
+    seen: list[JobSettled | RunLost] = []
+    app.on(JobSettled, RunLost)(seen.append)
+
+    @app.job(max_attempts=1)
+    async def work(ctx: Context) -> str:
+        await release.wait()
+        return "done" if ending == "completed" else Fail("never")
+
+    async with serving(app) as worker:
+        await work.enqueue()
+        await until(lambda: states(database), is_={"running": 1})
+        database.sql("delete from tenure.claims")
+        release.set()
+        await until(lambda: seen)
+        assert states(database) == {"running": 1}
+        # As the reaper does, which searches every 30 seconds.
+        database.run(workers.condemn_unknown(database.term("a duty of the test")))
+        assert database.return_jobs()[:2] == (1, 0)
+        worker._engine.on_wakeup(Wakeup.missed())
+        await until(lambda: states(database), is_={ending: 1})
+        await until(lambda: [(type(event), event.fence) for event in seen], is_=[(RunLost, 1), (JobSettled, 2)])
+    assert database.sql("select attempt, crashes from tenure.history") == [(1, 1)]
     app.events.__init__()
 
 

@@ -115,7 +115,7 @@ end $$;
 create function chaos.record_inserted() returns trigger language plpgsql as $$
 begin
     insert into chaos.moves (relation, job, state, fence, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, n, key, due)
-    select 'jobs', b.id, b.state, b.fence, b.claim_id, b.worker_id, b.attempt, b.max_attempts, b.crashes, b.position, b.queue,
+    select 'jobs', b.id, b.state, b.fence, b.claim_id, (select c.worker_id from tenure.claims c where c.id = b.claim_id), b.attempt, b.max_attempts, b.crashes, b.position, b.queue,
            b.priority, b.kind, (b.input ->> 'n')::bigint, b.key, case when b.state = 'scheduled' then b.run_at end
       from inserted b;
     return null;
@@ -124,7 +124,8 @@ end $$;
 create function chaos.record_changed() returns trigger language plpgsql as $$
 begin
     insert into chaos.moves (relation, job, was, state, fence, was_claim, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, due)
-    select 'jobs', a.id, b.state, a.state, a.fence, b.claim_id, a.claim_id, a.worker_id, a.attempt, a.max_attempts, a.crashes,
+    select 'jobs', a.id, b.state, a.state, a.fence, b.claim_id, a.claim_id,
+           (select c.worker_id from tenure.claims c where c.id = a.claim_id), a.attempt, a.max_attempts, a.crashes,
            a.position, a.queue, a.priority, a.kind, case when a.state in ('scheduled', 'retry') then a.run_at end
       from later a
       join earlier b on b.id = a.id
@@ -136,7 +137,8 @@ end $$;
 create function chaos.record_deleted() returns trigger language plpgsql as $$
 begin
     insert into chaos.moves (relation, job, was, fence, was_claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind)
-    select tg_argv[0], g.id, g.state, g.fence, g.claim_id, g.worker_id, g.attempt, g.max_attempts, g.crashes, 0, g.queue,
+    select tg_argv[0], g.id, g.state, g.fence, g.claim_id,
+           (select c.worker_id from tenure.claims c where c.id = g.claim_id), g.attempt, g.max_attempts, g.crashes, 0, g.queue,
            g.priority, g.kind
       from deleted g;
     return null;

@@ -28,7 +28,6 @@ UNBOUNDED = 10_000  # columns without a terminal: output to a pipe is not trunca
 
 STATE_STYLES = {
     "running": "cyan",
-    "claimed": "cyan",
     "retry": "yellow",
     "dead_letter": "red",
     "failed": "red",

@@ -39,7 +39,7 @@ def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each stat
     if job.state.finished:
         return [_finished(job)]
     match job.state:
-        case State.RUNNING | State.CLAIMED:
+        case State.RUNNING:
             return [_running(facts)]
         case State.DEAD_LETTER:
             return [_dead(job)]
@@ -70,9 +70,8 @@ def _running(facts: Facts) -> Reason:
     if facts.lease_expires_at is not None:
         left = facts.lease_expires_at - facts.now
         lease = f"; its lease expires in {_span(left)}" if left > timedelta() else f"; its lease has expired: {_requeued(facts)}"
-    verb = "runs" if job.state == State.RUNNING else "was claimed and is about to run"
     return Reason(
-        "running", f"it {verb}, by {told}, since {_moment(job.started_at)}, attempt {job.attempt} of {job.max_attempts}{lease}"
+        "running", f"it runs, by {told}, since {_moment(job.started_at)}, attempt {job.attempt} of {job.max_attempts}{lease}"
     )
 
 

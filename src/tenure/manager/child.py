@@ -39,6 +39,7 @@ from tenure.manager.messages import (
 from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import TenureError
 from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
+from tenure.model.kinds import Registry
 from tenure.model.payloads import clean_text
 from tenure.settings import Settings
 from tenure.worker.claim.claimer import Scope
@@ -67,6 +68,14 @@ def main() -> None:
     os._exit(code)
 
 
+def _prepare(kinds: Registry) -> None:
+    """Builds the codecs before the first job waits for them. An annotation that cannot be built fails in the job that uses it."""
+    for kind in kinds.values():
+        with suppress(Exception):
+            kind.input.prepare()
+            kind.output.prepare()
+
+
 def _spare_garbage_collector(unless_changed_from: tuple[int, int, int]) -> None:
     """What is loaded now stays as long as this process: the collector need not look at it again."""
     gc.collect()
@@ -91,6 +100,7 @@ class ChildWorker:
         try:
             unchanged = gc.get_threshold()
             app = load_app(spec.app, spec.folder)
+            _prepare(app.kinds)
             _spare_garbage_collector(unchanged)
             app.configure(**spec.flags)
             settings = app.settings.in_pool(spec.pool)

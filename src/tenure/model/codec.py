@@ -3,7 +3,7 @@
 Plain parameters are one JSON object, `{"user_id": 1, "text": "hi"}`. A handler whose only parameter is a model
 takes the model's own object, so that callers outside Python need not know the parameter's name.
 Both sides validate: `encode` so that a mistake fails in the caller, `decode` because a payload may be older
-than the code. Nothing is built before the first use.
+than the code. Nothing is built before the first use, or `prepare()`.
 """
 
 from __future__ import annotations
@@ -130,6 +130,11 @@ class InputCodec:
     def schema(self) -> dict[str, Any]:
         return self._engine.schema()
 
+    def prepare(self) -> None:
+        """Builds now what the first use would build."""
+        if self._parameters:
+            _ = self._engine
+
     def _prove(self, text: bytes) -> None:
         """Once, so that a model that cannot read what it writes (because of an alias or a serializer) fails in the caller."""
         try:
@@ -204,6 +209,11 @@ class OutputCodec:
 
     def schema(self) -> dict[str, Any]:
         return self._engine.schema()
+
+    def prepare(self) -> None:
+        """Builds now what the first use would build."""
+        if not self.is_always_none:
+            _ = self._engine
 
     @cached_property
     def _engine(self) -> Engine:

@@ -9,7 +9,6 @@ class State(StrEnum):
     SCHEDULED = "scheduled"
     BLOCKED = "blocked"
     PENDING = "pending"
-    CLAIMED = "claimed"
     RUNNING = "running"
     WAITING = "waiting"
     RETRY = "retry"
@@ -26,7 +25,7 @@ class State(StrEnum):
 
 FINISHED = frozenset({State.COMPLETED, State.FAILED, State.CANCELED})
 LIVE = frozenset(State) - FINISHED
-HELD = frozenset({State.CLAIMED, State.RUNNING})
+HELD = frozenset({State.RUNNING})
 
 # The state a job may be in when it is first written.
 FIRST = frozenset({State.PENDING, State.SCHEDULED, State.BLOCKED})
@@ -47,8 +46,7 @@ _BY_A_RUN = frozenset(
 LEGAL_MOVES: dict[State, frozenset[State]] = {
     State.SCHEDULED: frozenset({State.PENDING, State.CANCELED}),
     State.BLOCKED: frozenset({State.PENDING, State.SCHEDULED, State.CANCELED}),
-    State.PENDING: frozenset({State.CLAIMED, State.RUNNING, State.CANCELED}),
-    State.CLAIMED: frozenset({State.RUNNING, State.PENDING, State.DEAD_LETTER, State.CANCELED}),
+    State.PENDING: frozenset({State.RUNNING, State.CANCELED}),
     State.RUNNING: _BY_A_RUN,
     State.WAITING: frozenset({State.PENDING, State.CANCELED}),
     State.RETRY: frozenset({State.PENDING, State.CANCELED}),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from tenure.model.claimed_job import ClaimedJob
@@ -72,7 +71,7 @@ def enqueue_borrowed(jobs: str, channel: str, payloads: str) -> Query[EnqueuedRo
     return Query("jobs/enqueue_borrowed", EnqueuedRow, {"jobs": jobs, "channel": channel, "payloads": payloads})
 
 
-# Claiming and holding
+# Claiming
 
 
 class ClaimRow(NamedTuple):
@@ -90,28 +89,6 @@ class PeekedJob(NamedTuple):
     queue: str
     priority: int
     position: int
-
-
-class HeldJob(NamedTuple):
-    """A job under a certain claim."""
-
-    job_id: str
-    claim_id: str
-
-
-class DisownedRow(NamedTuple):
-    """A job that was requeued because its worker does not run it."""
-
-    id: str
-    kind: str
-
-
-class LostClaimRow(NamedTuple):
-    """A claim that is not the current one of its job any more."""
-
-    id: str
-    claim_id: str
-    reason: Literal["taken_by_another_worker", "already_completed", "canceled", "not_found"]
 
 
 def claim(
@@ -143,21 +120,18 @@ def claim(
     return Query("jobs/claim_jobs", ClaimRow, values)
 
 
-def list_held(worker_id: str) -> Query[HeldJob]:
-    return Query("jobs/list_held_jobs", HeldJob, {"worker_id": worker_id})
-
-
-def disown(worker_id: str, runs: Iterable[HeldJob], queues: Iterable[str]) -> Query[DisownedRow]:
-    held = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
-    values = {"worker_id": worker_id, "runs": held, "queues": array_literal(list(queues))}
-    return Query("jobs/disown_jobs", DisownedRow, values)
-
-
-def check_claims(runs: str) -> Query[LostClaimRow]:
-    return Query("jobs/check_claims", LostClaimRow, {"runs": runs})
-
-
 # Settling
+
+
+class FinishedRuns(NamedTuple):
+    """Runs to settle, as literals: thousands a second, so nothing is encoded twice."""
+
+    ids: str
+    """uuid[]: the jobs."""
+    claims: str
+    """uuid[]: the claims of these runs, each once."""
+    outcomes: str
+    """JSON: by job, [claim, output, state, error]. What is left out at the end is null."""
 
 
 class SettledRow(NamedTuple):
@@ -192,10 +166,12 @@ class TransactionRow(NamedTuple):
     """The transaction that was asked for is committed."""
 
 
-def finish(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query[SettledRow]:
+def finish(
+    runs: FinishedRuns, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None
+) -> Query[SettledRow]:
     """`xact`: write nothing unless this is the id of the current transaction. `skipping`: leave out jobs whose row another
     transaction has locked. Otherwise all wait for it, which is faster as long as no row is locked."""
-    return Query("jobs/finish_jobs" + SKIPPING * skipping, SettledRow, {"outcomes": outcomes, "xact": xact, "now": now})
+    return Query("jobs/finish_jobs" + SKIPPING * skipping, SettledRow, {**runs._asdict(), "xact": xact, "now": now})
 
 
 def move(outcomes: str, *, skipping: bool = False, xact: str | None = None, now: datetime | None = None) -> Query[MovedRow]:

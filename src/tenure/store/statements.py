@@ -66,7 +66,7 @@ def statement(name: str, schema: str) -> str:
     """The statement in `sql/<name>.sql`, ready for the driver."""
     file, passing_over, _ = name.partition(PASSING_OVER)
     file, skipping, _ = file.partition(SKIPPING)
-    text = _INCLUDE.sub(lambda mark: _file(f"fragments/{mark[1]}").rstrip(), _file(file))
+    text = _INCLUDE.sub(lambda mark: _COMMENT.sub("", _file(f"fragments/{mark[1]}")).strip(), _file(file))
     text = text.replace(_MARK, "for update skip locked" if skipping else "")
     text = _PASSING_OVER.sub(r"\1" if passing_over else "", text)
     text = _COMMENT.sub("", text).replace("%", "%%")

@@ -25,6 +25,8 @@ MAX_CRASHES = 3
 
 LONGEST_NAME = 200  # bytes
 
+FIRST_JOB = str(UUID(int=0))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
@@ -83,6 +85,8 @@ class UnknownWorkersRow(NamedTuple):
     holds: bool
     ids: list[str]
     """Workers that had no row and hold jobs."""
+    next: str | None
+    """The job after which to continue the search for jobs without a claim; None: start again."""
 
 
 class HeldCountRow(NamedTuple):
@@ -157,8 +161,10 @@ def condemn_expired(term: Term, *, reap: bool, pick: Pick = ALL, now: datetime |
     return Query("workers/condemn_workers", CondemnedRow, values)
 
 
-def condemn_unknown(term: Term, *, pick: Pick = ALL) -> Query[UnknownWorkersRow]:
-    return Query("workers/condemn_unknown", UnknownWorkersRow, {**guard(term), **pick.unlimited()})
+def condemn_unknown(term: Term, *, after: str | None = None, look: int = 20_000, pick: Pick = ALL) -> Query[UnknownWorkersRow]:
+    """`look`: how many jobs are examined for a claim that does not exist, from the job `after`."""
+    values = {**guard(term), "after": after or FIRST_JOB, "look": look, **pick.unlimited()}
+    return Query("workers/condemn_unknown", UnknownWorkersRow, values)
 
 
 def find_condemned(*, limit: int) -> Query[str]:

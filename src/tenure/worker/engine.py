@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.periodic import FOREVER, PeriodicTask, jittered
-from tenure.store.jobs import HeldJob
+from tenure.store.claims import HeldJob
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Topic, Wakeup
 from tenure.store.wakeups import Wakeups
 from tenure.worker.claim.claimer import Scope, WorkerCondemned
 from tenure.worker.claim.combined_claimer import CombinedClaimer
+from tenure.worker.claim.ended_claims import EndedClaims
 from tenure.worker.claim.held_jobs import HeldJobs
 from tenure.worker.process.pool import ProcessSettings
 from tenure.worker.run.abort import AbortReason
@@ -94,7 +95,10 @@ class Engine:
         self._notify = notify
         self._settle_link = Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)
         self._held_jobs = HeldJobs(self._settle_link, worker_id, scope.queues, self, notify)
-        self._claimer = CombinedClaimer(database, kinds, scope, worker_id, notify=notify, unanswered=self._held_jobs.doubt)
+        self._ended_claims = EndedClaims(self._settle_link, worker_id, self)
+        self._claimer = CombinedClaimer(
+            database, kinds, scope, worker_id, notify=notify, sent=self._ended_claims.add, unanswered=self._held_jobs.doubt
+        )
         events = events or Events()
         self._slots = Slots(
             self._settle_link,
@@ -127,7 +131,7 @@ class Engine:
 
     @property
     def running(self) -> int:
-        return self._slots.count
+        return self._slots.count + len(self._slots.waiting)
 
     @property
     def finished(self) -> int:
@@ -144,7 +148,7 @@ class Engine:
 
     def start(self) -> None:
         writes = (self._slots.settler.beat, self._slots.updates.beat)
-        beats = (self._claims, *writes, self._watch.beat, self._watch.checks, self._held_jobs.beat)
+        beats = (self._claims, *writes, self._watch.beat, self._watch.checks, self._held_jobs.beat, self._ended_claims.beat)
         self._tasks = {beat: asyncio.create_task(beat.run()) for beat in beats}
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
@@ -178,6 +182,7 @@ class Engine:
         self._stopping = True
         until = time.monotonic() + grace
         await self._ended(self._claims, CLAIM_PATIENCE)
+        self._slots.requeue_waiting()
         await self._slots.drained(until - time.monotonic())
         self._slots.abort_all("shutdown")
         await self._slots.drained(ABORT_PATIENCE)
@@ -204,7 +209,8 @@ class Engine:
     # Claiming
 
     async def _claim_turn(self) -> float:
-        free = self._free_slots()
+        ahead = self._claimed_ahead()
+        free = self._free_slots(ahead)
         if self._stopping or free <= 0:
             self._hungry = True
             return FOREVER
@@ -233,7 +239,7 @@ class Engine:
             if self._stopping:
                 self._slots.requeue(run)
             else:
-                self._slots.start(run)
+                self._slots.add(run)
 
     def _call_others(self, queues: Iterable[str]) -> None:
         """There are more jobs than free slots: wakes other workers of these queues."""
@@ -242,14 +248,22 @@ class Engine:
             for queue in queues:
                 self._notify(Wakeup.new_jobs(queue))
 
-    def _free_slots(self) -> int:
+    def _claimed_ahead(self) -> int:
+        """How many jobs may be claimed that wait for a slot. None if a suspect is to run alone, after a pause between jobs, or
+        beside jobs under limits: they would find no free slot, or count as running while they wait."""
+        if self._scope.jobs == "suspects" or self._settings.next_job_delay or self._claimer.under_limits:
+            return 0
+        return self._slots.waiting.allowance
+
+    def _free_slots(self, ahead: int = 0) -> int:
         if self._scope.jobs == "suspects" and (self._slots.count or self._slots.settler.unwritten):
             return 0  # a suspect runs alone: its outcome must be written before the next one may kill this process
         # Unwritten outcomes count when they accumulate: while PostgreSQL accepts no results, no new jobs are claimed.
-        overdue = max(0, self._slots.settler.unwritten - 4 * self._settings.concurrency)
-        free = self._settings.concurrency - self._slots.count - overdue
+        most = self._settings.concurrency + ahead
+        overdue = max(0, self._slots.settler.unwritten - 4 * most)
+        free = most - self._slots.count - len(self._slots.waiting) - overdue
         # Half the slots at a time: the next claim is on its way while these jobs run.
-        return min(free, max(64, self._settings.concurrency // 2))
+        return min(free, max(64, most // 2))
 
     def _idle_rest(self) -> float:
         quiet = time.monotonic() - self._last_found
@@ -258,7 +272,8 @@ class Engine:
     def _on_freed(self) -> None:
         if self._settings.next_job_delay and time.monotonic() >= self._next_claim:
             self._next_claim = time.monotonic() + self._settings.next_job_delay
-        if self._hungry:
+        # While jobs wait for slots, a claim is worthwhile when half of them are gone.
+        if self._hungry and 2 * len(self._slots.waiting) <= self._claimed_ahead():
             self._claims.wake()
 
     def _on_released(self, run: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenure.store import jobs, workers
 from tests.interleavings.names import name_of, uid
-from tests.interleavings.steps.step import JOB, QUEUE, Change, Step, counted, rows, times
+from tests.interleavings.steps.step import CLAIM, JOB, QUEUE, Change, Step, counted, rows, times
 from tests.interleavings.world import Worker, World
 
 TTL = 1000
@@ -46,14 +46,19 @@ def supervisor(worker: str) -> str:
 def give_back(worker: str | None = None) -> Step:
     """For one condemned worker, or for all."""
 
+    def forget(claim: str) -> Change:
+        return Change(None, lambda world: None if world.held_under(claim) else world.drop("claims", claim))
+
     def bury(name: str) -> Change:
-        return Change(None, lambda world: None if world.held_by(name) else world.drop("workers", name))
+        return Change(None, lambda world: None if world.claims_of(name) else world.drop("workers", name))
 
     def changes(world: World) -> list[Change]:
         dead = [name for name, row in world.workers.items() if row.died and worker in (None, name)]
         held = [(job, name) for name in dead for job in world.held_by(name)]
-        return [back(world, job, blame=world.workers[name].died != "stopped") for job, name in held] + [
-            bury(name) for name in dead
+        return [
+            *(back(world, job, blame=world.workers[name].died != "stopped") for job, name in held),
+            *(forget(claim) for name in dead for claim in world.claims_of(name)),
+            *(bury(name) for name in dead),
         ]
 
     return Step(
@@ -61,8 +66,8 @@ def give_back(worker: str | None = None) -> Step:
         jobs.return_jobs(None if worker is None else uid(worker)),
         lambda reply: times(reply.rows[0][0], "back") + times(reply.rows[0][1], "quarantined"),
         changes,
-        locks=rows(JOB, QUEUE, *([worker] if worker else WORKERS)),
-        waits=rows(QUEUE),
+        locks=rows(JOB, QUEUE, CLAIM, *([worker] if worker else WORKERS)),
+        waits=rows(QUEUE, CLAIM),
     )
 
 

@@ -12,7 +12,7 @@ from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Reply
 from tests.interleavings.steps.caretaking import TTL, WORKERS, back
 from tests.interleavings.steps.step import JOB, KEY, LEASE, QUEUE, Change, Step, Words, counted, rows, times
-from tests.interleavings.world import Lease, Worker, World
+from tests.interleavings.world import Claim, Lease, Worker, World
 
 DUTY = "duty"
 
@@ -84,22 +84,33 @@ def expire_jobs(term: Term) -> Step:
 
 
 def condemn_unknown(term: Term) -> Step:
-    """Workers that hold jobs and have no row get one, already condemned."""
+    """Workers that hold jobs and have no row get one, already condemned. Jobs whose claim has none get it, of such a worker."""
 
-    def found(name: str) -> Change:
+    def found(name: str, lost: frozenset[str] = frozenset()) -> Change:
         def then(world: World) -> World:
-            return world if name in world.workers else world.put("workers", name, Worker("expired", world.clock))
+            if name not in world.workers:
+                world = world.put("workers", name, Worker("expired", world.clock))
+            if lost and name not in world.claims:
+                world = world.put("claims", name, Claim(name, lost))
+                for job in lost.intersection(world.held_under(name)):
+                    world = world.change(job, worker=name)
+            return world
 
         return Change(f"{name} unknown", then, firm=False)
 
     def changes(world: World) -> list[Change]:
         if not term.holds(world):
             return []
-        holders = {job.worker for job in world.jobs.values() if job.live and job.worker is not None}
-        return [Change("term holds", firm=False), *(found(name) for name in sorted(holders - world.workers.keys()))]
+        holders = {claim.worker for claim in world.claims.values()}
+        lost = {job.claim for job in world.jobs.values() if job.live and job.claim is not None} - world.claims.keys()
+        return [
+            Change("term holds", firm=False),
+            *(found(name) for name in sorted(holders - world.workers.keys())),
+            *(found(claim, frozenset(world.held_under(claim))) for claim in sorted(lost)),
+        ]
 
     def read(reply: Reply) -> Words:
-        [(holds, unknown)] = reply.rows
+        [(holds, unknown, _next)] = reply.rows
         names = [f"{name_of(one)} unknown" for one in (unknown or "").strip("{}").split(",") if one]
         return (*times("1" if holds == "t" else "0", "term holds"), *names)
 

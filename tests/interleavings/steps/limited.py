@@ -40,8 +40,7 @@ def claim(worker: str, claim: str) -> Step:
         def then(world: World) -> World | None:
             if _room(world) <= 0:
                 return None
-            fence, attempt = job.fence + 1, job.attempt + 1
-            return world.change(name, state="running", claim=claim, worker=worker, fence=fence, attempt=attempt)
+            return world.claimed(name, claim, worker)
 
         return Change(f"{name} with fence {job.fence + 1}, attempt {job.attempt + 1}", then, skips=True)
 
@@ -80,4 +79,4 @@ def _waiting(world: World, worker: str) -> list[str]:
 
 
 def _room(world: World) -> int:
-    return MOST - sum(job.live and job.worker is not None for job in world.jobs.values())
+    return MOST - sum(job.live and job.claim is not None for job in world.jobs.values())

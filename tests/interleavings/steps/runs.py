@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from tenure.store import jobs
-from tenure.store.jobs import HeldJob
+from tenure.store import claims, jobs
+from tenure.store.claims import HeldJob
 from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Call
-from tests.interleavings.steps.step import JOB, QUEUE, Change, Step, rows, times
+from tests.interleavings.steps.step import CLAIM, JOB, QUEUE, Change, Step, counted, rows, times
 from tests.interleavings.world import Job, World
-from tests.store.database import claim_query, everything
+from tests.store.database import claim_query, everything, finished
 
 QUEUES = ("default", "other")
 JOBS = ("J", "K", "L", "M")
@@ -21,16 +21,7 @@ def claim(worker: str, claim: str, *, lease: int | None = None) -> Step:
 
     def grant(name: str, job: Job) -> Change:
         def then(world: World) -> World:
-            until = None if lease is None else world.clock + lease
-            return world.change(
-                name,
-                state="running",
-                claim=claim,
-                worker=worker,
-                fence=job.fence + 1,
-                attempt=job.attempt + 1,
-                lease_until=until,
-            )
+            return world.claimed(name, claim, worker, None if lease is None else world.clock + lease)
 
         return Change(f"{name} with fence {job.fence + 1}, attempt {job.attempt + 1}", then, skips=True)
 
@@ -65,12 +56,12 @@ def finish(claim: str, *names: str, state: str = "completed") -> Step:
         return Change(f"{name} {state}", then)
 
     names = names or ("J",)
-    outcomes = json.dumps([{"id": uid(name), "claim_id": uid(claim), "state": state} for name in names])
+    outcomes = finished([(uid(name), uid(claim)) for name in names], state=state)
     return Step(
         f"{claim} settles {' '.join(names)} as {state}",
         jobs.finish(outcomes),
         lambda reply: tuple(f"{name_of(row[0])} {state}" for row in reply.rows),
-        lambda world: [end(name) for name in names if _holds(world, name, claim)],
+        lambda world: [end(name) for name in names if _holds(world, name, claim) and claim in world.claims],
         locks=rows(JOB),
         waits=rows(JOB),
         insists=True,
@@ -140,11 +131,30 @@ def disown(worker: str, claim: str) -> Step:
 
     return Step(
         f"{worker} gives back what {claim} took",
-        jobs.disown(uid(worker), [HeldJob(uid(name), uid(claim)) for name in JOBS], QUEUES),
+        claims.disown([HeldJob(uid(name), uid(claim)) for name in JOBS], QUEUES),
         lambda reply: times(len(reply.rows), "back"),
         lambda world: [back(name) for name in world.jobs if _holds(world, name, claim)],
         locks=rows(JOB, QUEUE),
         waits=rows(JOB, QUEUE),
+    )
+
+
+def forget(worker: str) -> Step:
+    """The rows of its claims go under which nothing is held any more."""
+
+    def ended(claim: str) -> Change:
+        def then(world: World) -> World | None:
+            return None if world.held_under(claim) or claim not in world.claims else world.drop("claims", claim)
+
+        return Change("forgotten", then, skips=True)
+
+    return Step(
+        f"{worker} forgets its claims",
+        claims.forget(uid(worker), []),
+        lambda reply: counted(reply, "forgotten"),
+        lambda world: [ended(claim) for claim in world.claims_of(worker) if not world.held_under(claim)],
+        locks=rows(CLAIM),
+        waits=rows(CLAIM),
     )
 
 

@@ -79,7 +79,7 @@ class Wait:
         return f"{self.seconds} seconds pass"
 
 
-JOB, QUEUE, LEASE, KEY, LIMIT = "job", "queue", "lease", "key", "limit"
+JOB, CLAIM, QUEUE, LEASE, KEY, LIMIT = "job", "claim", "queue", "lease", "key", "limit"
 """Rows. Workers' go by their names."""
 
 COMMIT = End("commit", commits=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tenure.model.states import State
 from tenure.store.leases import Term
 from tests.properties.model.moving import Moving
-from tests.properties.model.rows import MAX_CRASHES, Job, Lease, Profile, Worker
+from tests.properties.model.rows import MAX_CRASHES, Claim, Job, Lease, Profile, Worker
 
 INCIDENTS = {"stopped": "requeued", "expired": "lease_lost", "crashed": "crashed"}
 
@@ -61,7 +61,8 @@ class Caretaking(Moving):
             self._lost(job, INCIDENTS[how], blame="its worker died {} times while running it" if how != "stopped" else None)
         self.tell(queues)
         for worker in dead.values():
-            if not any(job.worker_id == worker.id for job in self.books.live.values()):
+            self.forget_claims(worker.id)
+            if not any(claim.worker_id == worker.id for claim in self.books.claims.values()):
                 del self.books.workers[worker.id]
         return _returned(jobs, queues)
 
@@ -145,12 +146,23 @@ class Caretaking(Moving):
         """A person does that, or a restored dump."""
         self.books.workers.pop(worker_id, None)
 
+    def remove_claim(self, claim_id: str) -> None:
+        self.books.claims.pop(claim_id, None)
+        for job in self.books.live.values():
+            if job.claim_id == claim_id:
+                job.worker_id, job.started_at = None, job.earlier_start
+
     def condemn_unknown(self, term: Term) -> tuple[bool, list[str]]:
-        """Gives whether the term holds, and the workers that hold jobs and had no row."""
+        """Gives whether the term holds, and the workers that hold jobs and had no row. Where a claim has none, it gets one, of a
+        worker with its name."""
         if not self.leads(term):
             return False, []
-        holders = {job.worker_id for job in self.books.live.values() if job.worker_id is not None}
-        unknown = sorted(holders - self.books.workers.keys())
+        for claim_id in {job.claim_id for job in self.books.live.values() if job.claim_id is not None} - self.books.claims.keys():
+            held = [job for job in self.books.live.values() if job.claim_id == claim_id]
+            self.books.claims[claim_id] = Claim(claim_id, claim_id, self.now, tuple(sorted(job.id for job in held)))
+            for job in held:
+                job.worker_id, job.started_at = claim_id, self.now
+        unknown = sorted({claim.worker_id for claim in self.books.claims.values()} - self.books.workers.keys())
         for worker_id in unknown:
             serves_nothing = Profile(queues=(), kinds=())
             self.books.workers[worker_id] = Worker(worker_id, worker_id, serves_nothing, self.now, self.now, self.now, "expired")

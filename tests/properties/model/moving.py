@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tenure.model.states import FINISHED, State, may_move
 from tests.properties.model.rows import Books, Job, Queue, Run
+
+POSITIONS = {State.SCHEDULED: 0, State.RETRY: 0, State.DEAD_LETTER: -1}
+"""Of jobs without a place in their queue."""
 
 
 class Moving:
@@ -17,6 +22,16 @@ class Moving:
     def now(self) -> float:
         return self.books.now
 
+    def is_held_under(self, claim_id: str) -> bool:
+        return any(job.claim_id == claim_id for job in self.books.live.values())
+
+    def forget_claims(self, worker_id: str, current: Collection[str] = ()) -> None:
+        """The rows of its claims go under which nothing is held, but for the current ones."""
+        ended = [claim.id for claim in self.books.claims.values() if claim.worker_id == worker_id and claim.id not in current]
+        for claim_id in ended:
+            if not self.is_held_under(claim_id):
+                del self.books.claims[claim_id]
+
     def holds(self, run: Run) -> bool:
         job = self.books.live.get(run.job_id)
         return job is not None and job.claim_id == run.claim_id
@@ -24,6 +39,7 @@ class Moving:
     def move(self, job: Job, state: str) -> None:
         assert may_move(State(job.state), State(state)), f"{job.state} -> {state}"
         job.state = State(state)
+        job.position = POSITIONS.get(job.state, job.position)
         if state in FINISHED:
             job.finished_at = self.now
             self.books.finished[job.id] = self.books.live.pop(job.id)

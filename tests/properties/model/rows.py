@@ -56,6 +56,8 @@ class Job:
     worker_id: str | None = None
     run_at: float | None = None
     started_at: float | None = None
+    earlier_start: float | None = None
+    """Of the run before the current one."""
     lease_until: float | None = None
     finished_at: float | None = None
     error: str | None = None
@@ -69,6 +71,14 @@ class Job:
     def waits(self) -> bool:
         """For its time: the stager will promote it."""
         return self.state in (State.SCHEDULED, State.RETRY)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    id: str
+    worker_id: str
+    at: float
+    job_ids: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -167,9 +177,11 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         names = ("state", "error", "what", "delay", "refund", "crash")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.output is not None:
-            given["output"] = json.loads(self.output)
         return {"id": self.run.job_id, "claim_id": self.run.claim_id, **given}
+
+    def to_finish(self) -> list[Any]:
+        """As an entry of `FinishedRuns.outcomes`."""
+        return [self.run.claim_id, None if self.output is None else json.loads(self.output), self.state, self.error]
 
 
 @dataclass(slots=True)
@@ -180,6 +192,7 @@ class Books:
     position: int = 0
     live: dict[str, Job] = field(default_factory=dict)
     finished: dict[str, Job] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
     keys: dict[tuple[str, str], Key] = field(default_factory=dict)
     workers: dict[str, Worker] = field(default_factory=dict)
     leases: dict[str, Lease] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tenure.model.states import FINISHED, State
 from tenure.worker.claim.cursors import Lane
 from tests.properties.model.moving import Moving
-from tests.properties.model.rows import MAX_CRASHES, Job, Outcome, Profile, Progress, Run
+from tests.properties.model.rows import MAX_CRASHES, Claim, Job, Outcome, Profile, Progress, Run
 
 
 class Running(Moving):
@@ -41,15 +41,21 @@ class Running(Moving):
         ]
         for job in found[:limit]:
             self.move(job, State.RUNNING)
-            job.claim_id, job.worker_id, job.started_at = claim_id, worker_id, self.now
+            job.earlier_start, job.started_at = job.started_at, self.now
+            job.claim_id, job.worker_id = claim_id, worker_id
             job.fence += 1
             job.attempt += 1
             lease = profile.lease(job.kind)
             job.lease_until = None if lease is None else self.now + lease
+        if found:
+            self.books.claims[claim_id] = Claim(claim_id, worker_id, self.now, tuple(sorted(job.id for job in found[:limit])))
         return found[:limit]
 
     def finish(self, outcomes: Iterable[Outcome]) -> list[tuple[str, bool]]:
-        return sorted(self._finish(outcome) for outcome in outcomes if self.holds(outcome.run))
+        return sorted(self._finish(outcome) for outcome in outcomes if self._may_finish(outcome.run))
+
+    def _may_finish(self, run: Run) -> bool:
+        return self.holds(run) and run.claim_id in self.books.claims
 
     def _finish(self, outcome: Outcome) -> tuple[str, bool]:
         job = self.books.live[outcome.run.job_id]
@@ -84,6 +90,7 @@ class Running(Moving):
         for job in lost:
             self.move(job, State.PENDING)
             self.let_go(job)
+            job.started_at = job.earlier_start
             job.attempt -= 1
         self.tell(queues)
         return len(lost)

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from tenure.store import cleaning, jobs, leases, workers
 from tenure.store.leases import Term
 from tenure.store.workers import MAX_CRASHES
+from tests.properties.model import Outcome
 from tests.properties.picture import COLUMN
 from tests.properties.rules.base import DUTIES, PICK, SEAT, WORKER_TTL, Seat, move
 from tests.properties.rules.passing import TimeRules
+from tests.properties.rules.running import finished
 
 DEATHS = st.sampled_from(("crashed", "crashed", "stopped"))
 HOLDER = st.integers(0, 1)
@@ -92,11 +94,28 @@ class DeathRules(PromotingRules):
         self.look()
         self.store.sql(f"delete from tenure.workers where id = '{seat.id}' returning 1")
         self.model.remove_row(seat.id)
-        [(holds, unknown)] = self.run(workers.condemn_unknown(term))
-        self.agree((holds, sorted(unknown)), self.model.condemn_unknown(term), "workers without a row")
-        self.return_jobs_of(None, 500)
+        self.find_unknown(term)
         if seat in self.crew:
             self.start(self.crew.index(seat), seat.profile)
+
+    @move(2, number=SEAT)
+    def lose_a_claim(self, number: int) -> None:
+        """The row of a claim is removed while jobs are held under it. Its runs finish nothing; the reaper requeues the jobs."""
+        term = self.term("reaper")
+        runs = self.claim_for(self.seat(number), 2)
+        if not runs:
+            return
+        self.look()
+        self.store.sql(f"delete from tenure.claims where id = '{runs[0].claim_id}' returning 1")
+        self.model.remove_claim(runs[0].claim_id)
+        outcomes = [Outcome(run=run, state="completed") for run in runs]
+        self.agree(self.store.run(jobs.finish(finished(outcomes))), self.model.finish(outcomes), "finished without a claim")
+        self.find_unknown(term)
+
+    def find_unknown(self, term: Term) -> None:
+        [(holds, unknown, _next)] = self.run(workers.condemn_unknown(term))
+        self.agree((holds, sorted(unknown)), self.model.condemn_unknown(term), "workers without a row")
+        self.return_jobs_of(None, 500)
 
     def wait_for_late_workers(self, number: int) -> None:
         """One falls silent at work; the others go on."""

@@ -11,8 +11,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tenure.model.states import FINISHED, State
-from tenure.store import jobs, queues
-from tenure.store.jobs import HeldJob
+from tenure.store import claims, jobs, queues
+from tenure.store.claims import HeldJob
+from tenure.store.jobs import FinishedRuns
 from tenure.store.query import Query, array_literal
 from tenure.worker.claim.cursors import ClaimReply, Plan
 from tests.properties.clock import BEGIN
@@ -57,11 +58,20 @@ class RunningRules(StoreMachine):
         seat = self.seat(number)
         if not seat.owed:
             self.claim_for(seat, 2, heard=False)
-        held = [HeldJob(*row) for row in self.run(jobs.list_held(seat.id))]
+        held = [HeldJob(*row) for row in self.run(claims.list_held(seat.id))]
         unknown = [held for held in held if held.claim_id in seat.owed]
-        disowned = self.run(jobs.disown(seat.id, unknown, seat.profile.queues))
+        disowned = self.run(claims.disown(unknown, seat.profile.queues))
         self.agree(len(disowned), self.model.disown(seat.id, seat.owed, set(seat.profile.queues)), "jobs disowned")
         seat.owed.clear()
+
+    @move(3, number=SEAT, keep=st.integers(0, 2))
+    def forget_claims(self, number: int, keep: int) -> None:
+        """A worker removes the rows of its claims that are over, except for some that it still works on."""
+        seat = self.seat(number)
+        mine = [claim.id for claim in self.model.books.claims.values() if claim.worker_id == seat.id]
+        current = mine[len(mine) - min(keep, len(mine)) :]
+        self.run(claims.forget(seat.id, current))
+        self.model.forget_claims(seat.id, current)
 
     @move(10, pick=PICK, ends=SOME_ENDS)
     def settle(self, pick: int, ends: tuple[str, ...]) -> None:
@@ -102,7 +112,7 @@ class RunningRules(StoreMachine):
         runs = self.runs[-20:]
         asked = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
         expected = [(run.job_id, run.claim_id, why) for run in runs if (why := self.model.whereabouts(run))]
-        self.agree(sorted(self.store.run(jobs.check_claims(asked))), sorted(expected), "runs that are not ours any more")
+        self.agree(sorted(self.store.run(claims.check(asked))), sorted(expected), "runs that are not ours any more")
 
     @move(1, pick=PICK)
     def watch(self, pick: int) -> None:
@@ -189,11 +199,20 @@ class RunningRules(StoreMachine):
         finishing = [o for o in outcomes if o.state in FINISHED]
         moving = [o for o in outcomes if o.state not in FINISHED]
         if finishing:
-            self.agree(sorted(self.run(jobs.finish(_array(finishing)))), self.model.finish(finishing), "finished")
+            self.agree(sorted(self.run(jobs.finish(finished(finishing)))), self.model.finish(finishing), "finished")
         if moving:
             self.agree(sorted(row[:2] for row in self.run(jobs.move(_array(moving)))), self.model.settle(moving), "moved")
         if outcomes:
             self.settlements.append(outcomes)
+
+
+def finished(outcomes: Iterable[Outcome]) -> FinishedRuns:
+    outcomes = list(outcomes)
+    return FinishedRuns(
+        array_literal([o.run.job_id for o in outcomes]),
+        array_literal(sorted({o.run.claim_id for o in outcomes})),
+        json.dumps({o.run.job_id: o.to_finish() for o in outcomes}),
+    )
 
 
 def _array(outcomes: Iterable[Outcome]) -> str:

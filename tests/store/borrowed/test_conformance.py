@@ -22,7 +22,7 @@ from tenure.store.query import Query, T
 from tenure.store.target import DatabaseTarget
 from tenure.store.workers import Registration
 from tests.store.borrowed.callers import CALLERS, AsyncCaller, Caller, Django
-from tests.store.database import claim_query, everything
+from tests.store.database import claim_query, everything, finished
 
 NASTY = "100% %s %(name)s %% :colon ::text $1 $$ ? 'single' \"double\" \\ \\' \\n {brace} \t\r\n é 漢字 🎉 -- /* ; */"
 
@@ -154,13 +154,13 @@ def lead_a_life(caller: Caller, now: datetime) -> None:
         version="0",
     )
     claim = claim_query(worker_id, str(uuid4()), lanes=[everything()], kinds=["ship", 'a "b" \\ c'])
-    outcomes = json.dumps([{"id": job_id, "claim_id": claim.values["claim_id"], "output": {"n": 1}}])
+    runs = finished([(job_id, claim.values["claim_id"])], output={"n": 1})
     with caller.transaction():
         caller.fetch(workers.register(registration, 600.5))
         caller.fetch(enqueue("ship", id=job_id))
     with caller.transaction():
         assert [str(row.job.id) for row in caller.fetch(claim)[1:]] == [job_id]
-        assert [row[0] for row in caller.fetch(jobs.finish(outcomes, now=now))] == [job_id]
+        assert [row[0] for row in caller.fetch(jobs.finish(runs, now=now))] == [job_id]
 
 
 def test_a_missing_schema_is_told_with_the_way_out(caller):

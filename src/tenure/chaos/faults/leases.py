@@ -14,7 +14,8 @@ from tenure.chaos.testbed import Testbed
 
 SENDING = 8  # seconds, or until the jobs are requeued
 FIND = """
-    select w.id::text, w.pid, count(*) from tenure.workers w join tenure.jobs j on j.worker_id = w.id
+    select w.id::text, w.pid, count(*)
+      from tenure.workers w join tenure.claims c on c.worker_id = w.id join tenure.jobs j on j.claim_id = c.id
      where w.died_at is null and j.lease_until is not null
      group by w.id order by md5(w.id::text || %s) limit 1"""
 
@@ -26,13 +27,13 @@ CONDEMN = """
 HEARTBEATS = """
     do $$
     declare
-        held uuid[] := array(select j.claim_id from tenure.jobs j where j.worker_id = {worker} and j.lease_until is not null);
+        held uuid[] := array(select c.id from tenure.claims c where c.worker_id = {worker});
         over timestamptz := clock_timestamp() + make_interval(secs => {seconds});
     begin
         perform set_config('synchronous_commit', 'off', false);
         while clock_timestamp() < over loop
             update tenure.jobs j set lease_until = clock_timestamp() + make_interval(secs => {lease})
-             where j.worker_id = {worker} and j.claim_id = any (held) and j.lease_until is not null;
+             where j.claim_id = any (held) and j.lease_until is not null;
             exit when not found;
             commit;
             perform pg_sleep(0.0002);

@@ -193,7 +193,7 @@ class AttemptsCounted(Rule):
     def on_claimed(self, job: JobTrace, move: Move) -> None:
         if move.attempt > move.max_attempts:
             self.report(f"was claimed for attempt {move.attempt} of {move.max_attempts}", job=move.job)
-        if move.attempt != job.attempt + 1 and not (move.attempt == job.attempt and move.state == State.CLAIMED):
+        if move.attempt != job.attempt + 1:
             self.report(f"had {job.attempt} attempts and was claimed for attempt {move.attempt}", job=move.job)
         if move.crashes != job.crashes:
             self.report(f"had {job.crashes} crashes and was claimed with {move.crashes}", job=move.job)
@@ -227,8 +227,6 @@ def _allowed_refunds(state: str | None, *, crashed: bool) -> tuple[int, ...]:
     """How many attempts the move at the end of a run may refund."""
     if crashed or state in (State.PENDING, State.SCHEDULED):
         return (1,)
-    if state == State.RUNNING:  # prefetched, and started now
-        return (0, -1)
     return (0, 1) if state == State.WAITING else (0,)
 
 

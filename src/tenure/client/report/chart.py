@@ -17,7 +17,6 @@ LANES = 40  # more are too narrow to see
 _TONES = {
     "completed": "good",
     "running": "busy",
-    "claimed": "busy",
     "failed": "bad",
     "timed_out": "bad",
     "crashed": "bad",

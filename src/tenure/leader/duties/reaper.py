@@ -84,6 +84,7 @@ class Reaper:
         self._outlets = outlets or Outlets()
         self.longest_rest = every
         self._next_unknown = 0.0
+        self._examined: str | None = None
         self._requeuer = Requeuer(self._outlets)
         self._refused = RefusedRows("to requeue a job")
         self._uncondemned = RefusedRows("to condemn a worker whose lease expired", "worker_id")
@@ -130,13 +131,14 @@ class Reaper:
             return []
 
         async def send(pick: Pick) -> UnknownWorkersRow:
-            [answer] = await link.fetch(workers.condemn_unknown(term, pick=pick))
+            [answer] = await link.fetch(workers.condemn_unknown(term, after=self._examined, pick=pick))
             if not answer.holds:
                 raise TermOver
             return answer
 
         answers = await self._unlisted.run(send, read=lambda answer: answer.ids)
         unknown = [worker_id for answer in answers for worker_id in answer.ids]
+        self._examined = answers[-1].next if answers else None
         self._next_unknown = time.monotonic() + self.unknown_every
         if unknown:
             log.error("jobs held by unknown workers are requeued", extra={"worker_ids": unknown})

@@ -15,19 +15,19 @@ set jit = off
 as $$
     with recursive open_queues(name) as (
         select coalesce(backlog.queue, (
-            select j.queue from tenure.jobs j where j.state = 'pending' and j.limit_group is null order by j.queue limit 1))
+            select j.queue from tenure.jobs j where j.position > 0 and j.limit_group is null and j.state = 'pending' order by j.queue limit 1))
         union all
         select (select j.queue from tenure.jobs j
-                 where j.state = 'pending' and j.limit_group is null and j.queue > n.name
+                 where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue > n.name
                  order by j.queue limit 1)
           from open_queues n
          where n.name is not null and backlog.queue is null),
     limited_queues(name) as (
         select coalesce(backlog.queue, (
-            select j.queue from tenure.jobs j where j.state = 'pending' and j.limit_group is not null order by j.queue limit 1))
+            select j.queue from tenure.jobs j where j.position > 0 and j.limit_group is not null and j.held_group is null order by j.queue limit 1))
         union all
         select (select j.queue from tenure.jobs j
-                 where j.state = 'pending' and j.limit_group is not null and j.queue > n.name
+                 where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue > n.name
                  order by j.queue limit 1)
           from limited_queues n
          where n.name is not null and backlog.queue is null),
@@ -39,7 +39,7 @@ as $$
         (select count(*)
            from (select from active_queues a
                   cross join lateral (
-                    select from tenure.jobs j where j.state = 'pending' and j.limit_group is null and j.queue = a.name limit 10000) p
+                    select from tenure.jobs j where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue = a.name limit 10000) p
                   limit 10000) p)
       + (select coalesce(sum(greatest(0, least(w.waiting, r.concurrency - h.held))), 0)
            from (select r.name, r.concurrency, r.stem, case when r.key is null then r.stem || chr(11) else left(r.stem, -1) || '>' end as after
@@ -49,22 +49,22 @@ as $$
               from (select from active_limited_queues a
                      cross join lateral (
                         select from tenure.jobs j
-                         where j.state = 'pending' and j.limit_group is not null and j.queue = a.name and j.limit_group >= r.stem
+                         where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = a.name and j.limit_group >= r.stem
                            and j.limit_group < r.after
                          limit 10000) p
                      limit 10000) p) w
           cross join lateral (
             select count(*) as held from tenure.jobs j
-             where j.limit_group is not null and j.worker_id is not null and j.limit_group >= r.stem and j.limit_group < r.after
+             where j.held_group is not null and j.held_group >= r.stem and j.held_group < r.after
                and r.concurrency is not null) h
           where w.waiting > 0)
       + (select count(*)
            from (select j.queue from tenure.jobs j
-                  where j.state in ('scheduled', 'retry') and j.run_at <= clock_timestamp()
+                  where j.position = 0 and j.run_at <= clock_timestamp()
                   order by j.run_at limit 10000) d
            left join tenure.queues q on q.name = d.queue
           where (backlog.queue is null or d.queue = backlog.queue) and q.paused_at is null)
       + (select count(*)
-           from (select j.queue from tenure.jobs j where j.worker_id is not null and backlog.running limit 10000) h
+           from (select h.queue from tenure.held_jobs h where backlog.running limit 10000) h
           where backlog.queue is null or h.queue = backlog.queue))
 $$;

@@ -5,21 +5,26 @@
 create sequence tenure.job_position as bigint cache 1;
 
 -- Live jobs only. Finishing moves the row to tenure.history, so this table stays as small as the backlog.
+-- A claim changes no column that an index names, not even in its condition, so that PostgreSQL writes the new version of the row to the same
+-- page and no index learns of it (a HOT update). That is why no index mentions state or claim_id: they go by position instead.
 create table tenure.jobs (
     id            uuid        not null,
+    -- What a claim writes comes first, side by side: PostgreSQL logs an update from the first byte that changes to the last.
     claim_id      uuid,
-    worker_id     uuid,
-    position      bigint      not null default 0,
     fence         bigint      not null default 0,
+    attempt       integer     not null default 0,
+    state         text        not null,
+    -- Above 0: the place in the queue of a pending or running job. 0: it waits for its time (run_at). -1: a dead letter.
+    -- -2: it waits for something else.
+    position      bigint      not null default 0,
     enqueued_at   timestamptz not null default clock_timestamp(),
     run_at        timestamptz,
+    -- When its last run began. Of a current run: see tenure.claims.
     started_at    timestamptz,
     lease_until   timestamptz,
-    attempt       integer     not null default 0,
     max_attempts  integer     not null default 3,
     priority      smallint    not null default 50,
     crashes       smallint    not null default 0,
-    state         text        not null,
     kind          text        not null,
     queue         text        not null default 'default',
     capability    text,
@@ -35,26 +40,21 @@ create table tenure.jobs (
     -- Set by Tenure: schedule (its name, the planned time and whether it is late), retry_of (the finished job that this one repeats).
     system        jsonb,
     -- The limit groups of the job, one per line, such as `kind:mail/tenant_id=42`. Null: it is not limited, and limits cost it nothing.
-    -- The number of running jobs is counted from the live claims: a counter could be wrong.
     limit_group   text        collate "C",
+    -- The same while it runs. The number of running jobs is counted from these: a counter could be wrong.
+    held_group    text        collate "C",
     constraint jobs_pkey primary key (id),
-    -- One constraint, the common states first: it is checked on every write.
+    -- Short, because each statement that writes jobs pays for the preparation of its checks.
     constraint jobs_state check (
-        case state
-            when 'pending' then claim_id is null
-            when 'running' then claim_id is not null
-            when 'claimed' then claim_id is not null
-            when 'scheduled' then claim_id is null and run_at is not null
-            when 'retry' then claim_id is null and run_at is not null
-            when 'dead_letter' then claim_id is null
-            when 'blocked' then claim_id is null
-            when 'waiting' then claim_id is null
-            else false
-        end),
-    constraint jobs_bounds check (priority >= 0 and priority <= 100 and attempt >= 0 and max_attempts >= 1 and kind <> '' and queue <> '')
+        case when position > 0 then (state = 'running' and claim_id is not null) or (state = 'pending' and claim_id is null)
+             when claim_id is not null then false
+             when position = 0 then run_at is not null and state in ('scheduled', 'retry', 'waiting')
+             when position = -1 then state = 'dead_letter'
+             else state in ('blocked', 'waiting') end),
+    constraint jobs_bounds check (priority between 0 and 100 and attempt >= 0 and max_attempts >= 1 and kind <> '' and queue <> '')
 ) with (
-    -- Room on the page for the claimed version: the update stays on its page and writes less WAL.
-    fillfactor = 50,
+    -- Room on the page for the claimed version, which is 16 bytes longer: the update stays on its page and writes less WAL.
+    fillfactor = 45,
     -- A queue makes dead rows faster than any scale factor detects.
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000,
@@ -62,22 +62,38 @@ create table tenure.jobs (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- The claim reads these two, without the jobs under a limit.
-create index jobs_pending on tenure.jobs (queue, priority desc, position) where state = 'pending' and limit_group is null;
+-- The claim reads these two, without the jobs under a limit. They also contain the running jobs, which are few.
+create index jobs_queued on tenure.jobs (queue, priority desc, position) where position > 0 and limit_group is null;
 -- Jobs that were in two crashes already: they run alone, so that only their own crash can dead-letter them.
-create index jobs_suspect on tenure.jobs (queue, priority desc, position) where state = 'pending' and crashes >= 2 and limit_group is null;
+create index jobs_suspect on tenure.jobs (queue, priority desc, position) where position > 0 and crashes >= 2 and limit_group is null;
 -- Jobs under a limit are found by their groups, and within a group by what a worker must be able to do: no worker reads jobs that it
 -- cannot run.
 create index jobs_limited on tenure.jobs (queue, limit_group, kind, coalesce(capability, ''), (crashes >= 2), priority desc, position)
-    where state = 'pending' and limit_group is not null;
-create index jobs_limited_suspect on tenure.jobs (queue) where state = 'pending' and limit_group is not null and crashes >= 2;
+    where position > 0 and limit_group is not null and held_group is null;
+create index jobs_limited_suspect on tenure.jobs (queue) where position > 0 and limit_group is not null and held_group is null and crashes >= 2;
 -- The live claims that count towards a limit.
-create index jobs_limited_held on tenure.jobs (limit_group) where limit_group is not null and worker_id is not null;
-create index jobs_due on tenure.jobs (run_at) where state in ('scheduled', 'retry');
-create index jobs_held on tenure.jobs (worker_id) where worker_id is not null;
+create index jobs_limited_held on tenure.jobs (held_group) where held_group is not null;
+create index jobs_due on tenure.jobs (run_at) where position = 0;
 create index jobs_leased on tenure.jobs (lease_until) where lease_until is not null;
-create index jobs_dead on tenure.jobs (kind, id) where state = 'dead_letter';
+create index jobs_dead on tenure.jobs (kind, id) where position = -1;
 create index jobs_parent on tenure.jobs (parent_id, id) where parent_id is not null;
+
+-- One row per claim: which jobs a worker took, and when. It is how the jobs of a worker are found, and it stays for as long as one of
+-- them may be held under it.
+create table tenure.claims (
+    id         uuid        not null primary key,
+    worker_id  uuid        not null,
+    at         timestamptz not null default clock_timestamp(),
+    job_ids    uuid[]      not null
+) with (
+    -- Kept in the row, uncompressed: it is written once and read rarely.
+    toast_tuple_target = 8160,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000,
+    autovacuum_vacuum_cost_delay = 0
+);
+alter table tenure.claims alter column job_ids set storage main;
+create index claims_worker on tenure.claims (worker_id);
 
 -- Finished jobs, one partition per day; retention drops partitions.
 create table tenure.history (

@@ -1,8 +1,8 @@
 -- all_jobs: live and finished jobs in one shape, for reports and for SQL of your own.
 create or replace view tenure.all_jobs as
-select j.id, j.kind, j.queue, j.state, j.priority, j.capability, j.attempt, j.max_attempts, j.crashes, j.fence, j.claim_id, j.worker_id,
-       j.enqueued_at, j.run_at, j.started_at, null::timestamptz as finished_at, j.error, j.input, null::jsonb as output,
-       j.worker_id as lease_owner, least(w.expires_at, j.lease_until) as lease_expires_at, w.heartbeat_at,
+select j.id, j.kind, j.queue, j.state, j.priority, j.capability, j.attempt, j.max_attempts, j.crashes, j.fence, j.claim_id, c.worker_id,
+       j.enqueued_at, j.run_at, coalesce(c.at, j.started_at) as started_at, null::timestamptz as finished_at, j.error, j.input, null::jsonb as output,
+       c.worker_id as lease_owner, least(w.expires_at, j.lease_until) as lease_expires_at, w.heartbeat_at,
        j.timeout, j.key, j.parent_id, j.enqueued_by, j.auth, j.meta, j.system, j.limit_group,
        coalesce((select p.percent from tenure.progress p where p.job_id = j.id), 0) as progress_percent,
        (select p.message from tenure.progress p where p.job_id = j.id) as progress_message,
@@ -13,7 +13,8 @@ select j.id, j.kind, j.queue, j.state, j.priority, j.capability, j.attempt, j.ma
              where i.job_id >= j.id and i.job_id <= j.id
              order by i.job_id desc, i.at desc limit 1) end as failed_at
   from tenure.jobs j
-  left join tenure.workers w on w.id = j.worker_id
+  left join tenure.claims c on c.id = j.claim_id
+  left join tenure.workers w on w.id = c.worker_id
 union all
 select h.id, h.kind, h.queue, h.state, h.priority, h.capability, h.attempt, h.max_attempts, h.crashes, h.fence, h.claim_id, h.worker_id,
        h.enqueued_at, h.run_at, h.started_at, h.finished_at, h.error, h.input, h.output,

@@ -55,8 +55,10 @@ class WorkerCondemned(Exception):  # noqa: N818
 class ClaimsUnderWay:
     """Claims that were sent and whose jobs have no slots yet."""
 
-    def __init__(self, unanswered: Callable[[], None]) -> None:
-        """`unanswered()` is called when a claim ends without an answer: it may have been committed, or be committed later."""
+    def __init__(self, sent: Callable[[str], None], unanswered: Callable[[], None]) -> None:
+        """`sent(claim_id)` is called for each claim, `unanswered()` when one ends without an answer: it may have been committed,
+        or be committed later."""
+        self._sent = sent
         self._unanswered = unanswered
         self.ids: set[str] = set()
 
@@ -65,6 +67,7 @@ class ClaimsUnderWay:
         """Gives the id of a new claim."""
         claim_id = str(uuid4())
         self.ids.add(claim_id)
+        self._sent(claim_id)
         try:
             yield claim_id
         except BaseException:

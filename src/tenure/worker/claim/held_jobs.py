@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from tenure.periodic import PeriodicTask
-from tenure.store import jobs
+from tenure.store import claims
+from tenure.store.claims import HeldJob
 from tenure.store.isolation import RefusedRows
-from tenure.store.jobs import HeldJob
 from tenure.store.link import Link
 from tenure.store.query import Pick
 from tenure.store.wakeup import Wakeup
@@ -75,7 +75,7 @@ class HeldJobs:
 
     async def _compare(self, *, doubted: bool) -> None:
         before = self._snapshot()
-        rows = await self._link.fetch(jobs.list_held(self._worker_id))
+        rows = await self._link.fetch(claims.list_held(self._worker_id))
         after = self._snapshot()
         # Known at either moment is known: a claim may have arrived, or a run ended, while the statement ran.
         unknown = [held for held in rows if not (held in before or held in after)]
@@ -92,7 +92,7 @@ class HeldJobs:
             if pick.peek:
                 return (json.dumps([held.job_id for held in unknown]),)
             chosen = unknown if pick.only is None else [held for held in unknown if held.job_id in pick.only]
-            for row in await self._link.fetch(jobs.disown(self._worker_id, chosen, self._queues)):
+            for row in await self._link.fetch(claims.disown(chosen, self._queues)):
                 log.warning("job %s (%s) was held by this worker but did not run in it: requeued", row.id, row.kind)
             return ()
 

@@ -76,9 +76,15 @@ def arguments_of(kind: Kind, ctx: Context) -> dict[str, Any]:
 async def on_loop(hooks: Sequence[AroundCoroutine], ctx: Context) -> Any:
     """Calls a coroutine handler. When it fails, what it wrote in its transaction is undone at once."""
     try:
-        if hooks:
+        if hooks or ctx._run.kind.atomic:  # noqa: SLF001
             return await await_within(hooks, ctx, partial(_awaited, ctx))
-        return await _awaited(ctx)
+        # As `_awaited`, without a coroutine more: by far the most jobs come here.
+        kind = ctx._run.kind  # noqa: SLF001
+        forked = forks()
+        try:
+            return ctx._result_of(await kind.fn(**arguments_of(kind, ctx)))  # noqa: SLF001
+        finally:
+            exit_if_forked(forked)
     except BaseException as error:
         await undo(ctx._run, error)  # noqa: SLF001
         raise

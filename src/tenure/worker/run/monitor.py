@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 
 from tenure.periodic import PeriodicTask
-from tenure.store import jobs
+from tenure.store import claims
 from tenure.store.link import Link
 from tenure.worker.run.calling import ABORT_PATIENCE
 from tenure.worker.run.run import Run
@@ -41,6 +41,7 @@ class RunMonitor:
         now = time.monotonic()
         for run in self._slots.all():
             self._look_at(run, now)
+        self._slots.requeue_waiting(stuck_only=True)
         self._slots.process_pool.watch()
         return WATCH_EVERY
 
@@ -70,8 +71,8 @@ class RunMonitor:
         """Aborts runs whose jobs were deleted, canceled or taken over."""
         if not runs:
             return
-        claims = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
-        reasons = {(row.id, row.claim_id): row.reason for row in await self._link.fetch(jobs.check_claims(claims))}
+        held = json.dumps([{"id": run.job_id, "claim_id": run.claim_id} for run in runs])
+        reasons = {(row.id, row.claim_id): row.reason for row in await self._link.fetch(claims.check(held))}
         for run in runs:
             reason = reasons.get((run.job_id, run.claim_id))
             if reason is not None and not (run.settled or run.committing or run.loss_reported):

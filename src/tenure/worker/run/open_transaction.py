@@ -19,7 +19,7 @@ from tenure.store import jobs
 from tenure.store.jobs import EnteredRow, MovedRow, SettledRow, TransactionRow
 from tenure.store.query import Query
 from tenure.worker.run.run import Run
-from tenure.worker.run.settlement import Settlement
+from tenure.worker.run.settlement import Settlement, as_array, finished_runs
 
 if TYPE_CHECKING:
     from tenure.store.borrowed import Borrowed
@@ -201,8 +201,9 @@ class OpenTransaction:
         return jobs.check_transaction(self._xact)
 
     def _settling(self, settlement: Settlement) -> Query[SettledRow | MovedRow]:
-        text = f"[{settlement.to_json()}]"
-        return jobs.finish(text, xact=self._xact) if settlement.finishing else jobs.move(text, xact=self._xact)
+        if settlement.finishing:
+            return jobs.finish(finished_runs([settlement]), xact=self._xact)
+        return jobs.move(as_array([settlement]), xact=self._xact)
 
     async def _give_back(self) -> None:
         with _logged():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from tenure.model.errors import InvalidInput, ProcessDied, TransactionError
 from tenure.model.outcomes import Decision, Outcome
 from tenure.model.payloads import describe_exception
 from tenure.model.states import FINISHED
+from tenure.store.jobs import FinishedRuns
 from tenure.worker.process.exceptions import remote_of
 from tenure.worker.run.run import Run
 
@@ -44,12 +46,20 @@ class Settlement:
         """Moves the job to history; otherwise it stays live."""
         return self.state in FINISHED
 
-    def to_json(self) -> str:
-        """One object for the settling statement."""
+    @property
+    def outcome(self) -> str:
+        """How the run finished, as an entry of `FinishedRuns.outcomes`. The output is JSON already."""
         run = self.run
-        if self.state == "completed" and self.error is None:  # by far the most, and the output is JSON already
-            output = "" if self.output is None else f',"output":{self.output}'
-            return f'{{"id":"{run.job_id}","claim_id":"{run.claim_id}"{output}}}'
+        if self.state == "completed" and self.error is None:  # by far the most
+            if self.output is None or self.output == "null":
+                return f'"{run.job_id}":["{run.claim_id}"]'
+            return f'"{run.job_id}":["{run.claim_id}",{self.output}]'
+        more = json.dumps([self.state, self.error], ensure_ascii=False)[1:]
+        return f'"{run.job_id}":["{run.claim_id}",{self.output or "null"},{more}'
+
+    def to_json(self) -> str:
+        """One object for a statement about live jobs."""
+        run = self.run
         fields = {name: value for name, value in self.to_wire().items() if value is not None}
         return json.dumps({"id": run.job_id, "claim_id": run.claim_id, **fields}, ensure_ascii=False)
 
@@ -59,6 +69,19 @@ class Settlement:
             "state": self.state, "what": self.what, "output": self.output, "error": self.error, "delay": self.delay,
             "until": self.until, "refund": self.refund, "crash": self.crash,
         }  # fmt: skip
+
+
+def finished_runs(group: Sequence[Settlement]) -> FinishedRuns:
+    return FinishedRuns(
+        ids="{" + ",".join([s.run.job_id for s in group]) + "}",
+        claims="{" + ",".join({s.run.claim_id for s in group}) + "}",
+        outcomes="{" + ",".join([s.outcome for s in group]) + "}",
+    )
+
+
+def as_array(group: Iterable[Settlement]) -> str:
+    """JSON: the outcomes of runs whose jobs stay live."""
+    return "[" + ",".join([s.to_json() for s in group]) + "]"
 
 
 def of_result(run: Run, result: Any) -> Settlement:

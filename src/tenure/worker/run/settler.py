@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from tenure.model.errors import StoreUnavailable
 from tenure.outages import failures
 from tenure.periodic import FOREVER, PeriodicTask
-from tenure.store import jobs
+from tenure.store import claims, jobs
 from tenure.store.faults import FailedInside, Refused, StatementTimeout
 from tenure.store.groups import send_or_halve
 from tenure.store.jobs import MovedRow, SettledRow
@@ -18,12 +18,21 @@ from tenure.store.link import Link
 from tenure.store.query import Query
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.run import Run
-from tenure.worker.run.settlement import Settlement
+from tenure.worker.run.settlement import Settlement, as_array, finished_runs
 
 log = logging.getLogger("tenure")
 
 Written = SettledRow | MovedRow
 Statement = Callable[..., Query[Written]]
+
+
+def _finish(group: list[Settlement], *, skipping: bool = False) -> Query[Written]:
+    return jobs.finish(finished_runs(group), skipping=skipping)
+
+
+def _move(group: list[Settlement], *, skipping: bool = False) -> Query[Written]:
+    return jobs.move(as_array(group), skipping=skipping)
+
 
 LARGEST_GROUP = 1000
 
@@ -123,7 +132,7 @@ class Settler:
         return 0.0 if self._waiting else FOREVER
 
     async def _send(self, group: list[Settlement]) -> None:
-        statement = jobs.finish if group[0].finishing else jobs.move
+        statement = _finish if group[0].finishing else _move
         written, skipped = await self._write_free(group, statement)
         if len(written) == len(group):
             self._in_flight = [s for s in self._in_flight if s.run.job_id not in written]
@@ -164,11 +173,11 @@ class Settler:
         `cancel(conn=...)` does, and the others must not wait for that transaction."""
         if time.monotonic() >= self._skipping_until:
             try:
-                return await self._fetch(statement(_array(group))), set()
+                return await self._fetch(statement(group)), set()
             except StoreUnavailable as error:
                 if not _is_locked(error):
                     raise
-        written = await self._fetch(statement(_array(group), skipping=True))
+        written = await self._fetch(statement(group, skipping=True))
         missing = [s for s in group if s.run.job_id not in written]
         lost = await self._lost_among(missing)
         skipped = {id(s) for s in missing if (s.run.job_id, s.run.claim_id) not in lost}
@@ -198,7 +207,7 @@ class Settler:
             lost = await self._lost_among(missing)
             missing = [s for s in missing if (s.run.job_id, s.run.claim_id) not in lost]
             if missing:
-                written |= await self._fetch(statement(_array(missing)))
+                written |= await self._fetch(statement(missing))
             missing = [s for s in missing if s.run.job_id not in written]
             if not missing:
                 break
@@ -206,7 +215,7 @@ class Settler:
 
     async def _lost_among(self, settlements: list[Settlement]) -> set[tuple[str, str]]:
         """Those whose job this worker no longer holds: job and claim."""
-        rows = await self._link.fetch(jobs.check_claims(_array(settlements))) if settlements else []
+        rows = await self._link.fetch(claims.check(as_array(settlements))) if settlements else []
         return {(row.id, row.claim_id) for row in rows}
 
     def _in_question(self, missing: list[Settlement]) -> bool:
@@ -216,7 +225,7 @@ class Settler:
         """What was settled by an earlier, unanswered sending, or by the handler's own transaction. A move leaves no trace of
         its claim, but the run has ended either way."""
         moved = {s.run.job_id: s for s in missing if self._unsure and not s.finishing and not s.run.loss_reported}
-        finished = set(await self._link.fetch(jobs.find_settled(_array(missing))))
+        finished = set(await self._link.fetch(jobs.find_settled(as_array(missing))))
         return moved | {s.run.job_id: s.instead_of or s for s in missing if s.run.job_id in finished}
 
     def _report_written(self, settlement: Settlement, row: Written) -> None:
@@ -273,7 +282,3 @@ def _one_of_each_job(settlements: list[Settlement]) -> tuple[list[Settlement], l
 
 def _is_locked(error: StoreUnavailable) -> bool:
     return error.cause == "lock" or isinstance(error, StatementTimeout)
-
-
-def _array(group: list[Settlement]) -> str:
-    return "[" + ",".join([s.to_json() for s in group]) + "]"

@@ -17,7 +17,7 @@ from tenure.model.kinds import Registry
 from tenure.model.outcomes import Outcome
 from tenure.model.states import State
 from tenure.store import jobs, workers
-from tenure.store.jobs import HeldJob
+from tenure.store.claims import HeldJob
 from tenure.store.link import Link
 from tenure.store.wakeup import Wakeup
 from tenure.worker.process.pool import ProcessPool, ProcessSettings
@@ -34,6 +34,7 @@ from tenure.worker.run.settlement import Settlement
 from tenure.worker.run.settler import Settler
 from tenure.worker.run.transactions import settle_open, take
 from tenure.worker.run.updates import UpdateWriter
+from tenure.worker.run.waiting_runs import WaitingRuns
 
 log = logging.getLogger("tenure")
 
@@ -83,6 +84,8 @@ class Slots:
         self.process_pool = ProcessPool(link.database, process_pool, self._services, kinds)
         self._late = LateFailures(link, events)
         self._caller = Caller(kinds, self._threads, self.process_pool)
+        self._concurrency = concurrency
+        self.waiting = WaitingRuns(concurrency)
         self.runs: dict[str, Run] = {}
         """By job, the newest run of each."""
         self.finished = 0
@@ -94,14 +97,15 @@ class Slots:
 
     @property
     def count(self) -> int:
-        return len(self.runs) + len(self._stale)
+        """Runs that have a slot."""
+        return len(self.runs) + len(self._stale) - len(self.waiting)
 
     def all(self) -> list[Run]:
         return [*self.runs.values(), *self._stale]
 
     @property
     def held(self) -> set[HeldJob]:
-        """Jobs that run here, or whose outcome is still to be written."""
+        """Jobs that run or wait for a slot here, or whose outcome is still to be written."""
         return {HeldJob(run.job_id, run.claim_id) for run in (*self.all(), *self.settler.runs)}
 
     # Stopping
@@ -157,15 +161,30 @@ class Slots:
 
     def requeue(self, run: Run) -> None:
         """It was claimed, and is not started by this worker."""
-        run.settle()
-        self.settler.add(settlements.requeued(run))
+        if run.settle():
+            self.settler.add(settlements.requeued(run))
 
-    def start(self, run: Run) -> None:
+    def requeue_waiting(self, *, stuck_only: bool = False) -> None:
+        """Runs that have no slot: all of them at a stop, or those that got none for too long."""
+        for run in self.waiting.take_stuck(time.monotonic()) if stuck_only else self.waiting.take_all():
+            if self.runs.get(run.job_id) is run:
+                del self.runs[run.job_id]
+            self.requeue(run)
+
+    def add(self, run: Run) -> None:
+        """Starts it, or lets it wait for a slot."""
         if (older := self.runs.get(run.job_id)) is not None:
             # Its own lease expired, and this worker claimed the job a second time.
-            self._stale.add(older)
+            if older.was_started:
+                self._stale.add(older)
             self.lose(older, "taken_by_another_worker")
         self.runs[run.job_id] = run
+        if self.count <= self._concurrency:
+            self._start(run)
+        else:
+            self.waiting.add(run)
+
+    def _start(self, run: Run) -> None:
         run.was_started = True
         run.task = asyncio.get_running_loop().create_task(self._execute(run))
         if self._events.wants(JobStarted):
@@ -173,7 +192,21 @@ class Slots:
 
     async def _execute(self, run: Run) -> None:
         try:
-            settlement = await self._outcome(run)
+            # Calls the handler. No settlement: the job was settled already, or lost.
+            try:
+                settlement: Settlement | None
+                settlement = returned = settlements.of_result(run, await self._caller.call(context_of(run, self._services)))
+                if run.transaction is not None or run.owes_output:
+                    settlement = await self._concluded(run, returned)
+            except Outcome as outcome:
+                settlement = settlements.of_outcome(run, outcome)
+            except (asyncio.CancelledError, Aborted) as error:
+                # Without a reason of ours, the handler canceled itself, as its own timeout does: an ordinary failed attempt.
+                settlement = self._of_abort(run, error)
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
+                settlement = settlements.of_error(run, error)
             # An abandoned thread may still be using the connection; it is not reused before the thread ends.
             if run.transaction is not None and (run.thread is None or run.thread.done()):
                 await self._roll_back(run)
@@ -194,23 +227,6 @@ class Slots:
             return False
         self._close(run, self._of_abort(run, asyncio.CancelledError("the task of the handler was canceled")))
         return True
-
-    async def _outcome(self, run: Run) -> Settlement | None:
-        """Calls the handler. Returns what is to be written; None if that was done already or the job was lost."""
-        try:
-            settlement = settlements.of_result(run, await self._caller.call(context_of(run, self._services)))
-            if run.transaction is None and not run.owes_output:
-                return settlement
-            return await self._concluded(run, settlement)
-        except Outcome as outcome:
-            return settlements.of_outcome(run, outcome)
-        except (asyncio.CancelledError, Aborted) as error:
-            # Without a reason of ours, the handler canceled itself, as its own timeout does: an ordinary failed attempt.
-            return self._of_abort(run, error)
-        except GeneratorExit:
-            raise
-        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must end the job, not the worker
-            return settlements.of_error(run, error)
 
     async def _concluded(self, run: Run, settlement: Settlement) -> Settlement | None:
         """After the handler has returned: its own transaction may have settled the job, or is to do so now."""
@@ -248,9 +264,14 @@ class Slots:
         else:
             return
         self.finished += 1
+        self.waiting.learn(time.monotonic() - run.started)
         if run.thread is not None and not run.thread.done():
             self._abandon_thread(run, run.thread)
-        if not self.count:
+        if self.waiting and self.count < self._concurrency:
+            following = self.waiting.next()
+            following.started = time.monotonic()
+            self._start(following)
+        elif not self.count:
             self._emptied.set()
         self._freed()
 
@@ -360,6 +381,9 @@ class Slots:
     def lose(self, run: Run, reason: AbortReason) -> None:
         """The run no longer holds its job. A transaction that is being committed detects that itself."""
         if not (run.settled or run.committing):
+            if not run.was_started and self.runs.get(run.job_id) is run:
+                self.waiting.remove(run)
+                del self.runs[run.job_id]
             run.abort(reason)
             self._report_lost(run, reason)
 

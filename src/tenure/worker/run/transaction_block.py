@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tenure.lifeline import exit_if_forked, forks
 from tenure.model.errors import ConfigError, LeaseLost, TransactionError
-from tenure.store import jobs
-from tenure.store.jobs import LostClaimRow
+from tenure.store import claims
+from tenure.store.claims import LostClaimRow
 from tenure.store.query import Query
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.open_transaction import ELSEWHERE, OpenTransaction
@@ -198,7 +198,7 @@ class TransactionBlock:
 
     @property
     def _claim(self) -> Query[LostClaimRow]:
-        return jobs.check_claims(json.dumps([{"id": self._run.job_id, "claim_id": self._run.claim_id}]))
+        return claims.check(json.dumps([{"id": self._run.job_id, "claim_id": self._run.claim_id}]))
 
     def _refuse(self, lost: list[LostClaimRow]) -> NoReturn:
         raise LeaseLost(self._run.job_uuid, lost[0].reason) if lost else TransactionError(ELSEWHERE)

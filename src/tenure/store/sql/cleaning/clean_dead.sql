@@ -9,13 +9,13 @@ with leader as materialized (
 old as materialized (
     select j.ctid as place
       from tenure.jobs j
-     where j.state = 'dead_letter' and coalesce(j.started_at, j.enqueued_at) < now() - make_interval(secs => :keep::float8)
+     where j.position = -1 and coalesce(j.started_at, j.enqueued_at) < now() - make_interval(secs => :keep::float8)
        and exists (select from leader) and (:only::tid[] is null or j.ctid = any (:only::tid[]))
      order by j.kind, j.id
      limit :limit::integer
        for update skip locked),
 removed_jobs as (
-    delete from tenure.jobs j where j.ctid = any (array(select o.place from old o where not :peek::boolean)) and j.state = 'dead_letter' returning j.id, j.kind, j.queue),
+    delete from tenure.jobs j where j.ctid = any (array(select o.place from old o where not :peek::boolean)) and j.position = -1 returning j.id, j.kind, j.queue),
 ended as not materialized (
     select g.id, g.kind, g.queue, null::text as what, null::interval as waited, null::interval as ran from removed_jobs g),
 /* include: job_endings */

@@ -18,6 +18,8 @@ canceled as (
     delete from tenure.jobs j
      where j.ctid = any (array(select f.place from found f))
     returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
+runs as materialized (
+    select c.id, r.worker_id, r.at from canceled c join tenure.claims r on r.id = c.claim_id),
 announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct j.queue, 1
@@ -26,19 +28,20 @@ announced_queues as (
      where j.state = any (:states::text[]) and j.id not in (select c.id from canceled c)
     on conflict (name) do update set returns = q.returns + 1),
 finished as (
-    insert into tenure.history (id, finished_at, state, error, /* include: job_columns */)
-    select id, ended_at, 'canceled', :error::text, /* include: job_columns */
-      from canceled c),
+    insert into tenure.history (id, worker_id, started_at, finished_at, state, error, /* include: job_columns */)
+    select id, r.worker_id, coalesce(r.at, started_at), ended_at, 'canceled', :error::text, /* include: job_columns */
+      from canceled c
+      left join runs r using (id)),
 recorded_incidents as (
     insert into tenure.incidents (job_id, at, what, attempt, fence, worker_id, started_at, by, error)
     select c.id, c.ended_at, 'canceled', case when c.claim_id is not null then c.attempt end,
-           case when c.claim_id is not null then c.fence end, c.worker_id,
-           case when c.claim_id is not null then c.started_at end, :by::text, :reason::text
-      from canceled c),
+           case when c.claim_id is not null then c.fence end, r.worker_id, r.at, :by::text, :reason::text
+      from canceled c
+      left join runs r using (id)),
 ended as not materialized (
-    select c.id, c.kind, c.queue, 'canceled' as what, c.started_at - c.enqueued_at as waited,
-           case when c.claim_id is not null then c.ended_at - c.started_at end as ran
-      from canceled c),
+    select c.id, c.kind, c.queue, 'canceled' as what, coalesce(r.at, c.started_at) - c.enqueued_at as waited, c.ended_at - r.at as ran
+      from canceled c
+      left join runs r using (id)),
 /* include: job_endings */
 select i.id, c.id is not null as done, c.claim_id is not null as ran,
        i.id in (select a.id from awaited a) as watched, j.kind

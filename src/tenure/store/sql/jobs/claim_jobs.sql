@@ -8,7 +8,8 @@
 --   :peek     claims nothing, and returns the jobs that would be claimed
 -- The first row holds the signals: the `returns` counters of the queues, and what the worker needs to move its cursors. The other rows
 -- are the claimed jobs.
--- The rows are locked by this same statement, so their ctids cannot change before they are updated.
+-- The rows are locked by this same statement, so their ctids cannot change before they are updated. The update changes no column of an
+-- index, so it stays on its page (HOT); the row of tenure.claims is how the jobs of a worker are found.
 -- The share lock on the worker's row prevents the reaper from condemning the worker while it claims.
 with holder as materialized (
     select w.id
@@ -28,7 +29,7 @@ picked as materialized (
      cross join lateral (
         select j.ctid as place /* passing over: , j.id as job_id, j.kind, j.queue, j.priority, j.position */
           from tenure.jobs j
-         where j.state = 'pending' and j.limit_group is null and j.queue = l.queue
+         where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
            and j.kind = any (:kinds::text[])
            and (j.capability is null or j.capability = any (:capabilities::text[]))
@@ -41,15 +42,17 @@ picked as materialized (
      limit :limit::integer),
 claimed as (
     update tenure.jobs j
-       set state = 'running', claim_id = :claim_id::uuid, worker_id = :worker_id::uuid,
-           fence = j.fence + 1, attempt = j.attempt + 1,
-           started_at = coalesce(:now::timestamptz, clock_timestamp()),
+       set state = 'running', claim_id = :claim_id::uuid, fence = j.fence + 1, attempt = j.attempt + 1,
            lease_until = case when :leases::text <> '{}'
                               then coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
-      from picked p
-     where j.ctid = p.place /* passing over: and not :peek::boolean */
-    returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
+     where j.ctid = any (array(select p.place from picked p)) /* passing over: and not :peek::boolean */
+    returning j.id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
               j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.limit_group),
+noted as (
+    insert into tenure.claims (id, worker_id, at, job_ids)
+    select :claim_id::uuid, :worker_id::uuid, coalesce(:now::timestamptz, clock_timestamp()), array_agg(c.id)
+      from claimed c
+    having count(*) > 0),
 tallied as (
     insert into tenure.tallies (queue, kind, what, jobs)
     select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind)
@@ -66,4 +69,6 @@ select json_build_object(
        null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
        null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as limit_group
  union all
-select null, c.* from claimed c
+select null, c.id::text, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input, c.timeout, c.auth,
+       c.meta, c.system, c.limit_group
+  from claimed c

@@ -8,7 +8,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 expired as materialized (
-    select j.ctid as place, j.id, j.attempt, j.fence, j.worker_id, j.started_at,
+    select j.ctid as place, j.id, j.attempt, j.fence, j.claim_id,
            tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'it let its lease run out {n} times') as quarantine
       from tenure.jobs j
      where j.lease_until <= coalesce(:now::timestamptz, now()) and exists (select from leader)
@@ -16,15 +16,19 @@ expired as materialized (
      order by j.lease_until
      limit :limit::integer
        for no key update skip locked),
+runs as materialized (
+    select c.id, c.worker_id, c.at from tenure.claims c where c.id = any (array(select e.claim_id from expired e))),
 released as (
     update tenure.jobs j
        set state = case when l.quarantine is null then 'pending' else 'dead_letter' end,
            error = coalesce(l.quarantine, j.error),
            crashes = j.crashes + 1, attempt = greatest(j.attempt - 1, 0),
-           claim_id = null, worker_id = null, lease_until = null
+           position = case when l.quarantine is null then j.position else -1 end,
+           claim_id = null, held_group = null, lease_until = null, started_at = coalesce(r.at, j.started_at)
       from expired l
+      left join runs r on r.id = l.claim_id
      where j.ctid = l.place and not :peek::boolean
-    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, l.worker_id, l.started_at, j.error, j.crashes),
+    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, r.worker_id, r.at as started_at, j.error, j.crashes),
 recorded_incidents as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end

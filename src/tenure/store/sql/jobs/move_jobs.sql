@@ -8,22 +8,25 @@
 -- Returns the ids moved, whether a client watches them, and their state and error; a missing id has lost its lease.
 -- Rows are found one by one, then moved by ctid, as in finish_jobs.
 with found as materialized (
-    select j.place, j.attempt, j.fence, j.worker_id, j.started_at, o.claim_id, o.what, o.delay, o.until, o.refund, o.crash,
+    select j.place, j.attempt, j.fence, c.worker_id, c.at as started_at, o.claim_id, o.what, o.delay, o.until, o.refund, o.crash,
            case when q.error is null then o.state else 'dead_letter' end as state,
            coalesce(q.error || coalesce(', the last time: ' || o.error, ''), case when o.crash = 1 then 'its process died: ' end || o.error,
                     o.error) as error
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, what text, delay double precision,
            until timestamptz, refund integer, crash integer, error text)
      cross join lateral (
-        select j.ctid as place, j.attempt, j.fence, j.worker_id, j.started_at, j.crashes
+        select j.ctid as place, j.attempt, j.fence, j.crashes
           from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1 /* skip locked */) j
+      left join tenure.claims c on c.id = o.claim_id
      cross join lateral (
         select case when o.crash = 1
                     then tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'its process died {n} times while running it') end as error) q
      where :xact::text is null or pg_current_xact_id()::text = :xact::text),
 moved as (
     update tenure.jobs j
-       set state = f.state, claim_id = null, worker_id = null, lease_until = null,
+       set state = f.state, claim_id = null, held_group = null, lease_until = null, started_at = coalesce(f.started_at, j.started_at),
+           position = case when f.state = 'pending' then j.position when f.state = 'dead_letter' then -1
+                           when f.until is null and f.delay is null then -2 else 0 end,
            run_at = coalesce(f.until, coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => f.delay)),
            attempt = j.attempt - coalesce(f.refund, 0),
            crashes = j.crashes + coalesce(f.crash, 0),

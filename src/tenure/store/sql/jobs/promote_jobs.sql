@@ -11,7 +11,7 @@ with leader as materialized (
 due as materialized (
     select j.ctid as place, j.id, j.run_at
       from tenure.jobs j
-     where j.state in ('scheduled', 'retry') and j.run_at <= coalesce(:now::timestamptz, now()) and exists (select from leader)
+     where j.position = 0 and j.run_at <= coalesce(:now::timestamptz, now()) and exists (select from leader)
        and (:only::uuid[] is null or j.id = any (:only::uuid[]))
      order by j.run_at
      limit :limit::integer
@@ -32,7 +32,7 @@ select exists (select from leader) as holds,
        (select extract(epoch from j.run_at - coalesce(:now::timestamptz, now()))::float8
           from tenure.jobs j
          -- Before PostgreSQL 17, subtracting from infinity is an error.
-         where j.state in ('scheduled', 'retry') and j.run_at > coalesce(:now::timestamptz, now()) and j.run_at < 'infinity'
+         where j.position = 0 and j.run_at > coalesce(:now::timestamptz, now()) and j.run_at < 'infinity'
          order by j.run_at limit 1) as next_due,
        case when :peek::boolean then (select json_agg(d.id)::text from due d)
             when :listing::boolean

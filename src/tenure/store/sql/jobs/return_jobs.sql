@@ -1,6 +1,6 @@
--- return_jobs: claimed, running -> pending for jobs that a condemned worker still holds; dead_letter after :max_crashes crashes.
+-- return_jobs: running -> pending for jobs that a condemned worker still holds; dead_letter after :max_crashes crashes.
 -- A crash does not use an attempt: the attempt is refunded and the crash counted. Jobs keep their position.
--- The worker's row is deleted when it holds no job any more. Two sessions may run this at once: a condemned worker can neither claim nor
+-- They are found by the worker's claims. A claim's row is deleted when it holds no job any more, and the worker's with its last claim. Two sessions may run this at once: a condemned worker can neither claim nor
 -- renew.
 --   only  null, or the ids to restrict it to; peek: changes no job, and returns the ids that it would requeue
 -- Returns the number of jobs requeued and quarantined, whether there may be more, their queues, and the jobs (or ids) as JSON. The
@@ -13,15 +13,17 @@ with condemned as materialized (
      limit 50
        for update skip locked),
 held as materialized (
-    select j.id, j.place, j.attempt, j.fence, j.started_at, d.id as worker_id, d.died_how, c.crash,
+    select j.id, j.place, j.attempt, j.fence, r.at as started_at, d.id as worker_id, d.died_how, c.crash,
            case when c.crash = 1
                 then tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'its worker died {n} times while running it') end as quarantine
       from condemned d
      cross join lateral (select case d.died_how when 'stopped' then 0 else 1 end as crash) c
+     cross join lateral (select r.id, r.at, r.job_ids from tenure.claims r where r.worker_id = d.id offset 0) r
+     cross join lateral unnest(r.job_ids) as i(id)
      cross join lateral (
-        select j.id, j.ctid as place, j.attempt, j.fence, j.started_at, j.crashes from tenure.jobs j
-         where j.worker_id = d.id and (:only::uuid[] is null or j.id = any (:only::uuid[]))
-         limit :limit::integer for no key update skip locked) j
+        select j.id, j.ctid as place, j.attempt, j.fence, j.crashes from tenure.jobs j
+         where j.id = i.id and j.claim_id = r.id and (:only::uuid[] is null or j.id = any (:only::uuid[]))
+         limit 1 for no key update skip locked) j
      limit :limit::integer),
 released as (
     update tenure.jobs j
@@ -29,7 +31,8 @@ released as (
            error = coalesce(h.quarantine, j.error),
            crashes = j.crashes + h.crash,
            attempt = greatest(j.attempt - 1, 0),
-           claim_id = null, worker_id = null, lease_until = null
+           position = case when h.quarantine is null then j.position else -1 end,
+           claim_id = null, held_group = null, lease_until = null, started_at = h.started_at
       from held h
      where j.ctid = h.place and not :peek::boolean
     returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error, j.crashes),
@@ -52,13 +55,22 @@ announced_queues as (
             select jsonb_array_elements_text(w.queues) from condemned d join tenure.workers w on w.id = d.id where not :peek::boolean) served
     on conflict (name) do update set returns = q.returns + 1
     returning q.name),
-removed_workers as (
-    delete from tenure.workers w
+removed_claims as (
+    delete from tenure.claims r
      using condemned d
      -- The row stays while any job may still be held under it: one that another session has locked, and one that was changed
      -- between this statement's snapshot and its lock. The latter is in `held`, but the update by ctid did not find it.
+     where r.worker_id = d.id and not :peek::boolean
+       and not exists (
+        select from unnest(r.job_ids) as i(id)
+         cross join lateral (select j.id from tenure.jobs j where j.id = i.id and j.claim_id = r.id limit 1) j
+         where j.id not in (select n.id from released n))
+    returning r.id),
+removed_workers as (
+    delete from tenure.workers w
+     using condemned d
      where w.id = d.id and not :peek::boolean
-       and (select j.id from tenure.jobs j where j.worker_id = d.id and j.id not in (select r.id from released r) limit 1) is null)
+       and not exists (select from tenure.claims r where r.worker_id = d.id and r.id not in (select g.id from removed_claims g)))
 select (select count(*) filter (where r.state = 'pending') from released r) as requeued,
        (select count(*) filter (where r.state = 'dead_letter') from released r) as quarantined,
        (select count(*) from held) >= :limit::integer or (select count(*) from held) > (select count(*) from released) as more,

@@ -21,11 +21,22 @@ corrected_workers as (
     returning w.id),
 corrected_jobs as (
     update tenure.jobs j
-       set started_at = c.now, lease_until = c.now + (j.lease_until - j.started_at)
-      from clock c
-     where j.lease_until > c.ahead and j.started_at > c.ahead and not :peek::boolean
+       set lease_until = c.now + (j.lease_until - r.at)
+      from clock c, tenure.claims r
+     where j.lease_until > c.ahead and r.id = j.claim_id and r.at > c.ahead and not :peek::boolean
        and (:only::text[] is null or 'jobs ' || j.id = any (:only::text[]))
-    returning j.id),
+    returning j.id, j.claim_id),
+corrected_claims as (
+    update tenure.claims r
+       set at = c.now
+      from clock c
+     where r.at > c.ahead and r.id in (select j.claim_id from corrected_jobs j)
+       -- It stays while a job under it is still to be corrected: that is how such a job is found.
+       and not exists (
+        select from unnest(r.job_ids) as i(id)
+         cross join lateral (
+            select j.id from tenure.jobs j where j.id = i.id and j.claim_id = r.id and j.lease_until > c.ahead limit 1) j
+         where j.id not in (select k.id from corrected_jobs k))),
 corrected_starts as (
     update tenure.starts s
        set ended = c.now, forget_at = c.now + (s.forget_at - s.ended)
@@ -40,7 +51,8 @@ select exists (select from leader) as holds, (select count(*) from corrected_wor
                   from tenure.workers w, clock c where w.died_at is null and w.heartbeat_at > c.ahead
                 union all
                 select 'jobs ' || j.id
-                  from tenure.jobs j, clock c where j.lease_until > c.ahead and j.started_at > c.ahead
+                  from tenure.jobs j, clock c, tenure.claims r
+                 where j.lease_until > c.ahead and r.id = j.claim_id and r.at > c.ahead
                 union all
                 select 'starts ' || s.limit_group || ' ' || s.began
                   from tenure.starts s, clock c where s.began > c.ahead and s.ended > c.now) a

@@ -14,7 +14,7 @@ picked as materialized (
      cross join lateral (
         select j.ctid as place, j.id
           from tenure.jobs j
-         where j.state = 'pending' and j.limit_group is null and j.queue = l.queue
+         where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
            and (j.kind = any (:kinds::text[]) or j.queue = any (:queues::text[]))
            and (:only::uuid[] is null or j.id = any (:only::uuid[]))

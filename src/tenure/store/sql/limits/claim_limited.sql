@@ -18,11 +18,11 @@ holder as materialized (
        for share),
 held as materialized (
     select j.kind, j.queue, count(*) as jobs,
-           case when starts_with(j.limit_group, 'kind:') then split_part(j.limit_group, E'\n', 1) end as kind_line,
-           split_part(j.limit_group, E'\n', case when starts_with(j.limit_group, 'kind:') then 2 else 1 end) as queue_line
+           case when starts_with(j.held_group, 'kind:') then split_part(j.held_group, E'\n', 1) end as kind_line,
+           split_part(j.held_group, E'\n', case when starts_with(j.held_group, 'kind:') then 2 else 1 end) as queue_line
       from tenure.jobs j
-     where j.limit_group > '' and j.limit_group is not null and j.worker_id is not null
-     group by j.kind, j.queue, j.limit_group),
+     where j.held_group > '' and j.held_group is not null
+     group by j.kind, j.queue, j.held_group),
 bounds as materialized (
     select r.*, r.name = any (:locked::text[]) as locked,
            least(r.concurrency - (select coalesce(sum(h.jobs), 0) from held h where r.name in ('kind:' || h.kind, 'queue:' || h.queue)),
@@ -45,13 +45,14 @@ walk(queue, origin, wrapped, limit_group, kind, capability, suspect, place) as (
         select n.*
           from ((select false as wrapped, j.limit_group, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
                    from tenure.jobs j
-                  where j.state = 'pending' and j.limit_group is not null and j.queue = s.queue and j.limit_group > s.after
+                  where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = s.queue and j.limit_group > s.after
+                    and j.limit_group > ''  -- true of all; without it, the planner may expect to read the whole index
                   order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)
                 union all
                 (select true, j.limit_group, j.kind, coalesce(j.capability, ''), j.crashes >= 2
                    from tenure.jobs j
-                  where j.state = 'pending' and j.limit_group is not null and j.queue = s.queue and j.limit_group > ''
+                  where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = s.queue and j.limit_group > ''
                   order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)) n
          order by n.wrapped
@@ -63,14 +64,14 @@ walk(queue, origin, wrapped, limit_group, kind, capability, suspect, place) as (
         select n.*
           from ((select w.wrapped, j.limit_group, j.kind, coalesce(j.capability, '') as capability, j.crashes >= 2 as suspect
                    from tenure.jobs j
-                  where j.state = 'pending' and j.limit_group is not null and j.queue = w.queue
+                  where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = w.queue
                     and (j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)) > (w.limit_group, w.kind, w.capability, w.suspect)
                   order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)
                 union all
                 (select true, j.limit_group, j.kind, coalesce(j.capability, ''), j.crashes >= 2
                    from tenure.jobs j
-                  where not w.wrapped and j.state = 'pending' and j.limit_group is not null and j.queue = w.queue and j.limit_group > ''
+                  where not w.wrapped and j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = w.queue and j.limit_group > ''
                   order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
                   limit 1)) n
          order by n.wrapped
@@ -118,18 +119,25 @@ job_sets as materialized (
      where w.kind = any (:kinds::text[])
        and (w.capability = '' or w.capability = any (:capabilities::text[]))
        and (:which::text = 'all' or w.suspect = (:which::text = 'suspects'))),
+-- With many sets, each is read only a little further than its share: to read them all to the end would cost more than the claim.
+-- Locked jobs are skipped here, where others can take their places: chosen first and locked afterwards, a few locked jobs at the head of a
+-- group would keep the group from running as many as it may.
+share as materialized (
+    select greatest(4, ceil(1.5 * :limit::integer / greatest(count(*), 1)))::bigint as jobs from job_sets u where u.fits and u.locked),
 candidates as materialized (
-    select u.*, j.spot, j.priority, j.position /* passing over: , j.job_id */
+    select u.*, least(:limit::integer, u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room) as room, j.spot, j.priority, j.position /* passing over: , j.job_id */
       from job_sets u
      cross join lateral (
         select j.ctid as spot, j.priority, j.position /* passing over: , j.id as job_id */
           from tenure.jobs j
-         where j.state = 'pending' and j.limit_group is not null and j.queue = u.queue and j.limit_group = u.limit_group and j.kind = u.kind
+         where j.position > 0 and j.limit_group is not null and j.held_group is null and j.state = 'pending'
+           and j.queue = u.queue and j.limit_group = u.limit_group and j.kind = u.kind
            and coalesce(j.capability, '') = u.capability and (j.crashes >= 2) = u.suspect
            /* passing over: and j.id not in (select unnest(:refused::uuid[])) */
            /* passing over: and (:only::uuid[] is null or j.id = any (:only::uuid[])) */
          order by j.priority desc, j.position
-         limit greatest(0, least(:limit::integer, u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room))) j
+         limit greatest(0, least(:limit::integer, (select s.jobs from share s), u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room))
+           for no key update skip locked) j
      where u.fits and u.locked),
 ranked as (
     select c.*, row_number() over (partition by c.queue, c.limit_group order by c.priority desc, c.position) as rank,
@@ -137,6 +145,13 @@ ranked as (
       from candidates c),
 ordered as materialized (
     select r.*, row_number() over (order by r.weight desc, r.rank, r.place, r.queue, r.position) as turn from ranked r),
+-- Of a set that was not read to its end, the next job may come before other candidates: these are left to the next claim.
+known as materialized (
+    select min(n.last) as turns
+      from (select max(o.turn) as last, count(*) as jobs, min(o.room) as room
+              from ordered o
+             group by o.queue, o.limit_group, o.kind, o.capability, o.suspect) n
+     where n.jobs < n.room and n.jobs >= (select s.jobs from share s)),
 -- The same room must not be used twice: each job gets the number of jobs before it under the same limit and key.
 within_keys as (
     select l.*, count(*) over (partition by l.kind, l.kind_line order by l.turn) as of_kind_key,
@@ -151,25 +166,23 @@ chosen as materialized (
     select w.*
       from within_limits w
      where (w.kind_room is null or w.of_kind <= w.kind_room) and (w.queue_room is null or w.of_queue <= w.queue_room)
+       and w.turn <= coalesce((select k.turns from known k), w.turn)
      order by w.turn
      limit :limit::integer),
-picked as materialized (
-    select c.*, j.place as locked_place
-      from chosen c
-     cross join lateral (select j.ctid as place from tenure.jobs j where j.ctid = c.spot limit 1 for no key update skip locked) j),
 claimed as (
     update tenure.jobs j
-       set state = 'running', claim_id = :claim_id::uuid, worker_id = :worker_id::uuid,
-           fence = j.fence + 1, attempt = j.attempt + 1,
-           started_at = (select c.now from clock c),
+       set state = 'running', claim_id = :claim_id::uuid, fence = j.fence + 1, attempt = j.attempt + 1, held_group = j.limit_group,
            lease_until = case when :leases::text <> '{}'
                               then (select c.now from clock c) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
-      from picked p
-     where j.ctid = p.locked_place /* passing over: and not :peek::boolean */
-    returning j.id::text as id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
+      from chosen p
+     where j.ctid = p.spot /* passing over: and not :peek::boolean */
+    returning j.id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
               j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.limit_group,
               p.kind_limit, p.kind_rate, p.kind_seconds, p.kind_line, p.kind_key_rate, p.kind_key_seconds,
               p.queue_limit, p.queue_rate, p.queue_seconds, p.queue_line, p.queue_key_rate, p.queue_key_seconds),
+noted as (
+    insert into tenure.claims (id, worker_id, at, job_ids)
+    select :claim_id::uuid, :worker_id::uuid, (select k.now from clock k), array_agg(c.id) from claimed c having count(*) > 0),
 tallied as (
     insert into tenure.tallies (queue, kind, what, jobs)
     select c.queue, c.kind, 'started', count(*) from claimed c group by c.queue, c.kind),
@@ -203,7 +216,7 @@ select json_build_object(
        'holds', exists (select from holder),
        'seen', (select count(*) from job_sets),
        'chosen', (select count(*) from chosen),
-       /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
+       /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from chosen p where :peek::boolean), */
        -- Where each queue continues: after the last group that was served, or after the last one seen if none could be served.
        'cursors', (select json_object_agg(d.queue, d.limit_group)
                      from (select distinct on (w.queue) w.queue, coalesce(t.limit_group, w.limit_group) as limit_group
@@ -211,7 +224,8 @@ select json_build_object(
                              left join lateral (
                                 select c.limit_group from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
                             order by w.queue, w.place desc) d),
-       'more', (select count(*) from chosen) < :limit::integer and exists (select from walk w where w.place >= :steps::integer),
+       'more', (select count(*) from chosen) < :limit::integer
+                   and (exists (select from walk w where w.place >= :steps::integer) or (select k.turns from known k) is not null),
        'around', exists (select from walk w where w.wrapped),
        'stale', exists (select from job_sets u where not u.fits),
        'wait', (select min(greatest(u.wait, 0)) from job_sets u where u.fits and u.locked
@@ -219,6 +233,6 @@ select json_build_object(
        null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
        null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as limit_group
  union all
-select null, c.id, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input, c.timeout, c.auth,
+select null, c.id::text, c.kind, c.queue, c.priority, c.position, c.attempt, c.max_attempts, c.crashes, c.fence, c.input, c.timeout, c.auth,
        c.meta, c.system, c.limit_group
   from claimed c

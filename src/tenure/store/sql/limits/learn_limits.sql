@@ -26,11 +26,11 @@ select (select c.version from tenure.limit_changes c where c.id),
        exists (select from searched_queues s
                 cross join lateral (
                     select 1 from tenure.jobs j
-                     where j.state = 'pending' and j.limit_group is not null and j.queue = s.queue
+                     where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = s.queue
                        and j.limit_group > '' limit 1) j) as waiting,
        exists (select from gaps g
                 cross join lateral (
                     select 1 from tenure.jobs j
-                     where j.state = 'pending' and j.limit_group is not null and j.queue = g.queue and j.limit_group > ''
+                     where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = g.queue and j.limit_group > ''
                        and j.limit_group >= g.first and (g.beyond is null or j.limit_group < g.beyond)
                      limit 1) j) as outdated

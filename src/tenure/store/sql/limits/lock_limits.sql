@@ -19,7 +19,7 @@ with wanted as materialized (
         select from unnest(:queues::text[]) as q(name)
          cross join lateral (
             select 1 from tenure.jobs j
-             where j.state = 'pending' and j.limit_group is not null and j.queue = q.name and j.limit_group >= g.first
+             where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = q.name and j.limit_group >= g.first
                and j.limit_group < g.beyond
              limit 1) j
          where k.of_kind or r.name = 'queue:' || q.name)
@@ -27,9 +27,9 @@ with wanted as materialized (
         select count(*)
           from (select
                   from tenure.jobs j
-                 where j.limit_group is not null and j.worker_id is not null and j.limit_group >= g.first and j.limit_group < g.beyond
+                 where j.held_group is not null and j.held_group >= g.first and j.held_group < g.beyond
                    and r.name = case when k.of_kind then 'kind:' || j.kind else 'queue:' || j.queue end
-                 order by j.limit_group
+                 order by j.held_group
                  limit r.concurrency) h))),
 locked as materialized (
     select l.name

@@ -8,7 +8,7 @@ with recursive walk(queue, limit_group, kind, stale, place) as (
      cross join lateral (
         select j.limit_group, j.kind, j.limit_group is distinct from tenure.limit_group_of(j.kind, j.queue, j.input) as stale
           from tenure.jobs j
-         where j.state = 'pending' and j.limit_group is not null and j.queue = q.name and j.limit_group > ''
+         where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = q.name and j.limit_group > ''
          order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
          limit 1) n
     union all
@@ -17,7 +17,7 @@ with recursive walk(queue, limit_group, kind, stale, place) as (
      cross join lateral (
         select j.limit_group, j.kind, j.limit_group is distinct from tenure.limit_group_of(j.kind, j.queue, j.input) as stale
           from tenure.jobs j
-         where j.state = 'pending' and j.limit_group is not null and j.queue = w.queue and (j.limit_group, j.kind) > (w.limit_group, w.kind)
+         where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = w.queue and (j.limit_group, j.kind) > (w.limit_group, w.kind)
          order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
          limit 1) n
      where w.place < 10000),
@@ -27,7 +27,7 @@ picked as materialized (
      cross join lateral (
         select j.ctid as place, j.id
           from tenure.jobs j
-         where j.state = 'pending' and j.limit_group is not null and j.queue = w.queue and j.limit_group = w.limit_group and j.kind = w.kind
+         where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = w.queue and j.limit_group = w.limit_group and j.kind = w.kind
            and (:only::uuid[] is null or j.id = any (:only::uuid[]))
          limit :limit::integer
            for no key update skip locked) j

@@ -5,5 +5,5 @@ with recursive steps(kind) as (
     select n.kind
       from steps s
      cross join lateral (
-        select j.kind from tenure.jobs j where j.state = 'dead_letter' and j.kind > s.kind order by j.kind limit 1) n)
+        select j.kind from tenure.jobs j where j.position = -1 and j.kind > s.kind order by j.kind limit 1) n)
 select s.kind from steps s where s.kind <> ''

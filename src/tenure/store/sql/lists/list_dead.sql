@@ -10,7 +10,7 @@ found as materialized (
           from (select y.*, row_number() over (order by y.kind desc, y.id desc) as place
                   from (select j.*
                           from tenure.jobs j
-                         where j.state = 'dead_letter' and (j.kind, j.id) < (s.name, s.before)
+                         where j.position = -1 and (j.kind, j.id) < (s.name, s.before)
                            and (j.kind, j.id) >= (s.name, s.floor)
                          order by j.kind desc, j.id desc
                          limit 5000) y

@@ -1,13 +1,12 @@
--- list_held: claimed and running jobs that match, newest first, found by the workers that hold them. Otherwise like list_live.
+-- list_held: running jobs that match, newest first, found by the workers that hold them. Otherwise like list_live.
 -- Reads all of them: there are never more than the fleet has slots.
--- Equality is written as a range, so that stale statistics about one worker cannot make the planner scan all jobs.
 with found as materialized (
     select x.id
       from (select j.*
-              from tenure.workers w
-             cross join lateral (
-                select j.* from tenure.jobs j where j.worker_id >= w.id and j.worker_id <= w.id offset 0) j
-             where j.id < :before::uuid) x
+              from tenure.claims c
+             cross join lateral unnest(c.job_ids) as i(id)
+             cross join lateral (select j.* from tenure.jobs j where j.id = i.id and j.claim_id = c.id limit 1) j
+             where i.id < :before::uuid) x
      where x.id >= :floor::uuid
        and (:states::text[] is null or x.state = any (:states::text[]))
        and (:kind::text is null or x.kind = :kind::text)

@@ -9,12 +9,12 @@ with recursive pool_queues as materialized (
       left join tenure.queues k on k.name = q.name
      where k.paused_at is null),
 lanes(queue, priority) as (
-    select q.queue, (select j.priority from tenure.jobs j where j.state = 'pending' and j.limit_group is null and j.queue = q.queue
+    select q.queue, (select j.priority from tenure.jobs j where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue = q.queue
                       order by j.priority desc, j.position limit 1)
       from (select distinct p.queue from pool_queues p) q
     union all
     select l.queue, (select j.priority from tenure.jobs j
-                      where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority < l.priority
+                      where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue = l.queue and j.priority < l.priority
                       order by j.priority desc, j.position limit 1)
       from lanes l
      where l.priority is not null),
@@ -29,7 +29,7 @@ select p.pool, s.jobs, s.since
     select count(*) as jobs, min(f.since) as since
       from (select j.kind, j.capability, j.crashes, greatest(j.enqueued_at, j.run_at) as since
               from tenure.jobs j
-             where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority = l.priority
+             where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue = l.queue and j.priority = l.priority
              order by j.position limit :look::integer) f
      where f.kind = any (p.kinds) and (f.capability is null or f.capability = any (p.capabilities)) and f.crashes < 2) s
 union all
@@ -40,13 +40,13 @@ select p.pool, least(s.jobs, r.concurrency - h.held), s.since
     select count(*) as jobs, min(f.since) as since
       from (select j.kind, j.capability, j.crashes, greatest(j.enqueued_at, j.run_at) as since
               from tenure.jobs j
-             where j.state = 'pending' and j.limit_group is not null and j.queue = p.queue and j.limit_group >= r.stem
+             where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = p.queue and j.limit_group >= r.stem
                and j.limit_group < r.after
              limit :look::integer) f
      where f.kind = any (p.kinds) and (f.capability is null or f.capability = any (p.capabilities)) and f.crashes < 2) s
  cross join lateral (
     select count(*) as held from tenure.jobs j
-     where j.limit_group is not null and j.worker_id is not null and j.limit_group >= r.stem and j.limit_group < r.after
+     where j.held_group is not null and j.held_group >= r.stem and j.held_group < r.after
        and r.concurrency is not null) h
  where s.jobs > 0 and (r.concurrency is null or r.concurrency > h.held))
 select w.pool, sum(w.jobs)::bigint as jobs,

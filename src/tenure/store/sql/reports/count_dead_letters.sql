@@ -7,5 +7,5 @@ with by_kind as (
             select t.kind, t.jobs from tenure.tallies t where t.at >= now() - interval '1 hour' and t.what = 'dead_letter') m
      group by m.kind)
 select coalesce((select sum(l.jobs) from by_kind l), 0)::bigint as last_hour,
-       (select count(*) from (select from tenure.jobs j where j.state = 'dead_letter' limit 10000) d) as total,
+       (select count(*) from (select from tenure.jobs j where j.position = -1 limit 10000) d) as total,
        (select l.kind from by_kind l order by l.jobs desc, l.kind limit 1)

@@ -24,7 +24,7 @@ matching_workers as (
     select count(*) as workers, count(*) filter (where w.queue) as queue, count(*) filter (where w.kind) as kind,
            count(*) filter (where w.capability) as capability,
            coalesce(sum(w.concurrency) filter (where w.capability), 0) as slots,
-           coalesce(sum((select count(*) from tenure.jobs j where j.worker_id >= w.id and j.worker_id <= w.id)) filter (where w.capability), 0) as held
+           coalesce(sum((select count(*) from tenure.held_jobs h where h.worker_id = w.id)) filter (where w.capability), 0) as held
       from live_workers w),
 runnable as materialized (
     select array(select distinct k.name from live_workers w cross join lateral jsonb_array_elements_text(w.kinds) as k(name)
@@ -35,20 +35,20 @@ jobs_ahead as (
     select count(*) as jobs
       from (select s.crashes, s.kind, s.capability from job a, own_position p, lateral (
                 select j.crashes, j.kind, j.capability from tenure.jobs j
-                 where j.state = 'pending' and j.limit_group is null and a.limit_group is null and j.queue = a.queue
+                 where j.position > 0 and j.limit_group is null and /* include: is_pending */ and a.limit_group is null and j.queue = a.queue
                    and j.priority > a.priority
                  limit 10000) s
             union all
             select s.crashes, s.kind, s.capability from job a, own_position p, lateral (
                 select j.crashes, j.kind, j.capability from tenure.jobs j
-                 where j.state = 'pending' and j.limit_group is null and a.limit_group is null and j.queue = a.queue
+                 where j.position > 0 and j.limit_group is null and /* include: is_pending */ and a.limit_group is null and j.queue = a.queue
                    and j.priority = a.priority
                    and j.position < p.position
                  limit 10000) s
             union all
             select s.crashes, s.kind, s.capability from job a, own_position p, lateral (
                 select j.crashes, j.kind, j.capability from tenure.jobs j
-                 where j.state = 'pending' and j.limit_group is not null and j.queue = a.queue and j.limit_group = a.limit_group
+                 where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = a.queue and j.limit_group = a.limit_group
                    and j.kind = a.kind
                    and (j.priority > a.priority or (j.priority = a.priority and j.position < p.position))
                  limit 10000) s) f
@@ -67,9 +67,9 @@ limit_groups as (
      cross join lateral unnest(string_to_array(a.limit_group, E'\n')) as g(line)
       join tenure.limit_rules r on g.line = r.stem or (r.key is not null and starts_with(g.line, r.stem))
      cross join lateral (
-        select count(*) as jobs, count(*) filter (where g.line = any (string_to_array(j.limit_group, E'\n'))) as of_key
+        select count(*) as jobs, count(*) filter (where g.line = any (string_to_array(j.held_group, E'\n'))) as of_key
           from tenure.jobs j
-         where j.limit_group > '' and j.limit_group is not null and j.worker_id is not null
+         where j.held_group > '' and j.held_group is not null
            and r.name in ('kind:' || j.kind, 'queue:' || j.queue)) h
      cross join lateral (
         select case when sum(s.jobs) >= r.rate

@@ -6,25 +6,25 @@
 with recursive live_workers as materialized (
     select w.queues, w.kinds, w.capabilities from tenure.workers w where w.died_at is null and w.expires_at > clock_timestamp()),
 lanes(queue, priority) as (
-    (select j.queue, j.priority from tenure.jobs j where j.state = 'pending' and j.limit_group is null
+    (select j.queue, j.priority from tenure.jobs j where j.position > 0 and j.limit_group is null and /* include: is_pending */
       order by j.queue, j.priority desc, j.position limit 1)
     union all
     select n.queue, n.priority
       from lanes l
      cross join lateral (
         (select j.queue, j.priority from tenure.jobs j
-          where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority < l.priority
+          where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue = l.queue and j.priority < l.priority
           order by j.queue, j.priority desc, j.position limit 1)
         union all
         (select j.queue, j.priority from tenure.jobs j
-          where j.state = 'pending' and j.limit_group is null and j.queue > l.queue
+          where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue > l.queue
           order by j.queue, j.priority desc, j.position limit 1)
         limit 1) n),
 limited_queues(queue) as (
-    (select j.queue from tenure.jobs j where j.state = 'pending' and j.limit_group is not null order by j.queue limit 1)
+    (select j.queue from tenure.jobs j where j.position > 0 and j.limit_group is not null and j.held_group is null order by j.queue limit 1)
     union all
     select (select j.queue from tenure.jobs j
-             where j.state = 'pending' and j.limit_group is not null and j.queue > g.queue
+             where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue > g.queue
              order by j.queue limit 1)
       from limited_queues g
      where g.queue is not null),
@@ -32,13 +32,13 @@ waiting as (
     select f.*, count(*) over (partition by l.queue, l.priority) >= 1000 as capped from lanes l cross join lateral (
         select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
           from tenure.jobs j
-         where j.state = 'pending' and j.limit_group is null and j.queue = l.queue and j.priority = l.priority
+         where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue = l.queue and j.priority = l.priority
          order by j.position limit 1000) f
     union all
     select f.*, count(*) over (partition by g.queue) >= 1000 from limited_queues g cross join lateral (
         select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
           from tenure.jobs j
-         where j.state = 'pending' and j.limit_group is not null and j.queue = g.queue
+         where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = g.queue
          limit 1000) f),
 waiting_kinds as (
     select w.queue, w.kind, w.capability, count(*) as jobs, bool_or(w.capped) as capped,

@@ -10,9 +10,9 @@ with renewed as (
     returning w.id, w.queues, w.kinds, w.capabilities)
 select coalesce((select array_agg(r.id::text) from renewed r), '{}') as renewed,
        exists (select from tenure.jobs j
-                where j.state = 'pending' and j.crashes >= 2 and j.limit_group is null and j.queue = any (:queues::text[]))
+                where j.position > 0 and j.crashes >= 2 and j.limit_group is null and j.state = 'pending' and j.queue = any (:queues::text[]))
            or exists (select from tenure.jobs j
-                       where j.state = 'pending' and j.crashes >= 2 and j.limit_group is not null
+                       where j.position > 0 and j.crashes >= 2 and j.limit_group is not null and j.held_group is null
                          and j.queue = any (:queues::text[])) as suspects,
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8
           from tenure.leases l

@@ -8,3 +8,4 @@ select o.id::text, o.claim_id::text,
   left join lateral (select j.id, j.claim_id from tenure.jobs j where j.id = o.id limit 1) j on true
   left join lateral (select h.id, h.state from tenure.history h where h.id = o.id limit 1) h on j.id is null
  where j.claim_id is distinct from o.claim_id
+    or (select c.id from tenure.claims c where c.id = o.claim_id limit 1) is null

@@ -4,9 +4,9 @@
 -- Returns the jobs that were requeued.
 with requeued as (
     update tenure.jobs j
-       set state = 'pending', claim_id = null, worker_id = null, lease_until = null, attempt = greatest(j.attempt - 1, 0)
+       set state = 'pending', claim_id = null, held_group = null, lease_until = null, attempt = greatest(j.attempt - 1, 0)
       from json_to_recordset(:runs::json) as o(id uuid, claim_id uuid)
-     where j.id = o.id and j.claim_id = o.claim_id and j.worker_id = :worker_id::uuid
+     where j.id = o.id and j.claim_id = o.claim_id
     returning j.id, j.kind),
 announced_queues as (
     insert into tenure.queues as q (name, returns)

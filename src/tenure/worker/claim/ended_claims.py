@@ -1,0 +1,39 @@
+"""Deletes the rows of claims whose jobs have all ended.
+
+The row of a claim is how its jobs are found when their worker dies, so it must not go before the last of them. The statement
+itself looks whether a job is still held. It is apart from settling, so that no outcome waits for it.
+"""
+
+from __future__ import annotations
+
+from tenure.periodic import PeriodicTask
+from tenure.store import claims
+from tenure.store.link import Link
+from tenure.worker.claim.held_jobs import Known
+
+BUSY_EVERY = 1.0
+"""Seconds between two deletions while jobs are claimed. The statement looks up each job once, so it must not collect too many."""
+
+IDLE_EVERY = 5.0
+"""While none are claimed: claims whose last job took long."""
+
+
+class EndedClaims:
+    def __init__(self, link: Link, worker_id: str, known: Known) -> None:
+        self._link = link
+        self._worker_id = worker_id
+        self._known = known
+        self._open: set[str] = set()
+        self.beat = PeriodicTask("ended claims", self._turn)
+
+    def add(self, claim_id: str) -> None:
+        """A claim was sent: its row may exist."""
+        self._open.add(claim_id)
+
+    async def _turn(self) -> float:
+        current = {held.claim_id for held in self._known.held} | set(self._known.claims_under_way)
+        ended = self._open - current
+        if ended:
+            await self._link.fetch(claims.forget(self._worker_id, current))
+            self._open -= ended
+        return BUSY_EVERY if ended else IDLE_EVERY
