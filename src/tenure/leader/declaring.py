@@ -1,14 +1,15 @@
-"""When an app starts, what its code declares is stored for all workers: schedules, and how long finished jobs are kept."""
+"""When an app starts, what its code declares is stored for all processes: schedules, how long finished jobs are kept, and kinds."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tenure.model.kinds import Registry
-from tenure.store import history, schedules
+from tenure.model.published_kind import PublishedKind
+from tenure.store import history, kinds, schedules
 from tenure.store.link import Link
 
 log = logging.getLogger("tenure")
@@ -31,6 +32,8 @@ class Declarations:
     schedules: Sequence[Mapping[str, Any]]
     retentions: Mapping[str, float | None]
     """By kind, in seconds; None: the default. Contains all kinds of the app."""
+    kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By name, each as `PublishedKind.to_json()`."""
 
     @staticmethod
     def of(kinds: Registry, owner: str) -> Declarations:
@@ -38,6 +41,7 @@ class Declarations:
             owner=owner,
             schedules=[schedule.to_json() for schedule in kinds.schedules.values()],
             retentions={name: None if kind.retention is None else kind.retention.total_seconds() for name, kind in kinds.items()},
+            kinds={name: PublishedKind.of(kind).to_json() for name, kind in kinds.items()},
         )
 
 
@@ -47,9 +51,10 @@ async def declare(link: Link, declared: Declarations, supervisor_id: str) -> boo
     While `supervisor_id` lives, no other process retires what it declares.
     """
     await link.fetch(history.declare_retentions(declared.retentions))
-    kinds, names = declared.retentions.keys(), [str(schedule["name"]) for schedule in declared.schedules]
-    await link.fetch(schedules.declare_app(supervisor_id, declared.owner, kinds=kinds, schedules=names))
-    query = schedules.reconcile(declared.owner, declared.schedules, supervisor_id=supervisor_id, kinds=kinds)
+    await link.fetch(kinds.declare(declared.owner, declared.kinds))
+    own, names = declared.retentions.keys(), [str(schedule["name"]) for schedule in declared.schedules]
+    await link.fetch(schedules.declare_app(supervisor_id, declared.owner, kinds=own, schedules=names))
+    query = schedules.reconcile(declared.owner, declared.schedules, supervisor_id=supervisor_id, kinds=own)
     done = await link.fetch(query)
     foreign = sorted(row.name for row in done if row.what == "foreign")
     if foreign:

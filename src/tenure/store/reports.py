@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tenure.store.jobs import JobRow
-from tenure.store.query import INTEGER, OPTIONAL_TEXT, Query, array_literal
+from tenure.store.query import BOOLEAN, INTEGER, OPTIONAL_TEXT, Query, array_literal
 
 # One job
 
@@ -226,6 +226,10 @@ class DeadLettersRow(NamedTuple):
     total: int
     kind: str | None
     """The most frequent of the last hour."""
+
+
+def probe_writable() -> Query[bool]:
+    return Query("reports/probe_writable", BOOLEAN)
 
 
 def identify_database() -> Query[str | None]:

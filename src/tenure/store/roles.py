@@ -103,6 +103,9 @@ grant select, insert, update, delete on all tables in schema {schema} to {worker
 grant usage, select on all sequences in schema {schema} to {worker};
 grant execute on all functions in schema {schema} to {worker};
 grant select on all tables in schema {schema} to {read};
+-- The audit log is append-only, and signing keys are for processes that sign.
+revoke update, delete on {schema}.audit from {worker};
+revoke all on {schema}.signing_keys from {read};
 """  # noqa: S608 - names are quoted above
 
 

@@ -432,3 +432,68 @@ create table tenure.starts (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0
 );
 create index starts_forget on tenure.starts (forget_at);
+
+-- What the code of workers declares about each kind: enough to check and enqueue its jobs in processes that do not import the handlers.
+create table tenure.kinds (
+    name        text        not null primary key,
+    -- The app whose code declared it last.
+    app         text        not null,
+    declared_at timestamptz not null default clock_timestamp(),
+    -- Queue, priority, attempts, how its keys are made, and the JSON Schemas of input and output; see model/published_kind.py.
+    definition  jsonb       not null
+);
+
+-- Who may use the web API. The tokens themselves are not stored, only their SHA-256.
+create table tenure.tokens (
+    id           uuid        not null primary key,
+    hash         text        not null unique,
+    name         text        not null,
+    -- 'api' for programs; 'session' for a browser that signed in with an api token.
+    purpose      text        not null default 'api',
+    scope        text        not null,
+    -- Null: all queues, all kinds.
+    queues       text[],
+    kinds        text[],
+    -- Requests per second. Null: the default of the server; 0: not limited.
+    rate         double precision,
+    created_at   timestamptz not null default clock_timestamp(),
+    created_by   text,
+    expires_at   timestamptz,
+    revoked_at   timestamptz,
+    revoked_by   text,
+    last_used_at timestamptz,
+    -- The token that a session was started with: the session ends with it.
+    parent_id    uuid,
+    constraint tokens_purpose check (purpose in ('api', 'session') and (purpose = 'session') = (parent_id is not null)),
+    constraint tokens_scope check (scope in ('read', 'operate', 'admin')),
+    constraint tokens_bounds check (name <> '' and octet_length(name) <= 200 and rate >= 0)
+);
+create index tokens_expires on tenure.tokens (expires_at) where purpose = 'session';
+
+-- The secrets that sign access to single jobs. The newest one signs, and all that are not retired are accepted.
+create table tenure.signing_keys (
+    id         uuid        not null primary key,
+    secret     text        not null,
+    created_at timestamptz not null default clock_timestamp(),
+    retired_at timestamptz
+);
+
+-- Every call of the web API that changes something: a row before it is carried out, and one with the result. Append-only: the roles of
+-- `tenure sql --roles` may insert and read.
+create table tenure.audit (
+    id         bigint      generated always as identity primary key,
+    at         timestamptz not null default clock_timestamp(),
+    request_id uuid        not null,
+    phase      text        not null,
+    actor      text        not null,
+    ip         text,
+    action     text        not null,
+    subject    text,
+    -- The body of the request and the subject before and after it, without secrets.
+    request    jsonb,
+    before     jsonb,
+    after      jsonb,
+    -- The HTTP status of the answer.
+    status     integer,
+    constraint audit_phase check (phase in ('requested', 'finished') and (phase = 'finished') = (status is not null))
+);

@@ -1,0 +1,57 @@
+"""The statements about the audit log of the web API, as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from tenure.store.query import Query
+
+Phase = Literal["requested", "finished"]
+
+NEWEST = 2**63 - 1
+"""Beyond every entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """A call that changes something, before it is carried out or afterwards."""
+
+    request_id: str
+    phase: Phase
+    actor: str
+    ip: str | None
+    action: str
+    subject: str | None = None
+    request: Any = None
+    before: Any = None
+    after: Any = None
+    status: int | None = None
+
+
+class AuditRow(NamedTuple):
+    id: int
+    at: datetime
+    request_id: UUID
+    phase: Phase
+    actor: str
+    ip: str | None
+    action: str
+    subject: str | None
+    request: str | None
+    """JSON, as are `before` and `after`."""
+    before: str | None
+    after: str | None
+    status: int | None
+
+
+def write(entries: Iterable[AuditEntry]) -> Query[None]:
+    return Query("audit/write_audit", None, {"entries": json.dumps([asdict(entry) for entry in entries])})
+
+
+def list_all(*, before: int, limit: int) -> Query[AuditRow]:
+    return Query("audit/list_audit", AuditRow, {"before": before, "limit": limit})
