@@ -39,6 +39,10 @@ GROUPS = {
         "stats": ("tenure.cli.stats:stats", "Count jobs by state and outcome; rates and latencies."),
         "doctor": ("tenure.cli.doctor:doctor", "Find what slows or stops jobs, or soon will."),
     },
+    "Web": {
+        "web": ("tenure.cli.web:web", "Serve the REST API, live updates and metrics."),
+        "tokens": ("tenure.cli.tokens:tokens", "Create, list and revoke tokens of the web API."),
+    },
     "Database and settings": {
         "migrate": ("tenure.cli.schema:migrate", "Migrate the database's schema to this version."),
         "sql": ("tenure.cli.schema:sql", "Print the schema, or roles and grants, as SQL."),

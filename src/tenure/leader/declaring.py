@@ -1,4 +1,4 @@
-"""When an app starts, what its code declares is stored for all processes: schedules, how long finished jobs are kept, and kinds."""
+"""When an app starts, what its code declares is stored for all processes: its kinds, schedules, and how long jobs are kept."""
 
 from __future__ import annotations
 

@@ -1,0 +1,155 @@
+"""Enqueues jobs by name, checked by the code of this process or by what workers have published."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from pydantic import AwareDatetime, Field
+from typing_extensions import TypedDict
+
+from tenure.client.calls import Call, CallMaker
+from tenure.client.enqueue import enqueue_call
+from tenure.client.named import UnknownJob, call_by_name
+from tenure.client.options import CallOptions, Options, call_options
+from tenure.client.status import JobStatus
+from tenure.model.ids import uuid7_time
+from tenure.model.retries import Retry
+from tenure.model.states import State
+from tenure.web.api.jobs import shown
+from tenure.web.api_routes import ApiCall, Reply, RequestModel
+from tenure.web.job_views import JobView
+from tenure.web.kind_directory import check_args
+from tenure.web.problems import Problem
+from tenure.web.security.redaction import refuse_redacted
+
+IDEMPOTENCY_KEY = "idempotency-key"
+KEPT_FOR = "24h"
+"""How long an Idempotency-Key is reserved for its job."""
+
+LONGEST_IDEMPOTENCY_KEY = 128
+
+
+class DispatchBody(RequestModel):
+    args: dict[str, Any] = Field(default_factory=dict, description="The arguments of the handler, by name.")
+    priority: int | str | None = Field(None, description="0 to 100, or critical, high, normal, low, background.")
+    delay: float | str | None = Field(None, description='Seconds, or "5m".')
+    run_at: AwareDatetime | None = None
+    key: str | None = Field(None, description="While a job has this key, no second one is made.")
+    key_for: float | str | None = Field(None, description='forever, live, or a duration such as "24h".')
+    queue: str | None = None
+    capability: str | None = None
+    max_attempts: int | None = None
+    timeout: float | str | None = Field(None, description='Seconds, or "30s".')
+    meta: dict[str, Any] | None = None
+
+    def options(self) -> dict[str, Any]:
+        """As given, without `args`."""
+        return {name: value for name in self.model_fields_set - {"args"} if (value := getattr(self, name)) is not None}
+
+
+class Dispatched(TypedDict):
+    id: str
+    kind: str
+    existed: bool
+    """An earlier job has the same key; no new job was made."""
+    same_input: bool
+    """False when that one was given other input."""
+    job: JobView | None
+    """None if the earlier job has been deleted, or its retention is over."""
+
+
+async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
+    """Enqueue a job by the name of its kind: `{"args": {"format": "csv"}}`.
+
+    When this returns, the job survives any crash. 200 instead of 202: a job with the same key exists, and no new one was made.
+    The header `Idempotency-Key` makes a repeated request harmless for a day, for jobs without a key of their own.
+    """
+    kind = call.path["kind"]
+    _check_kind(call, kind)
+    refuse_redacted(body.args, "args")
+    header = _header_key(call)
+    made, options = await _checked(call, kind, body, header)
+    if not call.principal.sees(kind=kind, queue=made.fields.queue):
+        raise Problem(403, "limited", f"this token does not include queue {made.fields.queue!r} for kind {kind!r}")
+    handle = await enqueue_call(call.services.runtime, options, made.sent_by(call.principal.name))
+    if header is not None and made.key == header and not handle.same_input:
+        raise Problem(
+            422, "idempotency-key-reused", "this Idempotency-Key was used with other arguments: use a new key for each request"
+        )
+    call.note(
+        subject=str(handle.id), request={"kind": kind, **body.model_dump(mode="json", exclude={"args"}, exclude_unset=True)}
+    )
+    job = await call.services.client.find(handle.id) if handle.existed else _new_job(made, body)
+    reply: Dispatched = {
+        "id": str(handle.id),
+        "kind": kind,
+        "existed": handle.existed,
+        "same_input": handle.same_input,
+        "job": None if job is None else shown(call, job),
+    }
+    location = "../" * (kind.count("/") + 1) + str(handle.id)
+    return Reply(reply, 200 if handle.existed else 202, {"Location": location})
+
+
+async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | None) -> tuple[Call[Any], Options]:
+    runtime, given = call.services.runtime, body.options()
+    options: CallOptions = {**given, "auth": call.principal.auth}  # type: ignore[typeddict-item]
+    if kind in runtime.kinds:
+        made, checked = call_by_name(runtime, kind, body.args, options)
+        if made.key is None and header is not None:
+            return call_by_name(runtime, kind, body.args, {**options, "key": header, "key_for": KEPT_FOR})
+        return made, checked
+    known = await call.services.kinds.published(kind)
+    if known.kind.makes_key and body.key is None:
+        raise Problem(
+            422,
+            "key-needed",
+            f"the code of kind {kind!r} makes an idempotency key, which this process cannot: give `key`, or start the web server "
+            "with --app so that it imports the handlers",
+        )
+    check_args(known, body.args)
+    if header is not None and body.key is None:
+        options = {**options, "key": header, "key_for": KEPT_FOR}
+    target = UnknownJob(
+        kind,
+        Retry(max_attempts=known.kind.max_attempts),
+        queue=known.kind.queue,
+        priority=known.kind.priority,
+        capability=known.kind.capability,
+        key_for=known.kind.key_for,
+    )
+    checked = call_options(kind, "dispatch", **options)
+    return CallMaker(target, checked).of_input(body.args), checked
+
+
+def _check_kind(call: ApiCall, kind: str) -> None:
+    if call.principal.kinds is not None and kind not in call.principal.kinds:
+        raise Problem(403, "limited", f"this token does not include kind {kind!r}: use another one")
+
+
+def _header_key(call: ApiCall) -> str | None:
+    """The header as a key. It belongs to the principal: two users may choose the same one."""
+    given = call.request.headers.get(IDEMPOTENCY_KEY)
+    if given is None:
+        return None
+    text = given.strip('"')
+    if not text or len(text) > LONGEST_IDEMPOTENCY_KEY or not text.isprintable():
+        raise Problem(
+            422, "invalid-value", f"Idempotency-Key must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable characters: use a UUID"
+        )
+    owner = hashlib.sha256(call.principal.name.encode()).hexdigest()[:12]
+    return f"request:{owner}:{text}"
+
+
+def _new_job(made: Call[Any], body: DispatchBody) -> JobStatus:
+    """As it was written. Not read back: that would double the cost of a dispatch."""
+    fields = made.fields
+    later = fields.delay is not None or fields.run_at is not None
+    return JobStatus(
+        id=made.id, kind=fields.kind, queue=fields.queue, state=State.SCHEDULED if later else State.PENDING,
+        priority=fields.priority, capability=fields.capability, attempt=0, max_attempts=fields.max_attempts, crashes=0, fence=0,
+        worker_id=None, enqueued_at=uuid7_time(made.id), run_at=fields.run_at, started_at=None, finished_at=None, error=None,
+        input=body.args, output=None, timeout=fields.timeout, key=made.key, parent_id=None, enqueued_by=made.sender.by, auth=None,
+        meta=body.meta,
+    )  # fmt: skip

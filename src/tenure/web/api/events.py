@@ -1,0 +1,71 @@
+"""The changes of one job as Server-Sent Events, for clients without WebSockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from starlette.responses import StreamingResponse
+
+from tenure.web.api.jobs import visible
+from tenure.web.api_routes import ApiCall, Reply
+from tenure.web.job_views import OVER
+from tenure.web.live.followed import FollowedJob
+from tenure.web.live.topics import Subject, Topic
+
+KEEP_ALIVE = 15.0
+"""Seconds after which a comment is sent, so that proxies keep the connection and a closed one is noticed."""
+
+RECHECK = 20.0
+"""Seconds after which the token is checked again."""
+
+
+async def stream_events(call: ApiCall) -> str | Reply:
+    """Follow a job as Server-Sent Events: first its current state, then each change, until it is over.
+
+    Each event has the version of the job as its id. With `Last-Event-ID`, a version that was seen is not sent again, and 204 is
+    answered if the job is over and nothing has changed since: `EventSource` then stops.
+    """
+    job = await visible(call)
+    seen = call.request.headers.get("last-event-id")
+    if job.state in OVER:
+        followed = FollowedJob(Topic(Subject.JOB, str(job.id)))
+        followed.update(job)
+        if followed.digest == seen:
+            return Reply(None, 204)
+    call.services.live.check_room(call.principal)
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(call, str(job.id), seen), headers=headers, media_type="text/event-stream")  # type: ignore[return-value]
+
+
+async def _events(call: ApiCall, job_id: str, seen: str | None) -> AsyncIterator[bytes]:
+    hub, authenticator = call.services.live, call.services.authenticator
+    with hub.viewing(call.principal) as viewer:
+        hub.subscribe(viewer, Topic(Subject.JOB, job_id), seen)
+        loop = asyncio.get_running_loop()
+        checked = loop.time()
+        yield b"retry: 1000\n\n"
+        while True:
+            text: str | None = None
+            try:
+                async with asyncio.timeout(KEEP_ALIVE):
+                    text = await viewer.outbox.take()
+                if text is None:
+                    return
+            except TimeoutError:
+                yield b": still here\n\n"
+            if loop.time() - checked > RECHECK:
+                checked = loop.time()
+                if not await authenticator.still_valid(call.request, call.principal, None):
+                    return
+            if text is not None:
+                message = json.loads(text)
+                yield _event(message["type"], text, message.get("version"))
+                if message["type"] == "gone" or message["job"]["over"]:
+                    return
+
+
+def _event(name: str, text: str, version: str | None) -> bytes:
+    identity = f"id: {version}\n" if version else ""
+    return f"{identity}event: {name}\ndata: {text}\n\n".encode()

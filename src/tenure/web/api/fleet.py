@@ -1,0 +1,119 @@
+"""Workers, leaders and the audit log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from tenure.client.overview import LeaderStatus, WorkerStatus
+from tenure.store import audit
+from tenure.store.audit import AuditRow
+from tenure.web.api_routes import ApiCall, RequestModel
+
+
+class WorkerList(TypedDict):
+    workers: list[WorkerStatus]
+
+
+class LeaderView(TypedDict):
+    """A duty, or a lease of your own, and its holder."""
+
+    duty: str
+    state: str
+    """holds, stuck, ran out; free for a lease of your own that is not held."""
+    holder: str
+    worker: str | None
+    """The name of a worker of that holder."""
+    term: int
+    acquired_at: str
+    heartbeat_at: str
+    expires_at: str
+    metadata: dict[str, Any]
+    """Of the duty: last_run, items, errors, seconds, and others."""
+
+
+class LeaderList(TypedDict):
+    leaders: list[LeaderView]
+
+
+class AuditQuery(RequestModel):
+    limit: int = Field(50, ge=1, le=200)
+    before: int | None = Field(None, ge=0, le=audit.NEWEST, description="The `next` of the previous page.")
+
+
+class AuditView(TypedDict):
+    id: int
+    at: str
+    request_id: str
+    phase: str
+    """requested: before it was carried out. finished: with the status of the answer."""
+    actor: str
+    ip: str | None
+    action: str
+    subject: str | None
+    request: Any
+    before: Any
+    after: Any
+    status: int | None
+
+
+class AuditPage(TypedDict):
+    entries: list[AuditView]
+    next: int | None
+
+
+async def list_workers(call: ApiCall) -> WorkerList:
+    """List the processes that run jobs."""
+    return {"workers": await call.services.client.workers()}
+
+
+async def list_leaders(call: ApiCall) -> LeaderList:
+    """List the leader's duties: who holds each, since when, and how its rounds went."""
+    names = {worker.supervisor_id: worker.name for worker in await call.services.client.workers()}
+    return {"leaders": [_leader(one, names.get(one.holder)) for one in await call.services.client.leaders()]}
+
+
+async def list_audit(call: ApiCall, query: AuditQuery) -> AuditPage:
+    """List the audit log, newest first: every call that changes something, with who asked for it."""
+    before = audit.NEWEST if query.before is None else query.before
+    rows = await call.services.read(audit.list_all(before=before, limit=query.limit + 1))
+    shown = rows[: query.limit]
+    return {"entries": [_entry(row) for row in shown], "next": shown[-1].id if len(rows) > query.limit else None}
+
+
+def _leader(one: LeaderStatus, worker: str | None) -> LeaderView:
+    return {
+        "duty": one.duty,
+        "state": one.state,
+        "holder": str(one.holder),
+        "worker": worker,
+        "term": one.term,
+        "acquired_at": one.acquired_at.isoformat(),
+        "heartbeat_at": one.heartbeat_at.isoformat(),
+        "expires_at": one.expires_at.isoformat(),
+        "metadata": one.metadata,
+    }
+
+
+def _entry(row: AuditRow) -> AuditView:
+    return {
+        "id": row.id,
+        "at": row.at.isoformat(),
+        "request_id": str(row.request_id),
+        "phase": row.phase,
+        "actor": row.actor,
+        "ip": row.ip,
+        "action": row.action,
+        "subject": row.subject,
+        "request": _read(row.request),
+        "before": _read(row.before),
+        "after": _read(row.after),
+        "status": row.status,
+    }
+
+
+def _read(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,66 @@
+"""Which jobs: the filters of lists and of bulk actions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from tenure.client.filters import Filters
+from tenure.model.errors import ConfigError, JobNotFound
+from tenure.model.payloads import check_json_text
+from tenure.model.states import State
+from tenure.web.api_routes import RequestModel
+from tenure.web.problems import Problem
+
+LARGEST_FILTER = 16 * 1024  # bytes
+
+
+class JobFilter(RequestModel):
+    """All that are given must match."""
+
+    state: list[State] | None = Field(None, description="One or several states.")
+    kind: str | None = None
+    queue: str | None = None
+    priority: int | str | None = Field(None, description="0 to 100, or critical, high, normal, low, background.")
+    capability: str | None = None
+    key: str | None = Field(None, description="The idempotency key.")
+    parent: UUID | None = Field(None, description="Jobs that the handler of this one enqueued.")
+    enqueued_after: AwareDatetime | None = None
+    enqueued_before: AwareDatetime | None = None
+
+    def filters(self, contained: dict[str, Any] | None) -> Filters:
+        priority = self.priority
+        if isinstance(priority, str) and priority.isdigit():
+            priority = int(priority)
+        try:
+            return Filters.of(
+                state=self.state, kind=self.kind, queue=self.queue, priority=priority, capability=self.capability, key=self.key,
+                parent=self.parent, enqueued_after=self.enqueued_after, enqueued_before=self.enqueued_before, input=contained,
+            )  # fmt: skip
+        except (ConfigError, JobNotFound, OverflowError) as error:
+            raise Problem(422, "invalid-value", str(error)) from None
+
+
+class JobsQuery(JobFilter):
+    input: str | None = Field(None, description='JSON that the input contains, such as {"user_id": 1}.')
+    limit: int = Field(50, ge=1, le=200)
+    after: str | None = Field(None, description="The `next` of the previous page.")
+
+    def contained(self) -> dict[str, Any] | None:
+        if self.input is None:
+            return None
+        check_json_text(self.input.encode("utf-8", "replace"), what="the input filter", limit=LARGEST_FILTER)
+        try:
+            read = json.loads(self.input)
+        except ValueError:
+            read = None
+        if not isinstance(read, dict):
+            raise Problem(422, "invalid-value", 'query.input is not a JSON object: give one such as {"user_id": 1}')
+        return read
+
+
+class BulkFilter(JobFilter):
+    input: dict[str, Any] | None = Field(None, description="What the input contains.")

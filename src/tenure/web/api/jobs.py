@@ -1,0 +1,110 @@
+"""Lists of jobs, and what can be asked about one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from typing_extensions import TypedDict
+
+from tenure.client.filters import to_id
+from tenure.client.pages import list_page
+from tenure.client.status import JobStatus
+from tenure.model.errors import JobNotFound
+from tenure.web.api.job_filters import JobsQuery
+from tenure.web.api_routes import ApiCall, Reply
+from tenure.web.job_views import JobView, TrackerView, job_view, tracker_view
+from tenure.web.problems import Problem
+from tenure.web.security.headers import REPORT_POLICY
+
+
+class JobPage(TypedDict):
+    """Jobs, newest first."""
+
+    jobs: list[JobView]
+    next: str | None
+    """Pass it as `after` for the next page. A short or even empty page can have a next one."""
+
+
+class ReasonView(TypedDict):
+    code: str
+    text: str
+
+
+class ExplanationView(TypedDict):
+    job: JobView
+    running: bool
+    reasons: list[ReasonView]
+
+
+async def list_jobs(call: ApiCall, query: JobsQuery) -> JobPage:
+    """List jobs, newest first, that match all filters.
+
+    A page reads a bounded number of rows, so it may be short, or even empty, and still have a `next`.
+    """
+    filters = query.filters(query.contained())
+    page = await list_page(call.services.read, filters, query.limit, query.after)
+    seen = [job for job in page.jobs if call.principal.sees(kind=job.kind, queue=job.queue)]
+    return {"jobs": [shown(call, job) for job in seen], "next": page.next}
+
+
+async def get_job(call: ApiCall) -> JobView | TrackerView:
+    """Show a job, live or finished. With a tracker token, without input, traceback and worker."""
+    job = await visible(call)
+    return tracker_view(call.services.redaction.job(job)) if call.principal.job_id is not None else shown(call, job)
+
+
+async def get_report(call: ApiCall) -> dict[str, Any] | Reply:
+    """Report the whole history of a job: attempts, errors, timeline, log lines, children.
+
+    JSON, HTML or plain text, by the Accept header.
+    """
+    await visible(call)
+    report = call.services.redaction.report(await call.services.client.report(call.path["id"]))
+    match accepted(call.request, "application/json", "text/html", "text/plain"):
+        case "text/html":
+            headers = {"Content-Security-Policy": REPORT_POLICY}
+            return Reply(report.to_html(), headers=headers, media_type="text/html; charset=utf-8")
+        case "text/plain":
+            return Reply(report.to_text(full=True), media_type="text/plain; charset=utf-8")
+    return report.to_json()
+
+
+async def explain_job(call: ApiCall) -> ExplanationView:
+    """Explain why a job is not running, and what to do about it."""
+    await visible(call)
+    found = await call.services.client.explain(call.path["id"])
+    reasons: list[ReasonView] = [{"code": reason.code, "text": reason.text} for reason in found.reasons]
+    return {"job": shown(call, found.job), "running": found.running, "reasons": reasons}
+
+
+async def visible(call: ApiCall) -> JobStatus:
+    """The job in the path. One that the principal may not see does not exist for them."""
+    wanted = to_id(call.path["id"])
+    job = await call.services.client.find(wanted)
+    if job is None or not call.principal.sees(kind=job.kind, queue=job.queue):
+        raise JobNotFound(wanted)
+    return job
+
+
+def shown(call: ApiCall, job: JobStatus) -> JobView:
+    return job_view(call.services.redaction.job(job))
+
+
+def accepted(request: Request, *offered: str) -> str:
+    """The first offered type that the Accept header allows, in the order of its preference."""
+    ranges = [part.strip().partition(";") for part in request.headers.get("accept", "*/*").lower().split(",")[:20]]
+    weighted = sorted(ranges, key=lambda part: -_weight(part[2]))
+    for given, _, _ in weighted:
+        for media in offered:
+            if given.strip() in (media, "*/*", media.partition("/")[0] + "/*"):
+                return media
+    raise Problem(406, "not-acceptable", f"this is available as {', '.join(offered)}: ask for one of them")
+
+
+def _weight(parameters: str) -> float:
+    name, _, value = parameters.strip().partition("=")
+    try:
+        return float(value) if name.strip() == "q" else 1.0
+    except ValueError:
+        return 0.0

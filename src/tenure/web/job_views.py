@@ -1,0 +1,134 @@
+"""A job as the API shows it: with our names, and with those of seed 002's clients (`status`, `last_error`, ...) beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from tenure.client.status import JobStatus
+from tenure.model.states import State
+
+OVER = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETTER})
+"""Final unless the job is retried or replayed."""
+
+FAILED = frozenset({State.FAILED, State.DEAD_LETTER})
+
+
+class TrackerView(TypedDict):
+    """What the page of a user who started the job may see: no input, no traceback, nothing about workers."""
+
+    id: str
+    kind: str
+    state: str
+    status: str
+    """The same as `state`."""
+    over: bool
+    """It will not run again by itself."""
+    failed: bool
+    """It failed for good: `failed` or `dead_letter`."""
+    progress_percent: float
+    progress_message: str | None
+    last_error: str | None
+    """The message of the last error, without its traceback."""
+    output: Any
+    attempt: int
+    max_attempts: int
+    created_at: str
+    scheduled_at: str | None
+    started_at: str | None
+    completed_at: str | None
+    failed_at: str | None
+
+
+class JobView(TrackerView):
+    """A job at the time of the query."""
+
+    queue: str
+    priority: int
+    capability: str | None
+    crashes: int
+    fence: int
+    worker_id: str | None
+    enqueued_at: str
+    run_at: str | None
+    finished_at: str | None
+    error: str | None
+    """The error of the last failed attempt, with its traceback."""
+    error_type: str | None
+    error_message: str | None
+    input: Any
+    timeout: float | None
+    key: str | None
+    parent_id: str | None
+    enqueued_by: str | None
+    auth: Any
+    meta: Any
+    system: Any
+    limit_group: str | None
+    job_type: str
+    attempts: int
+    worker_capability: str | None
+    idempotency_key: str | None
+    claimed_at: str | None
+
+
+def tracker_view(job: JobStatus) -> TrackerView:
+    given = job.to_json()
+    return {
+        "id": given["id"],
+        "kind": job.kind,
+        "state": given["state"],
+        "status": given["state"],
+        "over": job.state in OVER,
+        "failed": job.state in FAILED,
+        "progress_percent": _whole(job.progress_percent),
+        "progress_message": job.progress_message,
+        "last_error": job.error if job.state == State.CANCELED else given["error_message"],
+        "output": job.output,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "created_at": given["enqueued_at"],
+        "scheduled_at": given["run_at"],
+        "started_at": given["started_at"],
+        "completed_at": given["finished_at"] if job.state == State.COMPLETED else None,
+        "failed_at": given["failed_at"],
+    }
+
+
+def job_view(job: JobStatus) -> JobView:
+    given = job.to_json()
+    return {
+        **tracker_view(job),
+        "queue": job.queue,
+        "priority": job.priority,
+        "capability": job.capability,
+        "crashes": job.crashes,
+        "fence": job.fence,
+        "worker_id": given["worker_id"],
+        "enqueued_at": given["enqueued_at"],
+        "run_at": given["run_at"],
+        "finished_at": given["finished_at"],
+        "error": job.error,
+        "error_type": given["error_type"],
+        "error_message": given["error_message"],
+        "input": job.input,
+        "timeout": job.timeout,
+        "key": job.key,
+        "parent_id": given["parent_id"],
+        "enqueued_by": job.enqueued_by,
+        "auth": job.auth,
+        "meta": job.meta,
+        "system": job.system,
+        "limit_group": job.limit_group,
+        "job_type": job.kind,
+        "attempts": job.attempt,
+        "worker_capability": job.capability,
+        "idempotency_key": job.key,
+        "claimed_at": given["started_at"],
+    }
+
+
+def _whole(percent: float) -> float:
+    """40 rather than 40.0."""
+    return int(percent) if percent == int(percent) else percent

@@ -1,0 +1,107 @@
+"""The kinds that can be dispatched: those that this process defines, and those that workers have published."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from tenure.model.kinds import Registry
+from tenure.model.published_kind import PublishedKind
+from tenure.store import kinds
+from tenure.store.kinds import KindRow
+from tenure.store.query import Fetch
+from tenure.web.problems import FieldProblem, Problem
+
+RECHECK = 5.0
+"""Seconds for which a published kind is used without asking again."""
+
+MOST_KNOWN = 1000
+MOST_PROBLEMS = 20
+LONGEST_MESSAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKind:
+    """A kind, as workers have published it."""
+
+    kind: PublishedKind
+    app: str
+    declared_at: datetime
+    workers: int
+    """How many living workers run it."""
+    validator: Draft202012Validator | None
+
+
+class KindDirectory:
+    def __init__(self, own: Registry, read: Fetch) -> None:
+        self._own = own
+        self._read = read
+        self._known: dict[str, tuple[float, KnownKind | None]] = {}
+
+    async def published(self, name: str) -> KnownKind:
+        """Raises a problem if no worker has published it."""
+        kept = self._known.get(name)
+        if kept is None or time.monotonic() - kept[0] >= RECHECK:
+            rows = await self._read(kinds.find(name))
+            known = _known(rows[0]) if rows else None
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            kept = self._known[name] = time.monotonic(), known
+        if kept[1] is None:
+            raise await self._unknown(name)
+        return kept[1]
+
+    async def find_all(self) -> list[KnownKind]:
+        return [_known(row) for row in await self._read(kinds.find_all())]
+
+    async def _unknown(self, name: str) -> Problem:
+        names = {*self._own, *(row.name for row in await self._read(kinds.find_all()))}
+        near = get_close_matches(name, names, n=3)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "a worker publishes its kinds when it starts"
+        return Problem(404, "unknown-kind", f"no worker has published a kind {name[:200]!r}: {hint}")
+
+
+def _known(row: KindRow) -> KnownKind:
+    kind = PublishedKind.from_json({**json.loads(row.definition), "name": row.name})
+    return KnownKind(kind, row.app, row.declared_at, row.workers, _validator(kind))
+
+
+def _validator(kind: PublishedKind) -> Draft202012Validator | None:
+    if kind.input is None:
+        return None
+    try:
+        Draft202012Validator.check_schema(kind.input)
+    except SchemaError:
+        return None
+    return Draft202012Validator(kind.input)
+
+
+def check_args(known: KnownKind, args: Mapping[str, Any]) -> None:
+    """By the published schema. A handler with a single model takes the model's own object, or `{"parameter": {...}}`."""
+    if known.validator is None:
+        return
+    problems = _problems(known.validator, args, "args")
+    name = known.kind.parameter
+    if problems and name is not None and list(args) == [name]:
+        problems = _problems(known.validator, args[name], f"args.{name}")
+    if problems:
+        detail = "; ".join(f"{one['path']}: {one['message']}" for one in problems[:3])
+        raise Problem(422, "invalid-input", f"the arguments do not fit kind {known.kind.name!r}: {detail}", problems)
+
+
+def _problems(validator: Draft202012Validator, value: Any, where: str) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    for error in validator.iter_errors(value):
+        if len(found) == MOST_PROBLEMS:
+            break
+        path = ".".join([where, *map(str, error.absolute_path)])
+        found.append({"path": path, "message": error.message[:LONGEST_MESSAGE]})
+    return found

@@ -1,0 +1,250 @@
+"""Follows what viewers subscribe to: one LISTEN and one batched look-up per process, however many viewers there are.
+
+Workers notify us of jobs in `tenure.watches`. What they do not notify of (a claim), and what is lost on the way, is found by
+looking at all followed jobs once a second. A job is looked at no more than ten times a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from tenure.client.json_values import to_json_value
+from tenure.client.status import JobStatus
+from tenure.model.errors import StoreUnavailable
+from tenure.periodic import FOREVER, PeriodicTask
+from tenure.store import jobs, live
+from tenure.store import wakeup as wakeups
+from tenure.store.faults import Refused
+from tenure.store.query import Fetch
+from tenure.store.wakeup import Wakeup
+from tenure.web.fleet_stats import FleetStats, QueueCounts
+from tenure.web.live.followed import FollowedJob, Viewer, finite
+from tenure.web.live.topics import Subject, Topic
+from tenure.web.problems import Problem
+from tenure.web.security.principal import Principal
+from tenure.web.security.redaction import Redaction
+from tenure.web.web_session import WebSession
+
+GAP = 0.1
+"""Seconds between two look-ups: a job's progress is sent at most ten times a second."""
+
+POLL = 1.0
+"""Seconds after which all followed jobs are looked at."""
+
+WATCHED_FOR = 900.0
+"""Seconds for which workers notify us of a job; renewed in half that time."""
+
+LARGEST_LOOKUP = 1000  # jobs in a statement
+LARGEST_READ = 200  # whole jobs in a statement
+MOST_CONNECTIONS = 100  # of one principal, in each process
+MOST_LOCAL = 10_000  # of a server without tokens
+MOST_TOPICS = 1000  # of one connection
+
+
+class LiveHub:
+    def __init__(self, session: WebSession, read: Fetch, stats: FleetStats, redaction: Redaction) -> None:
+        self._session = session
+        self._read = read
+        self._stats = stats
+        self._redaction = redaction
+        self._jobs: dict[UUID, FollowedJob] = {}
+        self._others: dict[Topic, set[Viewer]] = {}
+        self._texts: dict[Topic, str] = {}
+        """What was last sent of topics that are not jobs."""
+        self._changed: set[UUID] = set()
+        self._connections: dict[str, int] = {}
+        self._viewers: set[Viewer] = set()
+        self._looked_at = self._polled_at = 0.0
+        self._beat = PeriodicTask("live", self._turn)
+        self._task: asyncio.Task[None] | None = None
+        self._unsubscribe: Callable[[], None] = _nothing
+
+    # Viewers
+
+    @contextmanager
+    def viewing(self, principal: Principal) -> Iterator[Viewer]:
+        """A viewer for as long as its connection is open."""
+        who = self.check_room(principal)
+        self._connections[who] = self._connections.get(who, 0) + 1
+        viewer = Viewer(principal)
+        self._viewers.add(viewer)
+        self._start()
+        try:
+            yield viewer
+        finally:
+            self._viewers.discard(viewer)
+            for topic in list(viewer.topics):
+                self.unsubscribe(viewer, topic)
+            self._connections[who] -= 1
+            if not self._connections[who]:
+                del self._connections[who]
+
+    def check_room(self, principal: Principal) -> str:
+        """Raises if the principal has too many connections. Returns under which name they are counted."""
+        who = f"{principal.via} {principal.token_id or principal.name}"
+        most = MOST_LOCAL if principal.via == "local" else MOST_CONNECTIONS
+        if self._connections.get(who, 0) >= most:
+            raise Problem(429, "too-many-connections", f"{principal.name!r} has {most} open connections: close some")
+        return who
+
+    def subscribe(self, viewer: Viewer, topic: Topic, seen: str | None = None) -> None:
+        """The current state is sent soon, unless it is the version that the viewer has seen; then every change."""
+        topic.check_access(viewer.principal)
+        if topic not in viewer.topics and len(viewer.topics) >= MOST_TOPICS:
+            raise Problem(429, "too-many-topics", f"a connection follows at most {MOST_TOPICS} topics: open another one")
+        viewer.topics.add(topic)
+        if seen is not None:
+            viewer.seen[topic] = seen
+        if topic.subject is Subject.JOB:
+            followed = self._jobs.setdefault(topic.job_id, FollowedJob(topic))
+            followed.viewers.add(viewer)
+            if followed.read:
+                followed.deliver(viewer)
+            else:
+                self._changed.add(topic.job_id)
+                self._beat.wake()
+        else:
+            self._others.setdefault(topic, set()).add(viewer)
+            if topic in self._texts:
+                viewer.outbox.put(str(topic), self._texts[topic])
+            self._beat.wake()
+
+    def unsubscribe(self, viewer: Viewer, topic: Topic) -> None:
+        viewer.topics.discard(topic)
+        viewer.seen.pop(topic, None)
+        viewer.outbox.drop(str(topic))
+        if topic.subject is Subject.JOB:
+            followed = self._jobs.get(topic.job_id)
+            if followed is not None:
+                followed.viewers.discard(viewer)
+                if not followed.viewers:
+                    del self._jobs[topic.job_id]
+        elif topic in self._others:
+            self._others[topic].discard(viewer)
+            if not self._others[topic]:
+                del self._others[topic]
+                self._texts.pop(topic, None)
+
+    async def close(self) -> None:
+        """Every connection ends."""
+        self._unsubscribe()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for viewer in self._viewers:
+            viewer.outbox.close()
+
+    # Looking
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._unsubscribe = self._session.on_wakeup(self._on_wakeup)
+            self._task = asyncio.create_task(self._beat.run())
+
+    def _on_wakeup(self, wakeup: Wakeup) -> None:
+        if wakeup == Wakeup.missed():
+            self._polled_at = 0.0
+            self._beat.wake()
+        elif wakeup.topic in (wakeups.Topic.ENDED, wakeups.Topic.PROGRESS):
+            with suppress(ValueError):
+                job_id = UUID(wakeup.subject)
+                if job_id in self._jobs:
+                    self._changed.add(job_id)
+                    self._beat.wake()
+
+    async def _turn(self) -> float:
+        await asyncio.sleep(max(0.0, self._looked_at + GAP - time.monotonic()))
+        self._looked_at = time.monotonic()
+        polling = self._looked_at - self._polled_at >= POLL
+        changed, self._changed = self._changed, set()
+        try:
+            await self._look([job_id for job_id, job in self._jobs.items() if job_id in changed or (polling and not job.settled)])
+            if self._others:
+                await self._look_at_others()
+        except BaseException:
+            self._polled_at = 0.0  # the next turn looks at everything
+            self._changed |= changed
+            raise
+        if polling:
+            self._polled_at = self._looked_at
+        return POLL if self._jobs or self._others else FOREVER
+
+    async def _look(self, ids: Sequence[UUID]) -> None:
+        await self._watch(ids)
+        for start in range(0, len(ids), LARGEST_LOOKUP):
+            asked = ids[start : start + LARGEST_LOOKUP]
+            found = {row.id: finite(row) for row in await self._read(live.find_versions(asked))}
+            kept = {job_id: self._jobs.get(job_id) for job_id in asked}
+            differ = [
+                job_id for job_id, job in kept.items() if job is not None and (not job.read or found.get(job_id) != job.version)
+            ]
+            await self._publish(differ)
+
+    async def _publish(self, ids: Sequence[UUID]) -> None:
+        for start in range(0, len(ids), LARGEST_READ):
+            asked = ids[start : start + LARGEST_READ]
+            rows = {row.id: row for row in await self._read(jobs.find_all(asked))}
+            for job_id in asked:
+                followed = self._jobs.get(job_id)
+                if followed is not None:
+                    row = rows.get(job_id)
+                    followed.update(None if row is None else self._redaction.job(JobStatus.from_row(row)))
+                    for viewer in list(followed.viewers):
+                        followed.deliver(viewer)
+
+    async def _watch(self, ids: Sequence[UUID]) -> None:
+        """Before the jobs are read: a worker that changes one afterwards will notify us."""
+        now = time.monotonic()
+        due = [
+            job_id
+            for job_id in ids
+            if (job := self._jobs.get(job_id)) is not None and (job.watched_at is None or now - job.watched_at > WATCHED_FOR / 2)
+        ]
+        for start in range(0, len(due), LARGEST_LOOKUP):
+            asked = due[start : start + LARGEST_LOOKUP]
+            try:
+                await self._session.fetch(live.watch(asked, WATCHED_FOR))
+            except Refused:
+                return  # this account may only read: we poll
+            except StoreUnavailable as error:
+                if error.cause != "read_only":
+                    raise
+                return
+            for job_id in asked:
+                if job_id in self._jobs:
+                    self._jobs[job_id].watched_at = now
+
+    async def _look_at_others(self) -> None:
+        counts = await self._stats.counts.get()
+        queues = {queue.name: queue for queue in counts.queues}
+        for topic in list(self._others):
+            if topic.subject is Subject.QUEUE:
+                content: dict[str, Any] = {"queue": _shown(queues[topic.name]) if topic.name in queues else None}
+            else:
+                content = {
+                    "queues": [_shown(queue) for queue in counts.queues],
+                    "workers": sum(worker.alive for worker in counts.workers),
+                    "slots": sum(worker.concurrency for worker in counts.workers if worker.alive),
+                    "held": sum(worker.held for worker in counts.workers),
+                    "leaders": [{"duty": one.duty, "state": one.state} for one in counts.leaders],
+                }
+            text = json.dumps({"type": topic.subject.value, "topic": str(topic), **content}, default=to_json_value)
+            if text != self._texts.get(topic):
+                self._texts[topic] = text
+                for viewer in list(self._others.get(topic, ())):
+                    viewer.outbox.put(str(topic), text)
+
+
+def _nothing() -> None:
+    """There is no subscription yet."""
+
+
+def _shown(queue: QueueCounts) -> dict[str, Any]:
+    return asdict(queue)

@@ -1,0 +1,185 @@
+"""The WebSocket `/_api/live`: subscribe to jobs, queues and the overview.
+
+The origin is checked before the connection is accepted. A token comes in the Authorization header or as the first message within
+five seconds, never in the address, which is logged. Nothing is sent before.
+
+    -> {"type": "auth", "token": "tnr_..."}                                  unless a header or cookie says who it is
+    <- {"type": "ready", "name": "...", "scope": "read"}
+    -> {"type": "subscribe", "topics": ["job:<id>", "overview"], "versions": {"job:<id>": "<version that was seen>"}}
+    <- {"type": "job", "topic": "job:<id>", "version": "...", "job": {...}}
+    -> {"type": "unsubscribe", "topics": [...]}      -> {"type": "ping"}     <- {"type": "pong"}
+    <- {"type": "gone", "topic": "job:<id>"}         <- {"type": "error", "problem": {...}}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from tenure.web.live.followed import Viewer
+from tenure.web.live.topics import Topic
+from tenure.web.problems import Problem, internal_error, of_error
+from tenure.web.security.authentication import ip_of
+from tenure.web.security.hosts import check_host
+from tenure.web.security.origins import check_origin
+from tenure.web.security.principal import Principal, Scope
+from tenure.web.services import WebServices
+
+log = logging.getLogger("tenure")
+
+AUTH_WITHIN = 5.0  # seconds for the first message
+SEND_WITHIN = 30.0  # seconds for a client to take a message
+RECHECK = 20.0  # seconds after which the token is checked again
+LARGEST_MESSAGE = 64 * 1024  # bytes
+MESSAGES_PER_SECOND = 20
+UNAUTHORIZED, FORBIDDEN, TOO_LARGE, TOO_MANY, GOING_AWAY, FAILED = 4401, 4403, 1009, 4429, 1001, 1011
+
+
+class LiveSocket:
+    """One connection."""
+
+    def __init__(self, socket: WebSocket, services: WebServices) -> None:
+        self._socket = socket
+        self._services = services
+        self._token: str | None = None
+
+    async def run(self) -> None:
+        try:
+            check_host(self._socket, self._services.options.allowed_hosts)
+            check_origin(self._socket, self._services.options.allowed_origins)
+            principal = await self._principal()
+            if principal is None:
+                return
+            principal.require(Scope.READ)
+            with self._services.live.viewing(principal) as viewer:
+                await self._send({"type": "ready", "name": principal.name, "scope": principal.scope.value})
+                await self._serve(viewer)
+        except Exception as error:  # noqa: BLE001 - one connection must not end others
+            await self._fail(error)
+
+    async def _principal(self) -> Principal | None:
+        authenticator = self._services.authenticator
+        principal = await authenticator.find(self._socket)
+        await self._socket.accept()
+        if principal is None:
+            try:
+                async with asyncio.timeout(AUTH_WITHIN):
+                    message = await self._receive()
+            except TimeoutError:
+                raise Problem(401, "unauthorized", "no token within 5 s: send it as the first message") from None
+            if message is None:
+                return None
+            token = message.get("token")
+            if message.get("type") != "auth" or not isinstance(token, str):
+                raise Problem(401, "unauthorized", 'send {"type": "auth", "token": "..."} first')
+            self._token = token
+            principal = await authenticator.of_token(token, ip_of(self._socket))
+        return principal
+
+    async def _serve(self, viewer: Viewer) -> None:
+        tasks = [asyncio.create_task(work(viewer)) for work in (self._read, self._write, self._recheck)]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception) and not isinstance(outcome, WebSocketDisconnect):
+                raise outcome
+
+    async def _read(self, viewer: Viewer) -> None:
+        limiter = self._services.limiter
+        while (message := await self._receive()) is not None:
+            limiter.check(f"socket {id(viewer)}", MESSAGES_PER_SECOND, 5 * MESSAGES_PER_SECOND)
+            try:
+                self._handle(viewer, message)
+            except Problem as problem:
+                viewer.outbox.put(f"error {len(viewer.topics)}", json.dumps({"type": "error", "problem": problem.document()}))
+
+    def _handle(self, viewer: Viewer, message: dict[str, Any]) -> None:
+        match message.get("type"):
+            case "ping":
+                viewer.outbox.put("pong", '{"type":"pong"}')
+            case "subscribe":
+                versions = message.get("versions")
+                for topic in _topics(message):
+                    seen = versions.get(str(topic)) if isinstance(versions, dict) else None
+                    self._services.live.subscribe(viewer, topic, seen if isinstance(seen, str) else None)
+            case "unsubscribe":
+                for topic in _topics(message):
+                    self._services.live.unsubscribe(viewer, topic)
+            case _:
+                raise Problem(422, "unknown-message", "the type must be subscribe, unsubscribe or ping")
+
+    async def _write(self, viewer: Viewer) -> None:
+        while (text := await viewer.outbox.take()) is not None:
+            async with asyncio.timeout(SEND_WITHIN):
+                await self._socket.send_text(text)
+        await self._close(GOING_AWAY, "the server stops")
+
+    async def _recheck(self, viewer: Viewer) -> None:
+        """A connection ends when its token is revoked or expires."""
+        while True:
+            await asyncio.sleep(RECHECK)
+            if not await self._services.authenticator.still_valid(self._socket, viewer.principal, self._token):
+                raise Problem(401, "unauthorized", "the token is no longer valid")
+
+    async def _receive(self) -> dict[str, Any] | None:
+        """None: the client is gone."""
+        received = await self._socket.receive()
+        if received["type"] == "websocket.disconnect":
+            return None
+        text = received.get("text")
+        data = received.get("bytes")
+        if len(text or data or "") > LARGEST_MESSAGE:
+            raise Problem(413, "too-large", f"messages may have {LARGEST_MESSAGE} bytes")
+        try:
+            message = json.loads(text if text is not None else "")
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            raise Problem(422, "unknown-message", "send JSON objects as text")
+        return message
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        async with asyncio.timeout(SEND_WITHIN):
+            await self._socket.send_text(json.dumps(message))
+
+    async def _fail(self, error: Exception) -> None:
+        if isinstance(error, WebSocketDisconnect | TimeoutError | OSError):
+            problem = Problem(408, "timeout", "the client did not take its messages in time")
+        else:
+            problem = of_error(error) or internal_error()
+            if problem.status == 500:
+                log.error("live connection failed", exc_info=error)
+        with suppress(Exception):
+            if self._socket.client_state is WebSocketState.CONNECTED and problem.status != 408:
+                await self._send({"type": "error", "problem": dict(problem.document())})
+        code = {401: UNAUTHORIZED, 403: FORBIDDEN, 413: TOO_LARGE, 421: FORBIDDEN, 429: TOO_MANY}.get(problem.status, FAILED)
+        await self._close(code, problem.slug)
+
+    async def _close(self, code: int, reason: str) -> None:
+        """Before it was accepted, this answers the handshake with 403."""
+        with suppress(Exception):
+            await self._socket.close(code, reason)
+
+
+def _topics(message: dict[str, Any]) -> list[Topic]:
+    given = message.get("topics")
+    if not isinstance(given, list) or len(given) > 1000:
+        raise Problem(422, "unknown-message", "topics must be a list of at most 1000")
+    return [Topic.parse(text) for text in given]
+
+
+def live_endpoint(services: Callable[[], WebServices]) -> Callable[[WebSocket], Any]:
+    async def live(socket: WebSocket) -> None:
+        await LiveSocket(socket, services()).run()
+
+    return live

@@ -1,0 +1,157 @@
+"""The way of a request: origin, authentication, rate, scope, validation, audit log, handler, answer. The same for every route."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tenure.client.json_values import to_json_value
+from tenure.model.errors import StoreUnavailable
+from tenure.model.ids import uuid7
+from tenure.web.api_routes import ApiCall, ApiRoute, Reply
+from tenure.web.problems import Problem, internal_error, of_error
+from tenure.web.request_parsing import parse_body, parse_query
+from tenure.web.security.audit_log import AuditTrail
+from tenure.web.security.authentication import check_csrf, ip_of
+from tenure.web.security.headers import HEADERS
+from tenure.web.security.origins import check_origin, cors_headers
+from tenure.web.security.principal import LOCAL, Principal
+from tenure.web.services import WebServices
+
+log = logging.getLogger("tenure")
+
+WITHIN = 30.0  # seconds for a handler
+
+
+class Endpoint:
+    """Carries out the requests of one route."""
+
+    def __init__(self, route: ApiRoute, services: Callable[[], WebServices]) -> None:
+        self._route = route
+        self._services = services
+        self._parameters = route.parameters
+
+    async def respond(self, request: Request) -> Response:
+        services = self._services()
+        try:
+            response = await self._answer(request, services)
+        except Exception as error:  # noqa: BLE001 - answered as a problem document
+            response = failure(error, self._route.name)
+        cors = cors_headers(request.headers.get("origin"), services.options.allowed_origins)
+        for name, value in {**HEADERS, **cors}.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    async def _answer(self, request: Request, services: WebServices) -> Response:
+        route = self._route
+        if route.changes:
+            check_origin(request, services.options.allowed_origins)
+        principal = await self._principal(request, services)
+        self._check_access(principal, request)
+        if route.changes and route.audited and await services.is_read_only():
+            raise Problem(403, "read-only", "this server only shows: use one that may write, or the command line")
+        call = ApiCall(request=request, services=services, principal=principal, path=request.path_params)
+        given: dict[str, Any] = {}
+        parsed = parse_query(request.query_params, route.query)
+        if route.query is not None:
+            given["query"] = parsed
+        if route.changes:
+            parsed = await parse_body(request, route.body, required=route.body_required)
+            if route.body is not None:
+                given["body"] = parsed
+        return await self._carried_out(call, given)
+
+    async def _principal(self, request: Request, services: WebServices) -> Principal:
+        if self._route.scope is None:
+            return LOCAL
+        principal = await services.authenticator.require(request)
+        services.authenticator.check_rate(principal, ip_of(request))
+        if self._route.changes:
+            check_csrf(request, principal)
+        return principal
+
+    def _check_access(self, principal: Principal, request: Request) -> None:
+        route = self._route
+        if route.scope is None:
+            return
+        if principal.job_id is not None:
+            if not route.tracker or _uuid(request.path_params.get("id")) != principal.job_id:
+                raise Problem(403, "limited", "this token is for one job only: use it for that job, or use another one")
+            if route.changes and not principal.may_cancel:
+                raise Problem(403, "limited", "this token may only look at the job: create it with cancel")
+            return
+        principal.require(route.scope)
+        if not route.limited:
+            principal.require_whole()
+
+    async def _carried_out(self, call: ApiCall, given: dict[str, Any]) -> Response:
+        route = self._route
+        if not route.audited:
+            return await self._handled(call, given)
+        body = given.get("body")
+        trail = call.audit = AuditTrail(
+            log=call.services.audit,
+            redaction=call.services.redaction,
+            request_id=str(uuid7()),
+            actor=call.principal.name,
+            ip=ip_of(call.request),
+            action=route.name,
+            subject=next(iter(call.path.values()), None),
+            request=None if body is None or route.audited == "after" else body.model_dump(mode="json", exclude_unset=True),
+        )
+        if route.audited == "around":
+            await trail.requested()
+        try:
+            response = await self._handled(call, given)
+        except Exception as error:
+            problem = of_error(error) or internal_error()
+            await trail.finished(problem.status)
+            raise
+        await trail.finished(response.status_code)
+        return response
+
+    async def _handled(self, call: ApiCall, given: dict[str, Any]) -> Response:
+        try:
+            async with asyncio.timeout(WITHIN):
+                answer = await self._route.handler(call, **given)
+        except TimeoutError:
+            raise StoreUnavailable(f"no answer within {WITHIN:g} s") from None
+        if isinstance(answer, Response):
+            return answer
+        return as_response(answer, self._route.success)
+
+
+def as_response(answer: Any, status: int) -> Response:
+    reply = answer if isinstance(answer, Reply) else Reply(answer, status)
+    if reply.status == 204:
+        return Response(status_code=204, headers=dict(reply.headers))
+    content = reply.content
+    if reply.media_type == "application/json":
+        text = json.dumps(content, default=to_json_value, separators=(",", ":"), ensure_ascii=False)
+        content = text.encode("utf-8", "replace")
+    return Response(content, reply.status, dict(reply.headers), reply.media_type)
+
+
+def failure(error: Exception, what: str) -> Response:
+    """Callers get a problem document. What PostgreSQL said, and bugs, are in the log only."""
+    problem = of_error(error)
+    if problem is None:
+        log.error("web request failed", extra={"route": what}, exc_info=error)
+        problem = internal_error()
+    elif problem.status >= 500:
+        log.warning("web request failed", extra={"route": what, "error_type": type(error).__name__, "error": str(error)})
+    return problem.response()
+
+
+def _uuid(text: str | None) -> UUID | None:
+    try:
+        return UUID(text or "")
+    except ValueError:
+        return None

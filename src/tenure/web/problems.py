@@ -1,0 +1,122 @@
+"""Errors as problem documents (RFC 9457). Each ends with the way out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NotRequired
+
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from tenure.model import errors
+from tenure.store.faults import Refused, StatementTimeout
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class FieldProblem(TypedDict):
+    """A value that was refused."""
+
+    path: str
+    message: str
+
+
+class ProblemDocument(TypedDict):
+    """An error, as described by RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: NotRequired[list[FieldProblem]]
+
+
+@dataclass(eq=False)
+class Problem(Exception):  # noqa: N818 - the name of the standard
+    """Raised anywhere below a route; sent as a problem document."""
+
+    status: int
+    slug: str
+    detail: str
+    errors: Sequence[FieldProblem] = ()
+    headers: Mapping[str, str] | None = None
+
+    def document(self) -> ProblemDocument:
+        document: ProblemDocument = {
+            "type": f"urn:tenure:problem:{self.slug}",
+            "title": self.slug.replace("-", " ").capitalize(),
+            "status": self.status,
+            "detail": self.detail,
+        }
+        if self.errors:
+            document["errors"] = list(self.errors)
+        return document
+
+    def response(self) -> Response:
+        text = json.dumps(self.document(), ensure_ascii=False).encode("utf-8", "replace")
+        return Response(text, self.status, dict(self.headers or {}), MEDIA_TYPE)
+
+
+def internal_error() -> Problem:
+    """Opaque: what went wrong is in the log of the server."""
+    return Problem(500, "internal-error", "the server failed; its log has the reason")
+
+
+def of_error(error: Exception) -> Problem | None:
+    """The problem that an error of Tenure means for a caller. None: a bug."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, errors.InvalidInput):
+        return Problem(422, "invalid-input", str(error), [_field(problem) for problem in error.problems])
+    for kind, status, slug in _PLAIN:
+        if isinstance(error, kind):
+            return Problem(status, slug, str(error))
+    return _of_store(error)
+
+
+_PLAIN: Sequence[tuple[type[Exception], int, str]] = (
+    (errors.UnknownKind, 404, "unknown-kind"),
+    (errors.NotEnqueued, 422, "invalid-input"),
+    (errors.JobNotFound, 404, "job-not-found"),
+    (errors.ScheduleNotFound, 404, "schedule-not-found"),
+    (errors.ScheduleConflict, 409, "schedule-conflict"),
+    (errors.KeyTaken, 409, "key-taken"),
+    (errors.NotPossible, 409, "not-possible"),
+    (errors.JobsLocked, 409, "jobs-locked"),
+    (errors.JobsRefused, 409, "jobs-refused"),
+    (errors.ConfigError, 422, "invalid-value"),
+)
+
+
+def _of_store(error: Exception) -> Problem | None:
+    """Without the message of PostgreSQL where it could name hosts or accounts."""
+    if isinstance(error, StatementTimeout):
+        return Problem(503, "too-slow", "PostgreSQL took too long: narrow the filter, or try again later", headers=_SOON)
+    if isinstance(error, errors.StoreUnavailable):
+        return Problem(503, "database-unavailable", "PostgreSQL cannot be reached now: try again", headers=_SOON)
+    if isinstance(error, errors.SchemaMismatch):
+        return Problem(503, "schema-mismatch", "the database's schema does not match this version: run `tenure migrate`")
+    if isinstance(error, Refused) and error.is_configuration:
+        return Problem(403, "read-only", "the server's account may not do this: `tenure sql --roles` prints the grants")
+    if isinstance(error, Refused):
+        return Problem(422, "refused", "PostgreSQL refuses this value: correct it")
+    return None
+
+
+_SOON = {"Retry-After": "1"}
+
+
+def _field(problem: str) -> FieldProblem:
+    path, _, message = problem.partition(": ")
+    return {"path": f"args.{path}" if message else "args", "message": message or path}
+
+
+def invalid(errors_: Sequence[Mapping[str, Any]], where: str) -> Problem:
+    """From the errors of pydantic: a path and a message for each field, without the values."""
+    found: list[FieldProblem] = [
+        {"path": ".".join([where, *map(str, one["loc"])]), "message": str(one["msg"])} for one in errors_[:50]
+    ]
+    detail = "; ".join(f"{one['path']}: {one['message']}" for one in found[:3])
+    return Problem(422, "invalid-request", f"{detail}: correct the request; /_api/openapi.json describes it", found)

@@ -1,0 +1,102 @@
+"""Reads queries and bodies, within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, get_origin
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect, Request
+
+from tenure.model.errors import InvalidPayload
+from tenure.model.payloads import check_json_text
+from tenure.web.problems import Problem, invalid
+
+LARGEST_BODY = 1024 * 1024  # bytes
+BODY_WITHIN = 10.0  # seconds for a client to send it
+
+
+def parse_query(params: QueryParams, model: type[BaseModel] | None) -> BaseModel | None:
+    """A parameter of a list type may be repeated; any other one only once."""
+    if model is None:
+        if params:
+            raise Problem(422, "invalid-request", f"{next(iter(params))!r} is not a parameter of this route: leave it out")
+        return None
+    given: dict[str, Any] = {}
+    for name in params:
+        values = params.getlist(name)
+        if is_list(model, name):
+            given[name] = [part for value in values for part in value.split(",")]
+        elif len(values) > 1:
+            raise Problem(422, "invalid-request", f"{name!r} is given {len(values)} times: give it once")
+        else:
+            given[name] = values[0]
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise _refused(error, "query") from None
+
+
+def is_list(model: type[BaseModel], name: str) -> bool:
+    info = model.model_fields.get(name)
+    if info is None:
+        return False
+    annotations = [info.annotation, *getattr(info.annotation, "__args__", ())]
+    return any(get_origin(annotation) is list for annotation in annotations)
+
+
+async def parse_body(request: Request, model: type[BaseModel] | None, *, required: bool) -> BaseModel | None:
+    raw = await read_body(request)
+    if model is None:
+        if raw.strip() not in (b"", b"{}"):
+            raise Problem(422, "invalid-request", "this route takes no body: leave it out")
+        return None
+    if not raw and not required:
+        return model()
+    check_json(request)
+    try:
+        check_json_text(raw, what="the body", limit=LARGEST_BODY)
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise _refused(error, "body") from None
+    except InvalidPayload as error:
+        raise Problem(422, "invalid-request", str(error)) from None
+
+
+def check_json(request: Request) -> None:
+    """A form of another site cannot send this content type without asking first."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise Problem(415, "content-type", "send the body as JSON, with the header `Content-Type: application/json`")
+
+
+async def read_body(request: Request) -> bytes:
+    """Refuses a large body before all of it has arrived."""
+    declared = request.headers.get("content-length", "0")
+    if not declared.isdigit() or int(declared) > LARGEST_BODY:
+        raise _too_large()
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_WITHIN):
+            async for part in request.stream():
+                size += len(part)
+                if size > LARGEST_BODY:
+                    raise _too_large()
+                parts.append(part)
+    except TimeoutError:
+        raise Problem(408, "timeout", f"the body did not arrive within {BODY_WITHIN:g} s: send it again") from None
+    except ClientDisconnect:
+        raise Problem(400, "disconnected", "the client closed the connection before the body had arrived") from None
+    return b"".join(parts)
+
+
+def _too_large() -> Problem:
+    return Problem(
+        413, "too-large", f"the body is larger than {LARGEST_BODY} bytes: store big data elsewhere and pass a reference to it"
+    )
+
+
+def _refused(error: ValidationError, where: str) -> Problem:
+    return invalid(error.errors(include_url=False, include_context=False, include_input=False), where)

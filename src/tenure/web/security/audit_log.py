@@ -1,0 +1,114 @@
+"""Records every call that changes something: who asked for what, before it is done, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenure.model.errors import TenureError
+from tenure.store import audit
+from tenure.store.audit import AuditEntry, Phase
+from tenure.store.query import Fetch
+from tenure.web.security.redaction import Redaction
+
+log = logging.getLogger("tenure")
+
+LARGEST_GROUP = 500  # entries in a statement
+LARGEST_ENTRY = 16 * 1024  # characters of a request, or of a state before or after it
+
+
+class AuditLog:
+    """Entries of concurrent calls are written by one statement."""
+
+    def __init__(self, write: Fetch) -> None:
+        self._write = write
+        self._waiting: list[tuple[AuditEntry, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    async def record(self, entry: AuditEntry) -> None:
+        """Returns when the entry is stored. Raises if that is not possible."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((entry, done))
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write_all())
+        await done
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
+                try:
+                    await self._write(audit.write(entry for entry, _ in group))
+                except Exception as error:  # noqa: BLE001 - each caller raises it
+                    _settle(group, error)
+                else:
+                    _settle(group, None)
+        finally:
+            self._writer = None
+            _settle(self._waiting, ConnectionError("the server stops"))
+            self._waiting = []
+
+
+def _settle(group: list[tuple[AuditEntry, asyncio.Future[None]]], error: Exception | None) -> None:
+    for _, done in group:
+        if not done.done():
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+
+@dataclass(slots=True, kw_only=True)
+class AuditTrail:
+    """The entries of one call. Its handler adds the subject before and after the change."""
+
+    log: AuditLog
+    redaction: Redaction
+    request_id: str
+    actor: str
+    ip: str
+    action: str
+    subject: str | None = None
+    request: Any = None
+    before: Any = None
+    after: Any = None
+    recorded: bool = field(default=False)
+
+    async def requested(self) -> None:
+        """Before anything is changed: what cannot be recorded is not done."""
+        await self.log.record(self._entry("requested"))
+
+    async def finished(self, status: int) -> None:
+        """Afterwards. If this fails, the first entry remains, and the answer is not held back."""
+        try:
+            await self.log.record(self._entry("finished", status))
+        except (TenureError, ConnectionError) as error:
+            log.error(  # noqa: TRY400 - the message of PostgreSQL is enough
+                "audit entry not written",
+                extra={"action": self.action, "request_id": self.request_id, "error": str(error)},
+            )
+
+    def _entry(self, phase: Phase, status: int | None = None) -> AuditEntry:
+        return AuditEntry(
+            request_id=self.request_id,
+            phase=phase,
+            actor=self.actor,
+            ip=self.ip,
+            action=self.action,
+            subject=self.subject,
+            request=self._shown(self.request) if phase == "requested" or self.action == "dispatch" else None,
+            before=self._shown(self.before),
+            after=self._shown(self.after),
+            status=status,
+        )
+
+    def _shown(self, value: Any) -> Any:
+        if value is None:
+            return None
+        text = json.dumps(self.redaction.hide(json.loads(json.dumps(value, default=str))))
+        if "\\u0000" in text or "\\ud" in text:
+            text = json.dumps(text.replace("\\", "/"))
+        return json.loads(text) if len(text) <= LARGEST_ENTRY else {"omitted": f"{len(text)} characters"}

@@ -1,0 +1,117 @@
+"""Finds out who makes a request: by a token, a session cookie, the hook of the host application, or because it is local."""
+
+from __future__ import annotations
+
+import inspect
+
+from starlette.requests import HTTPConnection
+
+from tenure.web.problems import Problem
+from tenure.web.security.hosts import is_local
+from tenure.web.security.principal import LOCAL, Principal
+from tenure.web.security.rate_limits import FailedLogins, RateLimiter
+from tenure.web.security.tokens import API, SESSION, TokenKeeper, same
+from tenure.web.security.trackers import TRACKER, TrackerSigner
+from tenure.web.web_options import WebOptions
+
+COOKIE = "tenure_session"
+CSRF_HEADER = "x-csrf-token"
+LONGEST_TOKEN = 1000
+
+
+class Authenticator:
+    def __init__(self, options: WebOptions, tokens: TokenKeeper, trackers: TrackerSigner, limiter: RateLimiter) -> None:
+        self._options = options
+        self._tokens = tokens
+        self._trackers = trackers
+        self._limiter = limiter
+        self._failed = FailedLogins(limiter)
+
+    async def find(self, connection: HTTPConnection) -> Principal | None:
+        """None: the request has no credentials. Raises for wrong ones."""
+        scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+        given = given.strip()
+        if scheme.lower() == "bearer" and (self._options.authorize is None or given.startswith((API, TRACKER))):
+            return await self.of_token(given, ip_of(connection))
+        if session := connection.cookies.get(COOKIE):
+            found = await self._session(session, ip_of(connection))
+            if found is not None:
+                return found
+        if self._options.authorize is not None and (principal := await self._asked(connection)) is not None:
+            return principal
+        if self._options.open_locally and is_local(connection) and await self._tokens.none_exist():
+            return LOCAL
+        return None
+
+    async def require(self, connection: HTTPConnection) -> Principal:
+        principal = await self.find(connection)
+        if principal is None:
+            raise unauthorized("give a token in the header `Authorization: Bearer ...`; `tenure tokens create` makes one")
+        return principal
+
+    async def of_token(self, token: str, ip: str) -> Principal:
+        """Raises unless it is in force."""
+        found = await self._found(token, ip)
+        if found is None:
+            self._failed.count(ip)
+            raise unauthorized("this token is not valid, or no longer: create another one with `tenure tokens create`")
+        return found
+
+    async def still_valid(self, connection: HTTPConnection, principal: Principal, token: str | None) -> bool:
+        """For connections that stay open: asks again, as for a new one."""
+        try:
+            found = await (self.find(connection) if token is None else self.of_token(token, ip_of(connection)))
+        except Problem as problem:
+            return problem.status not in (401, 403)
+        return found is not None and (found.name, found.scope, found.queues, found.kinds) == (
+            principal.name,
+            principal.scope,
+            principal.queues,
+            principal.kinds,
+        )
+
+    def check_rate(self, principal: Principal, ip: str) -> None:
+        rate = self._options.rate if principal.rate is None else principal.rate
+        if rate > 0:
+            who = ip if principal.via == "tracker" else str(principal.token_id or principal.name)
+            self._limiter.check(f"{principal.via} {who}", rate, 2 * rate)
+
+    async def _found(self, token: str, ip: str) -> Principal | None:
+        if not token or len(token) > LONGEST_TOKEN or not token.isascii():
+            return None
+        if not token.startswith(TRACKER) and self._tokens.remembered(token):
+            return await self._tokens.find(token)
+        self._failed.check(ip)  # before the database is asked
+        if token.startswith(TRACKER):
+            return await self._trackers.find(token)
+        return await self._tokens.find(token) if token.startswith(API) else None
+
+    async def _session(self, session: str, ip: str) -> Principal | None:
+        """A cookie that is out of date is not an attack: it counts as no credentials."""
+        if not session.startswith(SESSION) or len(session) > LONGEST_TOKEN or not session.isascii():
+            return None
+        if not self._tokens.remembered(session):
+            self._failed.check(ip)
+        found = await self._tokens.find(session)
+        if found is None:
+            self._failed.count(ip)
+        return found
+
+    async def _asked(self, connection: HTTPConnection) -> Principal | None:
+        assert self._options.authorize is not None
+        answer = self._options.authorize(connection)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+def check_csrf(connection: HTTPConnection, principal: Principal) -> None:
+    """The second defence of sessions, beside the check of the origin."""
+    if principal.via == "session" and not same(connection.headers.get(CSRF_HEADER), principal.secret):
+        raise Problem(403, "csrf", "a session needs the header X-CSRF-Token with the value that GET /_api/session returns")
+
+
+def ip_of(connection: HTTPConnection) -> str:
+    return connection.client.host if connection.client is not None else "unknown"
+
+
+def unauthorized(detail: str) -> Problem:
+    return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})

@@ -1,0 +1,58 @@
+"""The Host header. A page of another site can make its own name lead to our address (DNS rebinding), but it cannot change the
+name that the browser sends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+from starlette.requests import HTTPConnection
+
+from tenure.web.problems import Problem
+
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""Headers of a proxy: the request does not come from the peer of the connection."""
+
+
+def hostname(host: str) -> str:
+    """Without port and brackets, in lower case."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
+
+
+def is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def check_host(connection: HTTPConnection, allowed: Sequence[str] | None) -> None:
+    """Names must be listed. An address is accepted: it is not found by DNS, so it cannot be rebound."""
+    if allowed is None:
+        return
+    name = hostname(connection.headers.get("host", ""))
+    if not (is_loopback(name) or _is_address(name) or name in {given.lower() for given in allowed}):
+        raise Problem(421, "host-not-allowed", f"this server is not {name[:100]!r}: start it with --allowed-host for that name")
+
+
+def is_local(connection: HTTPConnection) -> bool:
+    """The request comes from this machine, and not through a proxy."""
+    peer = connection.client
+    return (
+        peer is not None
+        and is_loopback(peer.host)
+        and is_loopback(hostname(connection.headers.get("host", "")))
+        and not any(name in connection.headers for name in FORWARDED)
+    )
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,81 @@
+"""Who makes a request, and what they may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+from tenure.web.problems import Problem
+
+
+class Scope(StrEnum):
+    """Each includes those before it."""
+
+    READ = "read"
+    OPERATE = "operate"
+    """Enqueue, cancel, retry and replay jobs, pause queues and schedules."""
+    ADMIN = "admin"
+    """Change limits and schedules, delete jobs, read the audit log."""
+
+    def includes(self, other: Scope) -> bool:
+        order = list(Scope)
+        return order.index(self) >= order.index(other)
+
+
+Via = Literal["token", "session", "tracker", "local", "hook"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who makes a request. An `authorize` hook of the host application returns one."""
+
+    name: str
+    """Recorded as the actor of every change."""
+    scope: Scope = Scope.READ
+    queues: frozenset[str] | None = None
+    """None: all queues."""
+    kinds: frozenset[str] | None = None
+    """None: all kinds."""
+    auth: Any = None
+    """Stored with jobs that they enqueue; the handler reads it as `ctx.auth`."""
+    rate: float | None = None
+    """Requests per second. None: the default; 0: not limited."""
+    job_id: UUID | None = None
+    """Access to this one job only."""
+    may_cancel: bool = False
+    """With `job_id`: that job may be canceled."""
+    via: Via = "hook"
+    token_id: UUID | None = None
+    secret: str | None = None
+    """Of a session: its CSRF token."""
+
+    @property
+    def limited(self) -> bool:
+        """Sees only a part of the jobs."""
+        return self.queues is not None or self.kinds is not None or self.job_id is not None
+
+    def sees(self, *, kind: str, queue: str) -> bool:
+        return (self.kinds is None or kind in self.kinds) and (self.queues is None or queue in self.queues)
+
+    def require(self, scope: Scope) -> None:
+        if not self.scope.includes(scope):
+            raise Problem(403, "scope", f"this needs the scope {scope.value!r}, and {self.name!r} has {self.scope.value!r}: "
+                          "use another token")  # fmt: skip
+
+    def require_whole(self) -> None:
+        """For what is about all queues and kinds."""
+        if self.limited:
+            raise Problem(403, "limited", f"{self.name!r} is limited to some queues, kinds or jobs: use a token without limits")
+
+    def require_filter(self, *, kind: str | None, queue: str | None) -> None:
+        """For actions by filter: it must not reach beyond what they may see."""
+        if self.kinds is not None and kind not in self.kinds:
+            raise Problem(403, "limited", f"give one of the kinds of this token: {', '.join(sorted(self.kinds))}")
+        if self.queues is not None and queue not in self.queues:
+            raise Problem(403, "limited", f"give one of the queues of this token: {', '.join(sorted(self.queues))}")
+
+
+LOCAL = Principal(name="local", scope=Scope.ADMIN, via="local", rate=0)
+"""A request from this machine to a server that has no tokens yet."""

@@ -1,0 +1,76 @@
+"""How often a token or an address may ask. Counted in each process."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from tenure.web.problems import Problem
+
+MOST_KEYS = 10_000
+"""Buckets that are kept; the least recently used ones are forgotten."""
+
+FAILURES_PER_MINUTE = 5
+
+
+@dataclass(slots=True)
+class _Bucket:
+    left: float
+    at: float
+
+
+class RateLimiter:
+    """Token buckets: `rate` per second, and `burst` at once."""
+
+    def __init__(self) -> None:
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def take(self, key: str, rate: float, burst: float) -> float:
+        """Returns 0 if it is allowed now, else the seconds until it is."""
+        bucket, now = self._refilled(key, rate, burst)
+        if bucket.left >= 1:
+            bucket.left -= 1
+            return 0.0
+        return max(0.001, (1 - bucket.left) / rate - (now - bucket.at))
+
+    def is_empty(self, key: str, rate: float, burst: float) -> bool:
+        """Without taking anything."""
+        return self._refilled(key, rate, burst)[0].left < 1
+
+    def check(self, key: str, rate: float, burst: float) -> None:
+        wait = self.take(key, rate, burst)
+        if wait > 0:
+            raise too_many("more requests than are allowed", wait)
+
+    def _refilled(self, key: str, rate: float, burst: float) -> tuple[_Bucket, float]:
+        now = time.monotonic()
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = _Bucket(burst, now)
+            if len(self._buckets) > MOST_KEYS:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(key)
+            bucket.left, bucket.at = min(burst, bucket.left + rate * (now - bucket.at)), now
+        return bucket, now
+
+
+class FailedLogins:
+    """Refuses further guesses of an address after five wrong tokens in a minute. Tokens that are known to be right still work."""
+
+    def __init__(self, limiter: RateLimiter) -> None:
+        self._limiter = limiter
+
+    def check(self, ip: str) -> None:
+        if self._limiter.is_empty(f"failed {ip}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE):
+            raise too_many("too many wrong tokens from this address", 60 / FAILURES_PER_MINUTE)
+
+    def count(self, ip: str) -> None:
+        self._limiter.take(f"failed {ip}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE)
+
+
+def too_many(what: str, wait: float) -> Problem:
+    seconds = str(math.ceil(wait))
+    return Problem(429, "too-many-requests", f"{what}: wait {seconds} s and try again", headers={"Retry-After": seconds})

@@ -1,0 +1,146 @@
+"""Tokens: 256 random bits that only their owner has. The database has their SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from uuid import UUID
+
+from tenure.model.errors import ConfigError, StoreUnavailable
+from tenure.model.ids import uuid7
+from tenure.store import tokens
+from tenure.store.faults import Refused
+from tenure.store.query import Fetch
+from tenure.store.tokens import NewToken, TokenRow
+from tenure.web.security.principal import Principal, Scope
+
+API, SESSION = "tnr_", "tns_"
+"""What tokens begin with, so that they are recognized in logs and by secret scanners."""
+
+RECHECK = 10.0
+"""Seconds for which an answer of the database about a token is used again. A revoked token stops working within that time."""
+
+MOST_KNOWN = 10_000
+
+
+def new_token(prefix: str = API) -> str:
+    return prefix + secrets.token_urlsafe(32)
+
+
+def hash_of(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def csrf_of(session: str) -> str:
+    """Derived from the session, so that nothing more is stored. A page cannot read the cookie, and gets this from the API."""
+    return urlsafe_b64encode(hashlib.sha256(b"tenure csrf " + session.encode()).digest()).decode().rstrip("=")
+
+
+def api_token(
+    name: str,
+    scope: str,
+    *,
+    queues: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+    rate: float | None = None,
+    seconds: float | None = None,
+    by: str | None = None,
+) -> tuple[str, NewToken]:
+    """A new token, and what is stored of it. Raises `ConfigError`."""
+    if not name or not name.isprintable() or len(name.encode()) > 200:
+        raise ConfigError(f"{name[:50]!r} cannot be the name of a token: give 1 to 200 bytes of printable text")
+    token = new_token()
+    return token, NewToken(
+        id=uuid7(), hash=hash_of(token), name=name, scope=Scope(scope).value, queues=queues, kinds=kinds, rate=rate,
+        seconds=seconds, by=by,
+    )  # fmt: skip
+
+
+class TokenKeeper:
+    """Finds the principal of a token, and remembers it for a few seconds."""
+
+    def __init__(self, read: Fetch, write: Fetch) -> None:
+        self._read = read
+        self._write = write
+        self._known: OrderedDict[str, tuple[float, TokenRow | None]] = OrderedDict()
+        self._any: tuple[float, bool] = (-RECHECK, True)
+
+    def remembered(self, token: str) -> bool:
+        """The answer is known without asking the database."""
+        kept = self._known.get(hash_of(token))
+        return kept is not None and time.monotonic() - kept[0] < RECHECK
+
+    async def find(self, token: str) -> Principal | None:
+        """None: the token is not in force."""
+        hashed = hash_of(token)
+        kept = self._known.get(hashed)
+        if kept is None or time.monotonic() - kept[0] >= RECHECK:
+            rows = await self._read(tokens.find(hashed))
+            kept = time.monotonic(), rows[0] if rows else None
+            self._keep(hashed, kept)
+            if rows and rows[0].unused:
+                await self._touch(rows[0].id)
+        row = kept[1]
+        return None if row is None else _principal(row, token)
+
+    async def none_exist(self) -> bool:
+        """No api token is in force."""
+        at, found = self._any
+        if time.monotonic() - at >= RECHECK:
+            [found] = await self._read(tokens.exist())
+            self._any = time.monotonic(), found
+        return not found
+
+    async def start_session(self, principal: Principal, seconds: float) -> str:
+        """A token for the cookie of a browser, with the rights of the principal's own token."""
+        session = new_token(SESSION)
+        new = NewToken(
+            id=uuid7(), hash=hash_of(session), name=principal.name, scope=principal.scope.value, purpose="session",
+            queues=_listed(principal.queues), kinds=_listed(principal.kinds), rate=principal.rate, seconds=seconds,
+            by=principal.name, parent_id=principal.token_id,
+        )  # fmt: skip
+        await self._write(tokens.clean_sessions())
+        await self._write(tokens.create(new))
+        return session
+
+    async def end_session(self, session_id: UUID, by: str) -> None:
+        await self._write(tokens.revoke(str(session_id), by))
+        self._known.clear()
+
+    def _keep(self, hashed: str, kept: tuple[float, TokenRow | None]) -> None:
+        self._known[hashed] = kept
+        self._known.move_to_end(hashed)
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    async def _touch(self, token_id: UUID) -> None:
+        with suppress(StoreUnavailable, Refused):  # only a note; a server that is read-only works without it
+            await self._write(tokens.touch(token_id))
+
+
+def _principal(row: TokenRow, token: str) -> Principal:
+    return Principal(
+        name=row.name,
+        scope=Scope(row.scope),
+        queues=None if row.queues is None else frozenset(row.queues),
+        kinds=None if row.kinds is None else frozenset(row.kinds),
+        rate=row.rate,
+        via="token" if row.purpose == "api" else "session",
+        token_id=row.id,
+        secret=None if row.purpose == "api" else csrf_of(token),
+    )
+
+
+def same(given: str | None, expected: str | None) -> bool:
+    """In constant time."""
+    return given is not None and expected is not None and hmac.compare_digest(given.encode(), expected.encode())
+
+
+def _listed(names: frozenset[str] | None) -> list[str] | None:
+    return None if names is None else sorted(names)

@@ -1,0 +1,103 @@
+"""What the routes use: made for each event loop at its first request, because a mounted app gets no start event."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tenure.client.client import Client
+from tenure.client.schedules import Schedules
+from tenure.store import reports
+from tenure.store.query import Fetch, Query, T
+from tenure.web.fleet_stats import FleetStats
+from tenure.web.kind_directory import KindDirectory
+from tenure.web.live.hub import LiveHub
+from tenure.web.security.audit_log import AuditLog
+from tenure.web.security.authentication import Authenticator
+from tenure.web.security.rate_limits import RateLimiter
+from tenure.web.security.redaction import Redaction
+from tenure.web.security.tokens import TokenKeeper
+from tenure.web.security.trackers import TrackerSigner
+from tenure.web.web_options import WebOptions
+from tenure.web.web_session import WebSession
+
+if TYPE_CHECKING:
+    from tenure.app import Tenure
+
+WRITABLE_RECHECK = 10.0  # seconds
+
+
+class WebServices:
+    def __init__(self, app: Tenure, options: WebOptions, ended: Callable[[], object]) -> None:
+        """`ended()` is called when the event loop ends or the services are closed."""
+        self.options = options
+        connections = app._connections  # noqa: SLF001 - shares LISTEN with the clients and workers of the app in this loop
+        runtime = app._runtime  # noqa: SLF001 - the same jobs and settings, on connections of the web server
+        self.session = WebSession(runtime.database(), connections.wakeups(), ended)
+        self.runtime = replace(runtime, session=lambda: self.session)
+        self.client = Client(self.runtime)
+        self.schedules = Schedules(self.runtime)
+        self.redaction = Redaction(options.secret_names)
+        self._writable: tuple[float, bool] | None = None
+
+    async def read(self, query: Query[T]) -> list[T]:
+        """By index; repeated while PostgreSQL is away."""
+        return await self.session.reader(self.runtime.patience())(query)
+
+    async def read_wide(self, query: Query[T]) -> list[T]:
+        """The same for statements that read whole tables."""
+        return await self.session.reader(self.runtime.patience(), wide=True)(query)
+
+    @property
+    def write(self) -> Fetch:
+        return self.session.fetch
+
+    @cached_property
+    def kinds(self) -> KindDirectory:
+        return KindDirectory(self.runtime.kinds, self.read)
+
+    @cached_property
+    def limiter(self) -> RateLimiter:
+        return RateLimiter()
+
+    @cached_property
+    def tokens(self) -> TokenKeeper:
+        return TokenKeeper(self.read, self.write)
+
+    @cached_property
+    def trackers(self) -> TrackerSigner:
+        return TrackerSigner(self.read, self.write)
+
+    @cached_property
+    def authenticator(self) -> Authenticator:
+        return Authenticator(self.options, self.tokens, self.trackers, self.limiter)
+
+    @cached_property
+    def audit(self) -> AuditLog:
+        return AuditLog(self.write)
+
+    @cached_property
+    def stats(self) -> FleetStats:
+        return FleetStats(self.client, self.schedules, self.read, self.read_wide)
+
+    @cached_property
+    def live(self) -> LiveHub:
+        return LiveHub(self.session, self.read, self.stats, self.redaction)
+
+    async def is_read_only(self) -> bool:
+        """By its options, or because its account or the server does not allow changes."""
+        if self.options.read_only:
+            return True
+        now = asyncio.get_running_loop().time()
+        if self._writable is None or now - self._writable[0] > WRITABLE_RECHECK:
+            [writable] = await self.read(reports.probe_writable())
+            self._writable = now, writable
+        return not self._writable[1]
+
+    async def close(self) -> None:
+        if "live" in self.__dict__:
+            await self.live.close()
+        await self.session.close()

@@ -1,0 +1,150 @@
+"""Enqueueing over HTTP: as seed 002 does it, with options, keys and checks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tenure import Tenure
+from tests.waiting import until
+
+
+async def test_the_seeds_request_enqueues_a_job_that_runs(jobs, serving):
+    web = await serving.admin()
+    answer = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})
+    assert answer.status_code == 202, answer.text
+    sent = answer.json()
+    assert sent["job"]["status"] == sent["job"]["state"] == "pending"
+    assert (sent["job"]["progress_percent"], sent["job"]["last_error"]) == (0, None)
+    async with jobs.running():
+        done = await until(lambda: over(web, sent["id"]))
+    assert (done["status"], done["output"], done["progress_percent"]) == ("completed", {"csv": 10}, 50)
+    assert done["enqueued_by"] == "tests"
+    assert (await web.get(answer.headers["location"].replace("../", "/jobs/"))).json()["id"] == sent["id"]
+
+
+async def over(web, job_id):
+    job = (await web.get(f"/jobs/{job_id}")).json()
+    return job if job["over"] else None
+
+
+async def test_the_options_of_a_call(jobs, serving):
+    web = await serving.admin()
+    options = {"priority": "high", "delay": "5m", "queue": "slow", "capability": "gpu", "max_attempts": 7, "timeout": "30s"}
+    sent = (await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, **options, "meta": {"a": 1}})).json()
+    job = (await web.get(f"/jobs/{sent['id']}")).json()
+    for shown in (sent["job"], job):
+        assert (shown["priority"], shown["queue"], shown["capability"]) == (75, "slow", "gpu")
+        assert (shown["max_attempts"], shown["timeout"], shown["state"], shown["meta"]) == (7, 30.0, "scheduled", {"a": 1})
+
+
+async def test_a_wrong_argument_is_refused_with_its_path(jobs, serving):
+    web = await serving.admin()
+    answer = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv", "rows": "many"}})
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["type"] == "urn:tenure:problem:invalid-input"
+    assert [one["path"] for one in problem["errors"]] == ["args.rows"]
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"args": []}, "body.args"),
+        ({"arguments": {}}, "body.arguments"),
+        ({"args": {"format": "csv"}, "run_at": "2030-01-01T00:00:00"}, "body.run_at"),
+    ],
+)
+async def test_a_wrong_body_is_refused_with_its_path(jobs, serving, body, path):
+    answer = await (await serving.admin()).post("/jobs/export_users/dispatch", json=body)
+    assert (answer.status_code, [one["path"] for one in answer.json()["errors"]]) == (422, [path])
+
+
+@pytest.mark.parametrize("options", [{"delay": "5x"}, {"priority": "urgent"}, {"max_attempts": 0}, {"delay": 1, "run_at": "2030-01-01T00:00:00Z"}])
+async def test_wrong_options_are_refused(jobs, serving, options):
+    answer = await (await serving.admin()).post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, **options})
+    assert answer.status_code == 422
+
+
+async def test_a_key_finds_the_earlier_job(jobs, serving):
+    web = await serving.admin()
+    first = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}})
+    second = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}})
+    other_input = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1", "cents": 5}})
+    assert [answer.status_code for answer in (first, second, other_input)] == [202, 200, 200]
+    assert second.json()["id"] == first.json()["id"] == other_input.json()["id"]
+    assert (second.json()["existed"], second.json()["same_input"], other_input.json()["same_input"]) == (True, True, False)
+
+
+async def test_an_idempotency_key_makes_repeated_requests_harmless(jobs, serving, states):
+    web = await serving.admin()
+    send = lambda args: web.post("/jobs/export_users/dispatch", json={"args": args}, headers={"Idempotency-Key": "r-1"})  # noqa: E731
+    answers = await asyncio.gather(*[send({"format": "csv"}) for _ in range(10)])
+    assert sorted(answer.status_code for answer in answers) == [200] * 9 + [202]
+    assert states() == {"pending": 1}
+    refused = await send({"format": "xml"})
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:tenure:problem:idempotency-key-reused")
+
+
+async def test_an_idempotency_key_belongs_to_its_sender_and_never_replaces_the_key_of_a_kind(jobs, serving, states):
+    server = await serving.serve()
+    ann, bob = [await server.client(await serving.token(name=name)) for name in ("ann", "bob")]
+    headers = {"Idempotency-Key": "r-1"}
+    for web in (ann, bob):
+        assert (await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}}, headers=headers)).status_code == 202
+    for key in ("r-2", "r-3"):
+        await ann.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}}, headers={"Idempotency-Key": key})
+    assert states() == {"pending": 3}
+
+
+async def test_a_process_without_the_handlers_checks_by_what_workers_have_published(jobs, strangers, serving):
+    async with jobs.running():
+        web = await serving.admin(app=strangers)
+        sent = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})
+        assert sent.status_code == 202, sent.text
+        assert sent.json()["job"]["queue"] == "exports"
+        assert (await until(lambda: over(web, sent.json()["id"])))["output"] == {"csv": 10}
+        refused = await web.post("/jobs/export_users/dispatch", json={"args": {"rows": "many"}})
+    assert refused.status_code == 422
+    assert {one["path"] for one in refused.json()["errors"]} == {"args", "args.rows"}
+
+
+async def test_a_kind_that_makes_its_own_keys_needs_one_from_a_process_without_its_code(jobs, strangers, serving):
+    async with jobs.running():
+        web = await serving.admin(app=strangers)
+        refused = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}})
+        taken = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}, "key": "p1"})
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:tenure:problem:key-needed")
+    assert taken.status_code == 202
+
+
+async def test_a_kind_with_one_model_takes_its_object_or_its_parameter(dsn, strangers, serving):
+    from pydantic import BaseModel
+
+    class Message(BaseModel):
+        to: str
+
+    app = Tenure(dsn)
+
+    @app.job
+    async def send_email(message: Message) -> str:
+        return message.to
+
+    async with app.running():
+        web = await serving.admin(app=strangers)
+        for args in ({"to": "ann"}, {"message": {"to": "ann"}}):
+            sent = await web.post("/jobs/send_email/dispatch", json={"args": args})
+            assert sent.status_code == 202, sent.text
+            assert (await until(lambda sent=sent: over(web, sent.json()["id"])))["output"] == "ann"
+        refused = await web.post("/jobs/send_email/dispatch", json={"args": {"message": {"from": "ann"}}})
+        assert (refused.status_code, [one["path"] for one in refused.json()["errors"]]) == (422, ["args.message"])
+    await app.close()
+
+
+async def test_an_unknown_kind_is_refused_with_the_nearest_names(jobs, serving):
+    web = await serving.admin()
+    answer = await web.post("/jobs/export_user/dispatch", json={"args": {}})
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:tenure:problem:unknown-kind")
+    assert "export_users" in answer.json()["detail"]
