@@ -50,9 +50,7 @@ class Server:
         return await self._stack.enter_async_context(client)
 
     async def live(self, token: str | None = None, *, path: str = "/_api/live", **options: Any) -> Live:
-        socket_ = await self._stack.enter_async_context(
-            connect(f"ws://127.0.0.1:{self.port}{path}", proxy=None, **options)
-        )
+        socket_ = await self._stack.enter_async_context(connect(f"ws://127.0.0.1:{self.port}{path}", proxy=None, **options))
         live = Live(socket_)
         if token is not None:
             await live.send(type="auth", token=token)

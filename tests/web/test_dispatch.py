@@ -62,7 +62,9 @@ async def test_a_wrong_body_is_refused_with_its_path(jobs, serving, body, path):
     assert (answer.status_code, [one["path"] for one in answer.json()["errors"]]) == (422, [path])
 
 
-@pytest.mark.parametrize("options", [{"delay": "5x"}, {"priority": "urgent"}, {"max_attempts": 0}, {"delay": 1, "run_at": "2030-01-01T00:00:00Z"}])
+@pytest.mark.parametrize(
+    "options", [{"delay": "5x"}, {"priority": "urgent"}, {"max_attempts": 0}, {"delay": 1, "run_at": "2030-01-01T00:00:00Z"}]
+)
 async def test_wrong_options_are_refused(jobs, serving, options):
     answer = await (await serving.admin()).post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, **options})
     assert answer.status_code == 422
@@ -93,7 +95,9 @@ async def test_an_idempotency_key_belongs_to_its_sender_and_never_replaces_the_k
     ann, bob = [await server.client(await serving.token(name=name)) for name in ("ann", "bob")]
     headers = {"Idempotency-Key": "r-1"}
     for web in (ann, bob):
-        assert (await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}}, headers=headers)).status_code == 202
+        assert (
+            await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}}, headers=headers)
+        ).status_code == 202
     for key in ("r-2", "r-3"):
         await ann.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}}, headers={"Idempotency-Key": key})
     assert states() == {"pending": 3}

@@ -149,7 +149,7 @@ def _responses(route: ApiRoute, references: dict[str, dict[str, Any]]) -> dict[s
             success.setdefault("content", {})[media] = {"schema": {"type": "string"}}
     answers = {str(route.success): success}
     problem = {"content": {MEDIA_TYPE: {"schema": references[PROBLEM]}}}
-    common = {503: COMMON[503]} if route.scope is None else COMMON
+    common = {422: COMMON[422], 503: COMMON[503]} if route.scope is None else COMMON
     for status, text in {**common, **(BODY_ERRORS if route.changes else {}), **route.statuses}.items():
         if status < 300:
             answers[str(status)] = {**success, "description": text} if status != 204 else {"description": text}

@@ -104,6 +104,7 @@ class Endpoint:
             ip=ip_of(call.request),
             action=route.name,
             subject=next(iter(call.path.values()), None),
+            only_after=route.audited == "after",
             request=None if body is None or route.audited == "after" else body.model_dump(mode="json", exclude_unset=True),
         )
         if route.audited == "around":

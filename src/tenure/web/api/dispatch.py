@@ -72,7 +72,8 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
     made, options = await _checked(call, kind, body, header)
     if not call.principal.sees(kind=kind, queue=made.fields.queue):
         raise Problem(403, "limited", f"this token does not include queue {made.fields.queue!r} for kind {kind!r}")
-    handle = await enqueue_call(call.services.runtime, options, made.sent_by(call.principal.name))
+    made = made.sent_by(call.principal.name)
+    handle = await enqueue_call(call.services.runtime, options, made)
     if header is not None and made.key == header and not handle.same_input:
         raise Problem(
             422, "idempotency-key-reused", "this Idempotency-Key was used with other arguments: use a new key for each request"

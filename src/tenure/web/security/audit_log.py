@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tenure.model.errors import TenureError
+from tenure.model.payloads import clean_text
 from tenure.store import audit
 from tenure.store.audit import AuditEntry, Phase
 from tenure.store.query import Fetch
@@ -17,6 +18,7 @@ from tenure.web.security.redaction import Redaction
 log = logging.getLogger("tenure")
 
 LARGEST_GROUP = 500  # entries in a statement
+LONGEST_NAME = 300  # characters of an actor or a subject
 LARGEST_ENTRY = 16 * 1024  # characters of a request, or of a state before or after it
 
 
@@ -75,7 +77,8 @@ class AuditTrail:
     request: Any = None
     before: Any = None
     after: Any = None
-    recorded: bool = field(default=False)
+    only_after: bool = False
+    """There is no entry before: the change itself names the actor."""
 
     async def requested(self) -> None:
         """Before anything is changed: what cannot be recorded is not done."""
@@ -95,20 +98,28 @@ class AuditTrail:
         return AuditEntry(
             request_id=self.request_id,
             phase=phase,
-            actor=self.actor,
+            actor=clean_text(self.actor, LONGEST_NAME),
             ip=self.ip,
             action=self.action,
-            subject=self.subject,
-            request=self._shown(self.request) if phase == "requested" or self.action == "dispatch" else None,
+            subject=None if self.subject is None else clean_text(self.subject, LONGEST_NAME),
+            request=self._shown(self.request) if phase == "requested" or self.only_after else None,
             before=self._shown(self.before),
             after=self._shown(self.after),
             status=status,
         )
 
     def _shown(self, value: Any) -> Any:
+        """Without secrets, and as PostgreSQL can store it."""
         if value is None:
             return None
-        text = json.dumps(self.redaction.hide(json.loads(json.dumps(value, default=str))))
-        if "\\u0000" in text or "\\ud" in text:
-            text = json.dumps(text.replace("\\", "/"))
-        return json.loads(text) if len(text) <= LARGEST_ENTRY else {"omitted": f"{len(text)} characters"}
+        shown = _storable(self.redaction.hide(json.loads(json.dumps(value, default=str))))
+        size = len(json.dumps(shown))
+        return shown if size <= LARGEST_ENTRY else {"omitted": f"{size} characters"}
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value, LARGEST_ENTRY)
+    if isinstance(value, dict):
+        return {clean_text(name, LARGEST_ENTRY): _storable(inner) for name, inner in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list) else value

@@ -74,7 +74,7 @@ class Authenticator:
         rate = self._options.rate if principal.rate is None else principal.rate
         if rate > 0:
             who = ip if principal.via == "tracker" else str(principal.token_id or principal.name)
-            self._limiter.check(f"{principal.via} {who}", rate, 2 * rate)
+            self._limiter.check(f"{principal.via} {who}", rate, max(1.0, 2 * rate))
 
     async def _found(self, token: str, ip: str) -> Principal | None:
         if not token or len(token) > LONGEST_TOKEN or not token.isascii():

@@ -13,8 +13,8 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def check_origin(connection: HTTPConnection, allowed: Sequence[str]) -> None:
-    """For requests that change something, and for WebSockets. Programs send neither header, and are accepted if they send no
-    cookie: a cookie is sent by a browser, whichever page asked."""
+    """For requests that change something, and for WebSockets. Programs send neither header. They are accepted with a token, or
+    without a cookie: a browser sends its cookies, whichever page asked."""
     headers = connection.headers
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if origin is not None and origin in allowed:
@@ -27,7 +27,7 @@ def check_origin(connection: HTTPConnection, allowed: Sequence[str]) -> None:
         if is_same_origin(origin, headers.get("host", "")):
             return
         raise _refusal(origin)
-    if "cookie" in headers:
+    if "cookie" in headers and "authorization" not in headers:
         raise Problem(403, "origin", "a request with a cookie needs an Origin header: use a token instead of the cookie")
 
 

@@ -1,0 +1,171 @@
+"""Queues, limits, workers, leaders, schedules, kinds, stats and metrics."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.waiting import until
+
+
+async def test_queues_can_be_paused_and_resumed(jobs, serving):
+    web = await serving.admin()
+    await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})
+    paused = await web.post("/queues/exports/pause", json={"reason": "repairs"})
+    assert paused.json() == {"queue": "exports", "paused": True, "changed": True}
+
+    async def found():
+        queues = (await web.get("/queues")).json()["queues"]
+        return {queue["name"]: (queue["pending"], queue["paused_by"], queue["pause_reason"]) for queue in queues}
+
+    await until(found, is_={"exports": (1, "tests", "repairs")})
+    assert (await web.post("/queues/exports/resume")).json()["changed"] is True
+    assert (await web.post("/queues/exports/resume")).json()["changed"] is False
+
+
+async def test_limits_are_set_and_reset(jobs, serving):
+    web = await serving.admin()
+    body = {"concurrency": [{"most": 5}, {"most": 1, "per": "format"}], "rate": {"most": 10, "every": "1m"}}
+    made = await web.put("/limits/kind:export_users", json=body)
+    assert made.json()["rules"] == {"concurrency": 5, "concurrency_per_key": 1, "rate": [10, 60.0], "key": "format"}
+    assert (await web.put("/limits/kind:export_users", json={"rate": None})).json()["rules"].keys() == {
+        "concurrency",
+        "concurrency_per_key",
+        "key",
+    }
+    assert [limit["name"] for limit in (await web.get("/limits")).json()["limits"]] == ["kind:export_users"]
+    assert (await web.delete("/limits/kind:export_users")).json()["rules"] == {}
+    assert (await web.delete("/limits/kind:export_users")).status_code == 404
+    assert (await web.put("/limits/nonsense", json={"concurrency": 1})).status_code == 422
+    assert (await web.put("/limits/kind:x", json={})).status_code == 422
+
+
+async def test_workers_and_leaders(jobs, serving):
+    web = await serving.admin()
+    async with jobs.running():
+        [worker] = (await web.get("/workers")).json()["workers"]
+        assert (worker["alive"], worker["concurrency"], "export_users" in worker["kinds"]) == (True, 10, True)
+
+        async def duties():
+            return {leader["duty"]: leader["state"] for leader in (await web.get("/leaders")).json()["leaders"]}
+
+        await until(lambda: duties(), is_={name: "holds" for name in ("cleaner", "cron", "doctor", "reaper", "rollup", "stager")})
+        assert {leader["worker"] for leader in (await web.get("/leaders")).json()["leaders"]} == {worker["name"]}
+
+
+async def test_schedules_are_created_changed_run_paused_and_deleted(jobs, serving):
+    web = await serving.admin()
+    body = {"name": "nightly", "kind": "export_users", "cron": "0 3 * * *", "input": {"format": "csv"}}
+    made = await web.post("/schedules", json=body)
+    assert (made.status_code, made.json()["words"], made.json()["queue"]) == (201, "at 03:00 every day, UTC", "exports"), (
+        made.text
+    )
+    assert (await web.post("/schedules", json=body)).status_code == 409
+    assert (await web.post("/schedules", json={**body, "name": "x", "input": {"format": 1}})).status_code == 422
+    assert (await web.post("/schedules", json={**body, "name": "x", "cron": "nonsense"})).status_code == 422
+    changed = await web.patch("/schedules/nightly", json={"every": "10m", "priority": "low"})
+    assert (changed.json()["every"], changed.json()["cron"], changed.json()["priority"]) == (600.0, None, 25)
+    assert (await web.post("/schedules/nightly/pause", json={"reason": "quiet"})).json()["pause_reason"] == "quiet"
+    assert (await web.post("/schedules/nightly/resume")).json()["paused_at"] is None
+    ran = await web.post("/schedules/nightly/run", json={"input": {"format": "xml"}})
+    assert ran.status_code == 202
+    assert (await web.get(f"/jobs/{ran.json()['id']}")).json()["input"] == {"format": "xml"}
+    assert [tick["job_id"] for tick in (await web.get("/schedules/nightly/ticks")).json()["ticks"]] == [ran.json()["id"]]
+    assert [one["name"] for one in (await web.get("/schedules")).json()["schedules"]] == ["nightly"]
+    assert (await web.delete("/schedules/nightly")).status_code == 204
+    assert (await web.get("/schedules/nightly")).status_code == 404
+
+
+async def test_kinds_have_their_schemas_also_in_a_process_without_the_handlers(jobs, strangers, serving):
+    async with jobs.running():
+        web = await serving.admin(app=strangers)
+        kinds = {kind["name"]: kind for kind in (await web.get("/kinds")).json()["kinds"]}
+        assert set(kinds) == {"export_users", "burn", "charge"}
+        kind = (await web.get("/kinds/export_users")).json()
+        assert kind == kinds["export_users"]
+    assert (kind["description"], kind["queue"], kind["workers"], kind["makes_key"]) == ("Exports all users.", "exports", 1, False)
+    assert kind["input"]["properties"].keys() == {"format", "rows"}
+    assert kinds["charge"]["makes_key"] is True
+    assert (await web.get("/kinds/nonsense")).status_code == 404
+
+
+async def test_stats_and_their_series(jobs, serving):
+    web = await serving.admin()
+    for format in ("csv", "xml"):
+        await web.post("/jobs/export_users/dispatch", json={"args": {"format": format}})
+    async with jobs.running():
+
+        async def today():
+            return (await web.get("/stats")).json()["today"].get("completed")
+
+        await until(today, is_=2)
+        stats = (await web.get("/stats")).json()
+    assert (stats["totals"]["workers"], stats["totals"]["slots"], stats["capped"]) == (1, 10, [])
+    series = (await web.get("/stats/series", params={"last": "15m", "kind": "export_users"})).json()
+    counts = [point["counts"] for point in series["points"]]
+    assert sum(count.get("completed", 0) for count in counts) == sum(count.get("enqueued", 0) for count in counts) == 2
+    assert series["step"] == 60
+    latencies = (await web.get("/stats/latencies", params={"queue": "exports"})).json()["latencies"]
+    assert {latency["measure"]: latency["jobs"] for latency in latencies} == {"waited": 2, "ran": 2}
+    assert (await web.get("/stats/series", params={"last": "7d"})).json()["step"] == 3 * 3600
+    for params in ({"last": "1s"}, {"last": "1y"}, {"last": "91d"}, {"step": "1s"}, {"last": "24h", "step": "90s"}):
+        assert (await web.get("/stats/series", params=params)).status_code == 422
+
+
+async def test_counting_stops_at_a_bound(jobs, serving, sql, monkeypatch):
+    monkeypatch.setattr("tenure.web.fleet_stats.MOST_COUNTED", 3)
+    monkeypatch.setattr("tenure.web.fleet_stats.FEWEST_COUNTED", 3)
+    web = await serving.admin()
+    sql("select tenure.enqueue((select json_agg(json_build_object('kind', 'burn'))::text from generate_series(1, 10)))")
+    [queue] = (await web.get("/queues")).json()["queues"]
+    assert (queue["pending"], queue["capped"]) == (3, ["pending"])
+    assert queue["oldest_pending_seconds"] >= 0
+
+
+SAMPLE = re.compile(r'^([a-z_]+)(\{(?:[a-z]+="(?:[^"\\]|\\.)*",?)*\})? (\S+)$')
+
+
+async def test_metrics_are_in_the_format_of_prometheus(jobs, serving):
+    web = await serving.admin()
+    await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, "queue": 'a "b\\'})
+    await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})
+    async with jobs.running():
+
+        async def completed():
+            text = (await web.get("/metrics")).text
+            return 'tenure_jobs_ended_total{queue="exports",kind="export_users",outcome="completed"} 1' in text
+
+        await until(completed)
+        answer = await web.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = answer.text.splitlines()
+    assert all(line.startswith("# ") or SAMPLE.match(line) for line in lines)
+    assert r'tenure_jobs{queue="a \"b\\",state="pending"} 1' in lines
+    assert "workers_total 1" in lines
+    assert "tenure_slots 10" in lines
+    assert any(line.startswith('tenure_leader_held{duty="stager"} 1') for line in lines)
+    names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(names) == len(set(names)) >= 20
+
+
+async def test_a_histogram_is_cumulative(jobs, serving):
+    web = await serving.admin()
+    async with jobs.running():
+        for _ in range(3):
+            await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})
+
+        async def counted():
+            return 'tenure_job_run_seconds_count{queue="exports",kind="export_users"} 3' in (await web.get("/metrics")).text
+
+        await until(counted, within=30)
+        text = (await web.get("/metrics")).text
+    found = re.findall(r'tenure_job_run_seconds_bucket\{queue="exports",kind="export_users",le="([^"]+)"\} (\d+)', text)
+    assert [int(count) for _, count in found] == sorted(int(count) for _, count in found)
+    assert found[-1] == ("+Inf", "3")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_probes_need_no_token(jobs, serving, path):
+    server = await serving.serve()
+    assert (await (await server.client()).get(path)).json() == {"status": "ok"}

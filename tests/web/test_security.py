@@ -1,0 +1,539 @@
+"""The protections S1 and S3 to S16 of the threat review, each as it shows from outside. S2 and S9: test_tokens.py."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import tenure.web
+from tenure import ConfigError, Context, Tenure
+from tenure.store.migrator import roles_sql
+from tenure.web import Principal, create_app
+from tenure.web.security.hosts import hostname, is_loopback
+from tenure.web.security.origins import is_same_origin
+from tenure.web.security.redaction import REDACTED, Redaction
+from tenure.web.server import ServerOptions, serve
+from tests.planted_secrets import PAYLOAD
+from tests.store.database import Database
+from tests.waiting import until
+from tests.web.test_jobs import send
+
+SOURCE = Path(tenure.web.__file__).parent
+
+
+# S1: loopback, and no other address without auth
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
+async def test_s1_other_addresses_are_refused_while_no_token_exists(app, host):
+    with pytest.raises(ConfigError, match="tenure tokens create"):
+        await serve(app, ServerOptions(host=host, port=0), lambda _: None)
+    await app.close()
+
+
+async def test_s1_a_local_server_without_tokens_is_open_to_this_machine_only_and_closes_with_the_first_token(
+    jobs, serving, monkeypatch
+):
+    monkeypatch.setattr("tenure.web.security.tokens.RECHECK", 0.0)
+    server = await serving.serve(open_locally=True, allowed_hosts=[])
+    web = await server.client()
+    sent = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})
+    assert (sent.status_code, sent.json()["job"]["enqueued_by"]) == (202, "local")
+    for header in ("x-forwarded-for", "forwarded", "x-real-ip", "via", "x-forwarded-host"):
+        assert (await web.get("/jobs", headers={header: "203.0.113.1"})).status_code == 401
+    assert (await web.post("/queues/x/pause", headers={"origin": "https://evil.example"})).status_code == 403
+    await serving.token()
+    assert (await web.get("/jobs")).status_code == 401
+
+
+async def test_s1_a_mounted_app_is_closed_without_tokens(jobs, serving):
+    server = await serving.serve(create_app(serving.app))
+    assert (await (await server.client()).get("/jobs")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "local"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost.evil.example", False),
+        ("0.0.0.0", False),
+        ("127.0.0.1.evil.example", False),
+        ("", False),
+    ],
+)
+def test_s1_what_is_loopback(name, local):
+    assert is_loopback(name) is local
+
+
+# S3: origin checks and JSON only (sessions: test_tokens.py)
+
+
+@pytest.mark.parametrize(
+    ("headers", "allowed"),
+    [
+        ({}, True),
+        ({"origin": "SELF"}, True),
+        ({"sec-fetch-site": "same-origin", "origin": "SELF"}, True),
+        ({"sec-fetch-site": "none"}, True),
+        ({"origin": "https://evil.example"}, False),
+        ({"origin": "null"}, False),
+        ({"sec-fetch-site": "cross-site"}, False),
+        ({"sec-fetch-site": "same-site", "origin": "https://other.example"}, False),
+        ({"sec-fetch-site": "cross-site", "origin": "SELF"}, False),
+        ({"cookie": "theirs=1"}, True),
+        ({"cookie": "theirs=1", "authorization": ""}, False),
+        ({"origin": "https://shop.example", "sec-fetch-site": "cross-site"}, True),
+    ],
+)
+async def test_s3_which_pages_may_change_something(jobs, serving, headers, allowed):
+    server = await serving.serve(allowed_origins=["https://shop.example"])
+    web = await server.client(await serving.token())
+    given = {name: server.url if value == "SELF" else value for name, value in headers.items()}
+    if "authorization" in given:
+        del given["authorization"], web.headers["authorization"]
+    answer = await web.post("/queues/x/pause", headers=given)
+    assert (answer.status_code == 200) is allowed, answer.text
+    if not allowed:
+        assert answer.json()["type"] == "urn:tenure:problem:origin"
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "same"),
+    [
+        ("http://a.example", "a.example", True),
+        ("http://a.example", "A.example:80", True),
+        ("https://a.example:8443", "a.example:8443", True),
+        ("http://[::1]:8080", "[::1]:8080", True),
+        ("http://a.example:81", "a.example", False),
+        ("http://a.example.evil", "a.example", False),
+        ("http://user@a.example", "evil.example", False),
+        ("http://a.example:x", "a.example", False),
+        ("file://", "", False),
+        ("null", "null", False),
+    ],
+)
+def test_s3_the_same_origin(origin, host, same):
+    assert is_same_origin(origin, host) is same
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+async def test_s3_forms_are_refused(jobs, serving, content_type):
+    web = await serving.admin()
+    body = json.dumps({"args": {"format": "csv"}})
+    answer = await web.post("/jobs/export_users/dispatch", content=body, headers={"content-type": content_type})
+    assert answer.status_code == 415
+
+
+# S4: no CORS, unless a site is listed
+
+
+async def test_s4_other_sites_get_no_cors_headers_unless_listed(jobs, serving):
+    server = await serving.serve(allowed_origins=["https://shop.example"])
+    web = await server.client(await serving.token())
+    ask = {"access-control-request-method": "POST"}
+    refused = await web.options("/jobs", headers={"origin": "https://evil.example", **ask})
+    assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (405, False)
+    allowed = await web.options("/jobs", headers={"origin": "https://shop.example", **ask})
+    assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, "https://shop.example")
+    answer = await web.get("/jobs", headers={"origin": "https://shop.example"})
+    assert (answer.headers["access-control-allow-origin"], answer.headers["vary"]) == ("https://shop.example", "Origin")
+    assert "access-control-allow-credentials" not in {**answer.headers, **allowed.headers}
+    plain = await (await serving.serve()).client(await serving.token())
+    assert "access-control-allow-origin" not in (await plain.get("/jobs", headers={"origin": "https://shop.example"})).headers
+
+
+@pytest.mark.parametrize(
+    "origin", ["*", "https://*.example", "shop.example", "https://shop.example/", "https://shop.example/x", ""]
+)
+def test_s4_an_origin_is_exact(app, origin):
+    with pytest.raises(ConfigError):
+        create_app(app, allowed_origins=[origin])
+
+
+# S5: test_live.py. S6: headers
+
+
+async def test_s6_every_answer_has_strict_headers(jobs, serving):
+    web = await serving.admin()
+    answers = [await web.get(path) for path in ("/jobs", "/nonsense", "/healthz", "/metrics", "/openapi.json", "/jobs/x")]
+    answers += [
+        await web.post("/jobs"),
+        await web.request("TRACE", "/jobs"),
+        await web.get("/jobs", headers={"authorization": "x"}),
+    ]
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "base-uri 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_s6_hostile_text_is_never_markup(app, serving):
+    hostile = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+
+    @app.job(name=hostile, queue=hostile, max_attempts=1)
+    async def attack(text: str) -> None:
+        raise ValueError(hostile)
+
+    web = await serving.admin()
+    job_id = (await app.enqueue(hostile, {"text": hostile})).id
+    async with app.running():
+        await until(lambda: over(web, job_id))
+    page = await web.get(f"/jobs/{job_id}/report", headers={"accept": "text/html"})
+    assert "<script" not in page.text
+    assert "<img" not in page.text
+    for path in (f"/jobs/{job_id}", "/queues", "/kinds", "/metrics"):
+        assert "html" not in (await web.get(path)).headers["content-type"]
+
+
+async def over(web, job_id):
+    return (await web.get(f"/jobs/{job_id}")).json()["over"]
+
+
+# S7: the Host header
+
+
+async def test_s7_foreign_names_are_refused(jobs, serving):
+    server = await serving.serve(allowed_hosts=["jobs.example"])
+    web = await server.client(await serving.token())
+    for host in ("jobs.example", "JOBS.example:443", "127.0.0.1:1", "localhost", "[::1]:8080", "192.0.2.1"):
+        assert (await web.get("/session", headers={"host": host})).status_code == 200, host
+    for host in ("evil.example", "jobs.example.evil.example", "localhost.evil.example", "", "jobs.example@evil.example"):
+        assert (await web.get("/healthz", headers={"host": host})).status_code in (400, 421), host
+
+
+def test_s7_the_name_in_a_host_header():
+    assert [hostname(host) for host in ("A.b:80", "a.b", "[::1]:80", "::1", "[::1]")] == ["a.b", "a.b", "::1", "::1", "::1"]
+
+
+# S8: sizes and times
+
+
+async def test_s8_large_and_deep_bodies_are_refused(jobs, serving):
+    web = await serving.admin()
+    headers = {"content-type": "application/json"}
+    path = "/jobs/export_users/dispatch"
+    assert (await web.post(path, content=b"x" * (1024 * 1024 + 1), headers=headers)).status_code == 413
+
+    async def endless():
+        for _ in range(40):
+            yield b"x" * 65536
+
+    assert (await web.post(path, content=endless(), headers=headers)).status_code == 413
+    deep = b'{"args":' + b"[" * 100 + b"]" * 100 + b"}"
+    assert (await web.post(path, content=deep, headers=headers)).status_code == 422
+    for body in (b"", b"{", b"null", b"[]", b"\xff\xfe", b'{"args": {"format": "\\u0000"}}', b'{"args": {"format": NaN}}'):
+        assert (await web.post(path, content=body, headers=headers)).status_code == 422, body
+
+
+async def test_s8_large_headers_are_refused(jobs, serving):
+    web = await serving.admin()
+    assert (await web.get("/session", headers={"x-large": "x" * 17_000})).status_code == 431
+
+
+async def test_s8_a_body_that_does_not_arrive_is_given_up(jobs, serving, monkeypatch):
+    monkeypatch.setattr("tenure.web.request_parsing.BODY_WITHIN", 0.2)
+    server, token = await serving.serve(), await serving.token()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(
+        f"POST /_api/queues/x/pause HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{".encode()
+    )
+    assert b"408" in await asyncio.wait_for(reader.readline(), 10)
+    writer.close()
+
+
+async def test_s8_smuggled_requests_are_refused(jobs, serving):
+    server = await serving.serve()
+    for smuggled in (
+        b"POST /_api/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
+        b"GET /_api/jobs HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+        b"GET /_api/jobs HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\x00\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(smuggled + b"\r\n\r\n")
+        answer = await asyncio.wait_for(reader.read(200), 10)
+        assert re.match(rb"HTTP/1.1 4\d\d", answer), answer
+        writer.close()
+    assert (await (await server.client()).get("/healthz")).status_code == 200
+
+
+async def test_s8_a_statement_that_takes_too_long_is_canceled(jobs, serving, sql, monkeypatch):
+    monkeypatch.setattr("tenure.web.web_session.READ_WITHIN", 0.3)
+    web = await serving.admin()
+    assert (await web.get("/audit")).status_code == 200
+    sql("begin; lock table tenure.audit in access exclusive mode")
+    answer = await web.get("/audit")
+    sql("rollback")
+    assert (answer.status_code, answer.json()["type"]) == (503, "urn:tenure:problem:too-slow")
+    assert (await web.get("/audit")).status_code == 200
+
+
+# S10: SQL
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["'; drop table tenure.jobs; --", '" or 1=1 --', "%_\\", "a) union select hash from tenure.tokens --", "x%27%3b", "\\'"],
+)
+async def test_s10_hostile_names_are_only_names(jobs, serving, sql, hostile):
+    web = await serving.admin()
+    for params in ({"kind": hostile}, {"queue": hostile}, {"key": hostile}, {"capability": hostile}):
+        assert (await web.get("/jobs", params=params)).json()["jobs"] == []
+    assert (await web.get("/stats/series", params={"queue": hostile})).json()["points"] == []
+    from urllib.parse import quote
+
+    assert (await web.post(f"/queues/{quote(hostile, safe='')}/pause")).status_code == 200
+    from urllib.parse import unquote
+
+    assert sql("select name from tenure.queues") == [(unquote(quote(hostile, safe="")),)]
+
+
+def test_s10_only_the_store_has_sql():
+    for path in SOURCE.rglob("*.py"):
+        strings = [
+            node.value
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        assert not [
+            text for text in strings if re.search(r"\b(select .* from|insert into|update \w+ set|delete from)\b", text)
+        ], path
+
+
+# S11: roles
+
+
+async def test_s11_the_roles_may_append_to_the_audit_log_and_readers_cannot_sign(fresh_dsn, server_dsn):
+    import psycopg
+
+    with Database(fresh_dsn) as owner, Database(server_dsn) as server:
+        server.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
+        owner.connection.execute(roles_sql("tenure").encode(), prepare=False)
+        try:
+            owner.sql("set role tenure_worker")
+            owner.sql(
+                "insert into tenure.audit (request_id, phase, actor, action) values (gen_random_uuid(), 'requested', 'x', 'y')"
+            )
+            for statement in ("update tenure.audit set actor = 'z'", "delete from tenure.audit"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    owner.sql(statement)
+            owner.sql("set role tenure_read")
+            owner.sql("select * from tenure.audit")
+            for statement in ("select * from tenure.signing_keys", "insert into tenure.tokens default values"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    owner.sql(statement)
+            owner.sql("set role tenure_enqueue")
+            for table in ("tokens", "audit", "signing_keys", "kinds"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    owner.sql(f"select * from tenure.{table}")
+        finally:
+            owner.sql("reset role; drop owned by tenure_worker, tenure_enqueue, tenure_read")
+            owner.sql("drop role tenure_worker, tenure_enqueue, tenure_read")
+
+
+# S12: nothing is executed or unpickled
+
+
+def test_s12_nothing_is_evaluated_or_imported_by_name():
+    banned = {"pickle", "marshal", "shelve", "yaml", "subprocess", "importlib", "ctypes"}
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", "") or ""}
+                assert not {name.partition(".")[0] for name in names} & banned, path
+            if isinstance(node, ast.Call):
+                assert getattr(node.func, "id", "") not in ("eval", "exec", "compile", "__import__"), path
+
+
+# S13: redaction
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("password", True), ("db_password", True), ("dbPassword", True), ("PASSWORD", True), ("token", True), ("access-token", True),
+        ("Authorization", True), ("apiKey", True), ("X-Api-Key", True), ("apikey", True), ("clientSecret", True), ("cookie", True),
+        ("max_tokens", False), ("passenger", False), ("key", False), ("format", False), ("author", False),
+    ],
+)  # fmt: skip
+def test_s13_which_names_are_secret(name, secret):
+    assert Redaction().hide({name: "x"}) == {name: REDACTED if secret else "x"}
+    assert Redaction(["format"]).hide({"format": 1, "password": 2}) == {"format": REDACTED, "password": 2}
+
+
+async def test_s13_secrets_are_hidden_everywhere(app, serving, sql):
+    @app.job(max_attempts=1)
+    async def login(ctx: Context, user: str, password: str, nested: dict) -> dict:
+        ctx.log.info("signing in", token=PAYLOAD)
+        return {"session_token": PAYLOAD, "ok": True}
+
+    server, token = await serving.serve(), await serving.token()
+    web = await server.client(token)
+    live = await server.live(token)
+    secrets = {"user": "ann", "password": PAYLOAD, "nested": {"list": [{"api_key": PAYLOAD}]}}
+    sent = await web.post("/jobs/login/dispatch", json={"args": secrets, "meta": {"authorization": PAYLOAD}})
+    job_id = sent.json()["id"]
+    await live.send(type="subscribe", topics=[f"job:{job_id}"])
+    async with app.running():
+        await live.until(lambda message: message["job"]["over"])
+    shown = [sent.text, json.dumps(live.seen)]
+    for path in ("/jobs", f"/jobs/{job_id}", f"/jobs/{job_id}/report", f"/jobs/{job_id}/explain", "/audit"):
+        shown.append((await web.get(path)).text)
+    for kind in ("text/html", "text/plain"):
+        shown.append((await web.get(f"/jobs/{job_id}/report", headers={"accept": kind})).text)
+    assert all(PAYLOAD not in text for text in shown)
+    assert REDACTED in shown[3]
+    # What is stored is the input itself, and a hidden value cannot be sent back.
+    assert sql("select input ->> 'password' from tenure.all_jobs") == [(PAYLOAD,)]
+    hidden = await web.post("/jobs/login/dispatch", json={"args": (await web.get(f"/jobs/{job_id}")).json()["input"]})
+    assert (hidden.status_code, hidden.json()["type"]) == (422, "urn:tenure:problem:redacted")
+
+
+# S14: the audit log
+
+
+async def test_s14_every_change_is_recorded_before_and_after(jobs, serving):
+    web = await serving.admin()
+    job_id = await send(web)
+    await web.post(f"/jobs/{job_id}/cancel", json={"reason": "enough"})
+    await web.post("/queues/exports/pause", json={"reason": "repairs"})
+    await web.post("/jobs/00000000-0000-7000-8000-000000000000/cancel")
+    entries = (await web.get("/audit")).json()["entries"][::-1]
+    told = [(entry["action"], entry["phase"], entry["status"]) for entry in entries]
+    assert told == [
+        ("dispatch_job", "finished", 202),
+        ("cancel_job", "requested", None),
+        ("cancel_job", "finished", 200),
+        ("pause_queue", "requested", None),
+        ("pause_queue", "finished", 200),
+        ("cancel_job", "requested", None),
+        ("cancel_job", "finished", 404),
+    ]
+    assert {(entry["actor"], entry["ip"]) for entry in entries} == {("tests", "127.0.0.1")}
+    assert (entries[0]["subject"], entries[0]["request"]) == (job_id, {"kind": "export_users"})
+    assert (entries[1]["subject"], entries[1]["request"]) == (job_id, {"reason": "enough"})
+    assert (entries[2]["before"], entries[2]["after"]) == ({"state": "pending"}, {"canceled": True})
+    assert (entries[4]["before"], entries[4]["after"]) == ({"paused": False}, {"paused": True})
+    assert entries[1]["request_id"] == entries[2]["request_id"]
+    page = (await web.get("/audit", params={"limit": 3})).json()
+    rest = (await web.get("/audit", params={"limit": 200, "before": page["next"]})).json()
+    assert (page["entries"] + rest["entries"])[::-1] == entries
+
+
+async def test_s14_what_cannot_be_recorded_is_not_done(jobs, serving, sql):
+    web = await serving.admin()
+    sql("alter table tenure.audit rename to audit_away")
+    try:
+        answer = await web.post("/queues/x/pause")
+    finally:
+        sql("alter table tenure.audit_away rename to audit")
+    assert (answer.status_code, sql("select count(*) from tenure.queues")) == (503, [(0,)])
+
+
+def test_s14_every_route_that_changes_something_is_audited():
+    from tenure.web.route_table import ROUTES
+
+    assert {route.path for route in ROUTES if route.changes and not route.audited} == {"/session"}
+
+
+# S15: read-only
+
+
+async def test_s15_a_read_only_server_shows_and_refuses_changes(jobs, serving):
+    server = await serving.serve(read_only=True)
+    web = await server.client(await serving.token())
+    assert (await web.get("/session")).json()["read_only"] is True
+    assert (await web.get("/jobs")).status_code == 200
+    from tenure.web.route_table import ROUTES
+    from tests.web.test_tokens import path_of
+
+    for route in ROUTES:
+        if route.audited:
+            answer = await web.request(route.method, path_of(route), json={} if route.body else None)
+            assert (answer.status_code, answer.json()["type"]) == (403, "urn:tenure:problem:read-only"), route.path
+
+
+async def test_s15_an_account_that_may_only_read_is_detected(fresh_dsn, server_dsn, serving):
+    from psycopg.conninfo import make_conninfo
+
+    with Database(fresh_dsn) as owner, Database(server_dsn) as server_database:
+        server_database.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
+        owner.connection.execute(roles_sql("tenure").encode(), prepare=False)
+        owner.sql("create role only_reads login; grant tenure_read to only_reads")
+        app = Tenure(make_conninfo(fresh_dsn, user="only_reads"))
+        try:
+
+            async def authorize(request):
+                return Principal(name="ann", scope=tenure.web.Scope.ADMIN)
+
+            [job_id] = owner.enqueue({})
+            server = await serving.serve(app=app, authorize=authorize)
+            web = await server.client()
+            assert (await web.get("/session")).json()["read_only"] is True
+            assert (await web.get(f"/jobs/{job_id}")).json()["state"] == "pending"
+            assert (await web.post(f"/jobs/{job_id}/cancel")).json()["type"] == "urn:tenure:problem:read-only"
+            live = await server.live(origin=server.url)
+            await live.send(type="subscribe", topics=[f"job:{job_id}"])
+            assert (await live.until(lambda message: message["type"] == "job"))["job"]["state"] == "pending"
+            await server.stop()
+            await app.close()
+        finally:
+            owner.sql("drop owned by tenure_worker, tenure_enqueue, tenure_read, only_reads")
+            owner.sql("drop role only_reads; drop role tenure_worker, tenure_enqueue, tenure_read")
+
+
+# S16: nothing is loaded from elsewhere
+
+
+def test_s16_nothing_is_loaded_from_other_sites():
+    for path in SOURCE.rglob("*"):
+        if path.is_file() and path.suffix in (".py", ".js", ".html", ".css"):
+            found = re.findall(r"https?://(?!shop\.example|\{)[\w.]+", path.read_text())
+            assert found == [], path
+
+
+# Failures tell nothing
+
+
+async def test_a_bug_is_an_opaque_500_and_in_the_log(jobs, serving, monkeypatch, caplog):
+    async def broken(*_):
+        raise RuntimeError("the password is swordfish")
+
+    web = await serving.admin()
+    await web.get("/workers")
+    monkeypatch.setattr("tenure.client.client.Client.workers", broken)
+    answer = await web.get("/workers")
+    assert (answer.status_code, answer.json()["type"], "swordfish" in answer.text) == (
+        500,
+        "urn:tenure:problem:internal-error",
+        False,
+    )
+    assert "swordfish" in caplog.text
+
+
+async def test_an_outage_is_a_503_that_names_no_host(serving, monkeypatch):
+    app = Tenure("postgresql://somebody:hidden@127.0.0.1:1/nowhere", client_timeout_seconds=0.2)
+    server = await serving.serve(app=app)
+    web = await server.client("tnr_x")
+    answer = await web.get("/jobs")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert not re.search(r"somebody|hidden|127\.0|nowhere", answer.text)
+    assert (await web.get("/healthz")).status_code == 200
+    assert (await web.get("/readyz")).status_code == 503
+    await app.close()

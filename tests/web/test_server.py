@@ -1,0 +1,121 @@
+"""`tenure web` and `tenure tokens`, as a user starts them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import httpx2
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.cli.conftest import Line
+from tests.cli.started import started
+from tests.processes import worker_process
+from tests.web.test_jobs import send
+
+CURL = 'curl -s -X POST {url}/_api/jobs/export_users/dispatch -H "Content-Type: application/json" -d \'{{"args": {{"format": "csv"}}}}\''
+
+APP = """
+from tenure import Context, Tenure
+app = Tenure()
+
+@app.job
+async def export_users(ctx: Context, format: str) -> str:
+    ctx.progress(100, "done")
+    return format
+
+@app.job
+async def sleep(ctx: Context, seconds: float) -> str:
+    import asyncio
+    await asyncio.sleep(seconds)
+    return "slept"
+"""
+
+
+@pytest.fixture
+def line(dsn):
+    return Line(dsn)
+
+
+def url_of(process) -> str:
+    assert process.says("/_api"), process.said
+    return next(word for word in process.said.split() if word.startswith("http://")).removesuffix("/_api")
+
+
+def test_tokens_are_created_listed_and_revoked(line):
+    made = line.json("tokens", "create", "ci", "--scope", "operate", "--kind", "export_users", "--queue", "a", "--queue", "b", "--expires-in", "90d")
+    assert made["token"].startswith("tnr_")
+    [listed] = line.json("tokens", "list")["tokens"]
+    assert (listed["name"], listed["scope"], listed["queues"], listed["kinds"], listed["active"]) == ("ci", "operate", ["a", "b"], ["export_users"], True)
+    assert made["token"] not in line("tokens", "list").stdout
+    assert "queue a, queue b, kind export_users" in line("tokens", "list").stdout
+    assert line("tokens", "revoke", "ci").exit_code == 0
+    assert line("tokens", "revoke", "ci").exit_code == 1
+    assert line.json("tokens", "list")["tokens"] == []
+    assert line.json("tokens", "list", "--all")["tokens"][0]["active"] is False
+    assert line("tokens", "create", "x", "--scope", "root").exit_code == 2
+    assert line("tokens", "create", "x", "--expires-in", "soon").exit_code == 2
+    assert line("tokens", "create", "printed").stdout.startswith("tnr_")
+
+
+def test_other_addresses_than_loopback_need_a_token(line):
+    refused = line("web", "--host", "0.0.0.0", "--port", "0")
+    assert refused.exit_code == 2
+    assert "tenure tokens create" in refused.output
+
+
+def test_the_seeds_curl_works_on_a_fresh_machine_and_the_server_stops_on_a_signal(dsn, tmp_path):
+    (tmp_path / "app.py").write_text(APP)
+    with started(tmp_path, "web", "--port", "0", "--app", "app:app", TENURE_DSN=dsn) as process:
+        url = url_of(process)
+        answer = json.loads(subprocess.check_output(CURL.format(url=url), shell=True))
+        assert (answer["job"]["status"], answer["job"]["enqueued_by"]) == ("pending", "local")
+        process.signal(signal.SIGTERM)
+        assert process.ends() in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+
+
+async def test_viewers_of_a_killed_server_see_the_end_at_another_one(dsn, tmp_path, app):
+    """Kill -9 of the web process and of the workers, while sockets watch."""
+    (tmp_path / "jobs.py").write_text(APP)
+    topics: list[str] = []
+
+    async def last_state(url: str, versions: dict[str, str]) -> set[str]:
+        states: dict[str, str] = {}
+        try:
+            async with connect(url.replace("http", "ws") + "/_api/live", proxy=None) as socket:
+                await socket.send(json.dumps({"type": "subscribe", "topics": topics, "versions": versions}))
+                while set(states.values()) != {"completed"} or len(states) < len(topics):
+                    message = json.loads(await asyncio.wait_for(socket.recv(), 60))
+                    if message["type"] == "job":
+                        states[message["topic"]] = message["job"]["state"]
+                        versions[message["topic"]] = message["version"]
+        except OSError:
+            pass
+        except Exception as error:
+            if type(error).__name__ != "ConnectionClosedError":
+                raise
+        return set(states.values())
+
+    with worker_process(Path(tmp_path), dsn) as workers:
+        with started(tmp_path, "web", "--port", "0", TENURE_DSN=dsn) as first:
+            url = url_of(first)
+            async with httpx2.AsyncClient(base_url=f"{url}/_api", trust_env=False, timeout=30) as web:
+                async with asyncio.timeout(60):
+                    while (await web.get("/kinds/sleep")).status_code != 200:
+                        await asyncio.sleep(0.1)
+                topics += [f"job:{await send(web, 'sleep', {'seconds': 1})}" for _ in range(5)]
+            seen: list[dict[str, str]] = [{} for _ in range(20)]
+            watching = [asyncio.create_task(last_state(url, versions)) for versions in seen]
+            async with asyncio.timeout(60):
+                while not all(len(versions) == len(topics) for versions in seen):
+                    await asyncio.sleep(0.05)
+            first.kill()
+            await asyncio.gather(*watching)
+        workers.kill()
+        with worker_process(Path(tmp_path), dsn), started(tmp_path, "web", "--port", "0", TENURE_DSN=dsn) as second:
+            results = await asyncio.gather(*[last_state(url_of(second), {}) for _ in seen])
+    assert results == [{"completed"}] * len(seen)
