@@ -64,10 +64,14 @@ async def test_it_starts_with_the_first_request_and_closes_what_it_opened(jobs, 
     assert web_app._services == {}
     _, web = await mounted(serving, web_app, "")
     assert (await web.get("/jobs")).status_code == 200
-    assert sql("select count(*) > 0 from pg_stat_activity where datname = current_database() and application_name = 'tenure web'") == [(True,)]
+    assert sql(
+        "select count(*) > 0 from pg_stat_activity where datname = current_database() and application_name = 'tenure web'"
+    ) == [(True,)]
     await web_app.close()
     assert web_app._services == {}
-    assert sql("select count(*) from pg_stat_activity where datname = current_database() and application_name = 'tenure web'") == [(0,)]
+    assert sql(
+        "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'tenure web'"
+    ) == [(0,)]
     assert (await web.get("/jobs")).status_code == 200  # it starts again
 
 

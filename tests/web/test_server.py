@@ -47,10 +47,30 @@ def url_of(process) -> str:
 
 
 def test_tokens_are_created_listed_and_revoked(line):
-    made = line.json("tokens", "create", "ci", "--scope", "operate", "--kind", "export_users", "--queue", "a", "--queue", "b", "--expires-in", "90d")
+    made = line.json(
+        "tokens",
+        "create",
+        "ci",
+        "--scope",
+        "operate",
+        "--kind",
+        "export_users",
+        "--queue",
+        "a",
+        "--queue",
+        "b",
+        "--expires-in",
+        "90d",
+    )
     assert made["token"].startswith("tnr_")
     [listed] = line.json("tokens", "list")["tokens"]
-    assert (listed["name"], listed["scope"], listed["queues"], listed["kinds"], listed["active"]) == ("ci", "operate", ["a", "b"], ["export_users"], True)
+    assert (listed["name"], listed["scope"], listed["queues"], listed["kinds"], listed["active"]) == (
+        "ci",
+        "operate",
+        ["a", "b"],
+        ["export_users"],
+        True,
+    )
     assert made["token"] not in line("tokens", "list").stdout
     assert "queue a, queue b, kind export_users" in line("tokens", "list").stdout
     assert line("tokens", "revoke", "ci").exit_code == 0
@@ -113,7 +133,7 @@ async def test_viewers_of_a_killed_server_see_the_end_at_another_one(dsn, tmp_pa
             async with asyncio.timeout(60):
                 while not all(len(versions) == len(topics) for versions in seen):
                     await asyncio.sleep(0.05)
-            first.kill()
+            first.signal(signal.SIGKILL)
             await asyncio.gather(*watching)
         workers.kill()
         with worker_process(Path(tmp_path), dsn), started(tmp_path, "web", "--port", "0", TENURE_DSN=dsn) as second:

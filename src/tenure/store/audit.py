@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -50,8 +50,16 @@ class AuditRow(NamedTuple):
 
 
 def write(entries: Iterable[AuditEntry]) -> Query[None]:
-    return Query("audit/write_audit", None, {"entries": json.dumps([asdict(entry) for entry in entries])})
+    return Query("audit/write_audit", None, {"entries": json.dumps([_json(entry) for entry in entries])})
 
 
 def list_all(*, before: int, limit: int) -> Query[AuditRow]:
     return Query("audit/list_audit", AuditRow, {"before": before, "limit": limit})
+
+
+_NAMES = [field.name for field in fields(AuditEntry)]
+
+
+def _json(entry: AuditEntry) -> dict[str, Any]:
+    """Shallow: `asdict` would copy every value."""
+    return {name: value for name in _NAMES if (value := getattr(entry, name)) is not None}

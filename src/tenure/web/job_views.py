@@ -74,7 +74,10 @@ class JobView(TrackerView):
 
 
 def tracker_view(job: JobStatus) -> TrackerView:
-    given = job.to_json()
+    return _tracked(job, job.to_json())
+
+
+def _tracked(job: JobStatus, given: dict[str, Any]) -> TrackerView:
     return {
         "id": given["id"],
         "kind": job.kind,
@@ -99,7 +102,7 @@ def tracker_view(job: JobStatus) -> TrackerView:
 def job_view(job: JobStatus) -> JobView:
     given = job.to_json()
     return {
-        **tracker_view(job),
+        **_tracked(job, given),
         "queue": job.queue,
         "priority": job.priority,
         "capability": job.capability,

@@ -20,7 +20,7 @@ from tenure.web.problems import Problem, internal_error, of_error
 from tenure.web.request_parsing import parse_body, parse_query
 from tenure.web.security.audit_log import AuditTrail
 from tenure.web.security.authentication import check_csrf, ip_of
-from tenure.web.security.headers import HEADERS
+from tenure.web.security.headers import add_headers
 from tenure.web.security.origins import check_origin, cors_headers
 from tenure.web.security.principal import LOCAL, Principal
 from tenure.web.services import WebServices
@@ -44,10 +44,9 @@ class Endpoint:
             response = await self._answer(request, services)
         except Exception as error:  # noqa: BLE001 - answered as a problem document
             response = failure(error, self._route.name)
-        cors = cors_headers(request.headers.get("origin"), services.options.allowed_origins)
-        for name, value in {**HEADERS, **cors}.items():
-            response.headers.setdefault(name, value)
-        return response
+        if services.options.allowed_origins:
+            response.headers.update(cors_headers(request.headers.get("origin"), services.options.allowed_origins))
+        return add_headers(response)
 
     async def _answer(self, request: Request, services: WebServices) -> Response:
         route = self._route

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -83,6 +84,7 @@ async def serve(app: Tenure, options: ServerOptions, ready: Callable[[str], None
         log_config=None,
         lifespan="on",
     )
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # the line of `ready` is enough
     server = _Server(config, ready)
     try:
         await server.serve()

@@ -15,7 +15,7 @@ from tenure.web.live.websocket import live_endpoint
 from tenure.web.pipeline import Endpoint
 from tenure.web.problems import Problem
 from tenure.web.route_table import ROUTES
-from tenure.web.security.headers import HEADERS, LARGEST_HEADERS, size_of
+from tenure.web.security.headers import LARGEST_HEADERS, add_headers, size_of
 from tenure.web.security.hosts import check_host
 from tenure.web.security.origins import PREFLIGHT, cors_headers
 from tenure.web.security.redaction import SECRET_NAMES
@@ -85,13 +85,13 @@ class WebApp:
         try:
             check_host(connection, self.options.allowed_hosts)
             if size_of(scope["headers"]) > LARGEST_HEADERS:
-                return _with_headers(_headers_too_large().response())
+                return add_headers(_headers_too_large().response())
         except Problem as problem:
-            return _with_headers(problem.response())
+            return add_headers(problem.response())
         if scope["method"] == "OPTIONS" and "origin" in connection.headers:
             cors = cors_headers(connection.headers["origin"], self.options.allowed_origins)
             if "Access-Control-Allow-Origin" in cors:
-                return _with_headers(Response(status_code=204, headers={**cors, **PREFLIGHT}))
+                return add_headers(Response(status_code=204, headers={**cors, **PREFLIGHT}))
         return None
 
     async def _not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +99,7 @@ class WebApp:
             await send({"type": "websocket.close", "code": 4404})
             return
         problem = Problem(404, "not-found", "there is no such route: /_api/openapi.json lists all")
-        await _with_headers(problem.response())(scope, receive, send)
+        await add_headers(problem.response())(scope, receive, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -148,14 +148,8 @@ def create_app(
 async def _wrong_method(request: Request) -> Response:
     """For paths that exist, with methods that they do not have."""
     problem = Problem(405, "method-not-allowed", f"{request.method} is not possible here: /_api/openapi.json lists what is")
-    return _with_headers(problem.response())
+    return add_headers(problem.response())
 
 
 def _headers_too_large() -> Problem:
     return Problem(431, "headers-too-large", f"the headers are larger than {LARGEST_HEADERS} bytes: send less")
-
-
-def _with_headers(response: Response) -> Response:
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from starlette.responses import Response
+
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -20,6 +22,16 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+_ENCODED = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+def add_headers(response: Response) -> Response:
+    """Those that the answer does not set itself."""
+    present = {name for name, _ in response.raw_headers}
+    response.raw_headers.extend(header for header in _ENCODED if header[0] not in present)
+    return response
+
 
 LARGEST_HEADERS = 16 * 1024  # bytes, of a request
 
