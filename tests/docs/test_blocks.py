@@ -47,7 +47,7 @@ def test_every_command_shown_exists_with_its_options(page, line):
         case ["export", assignment]:
             assert assignment.startswith("TENURE_")
         case ["pip", "install", what]:
-            assert what in ("tenure[embedded]", "tenure[http]")
+            assert what in ("tenure[embedded]", "tenure[http]", "tenure[web]")
         case _:
             pytest.fail(f"{page}: nothing checks {line!r}")
 

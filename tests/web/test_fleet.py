@@ -50,7 +50,7 @@ async def test_workers_and_leaders(jobs, serving):
         async def duties():
             return {leader["duty"]: leader["state"] for leader in (await web.get("/leaders")).json()["leaders"]}
 
-        await until(lambda: duties(), is_={name: "holds" for name in ("cleaner", "cron", "doctor", "reaper", "rollup", "stager")})
+        await until(duties, is_=dict.fromkeys(["cleaner", "cron", "doctor", "reaper", "rollup", "stager"], "holds"))
         assert {leader["worker"] for leader in (await web.get("/leaders")).json()["leaders"]} == {worker["name"]}
 
 
@@ -92,8 +92,8 @@ async def test_kinds_have_their_schemas_also_in_a_process_without_the_handlers(j
 
 async def test_stats_and_their_series(jobs, serving):
     web = await serving.admin()
-    for format in ("csv", "xml"):
-        await web.post("/jobs/export_users/dispatch", json={"args": {"format": format}})
+    for wanted in ("csv", "xml"):
+        await web.post("/jobs/export_users/dispatch", json={"args": {"format": wanted}})
     async with jobs.running():
 
         async def today():

@@ -20,6 +20,9 @@ from tests.waiting import until
 from tests.web.test_jobs import send
 
 
+KILL = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and application_name like %s"
+
+
 @pytest.fixture
 def steps(app):
     """A job that reports progress when it is told to."""
@@ -320,17 +323,11 @@ async def test_every_viewer_ends_with_the_true_state_when_postgres_drops_all_con
             await live.receive()
     name = conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(server_dsn, autocommit=True) as killer:
-        killer.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and application_name like 'tenure%%'",
-            [name],
-        )
+        killer.execute(KILL, [name, "tenure%"])
         async with serving.app.running():
             for _ in ids:
                 steps.put_nowait(101)
-            killer.execute(
-                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and application_name like 'tenure web%%'",
-                [name],
-            )
+            killer.execute(KILL, [name, "tenure web%"])
             for live in lives:
                 final = {}
                 while set(final.values()) != {"completed"} or len(final) < len(ids):

@@ -52,7 +52,7 @@ async def test_under_a_path_of_starlette_with_its_own_lifespan(jobs, serving):
 
 
 async def test_behind_a_proxy_that_strips_its_prefix(jobs, serving):
-    """As nginx does with `proxy_pass http://127.0.0.1:8080/;`: the app sees its own paths, and answers with relative addresses."""
+    """As nginx does with `proxy_pass http://127.0.0.1:8080/;`: the app sees its own paths. Its addresses are relative."""
     web = await serving.admin()
     answer = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})
     assert answer.headers["location"].startswith("../")

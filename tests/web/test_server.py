@@ -15,9 +15,12 @@ from websockets.asyncio.client import connect
 from tests.cli.conftest import Line
 from tests.cli.started import started
 from tests.processes import worker_process
+from tests.waiting import until
 from tests.web.test_jobs import send
 
-CURL = 'curl -s -X POST {url}/_api/jobs/export_users/dispatch -H "Content-Type: application/json" -d \'{{"args": {{"format": "csv"}}}}\''
+CURL = """curl -s -X POST {url}/_api/jobs/export_users/dispatch \\
+  -H "Content-Type: application/json" \\
+  -d '{{"args": {{"format": "csv"}}}}'"""
 
 APP = """
 from tenure import Context, Tenure
@@ -98,6 +101,10 @@ def test_the_seeds_curl_works_on_a_fresh_machine_and_the_server_stops_on_a_signa
         assert process.ends() in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
+async def is_published(web, kind) -> bool:
+    return (await web.get(f"/kinds/{kind}")).status_code == 200
+
+
 async def test_viewers_of_a_killed_server_see_the_end_at_another_one(dsn, tmp_path, app):
     """Kill -9 of the web process and of the workers, while sockets watch."""
     (tmp_path / "jobs.py").write_text(APP)
@@ -124,15 +131,11 @@ async def test_viewers_of_a_killed_server_see_the_end_at_another_one(dsn, tmp_pa
         with started(tmp_path, "web", "--port", "0", TENURE_DSN=dsn) as first:
             url = url_of(first)
             async with httpx2.AsyncClient(base_url=f"{url}/_api", trust_env=False, timeout=30) as web:
-                async with asyncio.timeout(60):
-                    while (await web.get("/kinds/sleep")).status_code != 200:
-                        await asyncio.sleep(0.1)
+                await until(lambda: is_published(web, "sleep"), within=60)
                 topics += [f"job:{await send(web, 'sleep', {'seconds': 1})}" for _ in range(5)]
             seen: list[dict[str, str]] = [{} for _ in range(20)]
             watching = [asyncio.create_task(last_state(url, versions)) for versions in seen]
-            async with asyncio.timeout(60):
-                while not all(len(versions) == len(topics) for versions in seen):
-                    await asyncio.sleep(0.05)
+            await until(lambda: all(len(versions) == len(topics) for versions in seen), within=60)
             first.signal(signal.SIGKILL)
             await asyncio.gather(*watching)
         workers.kill()

@@ -238,7 +238,7 @@ async def test_a_tracker_token_expires_and_cannot_be_changed(jobs, serving, monk
     body, _, signature = token.removeprefix("tnt_").partition(".")
     for wrong in (f"tnt_{body}.{signature[::-1]}", f"tnt_{body[:-2]}AA.{signature}", f"tnt_{body}.", f"tnt_{body}"):
         assert (await ask(wrong)).status_code == 401
-    import tenure.web.security.trackers as trackers
+    from tenure.web.security import trackers
 
     late = trackers.time.time() + 61
     monkeypatch.setattr(trackers.time, "time", lambda: late)
@@ -261,7 +261,8 @@ async def test_a_hook_says_who_asks(jobs, serving, sql):
     assert (await (await server.client()).get("/jobs")).status_code == 401
     ann = await server.client(**{"x-user": "ann"})
     assert (await ann.get("/session")).json() == {
-        "name": "ann", "scope": "operate", "via": "hook", "queues": None, "kinds": ["export_users"], "read_only": False, "csrf": None,
+        "name": "ann", "scope": "operate", "via": "hook", "queues": None, "kinds": ["export_users"],
+        "read_only": False, "csrf": None,
     }  # fmt: skip
     job_id = await send(ann)
     assert (await ann.post("/jobs/burn/dispatch", json={"args": {"why": "x"}})).status_code == 403

@@ -24,17 +24,17 @@ from tenure.store import queues, stats
 from tenure.store.query import Fetch
 from tenure.store.queues import QueueRow
 from tenure.store.reports import FinishedCountRow, LatencyRow
-from tenure.store.stats import WaitingRow
+from tenure.store.stats import SeriesRow, WaitingRow
 
 T = TypeVar("T")
 
 MOST_COUNTED = 10_000
 """Jobs of one queue and state are counted up to this number."""
 
-MOST_IN_ALL = 50_000
+MOST_IN_ALL = 20_000
 """With many queues, each is counted up to an equal share of this."""
 
-FEWEST_COUNTED = 500
+FEWEST_COUNTED = 200
 MOST_HELD = 5_000
 
 AGE = 1.0
@@ -111,6 +111,10 @@ class Shared(Generic[T]):
         return self._kept if self._kept is not None and time.monotonic() - self._kept[0] < self._age else None
 
 
+SERIES_AGE = 5.0
+MOST_SERIES = 200
+
+
 class FleetStats:
     def __init__(self, client: Client, schedules: Schedules, read: Fetch, read_wide: Fetch) -> None:
         self._client = client
@@ -120,6 +124,18 @@ class FleetStats:
         self._queues = 1
         self.counts = Shared(self._count, AGE)
         self.rare = Shared(self._count_rare, RARE_AGE)
+        self._series: dict[tuple[float, float, str | None, str | None], Shared[list[SeriesRow]]] = {}
+
+    async def series(self, seconds: float, step: float, queue: str | None, kind: str | None) -> list[SeriesRow]:
+        """Jobs by step and what."""
+        key = seconds, step, queue, kind
+        shared = self._series.get(key)
+        if shared is None:
+            if len(self._series) >= MOST_SERIES:
+                self._series.clear()
+            query = stats.count_series(seconds, step, queue, kind)
+            shared = self._series[key] = Shared(lambda: self._read_wide(query), SERIES_AGE)
+        return await shared.get()
 
     async def _count(self) -> FleetCounts:
         waiting = await self._read(stats.count_waiting(self._most))

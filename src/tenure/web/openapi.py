@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from tenure.version import __version__
 from tenure.web.api_routes import ApiRoute
+from tenure.web.attribute_docs import docs_of, types_in
 from tenure.web.problems import MEDIA_TYPE, ProblemDocument
 from tenure.web.route_table import ROUTES
 
@@ -64,6 +65,9 @@ def _schemas() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         ref_template=REFERENCE,
     )
     schemas = {**bodies_schema.get("$defs", {}), **replies_schema.get("$defs", {})}
+    for type_ in {type_ for route in ROUTES for type_ in types_in(route.reply)}:
+        for name, text in docs_of(type_).items():
+            schemas[type_.__name__]["properties"][name].setdefault("description", text)
     return schemas, {str(key): reference for (key, _), reference in references.items()}
 
 

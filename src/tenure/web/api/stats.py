@@ -7,7 +7,6 @@ from typing_extensions import TypedDict
 
 from tenure.client.rates import Latency
 from tenure.model.durations import to_seconds
-from tenure.store import stats
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.fleet_stats import QueueCounts
 from tenure.web.problems import Problem
@@ -106,7 +105,7 @@ async def get_series(call: ApiCall, query: SeriesQuery) -> SeriesReply:
     if step < finest or step % finest or seconds / step > MOST_STEPS:
         raise Problem(422, "invalid-value", f"query.step is {query.step!r}: give a multiple of {finest:g} s, at most "
                       f"{MOST_STEPS} steps in all")  # fmt: skip
-    rows = await call.services.read_wide(stats.count_series(seconds, step, query.queue, query.kind))
+    rows = await call.services.stats.series(seconds, step, query.queue, query.kind)
     points: dict[str, dict[str, int]] = {}
     for row in rows:
         points.setdefault(row.at.isoformat(), {})[row.what] = row.jobs

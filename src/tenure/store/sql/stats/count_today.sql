@@ -1,9 +1,7 @@
 -- count_today: how many jobs were enqueued, started and ended since 00:00 UTC, by queue, kind and what; with the seconds that they waited
 -- and ran in total. Steps through the index of the counters, so that older hours are not read. Includes tallies that the leader has not
 -- merged yet.
-with recursive today as materialized (
-    select date_trunc('day', now(), 'UTC') as began),
-groups(queue, kind, what) as (
+with recursive groups(queue, kind, what) as (
     (select c.queue, c.kind, c.what from tenure.counters c order by c.queue, c.kind, c.what limit 1)
     union all
     select n.queue, n.kind, n.what
@@ -17,11 +15,11 @@ select m.queue, m.kind, m.what, sum(m.jobs)::bigint as jobs,
        coalesce(extract(epoch from sum(m.ran)), 0)::float8 as ran
   from (select g.queue, g.kind, g.what, c.jobs, c.waited, c.ran
           from groups g
-         cross join today d
          cross join lateral (
             select c.jobs, c.waited, c.ran from tenure.counters c
-             where c.queue = g.queue and c.kind = g.kind and c.what = g.what and c.hour >= d.began) c
+             where c.queue = g.queue and c.kind = g.kind and c.what = g.what and c.hour >= date_trunc('day', now(), 'UTC')) c
         union all
-        select t.queue, t.kind, t.what, t.jobs, t.waited, t.ran from tenure.tallies t cross join today d where t.at >= d.began) m
+        select t.queue, t.kind, t.what, t.jobs, t.waited, t.ran from tenure.tallies t
+         where t.at >= date_trunc('day', now(), 'UTC')) m
  group by m.queue, m.kind, m.what
  order by m.queue, m.kind, m.what
