@@ -19,7 +19,6 @@ from tenure.web.security import tokens
 from tests.waiting import until
 from tests.web.test_jobs import send
 
-
 KILL = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and application_name like %s"
 
 

@@ -259,8 +259,7 @@ async def test_s8_a_body_that_does_not_arrive_is_given_up(jobs, serving, monkeyp
 async def test_s8_smuggled_requests_are_refused(jobs, serving):
     server = await serving.serve()
     for smuggled in (
-        b"POST /_api/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b"0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
+        b"POST /_api/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x",
         b"GET /_api/jobs HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
         b"GET /_api/jobs HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\x00\r\n\r\n",
         b"\x16\x03\x01\x02\x00",

@@ -121,7 +121,7 @@ class FleetStats:
         self._schedules = schedules
         self._read = read
         self._read_wide = read_wide
-        self._queues = 1
+        self._queues = 20  # until they are known: the first count must not be slow either
         self.counts = Shared(self._count, AGE)
         self.rare = Shared(self._count_rare, RARE_AGE)
         self._series: dict[tuple[float, float, str | None, str | None], Shared[list[SeriesRow]]] = {}

@@ -72,9 +72,9 @@ class TokenKeeper:
         self._any: tuple[float, bool] = (-RECHECK, True)
 
     def remembered(self, token: str) -> bool:
-        """The answer is known without asking the database."""
+        """It was valid before, or the answer is known: wrong guesses of the same address must not lock it out."""
         kept = self._known.get(hash_of(token))
-        return kept is not None and time.monotonic() - kept[0] < RECHECK
+        return kept is not None and (kept[1] is not None or time.monotonic() - kept[0] < RECHECK)
 
     async def find(self, token: str) -> Principal | None:
         """None: the token is not in force."""
