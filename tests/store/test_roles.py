@@ -10,7 +10,23 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import claims, cleaning, history, jobs, leases, limits, queues, reports, schedules, workers
+from tenure.store import (
+    audit,
+    claims,
+    cleaning,
+    history,
+    jobs,
+    kinds,
+    leases,
+    limits,
+    live,
+    queues,
+    reports,
+    schedules,
+    stats,
+    tokens,
+    workers,
+)
 from tenure.store.claims import HeldJob
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
@@ -154,6 +170,37 @@ def statements(worker: str, holder: str) -> list[Query]:
         jobs.drop_owed_output(str(uuid4())),
         jobs.find_late_output(str(uuid4())),
         queues.notify("tenure", [Wakeup.new_jobs("x")]),
+        kinds.declare("shop:app", {"work": {"queue": "default"}}),
+    ]
+
+
+def web_statements() -> list[Query]:
+    """All that the web server runs besides."""
+    token = tokens.NewToken(id=uuid4(), hash="x", name="x", scope="read")
+    entry = audit.AuditEntry(request_id=str(uuid4()), phase="requested", actor="x", ip=None, action="x")
+    return [
+        kinds.find_all(),
+        kinds.find("work"),
+        tokens.create(token),
+        tokens.find("x"),
+        tokens.touch(token.id),
+        tokens.list_all(limit=10, revoked=True),
+        tokens.revoke("x", None),
+        tokens.exist(),
+        tokens.clean_sessions(),
+        tokens.create_signing_key(uuid4(), "x"),
+        tokens.find_signing_keys(),
+        audit.write([entry]),
+        audit.list_all(before=audit.NEWEST, limit=10),
+        live.find_versions([uuid4()]),
+        live.find_shown([uuid4()], 1000),
+        live.watch([uuid4()], 10.0),
+        stats.count_waiting(10),
+        stats.count_listed([uuid4()]),
+        stats.count_today(),
+        stats.count_buckets(),
+        stats.count_series(3600.0, 60.0, None, None),
+        reports.probe_writable(),
     ]
 
 
@@ -162,7 +209,7 @@ def test_who_runs_workers_can_run_every_statement_of_theirs(owner):
     assert len(owner.sql("select * from tenure.migrations")) == len(migrations())
     owner.enqueue({}, {"delay": 60})
     worker = owner.worker()
-    for query in statements(worker, str(uuid4())):
+    for query in statements(worker, str(uuid4())) + web_statements():
         owner.run(query)
 
 

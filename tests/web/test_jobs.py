@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
 from tests.waiting import until
@@ -52,6 +54,19 @@ async def test_a_list_is_filtered_by_all_that_is_given_and_read_in_pages(jobs, s
 async def test_wrong_filters_are_refused(jobs, serving, params):
     answer = await (await serving.admin()).get("/jobs", params=params)
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+
+
+async def test_large_inputs_are_left_out_of_lists_and_live_updates(jobs, serving):
+    server, token = await serving.serve(), await serving.token()
+    web, live = await server.client(token), await server.live(token)
+    text = "".join(str(uuid4()) for _ in range(20_000))
+    job_id = await send(web, "burn", {"why": text})
+    [listed] = (await web.get("/jobs")).json()["jobs"]
+    await live.send(type="subscribe", topics=[f"job:{job_id}"])
+    followed = (await live.receive())["job"]
+    assert [(job["omitted"], job["input"]) for job in (listed, followed)] == [(True, None)] * 2
+    whole = (await web.get(f"/jobs/{job_id}")).json()
+    assert (whole["omitted"], whole["input"]) == (False, {"why": text})
 
 
 @pytest.mark.parametrize("job_id", ["00000000-0000-7000-8000-000000000000", "nonsense", "a%00b"])

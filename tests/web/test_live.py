@@ -306,7 +306,7 @@ async def test_all_viewers_of_a_process_share_one_look_up(steps, serving):
         for viewer in viewers:
             assert {json.loads(await viewer.outbox.take())["job"]["state"] for _ in handles} == {"pending"}
         assert asked.count("live/find_versions") <= 2
-        assert asked.count("jobs/find_jobs") == 1
+        assert asked.count("live/find_shown") == 1
     await until(lambda: not hub._jobs and not hub._connections)
     await web.close()
 

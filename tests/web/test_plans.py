@@ -17,6 +17,7 @@ QUERIES = {
     "count_waiting": stats.count_waiting(10_000),
     "count_listed": stats.count_listed([uuid4() for _ in range(10)]),
     "find_versions": live.find_versions([uuid4() for _ in range(10)]),
+    "find_shown": live.find_shown([uuid4() for _ in range(10)], 1000),
     "watch": live.watch([uuid4()], 900.0),
     "find_token": tokens.find("x"),
     "list_audit": audit.list_all(before=audit.NEWEST, limit=50),

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from tenure.store.jobs import JobRow
 from tenure.store.query import Query, array_literal
 
 
@@ -20,6 +21,17 @@ class VersionRow(NamedTuple):
     run_at: datetime | None
     progress_percent: float
     progress_message: str | None
+
+
+class ShownRow(NamedTuple):
+    job: JobRow
+    omitted: bool
+    """Its input or output is too large, and None instead."""
+
+
+def find_shown(ids: Iterable[UUID], most: int) -> Query[ShownRow]:
+    """`most`: bytes of an input or output."""
+    return Query("live/find_shown", ShownRow, {"ids": array_literal([str(job_id) for job_id in ids]), "most": most})
 
 
 def find_versions(ids: Iterable[UUID]) -> Query[VersionRow]:

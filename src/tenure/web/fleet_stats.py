@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tenure.client.client import Client
 from tenure.client.filters import Filters
@@ -87,28 +87,36 @@ class RareCounts:
 
 
 class Shared(Generic[T]):
-    """A value that is computed by one caller at a time, and used by all for a while."""
+    """A value that is computed once at a time, and used by all for a while. If that fails, it fails for all who wait for it."""
 
     def __init__(self, compute: Callable[[], Awaitable[T]], age: float) -> None:
         self._compute = compute
         self._age = age
-        self._lock = asyncio.Lock()
+        self._computing: asyncio.Task[T] | None = None
         self._kept: tuple[float, T] | None = None
 
     async def get(self) -> T:
-        if (kept := self._fresh()) is not None:
-            return kept[1]
-        async with self._lock:
-            if (kept := self._fresh()) is not None:
-                return kept[1]
-            began = time.monotonic()
-            value = await self._compute()
-            # A slow answer is used longer: viewers must not keep the database busy with counting.
-            self._kept = time.monotonic() + 10 * (time.monotonic() - began), value
-            return value
+        if self._kept is not None and time.monotonic() - self._kept[0] < self._age:
+            return self._kept[1]
+        if self._computing is None:
+            self._computing = asyncio.create_task(self._run())
+            self._computing.add_done_callback(_retrieve)  # all who wait for it may have given up
+        return await asyncio.shield(self._computing)
 
-    def _fresh(self) -> tuple[float, T] | None:
-        return self._kept if self._kept is not None and time.monotonic() - self._kept[0] < self._age else None
+    async def _run(self) -> T:
+        began = time.monotonic()
+        try:
+            value = await self._compute()
+        finally:
+            self._computing = None
+        # A slow answer is used longer: viewers must not keep the database busy with counting.
+        self._kept = time.monotonic() + 10 * (time.monotonic() - began), value
+        return value
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 SERIES_AGE = 5.0

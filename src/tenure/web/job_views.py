@@ -32,6 +32,8 @@ class TrackerView(TypedDict):
     last_error: str | None
     """The message of the last error, without its traceback."""
     output: Any
+    omitted: bool
+    """Input or output are too large for lists and live updates, and null here: `GET /jobs/{id}` has them."""
     attempt: int
     max_attempts: int
     created_at: str
@@ -73,11 +75,15 @@ class JobView(TrackerView):
     claimed_at: str | None
 
 
-def tracker_view(job: JobStatus) -> TrackerView:
-    return _tracked(job, job.to_json())
+LARGEST_SHOWN = 16 * 1024
+"""Bytes of an input or output, as PostgreSQL stores it, in lists and live updates. A page of 200 jobs stays below a few MB."""
 
 
-def _tracked(job: JobStatus, given: dict[str, Any]) -> TrackerView:
+def tracker_view(job: JobStatus, *, omitted: bool = False) -> TrackerView:
+    return _tracked(job, job.to_json(), omitted=omitted)
+
+
+def _tracked(job: JobStatus, given: dict[str, Any], *, omitted: bool) -> TrackerView:
     return {
         "id": given["id"],
         "kind": job.kind,
@@ -89,6 +95,7 @@ def _tracked(job: JobStatus, given: dict[str, Any]) -> TrackerView:
         "progress_message": job.progress_message,
         "last_error": job.error if job.state == State.CANCELED else given["error_message"],
         "output": job.output,
+        "omitted": omitted,
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
         "created_at": given["enqueued_at"],
@@ -99,10 +106,10 @@ def _tracked(job: JobStatus, given: dict[str, Any]) -> TrackerView:
     }
 
 
-def job_view(job: JobStatus) -> JobView:
+def job_view(job: JobStatus, *, omitted: bool = False) -> JobView:
     given = job.to_json()
     return {
-        **_tracked(job, given),
+        **_tracked(job, given, omitted=omitted),
         "queue": job.queue,
         "priority": job.priority,
         "capability": job.capability,

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tenure.client.json_values import to_json_value
-from tenure.model.errors import StoreUnavailable
+from tenure.model.errors import ConfigError, StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.web.api_routes import ApiCall, ApiRoute, Reply
 from tenure.web.problems import Problem, internal_error, of_error
@@ -39,7 +39,13 @@ class Endpoint:
         self._parameters = route.parameters
 
     async def respond(self, request: Request) -> Response:
-        services = self._services()
+        try:
+            services = self._services()
+        except ConfigError as error:
+            log.error("web server is not configured", extra={"error": str(error)})  # noqa: TRY400 - the message is enough
+            return add_headers(
+                Problem(503, "not-configured", "the server has no valid settings; its log has the reason").response()
+            )
         try:
             response = await self._answer(request, services)
         except Exception as error:  # noqa: BLE001 - answered as a problem document

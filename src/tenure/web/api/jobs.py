@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from tenure.client.filters import to_id
-from tenure.client.pages import list_page
+from tenure.client.pages import look_finished, look_live, merge
 from tenure.client.status import JobStatus
 from tenure.model.errors import JobNotFound
+from tenure.store import live
 from tenure.web.api.job_filters import JobsQuery
 from tenure.web.api_routes import ApiCall, Reply
-from tenure.web.job_views import JobView, TrackerView, job_view, tracker_view
+from tenure.web.job_views import LARGEST_SHOWN, JobView, TrackerView, job_view, tracker_view
 from tenure.web.problems import Problem
 from tenure.web.security.headers import REPORT_POLICY
 
@@ -42,10 +44,19 @@ async def list_jobs(call: ApiCall, query: JobsQuery) -> JobPage:
 
     A page reads a bounded number of rows, so it may be short, or even empty, and still have a `next`.
     """
-    filters = query.filters(query.contained())
-    page = await list_page(call.services.read, filters, query.limit, query.after)
-    seen = [job for job in page.jobs if call.principal.sees(kind=job.kind, queue=job.queue)]
-    return {"jobs": [shown(call, job) for job in seen], "next": page.next}
+    filters, read = query.filters(query.contained()), call.services.read
+    before = None if query.after is None else _cursor(query.after)
+    looks = [await look_live(read, filters, before, query.limit + 1), await look_finished(read, filters, before, query.limit + 1)]
+    ids, edge = merge(looks, query.limit, filters.span[0])
+    rows = await read(live.find_shown(ids, LARGEST_SHOWN)) if ids else []
+    found = [(JobStatus.from_row(row.job), row.omitted) for row in rows]
+    # A job may have changed its state between the statements: then it no longer matches.
+    views = [
+        shown(call, job, omitted=omitted)
+        for job, omitted in found
+        if call.principal.sees(kind=job.kind, queue=job.queue) and (filters.states is None or job.state in filters.states)
+    ]
+    return {"jobs": views, "next": None if edge is None else str(edge)}
 
 
 async def get_job(call: ApiCall) -> JobView | TrackerView:
@@ -87,8 +98,15 @@ async def visible(call: ApiCall) -> JobStatus:
     return job
 
 
-def shown(call: ApiCall, job: JobStatus) -> JobView:
-    return job_view(call.services.redaction.job(job))
+def shown(call: ApiCall, job: JobStatus, *, omitted: bool = False) -> JobView:
+    return job_view(call.services.redaction.job(job), omitted=omitted)
+
+
+def _cursor(after: str) -> UUID:
+    try:
+        return UUID(after)
+    except ValueError:
+        raise Problem(422, "invalid-value", "query.after is not a cursor: give the `next` of a page, or leave it out") from None
 
 
 def accepted(request: Request, *offered: str) -> str:

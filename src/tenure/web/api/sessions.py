@@ -40,6 +40,7 @@ async def start_session(call: ApiCall, body: SessionBody) -> Identity | Reply:
     principal = await services.authenticator.of_token(body.token, ip_of(call.request))
     if principal.via != "token":
         raise Problem(422, "invalid-value", "body.token is not an api token: give one of `tenure tokens create`")
+    services.authenticator.check_rate(principal, ip_of(call.request))
     seconds = services.options.session_hours * 3600
     session = await services.tokens.start_session(principal, seconds)
     identity = await _identity(call, principal, csrf_of(session))

@@ -37,6 +37,7 @@ class FollowedJob:
     read: bool = False
     watched_at: float | None = None
     """When its worker was last asked to notify us."""
+    _omitted: bool = False
     _texts: dict[bool, str] = field(default_factory=dict)
     """The message: for those who may see all of it, and for the page of its user."""
 
@@ -45,7 +46,8 @@ class FollowedJob:
         """In history, where it does not change any more."""
         return self.status is not None and self.status.state.finished
 
-    def update(self, status: JobStatus | None) -> None:
+    def update(self, status: JobStatus | None, *, omitted: bool = False) -> None:
+        self._omitted = omitted
         self.status, self.version, self.read = status, None if status is None else version_of(status), True
         self._texts.clear()
 
@@ -65,7 +67,8 @@ class FollowedJob:
         text = self._texts.get(whole)
         if text is None:
             assert self.status is not None
-            view = job_view(self.status) if whole else tracker_view(self.status)
+            omitted = self._omitted
+            view = job_view(self.status, omitted=omitted) if whole else tracker_view(self.status, omitted=omitted)
             message = {"type": "job", "topic": str(self.topic), "version": self.digest, "job": view}
             text = self._texts[whole] = json.dumps(message, separators=(",", ":"))
         return text

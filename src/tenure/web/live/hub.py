@@ -19,12 +19,13 @@ from tenure.client.json_values import to_json_value
 from tenure.client.status import JobStatus
 from tenure.model.errors import StoreUnavailable
 from tenure.periodic import FOREVER, PeriodicTask
-from tenure.store import jobs, live
+from tenure.store import live
 from tenure.store import wakeup as wakeups
 from tenure.store.faults import Refused
 from tenure.store.query import Fetch
 from tenure.store.wakeup import Wakeup
 from tenure.web.fleet_stats import FleetStats, QueueCounts
+from tenure.web.job_views import LARGEST_SHOWN
 from tenure.web.live.followed import FollowedJob, Viewer, finite
 from tenure.web.live.topics import Subject, Topic
 from tenure.web.problems import Problem
@@ -190,12 +191,14 @@ class LiveHub:
     async def _publish(self, ids: Sequence[UUID]) -> None:
         for start in range(0, len(ids), LARGEST_READ):
             asked = ids[start : start + LARGEST_READ]
-            rows = {row.id: row for row in await self._read(jobs.find_all(asked))}
+            rows = {row.job.id: row for row in await self._read(live.find_shown(asked, LARGEST_SHOWN))}
             for job_id in asked:
                 followed = self._jobs.get(job_id)
                 if followed is not None:
-                    row = rows.get(job_id)
-                    followed.update(None if row is None else self._redaction.job(JobStatus.from_row(row)))
+                    if (row := rows.get(job_id)) is None:
+                        followed.update(None)
+                    else:
+                        followed.update(self._redaction.job(JobStatus.from_row(row.job)), omitted=row.omitted)
                     for viewer in list(followed.viewers):
                         followed.deliver(viewer)
 
