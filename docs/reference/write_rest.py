@@ -18,9 +18,9 @@ Written by `docs/reference/write_rest.py` from the table of routes. A running se
 (OpenAPI 3.1). How to start, mount and secure it: [web](../how-to/web.md).
 
 Paths are below `/_api`. A request has a token in its header, `Authorization: Bearer tnr_...`; `tenure tokens create` makes
-one. Scopes include each other: `admin` > `operate` > `read`. *limited*: tokens that are limited to some queues or kinds may use
-it, for those. *tracker*: so may the signed token of one job. Bodies are JSON. Times are ISO 8601 with an offset, durations are
-seconds or text such as `"5m"`.
+one. Scopes include each other: `admin` > `operate` > `read`. *limited*: a token that is limited to some queues or kinds may use
+it, for jobs of these. *tracker*: the signed token of one job may use it, for that job. Bodies are JSON. Times are ISO 8601 with
+an offset, durations are seconds or text such as `"5m"`.
 
 Errors are problem documents (RFC 9457, `application/problem+json`) with `type`, `title`, `status`, `detail`, and for invalid
 values `errors`: a `path` and a `message` for each. Common statuses:

@@ -24,7 +24,7 @@ KILL = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %
 
 @pytest.fixture
 def steps(app):
-    """A job that reports progress when it is told to."""
+    """A job that reports the progress that a test puts into this queue; more than 100 ends it."""
     told: asyncio.Queue[int] = asyncio.Queue()
 
     @app.job(queue="steps")

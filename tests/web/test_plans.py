@@ -1,4 +1,4 @@
-"""The statements of the web server go by index, whatever the statistics say: their cost does not grow with jobs and history."""
+"""The statements of the web server go by index with any statistics: their cost does not grow with jobs and history."""
 
 from __future__ import annotations
 

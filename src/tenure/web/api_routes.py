@@ -1,4 +1,4 @@
-"""What a route is. Its handler's signature says the rest: `query` and `body` are checked against their annotations, and the
+"""What a route is. Its handler's signature defines the rest: `query` and `body` are checked against their annotations, and the
 return annotation describes the answer. Routing, validation and OpenAPI are all made from this."""
 
 from __future__ import annotations

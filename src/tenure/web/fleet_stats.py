@@ -87,7 +87,7 @@ class RareCounts:
 
 
 class Shared(Generic[T]):
-    """A value that is computed once at a time, and used by all for a while. If that fails, it fails for all who wait for it."""
+    """A value that is computed once at a time, and used by all for `age` seconds. An error is raised for all who wait for it."""
 
     def __init__(self, compute: Callable[[], Awaitable[T]], age: float) -> None:
         self._compute = compute

@@ -1,4 +1,4 @@
-"""The table of routes. A new route is one line here; its handler's signature says what it takes and returns."""
+"""The table of routes. A new route is one line here; its handler's signature defines what it takes and returns."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The handlers of the routes, by subject. Their signatures say what they take and return: `route_table` and OpenAPI read them."""
+"""The handlers of the routes, by subject. Their signatures define what they take and return; OpenAPI is made from them."""

@@ -55,7 +55,7 @@ class BulkReply(TypedDict):
     action: Action
     dry_run: bool
     matched: int
-    """Jobs that match and can be changed in this way. Counting stops at 10,000, or after a while."""
+    """Jobs that match and can be changed in this way. Counting stops at 10,000, or after 1.5 s."""
     changed: int
     more: bool
     """There may be more: send the same call again to change them."""

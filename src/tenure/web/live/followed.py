@@ -39,7 +39,7 @@ class FollowedJob:
     """When its worker was last asked to notify us."""
     _omitted: bool = False
     _texts: dict[bool, str] = field(default_factory=dict)
-    """The message: for those who may see all of it, and for the page of its user."""
+    """The message: the whole job, and the part that a tracker token shows."""
 
     @property
     def settled(self) -> bool:

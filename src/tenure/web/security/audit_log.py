@@ -78,7 +78,7 @@ class AuditTrail:
     before: Any = None
     after: Any = None
     only_after: bool = False
-    """There is no entry before: the change itself names the actor."""
+    """Only one entry is written, afterwards: the change itself names the actor."""
 
     async def requested(self) -> None:
         """Before anything is changed: what cannot be recorded is not done."""

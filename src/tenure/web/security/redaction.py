@@ -74,9 +74,7 @@ def _is_set(value: Any) -> bool:
 def refuse_redacted(value: Any, where: str) -> None:
     """A view with hidden values must not be stored as if it were the input."""
     if value == REDACTED:
-        raise Problem(
-            422, "redacted", f"{where} is {REDACTED!r}, which stands for a value that was hidden: give the value itself"
-        )
+        raise Problem(422, "redacted", f"{where} is {REDACTED!r}, which replaces a hidden value: give the value itself")
     if isinstance(value, dict):
         for name, inner in value.items():
             refuse_redacted(inner, f"{where}.{name}")

@@ -1,5 +1,5 @@
 -- find_shown: the current state of these jobs, as find_jobs, for lists and viewers: an input or output of more than :most bytes, as it is
--- stored, is left out and null instead, so that an answer stays small whatever the jobs contain.
+-- stored, is left out and null instead, so that large jobs do not make an answer large.
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error,
        case when pg_column_size(a.input) <= :most::integer then a.input::text end as input,
