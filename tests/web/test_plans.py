@@ -10,7 +10,7 @@ from tenure.store import audit, kinds, live, stats, tokens
 from tests.store.database import Database
 from tests.store.plans import MODES, STATES, Node, plan, prepare_tables
 
-BOUNDED = {"jobs_pending", "jobs_limited", "jobs_due", "jobs_dead", "jobs_pkey"}
+BOUNDED = {"jobs_queued", "jobs_limited", "jobs_due", "jobs_dead", "jobs_pkey"}
 """Indexes of live jobs that the statements may read, each up to a limit or for one id."""
 
 QUERIES = {
