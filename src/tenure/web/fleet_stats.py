@@ -147,7 +147,7 @@ class FleetStats:
 
     async def _count(self) -> FleetCounts:
         waiting = await self._read(stats.count_waiting(self._most))
-        look = await look_live(self._read, Filters(states=frozenset({State.RUNNING, State.CLAIMED})), None, MOST_HELD)
+        look = await look_live(self._read, Filters(states=frozenset({State.RUNNING})), None, MOST_HELD)
         held = {row.queue: row.jobs for row in await self._read(stats.count_listed(look.ids))} if look.ids else {}
         pauses = {row.name: row for row in await self._read_wide(queues.find_all())}
         today = await self._read(stats.count_today())
