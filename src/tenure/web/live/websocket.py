@@ -8,7 +8,7 @@ five seconds, never in the address, which is logged. Nothing is sent before.
     -> {"type": "subscribe", "topics": ["job:<id>", "overview"], "versions": {"job:<id>": "<version that was seen>"}}
     <- {"type": "job", "topic": "job:<id>", "version": "...", "job": {...}}
     -> {"type": "unsubscribe", "topics": [...]}      -> {"type": "ping"}     <- {"type": "pong"}
-    <- {"type": "gone", "topic": "job:<id>"}         <- {"type": "error", "problem": {...}}
+    <- {"type": "gone", "topic": "job:<id>"}         <- {"type": "error", "problem": {...}, "topic": "..." if it is about one}
 """
 
 from __future__ import annotations
@@ -111,12 +111,21 @@ class LiveSocket:
                 versions = message.get("versions")
                 for topic in _topics(message):
                     seen = versions.get(str(topic)) if isinstance(versions, dict) else None
-                    self._services.live.subscribe(viewer, topic, seen if isinstance(seen, str) else None)
+                    self._subscribe(viewer, topic, seen if isinstance(seen, str) else None)
             case "unsubscribe":
                 for topic in _topics(message):
                     self._services.live.unsubscribe(viewer, topic)
+            case "auth":
+                pass  # a client with a token cannot know that a cookie, a header or its address has identified it already
             case _:
                 raise Problem(422, "unknown-message", "the type must be subscribe, unsubscribe or ping")
+
+    def _subscribe(self, viewer: Viewer, topic: Topic, seen: str | None) -> None:
+        """One that is refused does not prevent the others."""
+        try:
+            self._services.live.subscribe(viewer, topic, seen)
+        except Problem as problem:
+            viewer.outbox.put(str(topic), json.dumps({"type": "error", "topic": str(topic), "problem": problem.document()}))
 
     async def _write(self, viewer: Viewer) -> None:
         while (text := await viewer.outbox.take()) is not None:
