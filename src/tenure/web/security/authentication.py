@@ -53,7 +53,8 @@ class Authenticator:
         """Raises unless it is in force."""
         found = await self._found(token, ip)
         if found is None:
-            self._failed.count(ip)
+            if not token.startswith(TRACKER):
+                self._failed.count(ip)
             raise unauthorized("this token is not valid, or no longer: create another one with `tenure tokens create`")
         return found
 
@@ -79,11 +80,13 @@ class Authenticator:
     async def _found(self, token: str, ip: str) -> Principal | None:
         if not token or len(token) > LONGEST_TOKEN or not token.isascii():
             return None
-        if not token.startswith(TRACKER) and self._tokens.remembered(token):
+        if token.startswith(TRACKER):
+            # A signature cannot be guessed. Those that fail are mostly expired, of pages that were left open: they must not lock
+            # out other users with the same address.
+            return await self._trackers.find(token)
+        if self._tokens.remembered(token):
             return await self._tokens.find(token)
         self._failed.check(ip)  # before the database is asked
-        if token.startswith(TRACKER):
-            return await self._trackers.find(token)
         return await self._tokens.find(token) if token.startswith(API) else None
 
     async def _session(self, session: str, ip: str) -> Principal | None:
