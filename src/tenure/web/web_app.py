@@ -20,6 +20,7 @@ from tenure.web.security.hosts import check_host
 from tenure.web.security.origins import PREFLIGHT, cors_headers
 from tenure.web.security.redaction import SECRET_NAMES
 from tenure.web.services import WebServices
+from tenure.web.static_files import tracker_response
 from tenure.web.web_options import Authorize, WebOptions
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class WebApp:
         self.options = options
         self._services: dict[asyncio.AbstractEventLoop, WebServices] = {}
         routes = [Route(f"/_api{one.path}", Endpoint(one, self.services).respond, methods=[one.method]) for one in ROUTES]
+        routes.append(Route("/static/tenure.js", self._tracker, methods=["GET"]))
         others = [Route(path, _wrong_method, methods=METHODS) for path in dict.fromkeys(route.path for route in routes)]
         self._router = Router(
             [*routes, *others, WebSocketRoute("/_api/live", live_endpoint(self.services))],
@@ -93,6 +95,11 @@ class WebApp:
             if "Access-Control-Allow-Origin" in cors:
                 return add_headers(Response(status_code=204, headers={**cors, **PREFLIGHT}))
         return None
+
+    async def _tracker(self, request: Request) -> Response:
+        response = tracker_response(request)
+        response.headers.update(cors_headers(request.headers.get("origin"), self.options.allowed_origins))
+        return add_headers(response)
 
     async def _not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
