@@ -85,7 +85,7 @@ def test_every_command_that_prints_takes_json(path):
     for name in path:
         assert isinstance(command, click.Group)
         command = command.get_command(click.Context(command), name)
-    if isinstance(command, click.Group) or path == ("completion",):
+    if isinstance(command, click.Group) or path in (("completion",), ("typegen",)):  # what they print is a program
         return
     assert any("--json" in option.opts for option in command.params)
 

@@ -42,6 +42,7 @@ GROUPS = {
     "Web": {
         "web": ("tenure.cli.web:web", "Serve the REST API, live updates and metrics."),
         "tokens": ("tenure.cli.tokens:tokens", "Create, list and revoke tokens of the web API."),
+        "typegen": ("tenure.cli.typegen:typegen", "Write TypeScript types and trackers for the kinds of jobs."),
     },
     "Database and settings": {
         "migrate": ("tenure.cli.schema:migrate", "Migrate the database's schema to this version."),
