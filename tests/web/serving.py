@@ -24,8 +24,8 @@ class Server:
         self._asgi = asgi
         self._stack = stack
 
-    async def start(self) -> Server:
-        listening = socket.create_server(("127.0.0.1", 0))
+    async def start(self, port: int = 0) -> Server:
+        listening = socket.create_server(("127.0.0.1", port))
         self.port = listening.getsockname()[1]
         config = uvicorn.Config(
             self._asgi, log_config=None, access_log=False, lifespan="on", ws_max_size=65536, timeout_graceful_shutdown=2
