@@ -31,6 +31,8 @@ export interface Job<Output = unknown> {
   readonly last_error: string | null;
   /** Null until the job is completed. */
   readonly output: Output | null;
+  /** Input or output are too large to be sent with each change, and are null here. `finished()` has the output. */
+  readonly omitted: boolean;
   readonly attempt: number;
   readonly max_attempts: number;
   readonly created_at: string;

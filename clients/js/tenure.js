@@ -380,7 +380,7 @@ class Channel {
     const topic = `job:${id}`;
     let followed = this.#followed.get(topic);
     if (followed === undefined) {
-      followed = { id, topic, version: null, job: null, listeners: new Set() };
+      followed = { id, topic, version: null, job: null, reading: false, listeners: new Set() };
       this.#followed.set(topic, followed);
       this.#changed?.({ added: followed });
     } else if (followed.job !== null) {
@@ -424,7 +424,11 @@ class Channel {
     }
   }
 
-  #deliver(followed, job, version) {
+  #deliver(followed, job, version, { whole = false } = {}) {
+    if (job.over && job.omitted && !whole) {
+      void this.#deliverWhole(followed, job, version);
+      return;
+    }
     followed.job = job;
     followed.version = version;
     for (const listener of [...followed.listeners]) {
@@ -432,6 +436,19 @@ class Channel {
     }
     if (job.over) {
       this.#drop(followed);
+    }
+  }
+
+  /** Live updates leave large outputs out; the result of a job is read once. */
+  async #deliverWhole(followed, job, version) {
+    if (followed.reading) {
+      return;
+    }
+    followed.reading = true;
+    const whole = await this.#api.job(followed.id, this.#credentials, this.#stop?.signal).catch(() => job);
+    followed.reading = false;
+    if (this.#followed.get(followed.topic) === followed) {
+      this.#deliver(followed, whole, version, { whole: true });
     }
   }
 
@@ -719,7 +736,7 @@ class Channel {
           this.#deliver(followed, message.job, message.version ?? null);
         }
       }
-      if (this.#followed.has(followed.topic)) {
+      if (this.#followed.has(followed.topic) && !followed.reading) {
         throw unreachable(this.#api.base); // the server stops
       }
     } catch (error) {

@@ -58,7 +58,7 @@ async def follow(ctx: Context) -> dict[str, Any]:
 
 
 async def read_steps() -> None:
-    reader = asyncio.StreamReader()
+    reader = asyncio.StreamReader(limit=1 << 20)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
         step = json.loads(line)

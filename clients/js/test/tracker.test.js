@@ -238,6 +238,18 @@ describe("a job that exists", () => {
     }
   });
 
+  test("has its whole output at the end, also if it is too large to be sent with each change", async () => {
+    const note = "x".repeat(100_000);
+    for (const options of [{}, { WebSocket: null }, { WebSocket: null, events: false }]) {
+      const id = await enqueued();
+      const job = tenureAt(web.url, { ...options, token: await trackerToken(id) }).track(id);
+      await watch(job).until((now) => now?.status === "running");
+      worker.do(id, { do: "finish", output: { rows: 1, note } });
+      assert.equal((await job.finished()).output.note, note);
+      assert.equal(job.get().omitted, false);
+    }
+  });
+
   test("is found and canceled by id", async () => {
     const tenure = tenureAt();
     const id = await enqueued();
