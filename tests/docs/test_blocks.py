@@ -20,12 +20,15 @@ PROGRAMMED = [page for page in PAGES if blocks_of(page, "python")]
 SHORT = {"README.md"}
 """Pages whose programs run in `make test`. Those of all pages run in `make docs` and `make proof`."""
 
+MARKUP = {"html", "js", "svelte", "jsx", "vue"}
+"""What the pages of the tracker contain; `tests/web/test_tracker_pages.py` runs such pages in a browser."""
+
 COMES_TO = {"README.md": {"completed": 1}}
 """Where a page hands in more jobs than it waits for: what becomes of them."""
 
 
 def test_there_are_blocks_to_check_and_no_unknown_language():
-    assert {block.language for block in BLOCKS} == {"python", "sh", "toml", "sql", "json", "text", ""}
+    assert {block.language for block in BLOCKS} == {"python", "sh", "toml", "sql", "json", "text", "", *MARKUP}
 
 
 @pytest.mark.parametrize("page", [page if page in SHORT else pytest.param(page, marks=pytest.mark.slow) for page in PROGRAMMED])
