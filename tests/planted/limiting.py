@@ -18,16 +18,16 @@ def counted_after(file: str, how: str, way: str) -> Bug:
         name=f"counted_after_it_was_{how}",
         breaks=f"a job that was {how} counts towards its limit for ever, and is never claimed again",
         promise=Promise.LIMITS,
-        edits=(Edit(f"store/sql/jobs/{file}.sql", CLEARED, "claim_id = null,"),),
+        edits=(Edit(f"store/sql/{file}.sql", CLEARED, "claim_id = null,"),),
         caught_by=(f"{HELD}[{way}]",),
     )
 
 
 BUGS = (
-    counted_after("move_jobs", "moved", "retried"),
-    counted_after("return_jobs", "returned", "returned"),
-    counted_after("expire_jobs", "expired", "expired"),
-    counted_after("disown_jobs", "disowned", "disowned"),
+    counted_after("jobs/move_jobs", "moved", "retried"),
+    counted_after("jobs/return_jobs", "returned", "returned"),
+    counted_after("jobs/expire_jobs", "expired", "expired"),
+    counted_after("claims/disown_jobs", "disowned", "disowned"),
     Bug(
         name="claimed_and_not_counted",
         breaks="a job that runs does not count towards its limit, and may be claimed a second time",

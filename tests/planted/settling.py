@@ -84,7 +84,7 @@ BUGS = (
         name="dead_letter_without_its_position",
         breaks="a job that failed for good cannot be written as a dead letter",
         promise=Promise.RECORD,
-        edits=(Edit(MOVE, "when 'dead_letter' then -1", "when 'dead_letter' then j.position"),),
+        edits=(Edit(MOVE, "when f.state = 'dead_letter' then -1", "when f.state = 'dead_letter' then j.position"),),
         caught_by=(f"{STORE}::test_the_holder_settles_its_run[dead_letter]",),
     ),
     Bug(

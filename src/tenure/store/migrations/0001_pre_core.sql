@@ -446,7 +446,7 @@ create table tenure.kinds (
 -- Who may use the web API. The tokens themselves are not stored, only their SHA-256.
 create table tenure.tokens (
     id           uuid        not null primary key,
-    hash         text        not null unique,
+    hash         text        not null,
     name         text        not null,
     -- 'api' for programs; 'session' for a browser that signed in with an api token.
     purpose      text        not null default 'api',
@@ -464,6 +464,7 @@ create table tenure.tokens (
     last_used_at timestamptz,
     -- The token that a session was started with: the session ends with it.
     parent_id    uuid,
+    constraint tokens_hash unique (hash),
     constraint tokens_purpose check (purpose in ('api', 'session') and (purpose = 'session') = (parent_id is not null)),
     constraint tokens_scope check (scope in ('read', 'operate', 'admin')),
     constraint tokens_bounds check (name <> '' and octet_length(name) <= 200 and rate >= 0)
