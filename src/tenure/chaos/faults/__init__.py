@@ -39,7 +39,7 @@ KINDS = {
             in_lulls=True,
             heal=tables.accept_rows,
         ),
-        FaultKind(tables.lock_rows, 3, "a transaction keeps the rows of some running jobs locked", in_lulls=True),
+        FaultKind(tables.lock_rows, 3, "a transaction locks some running jobs, or the first under a limit", in_lulls=True),
         FaultKind(limits.change_limits, 6, "limits are set, changed and removed", in_lulls=True, heal=limits.remove_limits),
         FaultKind(notifications.fill_notify, 2, "the NOTIFY queue is full", in_lulls=True, heal=notifications.empty_queue),
         FaultKind(

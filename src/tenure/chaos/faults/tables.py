@@ -35,6 +35,9 @@ SQLSTATES = ("AUDIT", "TN042", "42501", "0A000", "XX000", "23514", "22023", "P00
 by a trigger, the codes that otherwise mean an outage, a lock or a conflict."""
 
 RUNNING = "select j.id from tenure.jobs j where j.claim_id is not null order by random() limit %s for update skip locked"
+FIRST_LIMITED = """
+    select j.id from tenure.jobs j where j.limit_group is not null and j.state = 'pending'
+     order by j.limit_group, j.priority desc, j.position limit %s for update skip locked"""
 
 REFUSE = """
     insert into chaos.refusals (moment, code, until) values (%s, %s, clock_timestamp() + make_interval(secs => %s))
@@ -73,12 +76,13 @@ async def lose_partition(testbed: Testbed, _random: Random) -> FaultResult:
 
 
 async def lock_rows(testbed: Testbed, random: Random) -> FaultResult:
-    """Like a transaction of the user that cancels jobs and stays open."""
+    """Like a transaction of the user that cancels jobs and stays open: running jobs, or the first ones under a limit."""
     seconds = random.uniform(1, 8)
+    which, rows = random.choice([("running", RUNNING), ("limited", FIRST_LIMITED)])
     async with await testbed.connect() as connection, connection.transaction():
-        found = await connection.execute(RUNNING, [random.randint(1, 5)])
+        found = await connection.execute(rows, [random.randint(1, 5)])
         await asyncio.sleep(seconds)
-    return FaultResult(f"{found.rowcount} running jobs, for {seconds:.1f} s")
+    return FaultResult(f"{found.rowcount} {which} jobs, for {seconds:.1f} s")
 
 
 async def refuse_rows(testbed: Testbed, random: Random) -> FaultResult:
