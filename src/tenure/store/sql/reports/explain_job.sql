@@ -35,13 +35,13 @@ jobs_ahead as (
     select count(*) as jobs
       from (select s.crashes, s.kind, s.capability from job a, own_position p, lateral (
                 select j.crashes, j.kind, j.capability from tenure.jobs j
-                 where j.position > 0 and j.limit_group is null and /* include: is_pending */ and a.limit_group is null and j.queue = a.queue
+                 where j.position > 0 and j.limit_group is null and j.state = 'pending' and a.limit_group is null and j.queue = a.queue
                    and j.priority > a.priority
                  limit 10000) s
             union all
             select s.crashes, s.kind, s.capability from job a, own_position p, lateral (
                 select j.crashes, j.kind, j.capability from tenure.jobs j
-                 where j.position > 0 and j.limit_group is null and /* include: is_pending */ and a.limit_group is null and j.queue = a.queue
+                 where j.position > 0 and j.limit_group is null and j.state = 'pending' and a.limit_group is null and j.queue = a.queue
                    and j.priority = a.priority
                    and j.position < p.position
                  limit 10000) s

@@ -5,7 +5,7 @@ select q.name, extract(epoch from clock_timestamp() - q.paused_at)::float8 as ag
   from tenure.queues q
  cross join lateral (
     select count(*) as jobs
-      from (select from tenure.jobs j where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue = q.name limit 1000) p) f
+      from (select from tenure.jobs j where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue = q.name limit 1000) p) f
  cross join lateral (
     select count(*) as jobs
       from (select from tenure.jobs j where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = q.name limit 1000) p) l

@@ -6,18 +6,18 @@
 with recursive live_workers as materialized (
     select w.queues, w.kinds, w.capabilities from tenure.workers w where w.died_at is null and w.expires_at > clock_timestamp()),
 lanes(queue, priority) as (
-    (select j.queue, j.priority from tenure.jobs j where j.position > 0 and j.limit_group is null and /* include: is_pending */
+    (select j.queue, j.priority from tenure.jobs j where j.position > 0 and j.limit_group is null and j.state = 'pending'
       order by j.queue, j.priority desc, j.position limit 1)
     union all
     select n.queue, n.priority
       from lanes l
      cross join lateral (
         (select j.queue, j.priority from tenure.jobs j
-          where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue = l.queue and j.priority < l.priority
+          where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue = l.queue and j.priority < l.priority
           order by j.queue, j.priority desc, j.position limit 1)
         union all
         (select j.queue, j.priority from tenure.jobs j
-          where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue > l.queue
+          where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue > l.queue
           order by j.queue, j.priority desc, j.position limit 1)
         limit 1) n),
 limited_queues(queue) as (
@@ -32,7 +32,7 @@ waiting as (
     select f.*, count(*) over (partition by l.queue, l.priority) >= 1000 as capped from lanes l cross join lateral (
         select j.queue, j.kind, j.capability, greatest(j.enqueued_at, j.run_at) as since
           from tenure.jobs j
-         where j.position > 0 and j.limit_group is null and /* include: is_pending */ and j.queue = l.queue and j.priority = l.priority
+         where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue = l.queue and j.priority = l.priority
          order by j.position limit 1000) f
     union all
     select f.*, count(*) over (partition by g.queue) >= 1000 from limited_queues g cross join lateral (
