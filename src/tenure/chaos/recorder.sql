@@ -130,7 +130,9 @@ begin
       from later a
       join earlier b on b.id = a.id
      where (a.state, a.fence, a.claim_id, a.position, a.attempt, a.crashes)
-           is distinct from (b.state, b.fence, b.claim_id, b.position, b.attempt, b.crashes);
+           is distinct from (b.state, b.fence, b.claim_id, b.position, b.attempt, b.crashes)
+     -- A claim updates its rows in the order in which they lie in the table. It takes all of them at once, so none overtakes another.
+     order by a.priority desc, a.position;
     return null;
 end $$;
 
