@@ -400,3 +400,17 @@ async def test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due
         database.sql("update tenure.jobs set run_at = now()")
         await handle.result("10s")
     await app.close()
+
+
+async def test_a_job_that_waits_under_a_limit_that_does_not_exist_is_found_and_runs(app, database):
+    """As one whose transaction committed after the limit was removed. No limit has ever changed, so only the search for such jobs
+    finds it."""
+
+    @app.job
+    async def work() -> None: ...
+
+    handle = await work.enqueue()
+    database.sql("update tenure.jobs set limit_group = 'kind:gone'")
+    async with serving(app):
+        await handle.result("10s")
+    await app.close()

@@ -191,7 +191,7 @@ BUGS = (
     ),
     Bug(
         name="limits_that_went_forgotten",
-        breaks="a job whose limit was removed while it was scheduled is never claimed",
+        breaks="a job whose transaction commits after its limit was removed is never claimed",
         promise=Promise.LIMITS,
         edits=(
             Edit(
@@ -200,7 +200,7 @@ BUGS = (
                 "self._outdated_groups |= changed and found.waiting",
             ),
         ),
-        caught_by=(f"{WORKERS}::test_a_job_whose_limit_went_while_it_was_scheduled_runs_when_it_is_due",),
+        caught_by=(f"{WORKERS}::test_a_job_that_waits_under_a_limit_that_does_not_exist_is_found_and_runs",),
     ),
     Bug(
         name="limits_that_went_looked_for_in_one_place",
