@@ -13,6 +13,7 @@ import pytest
 from tenure.store import history, jobs
 from tenure.store.query import Query
 from tests.store.database import Database
+from tests.store.locks import meanwhile
 from tests.waiting import until
 
 
@@ -212,6 +213,21 @@ async def test_a_missing_partition_is_made_while_jobs_finish_all_the_time(databa
     assert failures == []
     assert partitions(database) == [*days(*range(8)), "default"]
     assert where(database) == {days(0)[0]: caught + len(finished)}
+
+
+async def test_a_partition_is_not_locked_before_its_parent(database, fresh_dsn):
+    """A reader has locked the parent and is about to lock the partition that is dropped: they must not wait for each other."""
+    [old] = days(-30)
+    make(database, old)
+    waits = "select count(*) from pg_locks where not granted and pid = %s"
+    with Database(fresh_dsn) as reader, Database(fresh_dsn) as cleaner:
+        with reader.connection.transaction():
+            reader.sql("lock table only tenure.history in access share mode")
+            dropped = meanwhile(lambda: cleaner.sql("select tenure.drop_history(interval '7 days')"))
+            await until(lambda: database.sql(waits, cleaner.connection.info.backend_pid), is_=[(1,)])
+            reader.sql("set local lock_timeout = '3s'")
+            reader.sql(f"select count(*) from tenure.history_{old}")
+        assert old in str(dropped())
 
 
 async def test_partitions_are_made_and_dropped_among_many_readers(database, fresh_dsn):
