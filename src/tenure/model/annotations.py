@@ -81,8 +81,8 @@ def msgspec_for(annotation: Any) -> Any:
 def without(annotation: Any, types: tuple[type, ...]) -> Any:
     """The annotation without those members of its union: `Receipt | Snooze` is stored as a `Receipt`."""
     if get_origin(annotation) not in (Union, UnionType):
-        return NoneType if annotation in types else annotation
-    kept = [member for member in get_args(annotation) if member not in types]
+        return NoneType if _class_of(annotation) in types else annotation
+    kept = [member for member in get_args(annotation) if _class_of(member) not in types]
     return Union[tuple(kept)] if kept else NoneType  # noqa: UP007 - the members are known at run time only
 
 

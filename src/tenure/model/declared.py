@@ -18,9 +18,10 @@ def schedule_of(kind: Kind, *, name: str | None = None, input: Any = None, **opt
     """
     given = {option: value for option, value in options.items() if value is not None}
     defaults = {
-        "queue": kind.queue,
-        "priority": kind.priority,
+        "queue": kind.own_queue,
+        "priority": kind.own_priority,
         "capability": kind.capability,
+        "expires": kind.expires,
     }
     return schedule(name=name or kind.name, kind=kind.name, input=checked_input(kind, input), **{**defaults, **given})
 

@@ -16,6 +16,7 @@ from tenure.model.options import check_option_names, flag, one_of
 from tenure.model.outcomes import OUTCOMES
 from tenure.model.priorities import to_priority
 from tenure.model.retries import Retry
+from tenure.model.routes import Route
 from tenure.model.signatures import Signature
 
 
@@ -31,6 +32,8 @@ class JobOptions(TypedDict, total=False):
     max_attempts: int | None
     timeout: Duration | None
     """Default: 1 h. None: no limit."""
+    expires: Duration | None
+    """A job that was not started by then is canceled. Default: it waits for as long as it has to."""
     capability: str | None
     lease: Duration | None
     run_in: RunIn | None
@@ -50,7 +53,13 @@ JOB_OPTIONS = tuple(JobOptions.__annotations__)
 
 
 def define(
-    fn: Callable[..., Any], /, *, context_type: type, default_retry: Callable[[], Retry], **options: Unpack[JobOptions]
+    fn: Callable[..., Any],
+    /,
+    *,
+    context_type: type,
+    default_retry: Callable[[], Retry],
+    route: Callable[[str], Route | None] = lambda _: None,
+    **options: Unpack[JobOptions],
 ) -> Kind:
     """Raises `ConfigError` if the function or an option is not valid."""
     check_option_names(options, JOB_OPTIONS, what="@app.job")
@@ -63,20 +72,22 @@ def define(
         raise ConfigError(f"{what}: a limited job needs a name without line breaks")
     codec = InputCodec(signature, kind=kind)
     timeout, lease, retention = options.get("timeout", "1h"), options.get("lease"), options.get("retention")
-    capability, key = options.get("capability"), options.get("key")
+    capability, key, expires = options.get("capability"), options.get("key"), options.get("expires")
     return Kind(
         name=kind,
         fn=fn,
         signature=signature,
         input=codec,
         output=OutputCodec.for_annotation(signature.returns, kind=kind, outcomes=OUTCOMES),
-        queue=check_name(options.get("queue", "default"), what=f"{what}: queue"),
-        priority=to_priority(options.get("priority", "normal")),
+        own_queue=check_name(options.get("queue", "default"), what=f"{what}: queue"),
+        own_priority=to_priority(options.get("priority", "normal")),
+        route=route,
         own_retry=_own_retry(options.get("retry"), options.get("max_attempts"), what),
         default_retry=default_retry,
         timeout=None if timeout is None else to_timedelta(timeout, what="timeout"),
         capability=None if capability is None else check_name(capability, what=f"{what}: capability"),
         lease=None if lease is None else to_timedelta(lease, what="lease"),
+        expires=None if expires is None else to_timedelta(expires, what="expires"),
         run_in=_executor(options.get("run_in"), fn, signature, what),
         key=None if key is None else key_maker(key, kind=kind, signature=signature, encode=codec.encode_values),
         key_for=key_scope(options.get("key_for", "forever")),

@@ -22,6 +22,8 @@
     ├── TransactionAborted     the caller's transaction was aborted by an earlier error; nothing was written
     ├── LeaseLost              the run no longer holds its job; its writes were refused (`job_id`, `reason`)
     ├── TransactionError       ctx.transaction() cannot commit the job with the handler's writes (`committed`)
+    ├── StepFailed             a step of a workflow failed for good (`step`, `error_type`, `error_message`, `traceback`)
+    ├── WaitTimeout            no event came in time for a workflow (`step`); a TimeoutError too
     ├── RemoteError            an exception from another process, whose class is not imported here (`type_name`)
     ├── ProcessDied            the process of a `run_in="process"` handler died: a crash, not a failed attempt
     ├── LeaseTaken             another process holds the lease of `app.lease()` (`name`)
@@ -220,6 +222,30 @@ class TransactionError(TenureError):
         self.committed = committed
         """The handler has committed writes itself. They are permanent, so the job is not retried: a retry would repeat them."""
         super().__init__(message)
+
+
+class StepFailed(TenureError):  # noqa: N818 - reads as the fact it states
+    """A step of a workflow failed, and is not tried again. The same in every run: of the exception only the text is kept."""
+
+    def __init__(self, step: str, error: str) -> None:
+        self.step = step
+        self.error = error
+        failure = Failure.read(error)
+        self.error_type = failure.type
+        """The name of the exception's class: `CardDeclined`."""
+        self.error_class = failure.path
+        """The same with its module."""
+        self.error_message = failure.message
+        self.traceback = failure.traceback
+        super().__init__(f"step {step!r} failed: {failure}")
+
+
+class WaitTimeout(TenureError, TimeoutError):  # noqa: N818 - reads as the fact it states
+    """A workflow waited for an event, and it did not come in time. The same in every run."""
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+        super().__init__(f"no event came in time for {step!r}")
 
 
 class RemoteError(TenureError):

@@ -111,11 +111,40 @@ class JobSettled(Event):
     worker_id: UUID
     state: State
     what: str
-    """completed, failed, canceled, timed_out, snoozed, requeued, crashed."""
+    """completed, continued, failed, canceled, timed_out, snoozed, suspended, held, requeued, crashed."""
     ran: float
     """Seconds from the claim to the outcome."""
     error: str | None
     worker: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepEnded(Event):
+    """A step of a workflow has run in this process, and its result is stored; or it has failed."""
+
+    job_id: UUID
+    kind: str
+    step: str
+    what: str
+    """step, transaction, undo."""
+    state: str
+    """done, failed; retry: it failed and is tried again later."""
+    attempts: int
+    ran: float
+    """Seconds of the last try."""
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowSuspended(Event):
+    """A workflow waits, and takes no slot."""
+
+    job_id: UUID
+    kind: str
+    steps: tuple[str, ...]
+    """What it waits for."""
+    held: str | None
+    """Why a person must decide before it can continue."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,10 @@ LONGEST_NAME = 200
 """Bytes in UTF-8. tenure.enqueue() and the tables check the same."""
 
 
+GROUP_KIND = "tenure.group"
+"""The kind of the job that represents a group. No worker claims it: the resolver ends it."""
+
+
 def check_name(given: Any, *, what: str) -> str:
     """Returns the name, or raises `ConfigError`. `what` starts the message: "queue", "job 'mail': capability"."""
     if not isinstance(given, str) or not given.strip():

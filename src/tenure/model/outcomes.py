@@ -1,6 +1,6 @@
 """What a handler may return or raise to decide how its job ends or continues. Outcomes are values.
 
-`Snooze`, `Fail` and `Cancel` are exceptions as well, so that code deep inside a handler can raise them.
+They are exceptions as well, so that code deep inside a handler can raise them.
 
 An outcome is defined in its class: `decide()` returns what is written about the job, `to_wire()` and `from_wire()` carry it
 from the process of a handler to the worker. `_BY_NAME` lists all of them.
@@ -10,12 +10,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from tenure.model.durations import Duration, to_timedelta
 from tenure.model.errors import ConfigError
 from tenure.model.options import checks_fields
-from tenure.model.payloads import clean_text
+from tenure.model.payloads import clean_text, describe_exception
+from tenure.model.suspensions import Suspension
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Output(Protocol):
+    """Any value, except an outcome. For type checkers: without it, mypy cannot tell apart what a handler returns and what a
+    chain that it continues returns."""
+
+    def __sizeof__(self) -> int: ...
+
+
+X = TypeVar("X", bound="Output | None")
+
+
+@dataclass(frozen=True, slots=True)
+class NextLink(Generic[R_co]):
+    """The next link of a chain, made by `job.link(...)`. The parameter is the result of its job."""
+
+    job: str
+    """JSON: an object as `tenure.enqueue()` takes it."""
+    notify: tuple[str, ...]
+    """The notifications to send when it is committed, as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +56,18 @@ class Decision:
     """When the job is due, in ISO 8601."""
     refund: int = 0
     """1: no attempt is spent."""
+    next: NextLink[Any] | None = None
+    """The next link of the chain, which is created when the job completes."""
+    suspension: Suspension | None = None
+    """What a workflow waits for."""
 
 
 class Outcome(Exception):  # noqa: N818 - a decision, not an error
     """Return it or raise it from a handler."""
+
+    if TYPE_CHECKING:
+
+        def __sizeof__(self) -> str: ...  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride] - not an `Output`
 
     def decide(self) -> Decision:
         raise self._unknown()
@@ -54,7 +86,9 @@ class Outcome(Exception):  # noqa: N818 - a decision, not an error
         return cls(value)
 
     def _unknown(self) -> TypeError:
-        return TypeError(f"{type(self).__name__} is not an outcome that Tenure knows: use Snooze, Fail or Cancel")
+        return TypeError(
+            f"{type(self).__name__} is not an outcome that Tenure knows: use Snooze, RetryAfter, Fail, Cancel or Continue"
+        )
 
 
 @checks_fields
@@ -101,6 +135,31 @@ def _in_utc(until: datetime) -> datetime:
         raise ConfigError(f"Snooze(until=...) is {until!r}, which is outside of the years 1 to 9999 in UTC") from None
 
 
+@checks_fields
+class RetryAfter(Outcome):
+    """Try again after `delay`, whatever the job's back-off is. The attempt is spent: without another one, it is a dead letter.
+
+    `raise RetryAfter("30s") from error` keeps the error with the job. For a wait that is not a failure, use `Snooze`.
+    """
+
+    def __init__(self, delay: Duration, reason: str = "") -> None:
+        self.delay: timedelta = to_timedelta(delay, what="RetryAfter delay")
+        self.reason = str(reason)
+        super().__init__(self.reason or f"to be tried again after {self.delay}")
+
+    def decide(self) -> Decision:
+        text = self.reason or (describe_exception(self.__cause__) if self.__cause__ is not None else str(self))
+        return Decision(state="retry", what="failed", error=clean_text(text), delay=self.delay.total_seconds())
+
+    def to_wire(self) -> tuple[str, Any]:
+        decision = self.decide()
+        return "retry_after", {"delay": decision.delay, "reason": decision.error}
+
+    @classmethod
+    def of_wire_value(cls, value: Any) -> Outcome:
+        return RetryAfter(value["delay"], value["reason"])
+
+
 class Fail(Outcome):
     """The job has failed for good: no retry, even if attempts are left."""
 
@@ -129,7 +188,57 @@ class Cancel(Outcome):
         return "cancel", clean_text(self.reason)
 
 
-_BY_NAME: dict[str, type[Outcome]] = {"snooze": Snooze, "fail": Fail, "cancel": Cancel}
+class Linkable(Protocol[P, R_co]):
+    """What can be the next link of a chain: `job`, or `job.using(...)`."""
+
+    def link(self, *args: P.args, **kwargs: P.kwargs) -> NextLink[R_co]: ...
+
+
+class Continue(Outcome, Generic[R_co]):
+    """The job is completed, and `job` is the next link of its chain. Both are written together, or neither.
+
+    `Continue(charge, order_id)`, `Continue(remind.using(delay="1d"), order_id)`. The chain's result is that of its last link.
+    """
+
+    def __init__(
+        self: Continue[X],
+        job: Linkable[P, X | Snooze | RetryAfter | Fail | Cancel | Continue[X]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        link = getattr(job, "link", None)
+        if link is None:
+            raise ConfigError(
+                f"Continue got {job!r:.100}, which is not a job: use Continue(job, ...) or Continue(job.using(...), ...)"
+            )
+        self._set(link(*args, **kwargs))
+
+    def _set(self, link: NextLink[Any]) -> None:
+        self.link = link
+        super().__init__("continued by the next job of its chain")
+
+    def decide(self) -> Decision:
+        return Decision(state="completed", what="continued", next=self.link)
+
+    def to_wire(self) -> tuple[str, Any]:
+        return "continue", [self.link.job, list(self.link.notify)]
+
+    @classmethod
+    def of_wire_value(cls, value: Any) -> Outcome:
+        outcome = cls.__new__(cls)
+        job, notify = value
+        outcome._set(NextLink(job, tuple(notify)))  # noqa: SLF001 - its own class
+        return outcome
+
+
+_BY_NAME: dict[str, type[Outcome]] = {
+    "snooze": Snooze,
+    "retry_after": RetryAfter,
+    "fail": Fail,
+    "cancel": Cancel,
+    "continue": Continue,
+}
 
 OUTCOMES = tuple(_BY_NAME.values())
 """What a handler may return instead of a result."""

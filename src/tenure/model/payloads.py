@@ -6,6 +6,7 @@ import json
 import math
 import re
 import traceback
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from tenure.model.errors import InvalidPayload
@@ -18,6 +19,7 @@ MAX_PAYLOAD = 1024 * 1024  # bytes; larger rows slow every claim and vacuum of t
 MAX_DEPTH = 64  # far from PostgreSQL's stack limit, and from any parser's
 MAX_DIGITS = 4300  # what Python reads back (sys.int_info.default_max_str_digits); PostgreSQL would store 131 072
 MAX_TEXT = 16_384  # characters of an error or a log line
+TOO_DEEP = "[nested too deeply to be shown]"
 
 # One byte is found several times faster than several: search for the rare first letter, then for the word.
 _BACKSLASH, _N, _I = b"\\NI"
@@ -71,6 +73,35 @@ def plain_json(value: Any, *, what: str) -> Json:
         raise InvalidPayload(f"{what} cannot be stored as JSON ({error}): use plain values") from None
     check_json_text(text.encode(), what=what, limit=MAX_PAYLOAD)
     return text
+
+
+def as_stored(text: Json) -> Json:
+    """The same JSON as PostgreSQL returns it from a column of type jsonb: members ordered by the length of their names, numbers
+    without exponents."""
+    if "{" not in text and "e" not in text and "E" not in text and "-0" not in text:
+        return text
+    value = json.loads(text, object_pairs_hook=_stored_object, parse_float=_stored_number)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _stored_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(sorted(dict(members).items(), key=lambda member: (len(name := member[0].encode()), name)))
+
+
+def _stored_number(text: str) -> float | int:
+    if "e" in text or "E" in text:
+        text = format(Decimal(text), "f")
+        if "." not in text:
+            return int(text)
+    return float(text) + 0.0  # there is no negative zero
+
+
+def read_json(text: str) -> Any:
+    """What is stored, for display. SQL can write what is nested so deeply that Python cannot read it."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return TOO_DEEP
 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:

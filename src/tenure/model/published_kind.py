@@ -6,7 +6,10 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from tenure.model.errors import ConfigError
 from tenure.model.kinds import KeyScope, Kind
@@ -37,6 +40,10 @@ class PublishedKind:
     input: Schema | None = None
     """None: there is none, or it cannot be expressed as JSON Schema. Then the worker alone checks the input."""
     output: Schema | None = None
+    workflow: bool | None = None
+    """True for a workflow."""
+    expires: float | None = None
+    """Seconds after the enqueue at which a job that was not started is canceled."""
 
     @staticmethod
     def of(kind: Kind) -> PublishedKind:
@@ -54,6 +61,8 @@ class PublishedKind:
             parameter=None if model is None else model.name,
             input=_schema(kind.input.schema),
             output=_schema(kind.output.schema),
+            workflow=True if kind.is_workflow else None,
+            expires=None if kind.expires is None else kind.expires.total_seconds(),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -63,9 +72,14 @@ class PublishedKind:
 
     @staticmethod
     def from_json(given: Mapping[str, Any]) -> PublishedKind:
-        """Ignores fields of later versions."""
+        """Ignores fields of later versions. Raises `ValueError` if a value is not of its type: SQL can write anything."""
         known = {field.name for field in fields(PublishedKind)}
-        return PublishedKind(**{name: value for name, value in given.items() if name in known})
+        return _adapter().validate_python({name: value for name, value in given.items() if name in known})
+
+
+@cache
+def _adapter() -> TypeAdapter[PublishedKind]:
+    return TypeAdapter(PublishedKind)
 
 
 def _description(fn: Callable[..., Any]) -> str | None:

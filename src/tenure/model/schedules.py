@@ -52,6 +52,8 @@ class Schedule:
     catch_up: CatchUp = "one"
     catch_up_limit: int = DEFAULT_LIMIT
     jitter: timedelta = timedelta()
+    expires: timedelta | None = None
+    """After this time, a job that was not started is canceled."""
 
     def planned(self, after: datetime) -> Iterator[datetime]:
         """All planned times later than `after`, in order, in UTC. The same in every process."""
@@ -84,9 +86,8 @@ class Schedule:
     @staticmethod
     def from_json(given: Mapping[str, Any]) -> Schedule:
         """From the result of `to_json`, which is not checked again."""
-        every = given["every"]
-        spans = {"every": None if every is None else timedelta(seconds=every), "jitter": timedelta(seconds=given["jitter"])}
-        return Schedule(**{**given, **spans})
+        spans = {name: given.get(name) for name in ("every", "jitter", "expires")}
+        return Schedule(**{**given, **{name: timedelta(seconds=span) for name, span in spans.items() if span is not None}})
 
     @cached_property
     def _crontab(self) -> Crontab:
@@ -119,6 +120,7 @@ def schedule(
     catch_up: str = "one",
     catch_up_limit: int = DEFAULT_LIMIT,
     jitter: Duration = 0,
+    expires: Duration | None = None,
 ) -> Schedule:
     """A checked schedule. Every mistake is a `ConfigError` that names the schedule."""
     try:
@@ -138,6 +140,7 @@ def schedule(
             catch_up=one_of(catch_up, CatchUp, what="catch_up"),
             catch_up_limit=whole_number(catch_up_limit, 1, LARGEST_LIMIT, what="catch_up_limit"),
             jitter=to_timedelta(jitter, what="jitter"),
+            expires=None if expires is None else to_timedelta(expires, what="expires"),
         )
         _check_times(made, timezone)
     except ConfigError as error:

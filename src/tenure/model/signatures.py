@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType, UnionType
 from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_hints
 
+from tenure.model.dependencies import Provider, marker_of, provider_of
 from tenure.model.errors import ConfigError
 
 _EMPTY = inspect.Parameter.empty
@@ -32,14 +33,16 @@ class Parameter:
 @dataclass(frozen=True)
 class Signature:
     parameters: tuple[Parameter, ...]
-    """All but the context."""
+    """All but the context and what is provided."""
     context: str | None
     """The name of the parameter that takes the context. Pass it by this name, in any position."""
     is_async: bool
     returns: Any
     """Resolved; `Any` without an annotation, `NoneType` for `-> None`."""
     bindable: inspect.Signature
-    """The signature that callers of `enqueue` see: without the context."""
+    """The signature that callers of `enqueue` see: without the context and what is provided."""
+    provided: Mapping[str, Provider] = field(default_factory=dict)
+    """By parameter: where its value comes from."""
 
     @classmethod
     def of(cls, fn: Callable[..., Any], *, context_type: type) -> Self:
@@ -49,13 +52,15 @@ class Signature:
         hints = _Hints(fn, context_type)
         resolved = {p.name: hints.resolve(p.name, p.annotation) for p in raw.parameters.values()}
         context = _context_among(resolved, fn, context_type)
-        carried = [p for p in raw.parameters.values() if p.name != context]
+        provided = _provided(fn, resolved, context_type)
+        carried = [p for p in raw.parameters.values() if p.name != context and p.name not in provided]
         return cls(
             parameters=tuple(_parameter(p, resolved[p.name]) for p in carried),
             context=context,
             is_async=inspect.iscoroutinefunction(fn),
             returns=hints.resolve("return", raw.return_annotation),
             bindable=raw.replace(parameters=carried),
+            provided=provided,
         )
 
 
@@ -117,6 +122,25 @@ def _context_among(resolved: dict[str, Any], fn: Callable[..., Any], context_typ
     return names[0] if names else None
 
 
+def _provided(fn: Callable[..., Any], resolved: dict[str, Any], context_type: type) -> dict[str, Provider]:
+    def resolve(dependency: Callable[..., Any]) -> dict[str, Any]:
+        if not inspect.isfunction(dependency):  # a class or another callable: called without arguments
+            return dict.fromkeys(inspect.signature(dependency).parameters, Any)
+        hints = _Hints(dependency, context_type)
+        return {p.name: hints.resolve(p.name, p.annotation) for p in _read(dependency).parameters.values()}
+
+    found = {name: marker for name, annotation in resolved.items() if (marker := marker_of(annotation)) is not None}
+    provided = {name: provider_of(marker, resolve, lambda given: _takes(given, context_type)) for name, marker in found.items()}
+    if not inspect.iscoroutinefunction(fn):
+        for name, provider in provided.items():
+            if provider.is_async:
+                raise ConfigError(
+                    f"{fn.__qualname__}: parameter {name!r} is provided by asynchronous code, but {fn.__qualname__} is a plain "
+                    "function: make it `async def`, or provide the parameter by plain functions"
+                )
+    return provided
+
+
 def _takes(annotation: Any, context_type: type) -> bool:
     origin = get_origin(annotation)
     if origin is Annotated:
@@ -124,7 +148,10 @@ def _takes(annotation: Any, context_type: type) -> bool:
     if origin in (Union, UnionType):
         return any(_takes(choice, context_type) for choice in get_args(annotation))
     candidate = origin or annotation
-    return isinstance(candidate, type) and issubclass(candidate, context_type)
+    if not isinstance(candidate, type):
+        return False
+    # A workflow may annotate its context as that of any job: it gets its own.
+    return issubclass(candidate, context_type) or (candidate is not object and candidate in context_type.__mro__)
 
 
 class _Hints:

@@ -43,14 +43,18 @@ _BY_A_RUN = frozenset(
     }
 )
 
+_BY_A_PERSON = frozenset({State.CANCELED, State.COMPLETED})
+"""From any live state: `cancel()`, and `app.chains.complete()` without a worker."""
+
 LEGAL_MOVES: dict[State, frozenset[State]] = {
-    State.SCHEDULED: frozenset({State.PENDING, State.CANCELED}),
-    State.BLOCKED: frozenset({State.PENDING, State.SCHEDULED, State.CANCELED}),
-    State.PENDING: frozenset({State.RUNNING, State.CANCELED}),
+    State.SCHEDULED: frozenset({State.PENDING, *_BY_A_PERSON}),
+    # Failed: it waits for itself, or it is a group with a member that failed.
+    State.BLOCKED: frozenset({State.PENDING, State.SCHEDULED, State.FAILED, *_BY_A_PERSON}),
+    State.PENDING: frozenset({State.RUNNING, *_BY_A_PERSON}),
     State.RUNNING: _BY_A_RUN,
-    State.WAITING: frozenset({State.PENDING, State.CANCELED}),
-    State.RETRY: frozenset({State.PENDING, State.CANCELED}),
-    State.DEAD_LETTER: frozenset({State.PENDING, State.CANCELED}),
+    State.WAITING: frozenset({State.PENDING, State.FAILED, *_BY_A_PERSON}),
+    State.RETRY: frozenset({State.PENDING, *_BY_A_PERSON}),
+    State.DEAD_LETTER: frozenset({State.PENDING, *_BY_A_PERSON}),
     State.COMPLETED: frozenset(),
     State.FAILED: frozenset(),
     State.CANCELED: frozenset(),

@@ -1,80 +1,150 @@
-"""Who holds the lock that a session of ours waits for."""
+"""The statements about jobs that wait for chains, as values."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
-import psycopg
-from psycopg import AsyncConnection
+from tenure.store.leases import Term, guard
+from tenure.store.query import ALL, INTEGER, Pick, Query, array_literal
 
-from tenure.model.durations import format_duration
-from tenure.store import reports
-from tenure.store.columns import column_names
-from tenure.store.connecting import connect
-from tenure.store.statements import statement
-from tenure.store.target import DatabaseTarget
+MOST_GROUP_OUTPUTS = 10_000
+"""A larger group has no output of its own: the outputs of its members are read one by one."""
 
-LOOK_EVERY = 0.5  # seconds
+MOST_GROUP_BYTES = 64 * 1024 * 1024
+"""The same for a group whose outputs are longer than this in all, as JSON. PostgreSQL stores no JSON of more than 256 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    pid: int
-    application: str
-    user: str | None
+class ResolverWorkRow(NamedTuple):
+    """What there is to do for each part of a round."""
+
+    holds: bool
+    arm: bool
+    resolve: bool
+    release: bool
+    """Jobs that wait for nothing more: to be unblocked, or ended."""
+    events: bool
+
+
+class ArmedRow(NamedTuple):
+    holds: bool
+    armed: int
+    left_over: int
+    """Blockers that could not be armed now: look at them again."""
+    next: UUID | None
+    """The last job of the batch, if there are more."""
+    queues: list[str]
+    peeked: str | None
+    """JSON: the jobs that wait for them."""
+
+
+class ResolvedRow(NamedTuple):
+    holds: bool
+    endings: int
+    told: int
+    """Jobs that wait for them."""
+    ready: int
+    """Of these, jobs that wait for nothing more."""
+    peeked: str | None
+    """JSON: the chains."""
+
+
+class UnblockedRow(NamedTuple):
+    holds: bool
+    moved: int
+    queues: list[str]
+    scheduled: bool
+    """Some of them have to wait for their time."""
+    peeked: str | None
+
+
+class EndedBlockedRow(NamedTuple):
+    holds: bool
+    released: int
+    jobs: str | None
+    """JSON: the jobs; their ids if `pick.peek`."""
+
+
+class BlockerRow(NamedTuple):
+    """A chain that a job waits for, or has waited for."""
+
+    number: int
+    chain_id: UUID
+    met: bool
+    """It has ended. What follows is null if not."""
+    job_id: UUID | None
+    """Its last link."""
+    kind: str | None
     state: str | None
-    transaction_age: float | None
-    query_age: float | None
-
-    def __str__(self) -> str:
-        doing = self.state or "state unknown"
-        ages = [
-            f"{what} for {format_duration(timedelta(seconds=max(1, round(age))))}"
-            for what, age in (("in a transaction", self.transaction_age), (doing, self.query_age))
-            if age is not None
-        ]
-        return f"session {self.pid} ({', '.join([self.application, f'user {self.user}', *(ages or [doing])])})"
+    output: str | None
+    """JSON."""
+    error: str | None
 
 
-async def find_blockers(database: DatabaseTarget, pid: int) -> list[Blocker]:
-    """On a new connection: all others may wait for the same lock."""
-    async with await connect(database, "diagnose") as connection:
-        return await _blockers(connection, database.schema, pid)
+class DependentJobRow(NamedTuple):
+    """A job that waits for a chain, or has waited for it."""
+
+    id: UUID
+    kind: str
+    queue: str
+    state: str
 
 
-async def _blockers(connection: AsyncConnection[Any], schema: str, pid: int) -> list[Blocker]:
-    query = reports.find_blockers(pid)
-    cursor = await connection.execute(statement(query.name, schema), query.values)
-    rows = query.decode(await cursor.fetchall(), lambda: column_names(cursor))
-    return [Blocker(*row) for row in rows]
+def find_resolver_work(term: Term) -> Query[ResolverWorkRow]:
+    return Query("blockers/find_resolver_work", ResolverWorkRow, guard(term))
 
 
-class BlockerWatch:
-    """Looks every half second for whom a session waits: after a lock timeout it would be too late to ask."""
+def arm(term: Term, *, limit: int, after: UUID | None = None, pick: Pick = ALL) -> Query[ArmedRow]:
+    values = {**guard(term), "after": None if after is None else str(after), **pick.values(limit)}
+    return Query("blockers/arm_blockers", ArmedRow, values)
 
-    def __init__(self) -> None:
-        self.seen: list[Blocker] = []
 
-    @asynccontextmanager
-    async def over(self, database: DatabaseTarget, waiting: AsyncConnection[Any]) -> AsyncIterator[None]:
-        self.seen = []
-        looking = asyncio.create_task(self._look(database, waiting.info.backend_pid))
-        try:
-            yield
-        finally:
-            looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await looking
+def resolve(term: Term, *, limit: int, pick: Pick = ALL) -> Query[ResolvedRow]:
+    return Query("blockers/resolve_endings", ResolvedRow, {**guard(term), **pick.values(limit)})
 
-    async def _look(self, database: DatabaseTarget, pid: int) -> None:
-        await asyncio.sleep(LOOK_EVERY)  # most statements wait for nothing, and need no second connection
-        with suppress(psycopg.Error, OSError):
-            async with await connect(database, "migrate") as connection:
-                while True:
-                    self.seen = await _blockers(connection, database.schema, pid) or self.seen
-                    await asyncio.sleep(LOOK_EVERY)
+
+def unblock(term: Term, *, limit: int, pick: Pick = ALL, now: datetime | None = None) -> Query[UnblockedRow]:
+    return Query("blockers/unblock_jobs", UnblockedRow, {**guard(term), "now": now, **pick.values(limit)})
+
+
+def end_blocked(term: Term, *, limit: int, pick: Pick = ALL, now: datetime | None = None) -> Query[EndedBlockedRow]:
+    most = {"most": MOST_GROUP_OUTPUTS, "most_bytes": MOST_GROUP_BYTES}
+    values = {**guard(term), **most, "now": now, **pick.values(limit)}
+    return Query("blockers/end_blocked", EndedBlockedRow, values)
+
+
+def find(job_id: str, *, most: int, after: int = 0, outputs: bool = True) -> Query[BlockerRow]:
+    values = {"job_id": job_id, "after": after, "most": most, "outputs": outputs}
+    return Query("blockers/find_blockers", BlockerRow, values)
+
+
+def find_dependent(chain_id: str, *, most: int) -> Query[DependentJobRow]:
+    return Query("blockers/find_dependent_jobs", DependentJobRow, {"chain_id": chain_id, "most": most})
+
+
+class BlockedRow(NamedTuple):
+    """How far a job is that waits for chains."""
+
+    total: int
+    missing: int
+    """Without the one that an open group counts for itself."""
+    failed: UUID | None
+    """The first chain that did not complete."""
+    open: bool
+
+
+def find_blocked(job_id: str) -> Query[BlockedRow]:
+    return Query("blockers/find_blocked", BlockedRow, {"job_id": job_id})
+
+
+def add_members(job_id: str, members: Iterable[UUID], *, expected: int) -> Query[int]:
+    """Adds chains to an open group that has `expected` of them. Returns the new total; no row if it is not open or has others."""
+    values = {"job_id": job_id, "members": array_literal([str(one) for one in members]), "expected": expected}
+    return Query("blockers/add_members", INTEGER, values)
+
+
+def close_group(job_id: str) -> Query[int]:
+    """Returns the total; no row if it was closed already."""
+    return Query("blockers/close_group", INTEGER, {"job_id": job_id})

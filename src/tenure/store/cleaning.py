@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from uuid import UUID
 
 from tenure.store.leases import Term, guard
 from tenure.store.query import ALL, Pick, Query
@@ -22,6 +23,16 @@ class CleanedKeysRow(NamedTuple):
     next_kind: str | None
     """Where to continue; None: the end was reached."""
     next_key: str | None
+    peeked: str | None
+
+
+class WalkedRow(NamedTuple):
+    """The answer of a statement that checks all rows of a table in turn."""
+
+    holds: bool
+    removed: int
+    next: UUID | None
+    """Where to continue; None: the end was reached."""
     peeked: str | None
 
 
@@ -73,3 +84,27 @@ def clean_minutes(term: Term, *, limit: int, pick: Pick = ALL) -> Query[CleanedR
 
 def clean_latencies(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
     return Query("cleaning/clean_latencies", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+FIRST = UUID(int=0)
+
+
+def clean_blocked(term: Term, *, limit: int, after: UUID | None = None, pick: Pick = ALL) -> Query[WalkedRow]:
+    """Give `next` as `after` the next time."""
+    return Query("cleaning/clean_blocked", WalkedRow, {**guard(term), "after": str(after or FIRST), **pick.values(limit)})
+
+
+def clean_endings(term: Term, *, limit: int, after: UUID | None = None, pick: Pick = ALL) -> Query[WalkedRow]:
+    return Query("cleaning/clean_endings", WalkedRow, {**guard(term), "after": str(after or FIRST), **pick.values(limit)})
+
+
+def clean_steps(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_steps", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_events(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_events", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
+def clean_waits(term: Term, *, limit: int, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_waits", CleanedRow, {**guard(term), **pick.values(limit)})

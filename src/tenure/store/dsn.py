@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tenure.model.errors import ConfigError
 
@@ -75,6 +76,14 @@ def read_dsn(given: str) -> Dsn:
     if any(port and not _is_port(port) for port in ports):
         raise _unreadable(PORT)
     return Dsn(text, pooled or "6432" in ports)
+
+
+def dsn_of(parameters: Mapping[str, Any]) -> str:
+    """From the parameters of a driver's connect(). Those that libpq does not know, such as a cursor class, are left out."""
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+    known = _keywords()
+    return make_conninfo(**{name: value for name, value in parameters.items() if name in known and value is not None})
 
 
 def sockets_of(dsn: str) -> Path | None:

@@ -47,6 +47,12 @@ class JobRow(NamedTuple):
     progress_percent: float
     progress_message: str | None
     failed_at: datetime | None
+    chain_id: UUID
+    """Its own id if it starts the chain."""
+    next_id: UUID | None
+    """The next link of the chain, which this one created when it completed."""
+    expires_at: datetime | None
+    """When it is canceled if it was not started. None: never, or it was started."""
 
 
 # Enqueuing
@@ -140,6 +146,15 @@ class SettledRow(NamedTuple):
     id: str
     watched: bool
     """A client waits for it."""
+    dependants: bool
+    """Its chain has ended, and jobs wait for that: the resolver is to be notified."""
+
+
+class NotedRow(NamedTuple):
+    """A run whose report was written."""
+
+    id: str
+    watched: bool
 
 
 class MovedRow(NamedTuple):
@@ -147,6 +162,8 @@ class MovedRow(NamedTuple):
 
     id: str
     watched: bool
+    dependants: bool
+    """It became a dead letter, and jobs wait for its chain."""
     state: str
     """As asked for, or `dead_letter` if its process died too often."""
     error: str | None
@@ -195,13 +212,6 @@ def check_transaction(xact: str) -> Query[TransactionRow]:
 # What runs report, and who reads it
 
 
-class LateOutputRow(NamedTuple):
-    output: str | None
-    """JSON."""
-    owed: bool
-    """The output is still to come."""
-
-
 class ProgressRow(NamedTuple):
     percent: float
     message: str | None
@@ -213,28 +223,8 @@ class StateCountRow(NamedTuple):
     jobs: int
 
 
-def note(notes: str, keep_lines: int, *, now: datetime | None = None) -> Query[SettledRow]:
-    return Query("jobs/note_runs", SettledRow, {"notes": notes, "keep_lines": keep_lines, "now": now})
-
-
-def set_output(job_id: str, claim_id: str, output: str) -> Query[None]:
-    return Query("jobs/set_output", None, {"id": job_id, "claim_id": claim_id, "output": output})
-
-
-def owe_output(claim_id: str, seconds: float) -> Query[str]:
-    return Query("jobs/owe_output", TEXT, {"claim_id": claim_id, "seconds": seconds})
-
-
-def drop_owed_output(claim_id: str) -> Query[None]:
-    return Query("jobs/drop_owed_output", None, {"claim_id": claim_id})
-
-
-def find_late_output(job_id: str) -> Query[LateOutputRow]:
-    return Query("jobs/find_late_output", LateOutputRow, {"id": job_id})
-
-
-def note_late_failure(job_id: str, claim_id: str, error: str) -> Query[None]:
-    return Query("jobs/note_late_failure", None, {"id": job_id, "claim_id": claim_id, "error": error})
+def note(notes: str, keep_lines: int, *, now: datetime | None = None) -> Query[NotedRow]:
+    return Query("jobs/note_runs", NotedRow, {"notes": notes, "keep_lines": keep_lines, "now": now})
 
 
 def watch(job_id: str, seconds: float) -> Query[None]:
@@ -268,7 +258,11 @@ class EndedRow(NamedTuple):
     """If not, ask again."""
     ran: bool
     watched: bool
+    dependants: bool
+    """Jobs wait for the end of its chain."""
     kind: str
+    undoing: str | None
+    """The queue in which a canceled workflow runs once more, to undo what it has done."""
 
 
 class RetriedRow(NamedTuple):
@@ -359,6 +353,15 @@ class PromotedRow(NamedTuple):
     """JSON: the promoted jobs if `listing`; their ids if `pick.peek`."""
 
 
+class CanceledExpiredRow(NamedTuple):
+    holds: bool
+    canceled: int
+    next_due: float | None
+    """Seconds until the next job expires."""
+    jobs: str | None
+    """JSON: the canceled jobs, or with `pick.peek` the ids."""
+
+
 class ExpiredRow(NamedTuple):
     requeued: int
     quarantined: int
@@ -381,6 +384,10 @@ def promote(
     term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL, now: datetime | None = None
 ) -> Query[PromotedRow]:
     return Query("jobs/promote_jobs", PromotedRow, {**guard(term), "listing": listing, "now": now, **pick.values(limit)})
+
+
+def cancel_expired(term: Term, *, limit: int, pick: Pick = ALL, now: datetime | None = None) -> Query[CanceledExpiredRow]:
+    return Query("jobs/cancel_expired", CanceledExpiredRow, {**guard(term), "now": now, **pick.values(limit)})
 
 
 def expire(term: Term, *, limit: int, max_crashes: int, pick: Pick = ALL, now: datetime | None = None) -> Query[ExpiredRow]:

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tenure.store.jobs import JobRow
-from tenure.store.query import Query, array_literal
+from tenure.store.query import Query, Scalar, array_literal
+
+IDS = Scalar[UUID]()
 
 
 class VersionRow(NamedTuple):
@@ -23,14 +25,22 @@ class VersionRow(NamedTuple):
     progress_message: str | None
 
 
+class StepVersionRow(NamedTuple):
+    """What changes about the steps of a workflow."""
+
+    job_id: UUID
+    steps: int
+    newest: int
+
+
 class ShownRow(NamedTuple):
     job: JobRow
     omitted: bool
-    """Its input or output is too large, and None instead."""
+    """Its input, output, auth or meta is too large, and None instead."""
 
 
 def find_shown(ids: Iterable[UUID], most: int) -> Query[ShownRow]:
-    """`most`: bytes of an input or output."""
+    """`most`: bytes of an input, output, auth or meta. 0: without any of them."""
     return Query("live/find_shown", ShownRow, {"ids": array_literal([str(job_id) for job_id in ids]), "most": most})
 
 
@@ -38,5 +48,10 @@ def find_versions(ids: Iterable[UUID]) -> Query[VersionRow]:
     return Query("live/find_versions", VersionRow, {"ids": array_literal([str(job_id) for job_id in ids])})
 
 
-def watch(ids: Iterable[UUID], seconds: float) -> Query[None]:
-    return Query("live/watch_jobs", None, {"ids": array_literal([str(job_id) for job_id in ids]), "seconds": seconds})
+def watch(ids: Iterable[UUID], seconds: float) -> Query[UUID]:
+    """Returns the ids of those that are live."""
+    return Query("live/watch_jobs", IDS, {"ids": array_literal([str(job_id) for job_id in ids]), "seconds": seconds})
+
+
+def find_step_versions(ids: Iterable[UUID]) -> Query[StepVersionRow]:
+    return Query("live/find_step_versions", StepVersionRow, {"ids": array_literal([str(job_id) for job_id in ids])})

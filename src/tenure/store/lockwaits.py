@@ -38,13 +38,13 @@ async def _report(database: DatabaseTarget, name: str, pid: int) -> None:
         text = f"{name} has taken {PATIENCE:g} s; see pg_stat_activity, and whether the pooler has a free connection"
         failures.blocked(server_of(database.dsn), name, text, known_by=name)
         return
-    from tenure.store.blockers import find_blockers  # noqa: PLC0415 - brings all reports, and is rarely needed
+    from tenure.store.lock_holders import find_lock_holders  # noqa: PLC0415 - brings all reports, and is rarely needed
 
     try:
-        blockers = await find_blockers(database, pid)
+        holders = await find_lock_holders(database, pid)
     except (psycopg.Error, OSError) as error:
         log.debug("%s has taken %g s; cannot find out why: %s", name, PATIENCE, faults.words(error, database.dsn))
         return
-    if blockers:
-        text = f"{name} has waited {PATIENCE:g} s for a lock of {', '.join(map(str, blockers))}"
-        failures.blocked(server_of(database.dsn), name, text, known_by=f"{name} {sorted(blocker.pid for blocker in blockers)}")
+    if holders:
+        text = f"{name} has waited {PATIENCE:g} s for a lock of {', '.join(map(str, holders))}"
+        failures.blocked(server_of(database.dsn), name, text, known_by=f"{name} {sorted(holder.pid for holder in holders)}")

@@ -165,11 +165,18 @@ select tenure.make_history(7) where not exists (select from tenure.history_days(
 
 
 def migration_sql(schema: str, *, after: int = 0, phase: Phase | None = None, transaction: bool = True) -> str:
-    """Everything as one script. Without `transaction` it has no begin and commit, for tools that open one themselves."""
+    """Everything as one script. Without `transaction` it has no begin and commit, for tools that open one themselves: then
+    indexes are built under a lock, because PostgreSQL builds none concurrently inside a transaction. In a new database all
+    tables are empty, so there it is one transaction as well."""
+    in_transaction = not transaction or not after
     missing = [m for m in migrations() if m.version > after and phase in (None, m.phase)]
     begin, commit = ("begin;\n", "commit;\n") if transaction else ("", "")
     text = begin + schema_sql(schema) + ledger_sql(schema)
     for migration in missing:
-        script = f"\n-- {migration.label}\n{migration.sql(schema)}\n"
-        text += (f"{commit}{script}{begin}" if migration.outside else script) + migration.closing_sql(schema)
+        script = migration.sql(schema)
+        if migration.outside and in_transaction:
+            script = script.removeprefix(OUTSIDE).replace(" concurrently", "")
+        script = f"\n-- {migration.label}\n{script}\n"
+        outside = migration.outside and not in_transaction
+        text += (f"{commit}{script}{begin}" if outside else script) + migration.closing_sql(schema)
     return text + commit

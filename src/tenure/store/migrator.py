@@ -16,8 +16,8 @@ from psycopg import AsyncConnection, errors
 
 from tenure.model.errors import SchemaMismatch, StoreUnavailable, TenureError
 from tenure.store import faults, reports
-from tenure.store.blockers import BlockerWatch
 from tenure.store.link import connect
+from tenure.store.lock_holders import LockHolderWatch
 from tenure.store.migration_files import (
     Migration,
     Phase,
@@ -257,7 +257,7 @@ async def _insist(
     warn: Callable[[str], None],
 ) -> Result:
     """Tries again while another session holds a lock that the work needs."""
-    watch = BlockerWatch()
+    watch = LockHolderWatch()
     for attempt in range(1, ATTEMPTS + 1):
         try:
             async with watch.over(database, connection):
@@ -279,7 +279,7 @@ async def _insist(
     raise AssertionError
 
 
-def _named(watch: BlockerWatch) -> str:
+def _named(watch: LockHolderWatch) -> str:
     return " and ".join(map(str, watch.seen)) or "another session"
 
 

@@ -25,6 +25,7 @@ class ReportRow(NamedTuple):
     incidents: str | None
     log: str | None
     children: str | None
+    steps: str | None
 
 
 class ExplainRow(NamedTuple):
@@ -47,6 +48,8 @@ class ExplainRow(NamedTuple):
     for_queue: int
     for_kind: int
     for_capability: int
+    draining: int
+    """Of the last, how many claim no more jobs."""
     slots: int
     """How many jobs the last may run at a time, and how many they hold."""
     held: Decimal
@@ -54,15 +57,25 @@ class ExplainRow(NamedTuple):
     """Jobs before it that the same workers could run."""
     limit_groups: str | None
     """JSON: the limits that the job is under."""
+    resolver: bool
+    """A process unblocks jobs."""
+    blocked: str | None
+    """JSON: what a blocked job waits for."""
+    waits: str | None
+    """JSON: what a workflow waits for."""
 
 
-def find(job_id: str, *, incidents: int, lines: int, children: int) -> Query[ReportRow]:
-    values = {"id": job_id, "incidents": incidents, "lines": lines, "children": children}
+def find(job_id: str, *, incidents: int, lines: int, children: int, steps: int) -> Query[ReportRow]:
+    values = {"id": job_id, "incidents": incidents, "lines": lines, "children": children, "steps": steps}
     return Query("reports/find_report", ReportRow, values)
 
 
+NAMED_BLOCKERS = 5
+"""Chains that an explanation names one by one."""
+
+
 def explain(job_id: UUID) -> Query[ExplainRow]:
-    return Query("reports/explain_job", ExplainRow, {"id": str(job_id)})
+    return Query("reports/explain_job", ExplainRow, {"id": str(job_id), "blockers": NAMED_BLOCKERS})
 
 
 # Counts
@@ -132,7 +145,7 @@ class OldWorkerRow(NamedTuple):
     """Of its code."""
 
 
-class BlockerRow(NamedTuple):
+class LockHolderRow(NamedTuple):
     """A session that holds a lock; ages in seconds."""
 
     pid: int
@@ -232,6 +245,16 @@ def probe_writable() -> Query[bool]:
     return Query("reports/probe_writable", BOOLEAN)
 
 
+class ServerIdentityRow(NamedTuple):
+    database: str
+    version: str
+    at: datetime
+
+
+def identify_server() -> Query[ServerIdentityRow]:
+    return Query("reports/identify_server", ServerIdentityRow)
+
+
 def identify_database() -> Query[str | None]:
     return Query("reports/identify_database", OPTIONAL_TEXT)
 
@@ -244,8 +267,8 @@ def find_old_workers(version: int) -> Query[OldWorkerRow]:
     return Query("reports/find_old_workers", OldWorkerRow, {"version": version})
 
 
-def find_blockers(pid: int) -> Query[BlockerRow]:
-    return Query("reports/find_blockers", BlockerRow, {"pid": pid})
+def find_lock_holders(pid: int) -> Query[LockHolderRow]:
+    return Query("reports/find_lock_holders", LockHolderRow, {"pid": pid})
 
 
 def probe_history() -> Query[HistoryRow]:

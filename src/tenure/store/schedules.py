@@ -101,6 +101,7 @@ class ScheduleRow(NamedTuple):
     catch_up: str
     catch_up_limit: int
     jitter: float
+    expires: float | None
     created_at: datetime
     changed_at: datetime
     changed_by: str | None

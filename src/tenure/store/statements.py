@@ -66,11 +66,16 @@ def statement(name: str, schema: str) -> str:
     """The statement in `sql/<name>.sql`, ready for the driver."""
     file, passing_over, _ = name.partition(PASSING_OVER)
     file, skipping, _ = file.partition(SKIPPING)
-    text = _INCLUDE.sub(lambda mark: _COMMENT.sub("", _file(f"fragments/{mark[1]}")).strip(), _file(file))
+    text = _with_fragments(_file(file))
     text = text.replace(_MARK, "for update skip locked" if skipping else "")
     text = _PASSING_OVER.sub(r"\1" if passing_over else "", text)
     text = _COMMENT.sub("", text).replace("%", "%%")
     return _PARAMETER.sub(r"%(\1)s", in_schema(text, schema)).strip()
+
+
+def _with_fragments(text: str) -> str:
+    """A fragment may include others."""
+    return _INCLUDE.sub(lambda mark: _with_fragments(_COMMENT.sub("", _file(f"fragments/{mark[1]}")).strip()), text)
 
 
 def _file(name: str) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
-from uuid import UUID
 
-from tenure.store.query import Query, array_literal
-from tenure.store.reports import FinishedCountRow, LatencyRow
+from tenure.store.query import Query
+from tenure.store.reports import LatencyRow
 
 
 class WaitingRow(NamedTuple):
@@ -21,8 +19,39 @@ class WaitingRow(NamedTuple):
     """Since when the first pending job waits."""
 
 
+class SurveyRow(NamedTuple):
+    """The fleet at one moment. The lists are JSON; none is null unless it is empty."""
+
+    at: datetime
+    waiting: str | None
+    held: str | None
+    queues: str | None
+    today: str | None
+    workers: str | None
+    leaders: str | None
+
+
 class QueueCountRow(NamedTuple):
     queue: str
+    jobs: int
+
+
+class GroupedSeriesRow(NamedTuple):
+    name: str
+    """Of the queue or kind."""
+    at: datetime
+    """The begin of the step."""
+    what: str
+    jobs: int
+    ran: float
+    """Seconds that they ran, all together."""
+
+
+class HistogramRow(NamedTuple):
+    at: datetime
+    """The begin of the step."""
+    measure: str
+    bucket: int
     jobs: int
 
 
@@ -33,16 +62,8 @@ class SeriesRow(NamedTuple):
     jobs: int
 
 
-def count_waiting(most: int) -> Query[WaitingRow]:
-    return Query("stats/count_waiting", WaitingRow, {"most": most})
-
-
-def count_listed(ids: Iterable[UUID]) -> Query[QueueCountRow]:
-    return Query("stats/count_listed", QueueCountRow, {"ids": array_literal([str(job_id) for job_id in ids])})
-
-
-def count_today() -> Query[FinishedCountRow]:
-    return Query("stats/count_today", FinishedCountRow)
+def survey_fleet(most: int) -> Query[SurveyRow]:
+    return Query("stats/survey_fleet", SurveyRow, {"most": most})
 
 
 def count_buckets() -> Query[LatencyRow]:
@@ -52,3 +73,16 @@ def count_buckets() -> Query[LatencyRow]:
 def count_series(seconds: float, step: float, queue: str | None, kind: str | None) -> Query[SeriesRow]:
     values = {"seconds": seconds, "step": step, "queue": queue, "kind": kind}
     return Query("stats/count_series", SeriesRow, values)
+
+
+def count_series_by_queue(seconds: float, step: float) -> Query[GroupedSeriesRow]:
+    return Query("stats/count_series_by_queue", GroupedSeriesRow, {"seconds": seconds, "step": step})
+
+
+def count_series_by_kind(seconds: float, step: float) -> Query[GroupedSeriesRow]:
+    return Query("stats/count_series_by_kind", GroupedSeriesRow, {"seconds": seconds, "step": step})
+
+
+def count_histogram(seconds: float, step: float, queue: str | None, kind: str | None) -> Query[HistogramRow]:
+    values = {"seconds": seconds, "step": step, "queue": queue, "kind": kind}
+    return Query("stats/count_histogram", HistogramRow, values)

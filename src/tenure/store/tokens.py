@@ -37,6 +37,8 @@ class TokenRow(NamedTuple):
     """A token that is in force."""
 
     id: UUID
+    parent_id: UUID | None
+    """Of a session: the api token that it was started with."""
     name: str
     purpose: Purpose
     scope: str

@@ -27,13 +27,15 @@ class Topic(StrEnum):
     LIMITS = "limits"
     SCHEDULES = "schedules"
     LEASE = "lease"
+    CHAINS = "chains"
+    EVENTS = "events"
     TEST = "test"
     MISSED = ""
 
 
 _TOPICS = {topic.value: topic for topic in Topic}
 # LOST is in neither: with an id it is about one job, without one about all.
-_WITHOUT_SUBJECT = frozenset({Topic.DUE, Topic.DUTY, Topic.LIMITS, Topic.SCHEDULES, Topic.MISSED})
+_WITHOUT_SUBJECT = frozenset({Topic.DUE, Topic.DUTY, Topic.LIMITS, Topic.SCHEDULES, Topic.CHAINS, Topic.EVENTS, Topic.MISSED})
 _WITH_SUBJECT = frozenset({Topic.JOBS, Topic.ENDED, Topic.PROGRESS, Topic.LEASE, Topic.TEST})
 
 
@@ -98,6 +100,16 @@ class Wakeup(NamedTuple):
     def lease_released(cls, name: str) -> Self:
         """Processes that wait for this lease of a user try to acquire it."""
         return cls(Topic.LEASE, name)
+
+    @classmethod
+    def chain_ended(cls) -> Self:
+        """A chain has ended that jobs wait for, or a job that waits for chains was enqueued: the resolver looks at them."""
+        return cls(Topic.CHAINS)
+
+    @classmethod
+    def event_sent(cls) -> Self:
+        """An event was sent to workflows, or a workflow waits for one: the resolver brings them together."""
+        return cls(Topic.EVENTS)
 
     @classmethod
     def listener_test(cls, listener: UUID) -> Self:

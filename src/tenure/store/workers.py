@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -62,6 +63,8 @@ class RenewedRow(NamedTuple):
     """Jobs wait that must run alone."""
     free_in: float | None
     """Seconds until a duty may become free."""
+    draining: bool
+    """One of them claims no more jobs."""
     alike: str | None
     """JSON: by worker, how many living workers serve the same queues and kinds. None unless `counting`."""
 
@@ -113,6 +116,8 @@ class WorkerRow(NamedTuple):
     alive: bool
     held: int
     name: str
+    draining_at: datetime | None
+    memory_mb: float | None
 
 
 def register(worker: Registration, ttl: float, *, now: datetime | None = None) -> Query[None]:
@@ -135,13 +140,21 @@ def register(worker: Registration, ttl: float, *, now: datetime | None = None) -
 
 
 def renew(
-    ids: Iterable[str], queues: Iterable[str], ttl: float, *, counting: bool = False, now: datetime | None = None
+    ids: Iterable[str],
+    queues: Iterable[str],
+    ttl: float,
+    *,
+    counting: bool = False,
+    memory: Mapping[str, float] = MappingProxyType({}),
+    now: datetime | None = None,
 ) -> Query[RenewedRow]:
+    """`memory`: megabytes by worker."""
     values = {
         "ids": array_literal(list(ids)),
         "queues": array_literal(list(queues)),
         "ttl": ttl,
         "counting": counting,
+        "memory": json.dumps(dict(memory)),
         "now": now,
     }
     return Query("workers/renew_workers", RenewedRow, values)
@@ -150,6 +163,11 @@ def renew(
 def extend(ids: Iterable[str], ttl: float, *, now: datetime | None = None) -> Query[str]:
     """Returns the ids of those renewed."""
     return Query("workers/extend_leases", TEXT, {"ids": array_literal(list(ids)), "ttl": ttl, "now": now})
+
+
+def drain(ids: Iterable[str], *, draining: bool) -> Query[str]:
+    """Returns the ids of all workers of the same supervisors."""
+    return Query("workers/drain_workers", TEXT, {"ids": array_literal(list(ids)), "draining": draining})
 
 
 def condemn(worker_id: str, supervisor_id: str, how: Death, *, now: datetime | None = None) -> Query[None]:

@@ -13,6 +13,23 @@ from tenure.store.query import Query, T
 from tenure.store.statements import statement
 
 
+def connection_of(alias: str) -> object:
+    """Django's connection of this thread to the database with this alias."""
+    from django.db import connections  # noqa: PLC0415 - only users of Django call this
+
+    if alias not in connections.settings:
+        raise ConfigError(f"DATABASES has no alias {alias!r}: use one of {', '.join(map(repr, connections.settings))}")
+    found: object = connections[alias]
+    return found
+
+
+def django_block(connection: Any) -> Any:
+    """`transaction.atomic()` on this connection."""
+    from django.db import transaction  # noqa: PLC0415 - loaded already, by the caller
+
+    return transaction.atomic(using=connection.alias)
+
+
 class DjangoConnection(Blocking):
     thread_bound = True
 
@@ -36,8 +53,6 @@ class DjangoConnection(Blocking):
             return query.decode(rows, lambda: [column[0] for column in cursor.description or ()])
 
     def begin_sync(self) -> None:
-        from django.db import transaction  # noqa: PLC0415 - loaded already, by the caller
-
         if self._atomic is not None:
             return
         with ending():
@@ -51,7 +66,7 @@ class DjangoConnection(Blocking):
                     "autocommit is off on this Django connection, so atomic() would not commit: call set_autocommit(True), and "
                     "close the connection of jobs that leave it off (see app.around_thread)"
                 )
-            atomic = transaction.atomic(using=self._connection.alias)
+            atomic = django_block(self._connection)
             atomic.__enter__()
             self._atomic = atomic
 

@@ -1,10 +1,12 @@
 -- enqueue: the only way to add jobs, for every driver and language.
 --   jobs      a JSON array of objects: kind (required), input, queue, priority, capability, max_attempts, timeout (seconds), id,
---             delay (seconds) or run_at for later, auth, meta, by (who enqueues it), and
+--             delay (seconds) or run_at for later, expires (seconds) or expires_at: canceled if it was not started by then,
+--             auth, meta, by (who enqueues it), and
 --             key with key_for: 'forever' (the default), 'live' (until the job is over), or a number of seconds;
---             parent with claim: the run that enqueues it, which must still hold its own job.
---             Only Tenure's own statements set system. Omitted keys take their defaults. Names and keys have at most 200 bytes, times
---             are finite.
+--             parent with claim: the run that enqueues it, which must still hold its own job;
+--             after: the ids of chains that must end first, with on_failure: 'cancel' (the default), 'run' or 'wait'.
+--             Only Tenure's own statements set system, chain (the chain that it is a link of) and dependants. Omitted keys take their
+--             defaults. Names and keys have at most 200 bytes, times are finite.
 --   again     true when the outcome of an earlier call with the same ids is unknown: jobs that the earlier call wrote are not
 --             written a second time, even if they have finished since.
 --   borrowed  true inside a transaction of the caller: then the parent's row is checked, but not locked until the caller commits.
@@ -19,6 +21,7 @@ as $$
 declare
     given jsonb := jobs::jsonb;
     keyed boolean := position('"key"' in jobs) > 0;
+    waiting boolean := position('"after"' in jobs) > 0;
     limited text[] := array(select r.name from tenure.limit_rules r);
 begin
     -- The transaction id must be older than any position that it takes: workers rely on that order to know
@@ -34,13 +37,16 @@ begin
     if keyed then
         given := tenure.take_keys(given);
     end if;
+    if waiting then
+        given := tenure.block_jobs(given);
+    end if;
     return query
     with inserted as (
         insert into tenure.jobs (id, state, position, run_at, kind, queue, priority, capability, max_attempts, timeout, input,
-               key, parent_id, enqueued_by, auth, meta, system, limit_group)
+               key, parent_id, enqueued_by, auth, meta, system, limit_group, chain_id, dependants, expires_at)
         select coalesce(g.id, tenure.uuid7()),
-               case when due.later is null then 'pending' else 'scheduled' end,
-               case when due.later is null then nextval('tenure.job_position') else 0 end,
+               case when waiting and g.blockers > 0 then 'blocked' when due.later is null then 'pending' else 'scheduled' end,
+               case when waiting and g.blockers > 0 then -2 when due.later is null then nextval('tenure.job_position') else 0 end,
                due.later,
                -- Called only when a value is out of bounds: nearly every job is valid.
                case when octet_length(g.kind) > 200 or octet_length(g.queue) > 200 or octet_length(g.capability) > 200
@@ -50,13 +56,20 @@ begin
                     else g.kind end,
                coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
                coalesce(g.max_attempts, 3), g.timeout, coalesce(g.input, '{}'),
-               g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta, g.system,
+               g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta,
+               case when waiting and g.blockers > 0 then coalesce(g.system, '{}') || jsonb_build_object('blockers', g.blockers) else g.system end,
                -- An unlimited job costs one search in a short list, and nothing at all if no limits exist.
                case when limited <> '{}' and ('kind:' || g.kind = any (limited) or 'queue:' || coalesce(g.queue, 'default') = any (limited))
-                    then tenure.limit_group_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end
+                    then tenure.limit_group_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end,
+               g.chain, g.dependants,
+               -- Within the years that every driver can read: a time such as infinity would make all lists with this job fail.
+               case when g.expires_at is not null or g.expires is not null
+                    then greatest(least(coalesce(g.expires_at, clock_timestamp() + make_interval(secs => g.expires)),
+                                        '2200-01-01 00:00:00Z'), '1970-01-01 00:00:00Z') end
           from jsonb_to_recordset(given) as g(id uuid, kind text, queue text, priority smallint, capability text,
                max_attempts integer, timeout double precision, delay double precision, run_at timestamptz, input jsonb,
-               key text, parent uuid, by text, auth jsonb, meta jsonb, system jsonb, existing_id uuid)
+               key text, parent uuid, by text, auth jsonb, meta jsonb, system jsonb, existing_id uuid, chain uuid, dependants boolean, blockers integer,
+               expires double precision, expires_at timestamptz)
          cross join lateral (
             select coalesce(g.run_at, case when g.delay between -3155760000 and 3155760000
                                            then clock_timestamp() + make_interval(secs => g.delay) end) as run_at) as wanted

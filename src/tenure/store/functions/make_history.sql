@@ -1,4 +1,4 @@
--- make_history: creates the missing partitions of today and the next days. Returns how many it created. Raises lock_not_available when
+-- make_history: creates the missing partitions of today and the next days, and missing indexes. Returns how many partitions it created. Raises lock_not_available when
 -- it does not get a lock at once: call it again later.
 --   Without a partition for today, finished jobs are written to the default partition all the time, so all other sessions are locked
 --   out during the change. A lock on the default partition alone is not enough: a statement that was about to write to it would fail.
@@ -29,6 +29,7 @@ begin
         perform tenure.make_history_day(day);
         made := made + 1;
     end loop;
+    perform tenure.index_history(today);
     return made;
 end
 $$;

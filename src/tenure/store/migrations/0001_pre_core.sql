@@ -297,7 +297,8 @@ create table tenure.minutes (
     constraint minutes_pkey primary key (minute, queue, kind, what)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- How long finished jobs had waited and run: per minute for a day, per hour for as long as counters.
+-- How long finished jobs had waited and run: per minute for a day, per hour for eight days, per day for as long as counters. Each job is
+-- counted in all three, so that no query reads many rows.
 create table tenure.latencies (
     at      timestamptz not null,
     span    text        not null,
@@ -307,7 +308,7 @@ create table tenure.latencies (
     bucket  smallint    not null,
     jobs    bigint      not null,
     constraint latencies_pkey primary key (span, at, queue, kind, measure, bucket),
-    constraint latencies_span check (span in ('minute', 'hour') and measure in ('waited', 'ran'))
+    constraint latencies_span check (span in ('minute', 'hour', 'day') and measure in ('waited', 'ran'))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- How long finished jobs of a kind are kept, if that differs from the default.

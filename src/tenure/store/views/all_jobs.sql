@@ -11,7 +11,10 @@ select j.id, j.kind, j.queue, j.state, j.priority, j.capability, j.attempt, j.ma
        case when j.state = 'dead_letter' then (
             select i.at from tenure.incidents i
              where i.job_id >= j.id and i.job_id <= j.id
-             order by i.job_id desc, i.at desc limit 1) end as failed_at
+             order by i.job_id desc, i.at desc limit 1) end as failed_at,
+       coalesce(j.chain_id, j.id) as chain_id, null::uuid as next_id,
+       -- A job that was started does not expire any more.
+       case when j.fence = 0 then j.expires_at end as expires_at
   from tenure.jobs j
   left join tenure.claims c on c.id = j.claim_id
   left join tenure.workers w on w.id = c.worker_id
@@ -22,5 +25,6 @@ select h.id, h.kind, h.queue, h.state, h.priority, h.capability, h.attempt, h.ma
        h.timeout, h.key, h.parent_id, h.enqueued_by, h.auth, h.meta, h.system, null,
        coalesce((select p.percent from tenure.progress p where p.job_id = h.id), 0),
        (select p.message from tenure.progress p where p.job_id = h.id),
-       case when h.state = 'failed' then h.finished_at end
+       case when h.state = 'failed' then h.finished_at end,
+       coalesce(h.chain_id, h.id), h.next_id, null
   from tenure.history h;

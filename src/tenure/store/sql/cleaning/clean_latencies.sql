@@ -1,5 +1,5 @@
--- clean_latencies: removes latencies of minutes that ended more than a day ago and of hours that ended more than :keep seconds ago, at
--- most :limit. Run by a duty: the statement itself checks holder and term.
+-- clean_latencies: removes latencies of minutes that ended more than a day ago, of hours after eight days, and of days that ended more than
+-- :keep seconds ago, at most :limit. Run by a duty: the statement itself checks holder and term.
 --   only  null, or the ctids to restrict it to; peek: removes nothing, and returns the ctids as JSON
 -- Returns whether the term holds, the number of rows removed, and with peek the ctids.
 with leader as materialized (
@@ -8,7 +8,8 @@ with leader as materialized (
        for key share),
 old as materialized (
     select c.place
-      from (values ('minute', interval '1 day'), ('hour', make_interval(secs => :keep::float8))) as s(span, keep)
+      from (values ('minute', interval '1 day'), ('hour', interval '8 days'),
+                   ('day', make_interval(secs => :keep::float8))) as s(span, keep)
      cross join lateral (
         select c.ctid as place from tenure.latencies c
          where c.span = s.span and c.at < now() - s.keep and exists (select from leader)

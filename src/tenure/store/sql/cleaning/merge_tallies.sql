@@ -1,5 +1,5 @@
--- merge_tallies: adds the oldest tallies, at most :limit rows, to the counts of their minute and hour. Run by a duty: the statement
--- itself checks holder and term.
+-- merge_tallies: adds the oldest tallies, at most :limit rows, to the counts of their minute and hour, and to the latencies of their
+-- minute, hour and day. Run by a duty: the statement itself checks holder and term.
 --   only  null, or the ctids to restrict it to; peek: changes nothing, and returns the ctids as JSON
 -- Returns whether the term holds, the number of rows merged, and with peek the ctids.
 with leader as materialized (
@@ -36,7 +36,7 @@ by_latency as (
     insert into tenure.latencies as c (at, span, queue, kind, measure, bucket, jobs)
     select date_trunc(s.span, m.at, 'UTC'), s.span, m.queue, m.kind, b.measure, b.bucket, sum(m.jobs)
       from merged m
-     cross join (values ('minute'), ('hour')) as s(span)
+     cross join (values ('minute'), ('hour'), ('day')) as s(span)
      cross join lateral (values ('waited', m.waited_bucket), ('ran', m.ran_bucket)) as b(measure, bucket)
      where b.bucket is not null
      group by 1, 2, 3, 4, 5, 6

@@ -11,8 +11,9 @@
 -- The rows are locked by this same statement, so their ctids cannot change before they are updated. The update changes no column of an
 -- index, so it stays on its page (HOT); the row of tenure.claims is how the jobs of a worker are found.
 -- The share lock on the worker's row prevents the reaper from condemning the worker while it claims.
+-- A worker that is draining claims nothing: all its queues count as paused.
 with holder as materialized (
-    select w.id
+    select w.id, w.draining_at is null as takes
       from tenure.workers w
      where w.id = :worker_id::uuid and w.died_at is null and w.expires_at > coalesce(:now::timestamptz, clock_timestamp())
        for share),
@@ -20,7 +21,7 @@ lanes as materialized (
     select l.place, l.queue, l.high, l.low, l.start
       from json_to_recordset(:lanes::json) as l(place integer, queue text, high smallint, low smallint, start bigint)
       left join tenure.queues q on q.name = l.queue
-     where q.paused_at is null and exists (select from holder)
+     where q.paused_at is null and exists (select from holder h where h.takes)
        and :limits::bigint = (select c.version from tenure.limit_changes c where c.id)
      order by l.place),
 picked as materialized (
@@ -34,6 +35,7 @@ picked as materialized (
            and j.kind = any (:kinds::text[])
            and (j.capability is null or j.capability = any (:capabilities::text[]))
            and (:which::text = 'all' or (j.crashes >= 2) = (:which::text = 'suspects'))
+           and (j.expires_at is null or j.fence > 0 or j.expires_at > coalesce(:now::timestamptz, clock_timestamp()))
            /* passing over: and j.id not in (select unnest(:refused::uuid[])) */
            /* passing over: and (:only::uuid[] is null or j.id = any (:only::uuid[])) */
          order by j.priority desc, j.position
@@ -59,7 +61,9 @@ tallied as (
 select json_build_object(
        'holds', exists (select from holder),
        'returns', (select json_object_agg(q.name, q.returns) from tenure.queues q),
-       'paused', (select json_agg(q.name) from tenure.queues q where q.paused_at is not null),
+       'paused', case when exists (select from holder h where not h.takes)
+                      then (select json_agg(distinct l.queue) from json_to_recordset(:lanes::json) as l(queue text))
+                      else (select json_agg(q.name) from tenure.queues q where q.paused_at is not null) end,
        'picked', (select count(*) from picked),
        /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
        'limits', (select c.version from tenure.limit_changes c where c.id),

@@ -28,14 +28,16 @@ released as (
       from expired l
       left join runs r on r.id = l.claim_id
      where j.ctid = l.place and not :peek::boolean
-    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, r.worker_id, r.at as started_at, j.error, j.crashes),
+    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, r.worker_id, r.at as started_at, j.error, j.crashes,
+              j.chain_id, j.dependants),
 recorded_incidents as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
       from released r),
 ended as not materialized (
     select r.id, r.kind, r.queue, case when r.state = 'dead_letter' then r.state end as what,
-           null::interval as waited, null::interval as ran
+           null::interval as waited, null::interval as ran,
+           case when r.dependants and r.state = 'dead_letter' then coalesce(r.chain_id, r.id) end as chain, 'dead_letter' as ending
       from released r),
 /* include: job_endings */,
 announced_queues as (
@@ -50,5 +52,6 @@ select (select count(*) filter (where r.state = 'pending') from released r) as r
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id, 'why', 'expired',
                       'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
-                      'watched', r.id in (select a.id from awaited a)))::text
+                      'watched', r.id in (select a.id from awaited a),
+                      'dependants', r.id in (select c.id from ended_chains c)))::text
                     from released r) end as jobs

@@ -2,8 +2,8 @@
 --   ids       the jobs; claims: the claims of these runs
 --   outcomes  by job: [claim, output, state, error]; without a state it is completed
 --   xact      if not null, the transaction that the handler opened: in any other, nothing is written
--- Returns the ids moved to history, and whether a client watches them. A missing id has lost its lease (or was moved by this same
--- call before its connection broke).
+-- Returns the ids moved to history, whether a client watches them, and whether jobs wait for them. A missing id has lost its lease (or
+-- was moved by this same call before its connection broke).
 --
 -- Rows are found one by one, then deleted by ctid. Written as a join, the planner may scan all of jobs instead, because it expects a
 -- single row if the queue was empty at the last vacuum. The claim is checked when the row is deleted. What history needs is returned by
@@ -23,9 +23,11 @@ settled as (
               :outcomes::jsonb -> j.id::text -> 1 as output, :outcomes::jsonb -> j.id::text ->> 3 as last_error,
               coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
 ended as not materialized (
-    select s.id, s.kind, s.queue, s.final as what, s.began_at - s.enqueued_at as waited, s.ended_at - s.began_at as ran from settled s),
+    select s.id, s.kind, s.queue, s.final as what, s.began_at - s.enqueued_at as waited, s.ended_at - s.began_at as ran,
+           case when s.dependants then coalesce(s.chain_id, s.id) end as chain, s.final as ending
+      from settled s),
 /* include: job_endings */
 insert into tenure.history (id, claim_id, worker_id, started_at, finished_at, state, error, output, /* include: job_columns */)
 select id, claim_id, worker_id, began_at, ended_at, final, coalesce(last_error, error), nullif(output, 'null'), /* include: job_columns */
   from settled s
-returning id::text, id in (select a.id from awaited a) as watched
+returning id::text, id in (select a.id from awaited a) as watched, id in (select c.id from ended_chains c) as dependants

@@ -5,7 +5,7 @@
 --   xact    if not null, the transaction that the handler opened: in any other, nothing is written
 -- A requeued job (pending) keeps its position, so the workers of its queue are notified to look again below their cursors.
 -- A job whose process died too often becomes a dead letter instead of the requested state.
--- Returns the ids moved, whether a client watches them, and their state and error; a missing id has lost its lease.
+-- Returns the ids moved, whether a client watches them, whether jobs wait for them and now learn of a dead letter, their state and error; a missing id has lost its lease.
 -- Rows are found one by one, then moved by ctid, as in finish_jobs.
 with found as materialized (
     select j.place, j.attempt, j.fence, c.worker_id, c.at as started_at, o.claim_id, o.what, o.delay, o.until, o.refund, o.crash,
@@ -30,10 +30,13 @@ moved as (
            run_at = coalesce(f.until, coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => f.delay)),
            attempt = j.attempt - coalesce(f.refund, 0),
            crashes = j.crashes + coalesce(f.crash, 0),
-           error = coalesce(f.error, j.error)
+           error = coalesce(f.error, j.error),
+           -- It was started in time. A requeued job keeps its place in every index.
+           expires_at = case when f.state = 'pending' then j.expires_at end
       from found f
      where j.ctid = f.place and j.claim_id = f.claim_id
-    returning j.id, j.queue, j.kind, j.state, j.run_at, f.what, f.attempt, f.fence, f.worker_id, f.started_at, f.error),
+    returning j.id, j.queue, j.kind, j.state, j.run_at, f.what, f.attempt, f.fence, f.worker_id, f.started_at, f.error, j.chain_id,
+              j.dependants),
 announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct m.queue, 1 from moved m where m.state = 'pending'
@@ -45,7 +48,9 @@ recorded_incidents as (
       from moved m),
 ended as not materialized (
     select m.id, m.kind, m.queue, case when m.state in ('retry', 'dead_letter') then m.state end as what,
-           null::interval as waited, null::interval as ran
+           null::interval as waited, null::interval as ran,
+           case when m.dependants and m.state = 'dead_letter' then coalesce(m.chain_id, m.id) end as chain, 'dead_letter' as ending
       from moved m),
 /* include: job_endings */
-select m.id::text, m.id in (select a.id from awaited a) as watched, m.state, m.error from moved m
+select m.id::text, m.id in (select a.id from awaited a) as watched, m.id in (select c.id from ended_chains c) as dependants, m.state, m.error
+  from moved m

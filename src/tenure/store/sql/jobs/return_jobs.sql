@@ -35,7 +35,8 @@ released as (
            claim_id = null, held_group = null, lease_until = null, started_at = h.started_at
       from held h
      where j.ctid = h.place and not :peek::boolean
-    returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error, j.crashes),
+    returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error, j.crashes,
+              j.chain_id, j.dependants),
 recorded_incidents as (
     insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
     select r.id, case r.died_how when 'stopped' then 'requeued' when 'expired' then 'lease_lost' else 'crashed' end,
@@ -43,7 +44,8 @@ recorded_incidents as (
       from released r),
 ended as not materialized (
     select r.id, r.kind, r.queue, case when r.state = 'dead_letter' then r.state end as what,
-           null::interval as waited, null::interval as ran
+           null::interval as waited, null::interval as ran,
+           case when r.dependants and r.state = 'dead_letter' then coalesce(r.chain_id, r.id) end as chain, 'dead_letter' as ending
       from released r),
 /* include: job_endings */,
 announced_queues as (
@@ -80,5 +82,6 @@ select (select count(*) filter (where r.state = 'pending') from released r) as r
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
                       'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
                       'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
-                      'watched', r.id in (select a.id from awaited a)))::text
+                      'watched', r.id in (select a.id from awaited a),
+                      'dependants', r.id in (select c.id from ended_chains c)))::text
                     from released r) end as jobs

@@ -12,7 +12,7 @@
 with recursive clock as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now),
 holder as materialized (
-    select w.id
+    select w.id, w.draining_at is null as takes
       from tenure.workers w
      where w.id = :worker_id::uuid and w.died_at is null and w.expires_at > coalesce(:now::timestamptz, clock_timestamp())
        for share),
@@ -37,7 +37,7 @@ searched_queues as materialized (
     select s.queue, s.after
       from json_to_recordset(:queues::json) as s(queue text, after text)
       left join tenure.queues q on q.name = s.queue
-     where q.paused_at is null and exists (select from holder)),
+     where q.paused_at is null and exists (select from holder h where h.takes)),
 walk(queue, origin, wrapped, limit_group, kind, capability, suspect, place) as (
     select s.queue, s.after, n.*, 1
       from searched_queues s
@@ -133,6 +133,7 @@ candidates as materialized (
          where j.position > 0 and j.limit_group is not null and j.held_group is null and j.state = 'pending'
            and j.queue = u.queue and j.limit_group = u.limit_group and j.kind = u.kind
            and coalesce(j.capability, '') = u.capability and (j.crashes >= 2) = u.suspect
+           and (j.expires_at is null or j.fence > 0 or j.expires_at > (select c.now from clock c))
            /* passing over: and j.id not in (select unnest(:refused::uuid[])) */
            /* passing over: and (:only::uuid[] is null or j.id = any (:only::uuid[])) */
          order by j.priority desc, j.position

@@ -1,12 +1,20 @@
--- find_shown: the current state of these jobs, as find_jobs, for lists and viewers: an input or output of more than :most bytes, as it is
--- stored, is left out and null instead, so that large jobs do not make an answer large.
+-- find_shown: the current state of these jobs, as find_jobs, for lists and viewers: an input, output, auth or meta of more than :most
+-- bytes, as it is stored, is left out and null instead, so that large jobs do not make an answer large. One that is stored compressed can be
+-- a hundred times as large: it must be a quarter of that, and its text at most four times :most, which is read only then.
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
-       a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error,
-       case when pg_column_size(a.input) <= :most::integer then a.input::text end as input,
-       case when pg_column_size(a.output) <= :most::integer then a.output::text end as output,
-       a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.limit_group,
-       a.progress_percent, a.progress_message, a.failed_at,
-       greatest(pg_column_size(a.input), pg_column_size(a.output)) > :most::integer as omitted
+       a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, shown.input, shown.output,
+       a.timeout, a.key, a.parent_id, a.enqueued_by, shown.auth, shown.meta, a.system::text, a.limit_group,
+       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at, shown.omitted
   from unnest(:ids::uuid[]) as i(id)
  cross join lateral (select a.* from tenure.all_jobs a where a.id = i.id limit 1) a
+ cross join lateral (
+    select max(v.text) filter (where v.name = 'input') as input, max(v.text) filter (where v.name = 'output') as output,
+           max(v.text) filter (where v.name = 'auth') as auth, max(v.text) filter (where v.name = 'meta') as meta,
+           bool_or(v.value is not null and v.text is null) as omitted
+      from (select v.name, v.value,
+                   case when pg_column_compression(v.value) is null
+                        then case when pg_column_size(v.value) <= :most::integer then v.value::text end
+                        when pg_column_size(v.value) <= :most::integer / 4 and octet_length(v.value::text) <= 4 * :most::integer
+                        then v.value::text end as text
+              from (values ('input', a.input), ('output', a.output), ('auth', a.auth), ('meta', a.meta)) as v(name, value)) v) shown
  order by a.id desc

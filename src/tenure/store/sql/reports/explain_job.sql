@@ -2,9 +2,12 @@
 --   ahead         jobs that are claimed before it by the workers that could run it; jobs that these cannot run do not delay it. Reads
 --                 10000 of each sort, and counts up to 1000
 --   workers       the number of living workers; of those, how many serve its queue; of those, know its kind; of those, have its
---                 capability; and how many slots the last have, and how many jobs they hold
+--                 capability; and how many slots the last have, and how many jobs they hold. Those that drain are counted apart: how
+--                 many of them could run it
 --   limit_groups  its limits, as JSON: how many jobs run and may run, how many may start in how many seconds, in total and for its own
 --                 key, and the seconds until the next start is allowed
+--   waits         what a workflow waits for, as JSON
+--   blocked       what a blocked job waits for, as JSON: the first :blockers chains that have not ended, with their live links
 with job as materialized (
     select a.* from tenure.all_jobs a where a.id = :id::uuid limit 1),
 own_position as materialized (
@@ -12,7 +15,7 @@ own_position as materialized (
       from (select j.position, j.state from tenure.jobs j where j.id = :id::uuid limit 1) j
      where j.state = 'pending'),
 live_workers as materialized (
-    select w.id, w.concurrency, w.kinds, w.capabilities,
+    select w.id, w.concurrency, w.kinds, w.capabilities, w.draining_at is not null as draining,
            w.queues ? a.queue as queue,
            w.queues ? a.queue and w.kinds ? a.kind as kind,
            w.queues ? a.queue and w.kinds ? a.kind
@@ -22,7 +25,7 @@ live_workers as materialized (
      where w.died_at is null and w.expires_at > clock_timestamp()),
 matching_workers as (
     select count(*) as workers, count(*) filter (where w.queue) as queue, count(*) filter (where w.kind) as kind,
-           count(*) filter (where w.capability) as capability,
+           count(*) filter (where w.capability) as capability, count(*) filter (where w.capability and w.draining) as draining,
            coalesce(sum(w.concurrency) filter (where w.capability), 0) as slots,
            coalesce(sum((select count(*) from tenure.held_jobs h where h.worker_id = w.id)) filter (where w.capability), 0) as held
       from live_workers w),
@@ -84,12 +87,33 @@ limit_groups as (
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.limit_group,
-       a.progress_percent, a.progress_message, a.failed_at,
+       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at,
        clock_timestamp() as now, a.lease_expires_at, w.host, w.pid, w.name as worker_name, q.paused_at, q.paused_by,
        q.pause_reason,
        exists (select from tenure.leases l where l.name = 'stager' and l.expires_at > clock_timestamp()) as stager,
-       s.workers, s.queue as for_queue, s.kind as for_kind, s.capability as for_capability, s.slots, s.held,
-       least(b.jobs, 1000) as ahead, g.details as limit_groups
+       s.workers, s.queue as for_queue, s.kind as for_kind, s.capability as for_capability, s.draining, s.slots, s.held,
+       least(b.jobs, 1000) as ahead, g.details as limit_groups,
+       exists (select from tenure.leases l where l.name = 'resolver' and l.expires_at > clock_timestamp()) as resolver,
+       (select json_build_object(
+                   'total', d.total, 'missing', d.missing - d.open::integer, 'open', d.open, 'on_failure', d.on_failure, 'failed', d.failed, 'chains', (
+                   select json_agg(json_build_object(
+                              'chain_id', m.chain_id, 'job_id', j.id, 'kind', coalesce(j.kind, e.kind), 'state', coalesce(j.state, e.state)) order by m.number)
+                     from (select m.chain_id, m.number from tenure.blockers m
+                            where m.job_id = a.id and not m.met order by m.job_id, m.number limit :blockers::integer) m
+                     left join lateral (
+                        select j.id, j.kind, j.state from tenure.jobs j where j.id = m.chain_id
+                         union all
+                        select j.id, j.kind, j.state from tenure.jobs j where j.chain_id = m.chain_id
+                         limit 1) j on true
+                     left join lateral (
+                        select e.kind, e.state from tenure.chain_endings e where e.chain_id = m.chain_id limit 1) e on j.id is null))::text
+          from tenure.blocked d
+         where d.job_id = a.id and a.state in ('blocked', 'waiting')) as blocked,
+       (select json_agg(json_build_object(
+                   'name', s.name, 'what', s.what, 'state', s.state, 'due_at', s.due_at, 'event', s.output ->> 'event', 'key', s.output ->> 'key')
+                   order by s.due_at, s.number)::text
+          from tenure.steps s
+         where s.job_id = a.id and a.state = 'waiting' and s.state in ('open', 'retry') and s.what <> 'status') as waits
   from job a
  cross join matching_workers s
  cross join jobs_ahead b

@@ -7,7 +7,7 @@
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.limit_group,
-       a.progress_percent, a.progress_message, a.failed_at,
+       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at,
        clock_timestamp() as at,
        (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = a.worker_id) as worker,
        (select json_build_array(p.percent, p.message, p.updated_at)::text from tenure.progress p where p.job_id = :id::uuid) as progress,
@@ -28,20 +28,24 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
                  cross join lateral jsonb_array_elements(c.lines) with ordinality as e(line, place)
                  order by c.fence desc, c.first_line desc, e.place desc
                  limit :lines::integer) l) as log,
-       (select json_agg(json_build_array(c.id, c.kind, c.state) order by c.id)::text
-          from (select c.id, c.kind, c.state
-                  from ((select j.id, j.kind, j.state
+       (select json_agg(json_build_array(c.id, c.kind, c.state, c.queue) order by c.id)::text
+          from (select c.id, c.kind, c.state, c.queue
+                  from ((select j.id, j.kind, j.state, j.queue
                            from tenure.jobs j
                           where j.parent_id >= :id::uuid and j.parent_id <= :id::uuid
                           order by j.parent_id
                           limit :children::integer + 1)
                         union all
-                        (select h.id, h.kind, h.state
+                        (select h.id, h.kind, h.state, h.queue
                            from tenure.history h
                           where h.parent_id >= :id::uuid and h.parent_id <= :id::uuid
                           order by h.parent_id
                           limit :children::integer + 1)) c
                  order by c.id
-                 limit :children::integer + 1) c) as children
+                 limit :children::integer + 1) c) as children,
+       (select json_agg(json_build_object(
+                   'name', s.name, 'what', s.what, 'state', s.state, 'error', s.error, 'attempts', s.attempts, 'started_at', s.started_at,
+                   'ended_at', s.ended_at, 'due_at', s.due_at) order by s.number)::text
+          from (select s.* from tenure.steps s where s.job_id >= :id::uuid and s.job_id <= :id::uuid order by s.job_id limit :steps::integer) s) as steps
   from tenure.all_jobs a
  where a.id = :id::uuid

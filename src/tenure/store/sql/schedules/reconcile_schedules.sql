@@ -13,7 +13,7 @@ with declared as materialized (
     select g.*
       from jsonb_to_recordset(:declared::jsonb) as g(name text, kind text, cron text, every float8, timezone text, input jsonb, queue text,
            priority smallint, capability text, max_attempts integer, timeout float8, overlap text, catch_up text,
-           catch_up_limit integer, jitter float8)),
+           catch_up_limit integer, jitter float8, expires float8)),
 -- Locked by every session in the order of their names, to avoid deadlocks.
 existing as materialized (
     select s.name, s.owner, s.retired_at, tenure.same_app(s.app_kinds, :kinds::text[]) as ours
@@ -23,9 +23,9 @@ existing as materialized (
        for update),
 written as (
     insert into tenure.schedules as s (name, owner, kind, cron, every, timezone, input, queue, priority, capability, max_attempts,
-           timeout, overlap, catch_up, catch_up_limit, jitter, changed_by, app_kinds)
+           timeout, overlap, catch_up, catch_up_limit, jitter, expires, changed_by, app_kinds)
     select g.name, :owner::text, g.kind, g.cron, g.every, g.timezone, g.input, g.queue, g.priority, g.capability, g.max_attempts,
-           g.timeout, g.overlap, g.catch_up, g.catch_up_limit, g.jitter, :owner::text, :kinds::text[]
+           g.timeout, g.overlap, g.catch_up, g.catch_up_limit, g.jitter, g.expires, :owner::text, :kinds::text[]
       from declared g
      where (select count(*) from existing) >= 0  -- all are locked and read before any is written
      order by g.name
@@ -33,7 +33,7 @@ written as (
        set owner = excluded.owner, kind = excluded.kind, cron = excluded.cron, every = excluded.every, timezone = excluded.timezone,
            input = excluded.input, queue = excluded.queue, priority = excluded.priority, capability = excluded.capability,
            max_attempts = excluded.max_attempts, timeout = excluded.timeout, overlap = excluded.overlap,
-           catch_up = excluded.catch_up, catch_up_limit = excluded.catch_up_limit, jitter = excluded.jitter,
+           catch_up = excluded.catch_up, catch_up_limit = excluded.catch_up_limit, jitter = excluded.jitter, expires = excluded.expires,
            changed_at = clock_timestamp(), changed_by = excluded.changed_by, retired_at = null, version = gen_random_uuid(),
            app_kinds = excluded.app_kinds,
            since = case when s.retired_at < clock_timestamp() - make_interval(secs => :patience::float8) then clock_timestamp()
@@ -44,11 +44,11 @@ written as (
                           then s.next_at end
      where s.retired_at is not null
         or (s.owner, s.kind, s.cron, s.every, s.timezone, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout,
-            s.overlap, s.catch_up, s.catch_up_limit, s.jitter)
+            s.overlap, s.catch_up, s.catch_up_limit, s.jitter, s.expires)
            is distinct from
            (excluded.owner, excluded.kind, excluded.cron, excluded.every, excluded.timezone, excluded.input, excluded.queue,
             excluded.priority, excluded.capability, excluded.max_attempts, excluded.timeout,
-            excluded.overlap, excluded.catch_up, excluded.catch_up_limit, excluded.jitter)
+            excluded.overlap, excluded.catch_up, excluded.catch_up_limit, excluded.jitter, excluded.expires)
     returning s.name),
 retired as (
     update tenure.schedules s

@@ -12,7 +12,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 locked_schedules as materialized (
-    select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, s.overlap, s.catch_up_limit,
+    select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, s.expires, s.overlap, s.catch_up_limit,
            m.since, m.next_at, m.ticks
       from jsonb_to_recordset(:moves::jsonb) as m(name text, version uuid, since timestamptz, next_at timestamptz, ticks jsonb)
       join tenure.schedules s on s.name = m.name
@@ -54,6 +54,7 @@ new_jobs as materialized (
            jsonb_build_object(
                'id', w.job_id, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
                'max_attempts', h.max_attempts, 'timeout', h.timeout, 'run_at', d.run_at, 'input', h.input,
+               'expires_at', coalesce(d.run_at, :now::timestamptz, clock_timestamp()) + make_interval(secs => h.expires),
                'by', 'schedule ' || h.name,
                'system', jsonb_build_object('schedule', jsonb_build_object(
                    'name', h.name, 'for', w.planned_at,

@@ -18,7 +18,7 @@ queued_ticks as materialized (
      order by t.schedule, t.planned_at),
 -- Checks the version: if the schedule changed while this waited for its row, what was read about its jobs is out of date.
 locked_schedules as materialized (
-    select s.name, w.planned_at, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, tenure.uuid7() as job_id
+    select s.name, w.planned_at, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, s.expires, tenure.uuid7() as job_id
       from queued_ticks w
       join tenure.schedules s on s.name = w.schedule
      where s.version = w.version and s.paused_at is null and s.retired_at is null and not :peek::boolean
@@ -45,7 +45,7 @@ new_jobs as materialized (
     select h.queue, h.planned_at,
            jsonb_build_object(
                'id', h.job_id, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
-               'max_attempts', h.max_attempts, 'timeout', h.timeout, 'input', h.input,
+               'max_attempts', h.max_attempts, 'timeout', h.timeout, 'expires', h.expires, 'input', h.input,
                'by', 'schedule ' || h.name,
                'system', jsonb_build_object('schedule', jsonb_build_object(
                    'name', h.name, 'for', h.planned_at,

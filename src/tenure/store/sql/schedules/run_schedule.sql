@@ -2,7 +2,7 @@
 -- because the reply to the first was lost, does not enqueue a second job.
 -- Returns the kind and queue of the job. No row: no such schedule exists, or it is retired.
 with schedule_row as materialized (
-    select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, clock_timestamp() as planned_at
+    select s.name, s.kind, s.input, s.queue, s.priority, s.capability, s.max_attempts, s.timeout, s.expires, clock_timestamp() as planned_at
       from tenure.schedules s
      where s.name = :name::text and s.retired_at is null
        for update),
@@ -26,7 +26,7 @@ enqueued as materialized (
     select e.id
       from (select coalesce(jsonb_agg(jsonb_build_object(
                'id', :job_id::uuid, 'kind', h.kind, 'queue', h.queue, 'priority', h.priority, 'capability', h.capability,
-               'max_attempts', h.max_attempts, 'timeout', h.timeout, 'input', coalesce(:input::jsonb, h.input),
+               'max_attempts', h.max_attempts, 'timeout', h.timeout, 'expires', h.expires, 'input', coalesce(:input::jsonb, h.input),
                'by', coalesce(:by::text, 'schedule ' || h.name),
                'system', jsonb_build_object('schedule', jsonb_build_object('name', h.name, 'for', w.planned_at, 'late', false)))),
                '[]')::text as jobs

@@ -3,7 +3,7 @@
 select m.queue, m.kind, m.measure, m.bucket, sum(m.jobs)::bigint as jobs
   from (select l.queue, l.kind, l.measure, l.bucket, l.jobs
           from tenure.latencies l
-         where l.span = 'hour' and l.at >= date_trunc('day', now(), 'UTC')
+         where l.span = 'day' and l.at >= date_trunc('day', now(), 'UTC')
         union all
         select t.queue, t.kind, b.measure, b.bucket, t.jobs
           from tenure.tallies t

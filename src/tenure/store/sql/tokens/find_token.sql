@@ -1,5 +1,5 @@
 -- find_token: the token with this hash, if it is in force: not expired, not revoked, and for a session neither is its api token.
-select t.id, t.name, t.purpose, t.scope, t.queues, t.kinds, t.rate, t.expires_at,
+select t.id, t.parent_id, t.name, t.purpose, t.scope, t.queues, t.kinds, t.rate, t.expires_at,
        coalesce(t.last_used_at < clock_timestamp() - interval '5 minutes', true) as unused
   from tenure.tokens t
   left join tenure.tokens p on p.id = t.parent_id

@@ -1,8 +1,2 @@
 -- find_workers: every worker, whether its lease holds, and how many jobs it holds.
-select w.id, w.supervisor_id, w.host, w.pid, w.queues::text, w.kinds::text, w.capabilities::text, w.concurrency, w.version,
-       w.started_at, w.heartbeat_at, w.expires_at, w.died_at, w.died_how,
-       w.died_at is null and w.expires_at > clock_timestamp() as alive,
-       (select count(*) from tenure.held_jobs h where h.worker_id = w.id) as held,
-       coalesce(w.name, w.host || ':' || w.pid) as name
-  from tenure.workers w
- order by w.started_at, w.id
+/* include: all_workers */

@@ -1,4 +1,4 @@
--- find_blockers: the sessions whose locks session :pid waits for. Their queries are not returned: they may contain any data.
+-- find_lock_holders: the sessions whose locks session :pid waits for. Their queries are not returned: they may contain any data.
 -- A prepared transaction has no session, and is left out. Ages are in seconds; null if the role may not see them.
 select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type, 'unknown application') as application,
        a.usename::text as user, a.state,

@@ -1,5 +1,5 @@
--- count_waiting: how many jobs of each queue are pending, and since when the first of them waits; how many are scheduled, in retry and dead
--- letters. Each number is counted up to :most, so the cost does not grow with the backlog.
+-- waiting_by_queue: how many jobs of each queue are pending, and since when the first of them waits; how many are scheduled, in retry, waiting,
+-- blocked and dead letters. Each number is counted up to :most, so the cost does not grow with the backlog.
 -- Steps from queue to queue and from priority to priority in the indexes, as survey_queues does.
 with recursive open_queues(name) as (
     select (select j.queue from tenure.jobs j where j.position > 0 and j.limit_group is null and /* include: is_pending */ order by j.queue limit 1)
@@ -52,6 +52,10 @@ select c.queue, c.state, sum(c.jobs)::bigint as jobs, bool_or(c.jobs >= :most::i
         union all
         select d.queue, 'dead_letter', count(*), null
           from (select j.queue from tenure.jobs j where j.position = -1 order by j.kind, j.id limit :most::integer) d
-         group by d.queue) c
+         group by d.queue
+        union all
+        select d.queue, d.state, count(*), null
+          from (select j.queue, j.state from tenure.jobs j where j.position = -2 order by j.queue limit :most::integer) d
+         group by d.queue, d.state) c
  group by c.queue, c.state
  order by c.queue, c.state

@@ -1,4 +1,4 @@
--- count_today: how many jobs were enqueued, started and ended since 00:00 UTC, by queue, kind and what; with the seconds that they waited
+-- counts_of_today: how many jobs were enqueued, started and ended since 00:00 UTC, by queue, kind and what; with the seconds that they waited
 -- and ran in total. Steps through the index of the counters, so that older hours are not read. Includes tallies that the leader has not
 -- merged yet.
 with recursive groups(queue, kind, what) as (

@@ -1,0 +1,58 @@
+"""The statements about events that are sent to workflows, as values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.store.leases import Term, guard
+from tenure.store.query import ALL, BOOLEAN, INTEGER, Pick, Query
+
+
+class EventRow(NamedTuple):
+    payload: str | None
+    """JSON."""
+    position: int
+    """In the stream of its name and key, in the order in which they were committed."""
+
+
+class PlacedRow(NamedTuple):
+    holds: bool
+    touched: int
+    peeked: str | None
+    """JSON: the ids, if `pick.peek`."""
+
+
+class WokenRow(NamedTuple):
+    holds: bool
+    checked: int
+    """Waits that need not be looked at again."""
+    touched: int
+    """Jobs that are pending now."""
+    queues: list[str]
+    peeked: str | None
+    """JSON: the ids of the jobs, if `pick.peek`."""
+
+
+def emit(events: str) -> Query[int]:
+    return Query("events/emit_events", INTEGER, {"events": events})
+
+
+def signal(job_id: str, name: str, payload: str, by: str | None) -> Query[bool]:
+    """Whether the job is live, so that the signal was sent."""
+    return Query("events/signal_job", BOOLEAN, {"id": job_id, "name": name, "payload": payload, "by": by})
+
+
+def find(name: str, key: str) -> Query[EventRow]:
+    return Query("events/find_event", EventRow, {"name": name, "key": key})
+
+
+def find_next(name: str, key: str, after: int) -> Query[EventRow]:
+    return Query("events/next_event", EventRow, {"name": name, "key": key, "after": after})
+
+
+def place(term: Term, *, limit: int, pick: Pick = ALL) -> Query[PlacedRow]:
+    return Query("events/place_events", PlacedRow, {**guard(term), **pick.values(limit)})
+
+
+def wake(term: Term, *, limit: int, pick: Pick = ALL) -> Query[WokenRow]:
+    return Query("events/wake_waiting", WokenRow, {**guard(term), **pick.values(limit)})

@@ -1,0 +1,91 @@
+-- end_blocked: blocked, waiting -> canceled for jobs with a chain that did not complete (on_failure = cancel), failed for jobs that wait for
+-- themselves, and completed or failed for groups whose members have all ended. Run by a duty: the statement itself checks holder and term.
+--   The output of a group is the list of the outputs of its members, if it has at most :most members and they have at most :most_bytes in
+--   all. A group has failed if one of its members has not completed by now: a dead letter may have been replayed meanwhile.
+--   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would end
+-- A job that another session has locked is left for the next round. Rows of jobs that do not wait any more, or are held, are left out from
+-- then on.
+-- Returns whether the term holds, the number of rows that were handled, and the jobs that ended as JSON, or with peek the ids.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for key share),
+ready as materialized (
+    select d.ctid as row, d.job_id, d.failed, d.error, d.total, d.failed is not null and d.on_failure = 'cancel' as cancels
+      from tenure.blocked d
+     where d.missing = 0 and exists (select from leader) and (:only::uuid[] is null or d.job_id = any (:only::uuid[]))
+       -- Not those that unblock_jobs is to move, and could not: they must not hide the others.
+       and (d.error is not null or (d.failed is not null and d.on_failure = 'cancel')
+            or coalesce((select j.kind = 'tenure.group' from tenure.jobs j
+                          where j.id = d.job_id and j.state in ('blocked', 'waiting') and not coalesce(j.system ? 'held', false) limit 1), true))
+     order by d.job_id
+     limit :limit::integer),
+found as materialized (
+    select r.row, j.place, j.id, m.failed, c.state as final, c.error as cause, c.output
+      from ready r
+     cross join lateral (
+        select j.ctid as place, j.id, j.kind from tenure.jobs j
+         where j.id = r.job_id and j.state in ('blocked', 'waiting')
+           and (r.error is not null or j.kind = 'tenure.group' or r.cancels)
+         limit 1
+           for update skip locked) j
+     cross join lateral (
+        select case when j.kind <> 'tenure.group' or r.failed is null then r.failed
+                    else (select b.chain_id
+                            from (select b.chain_id, b.number from tenure.blockers b where b.job_id = r.job_id order by b.job_id, b.number) b
+                           cross join lateral (
+                              select e.state from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e
+                           where e.state <> 'completed'
+                           order by b.number limit 1) end as failed) m
+     cross join lateral (
+        select case when r.error is not null then 'failed' when j.kind <> 'tenure.group' then 'canceled'
+                    when m.failed is null then 'completed' else 'failed' end as state,
+               coalesce(r.error, (
+                   select case when j.kind = 'tenure.group' then 'a member of the group did not complete: ' else 'a job that it waits for did not complete: ' end
+                          || 'chain ' || e.chain_id || ' (' || coalesce(e.kind || ', ', '') || e.state || ')' || coalesce(E'\n' || e.error, '')
+                     from tenure.chain_endings e where e.chain_id = m.failed limit 1)) as error,
+               case when j.kind = 'tenure.group' and m.failed is null and r.total <= :most::integer then
+                   case when (select coalesce(sum(octet_length(e.output::text)), 0)
+                                from tenure.blockers b
+                               cross join lateral (
+                                  select e.output from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e
+                               where b.job_id = r.job_id) <= :most_bytes::bigint
+                        then (select jsonb_agg(coalesce(e.output, 'null') order by b.number)
+                                from (select b.chain_id, b.number from tenure.blockers b where b.job_id = r.job_id order by b.job_id, b.number) b
+                               cross join lateral (
+                                  select e.output from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e) end end as output) c
+     where not :peek::boolean),
+taken as (
+    delete from tenure.jobs j
+     where j.ctid = any (array(select f.place from found f))
+    returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
+finished as (
+    insert into tenure.history (id, started_at, finished_at, state, error, output, /* include: job_columns */)
+    select id, started_at, ended_at, f.final, f.cause, f.output, /* include: job_columns */
+      from taken t
+      join found f using (id)),
+recorded_incidents as (
+    insert into tenure.incidents (job_id, at, what, by, error)
+    select t.id, t.ended_at, f.final, 'tenure', f.cause from taken t join found f using (id) where f.final <> 'completed'),
+released as (
+    update tenure.blocked d
+       set missing = null, failed = case when r.job_id in (select t.id from taken t) then (select f.failed from found f where f.id = r.job_id)
+                                         else d.failed end
+      from ready r
+     where d.ctid = r.row and d.missing = 0 and not :peek::boolean
+       and (r.job_id in (select t.id from taken t)
+            or (select j.id from tenure.jobs j
+                 where j.id = r.job_id and j.state in ('blocked', 'waiting') and not coalesce(j.system ? 'held', false) limit 1) is null)
+    returning d.job_id),
+ended as not materialized (
+    select t.id, t.kind, t.queue, f.final as what, null::interval as waited, null::interval as ran,
+           case when t.dependants then coalesce(t.chain_id, t.id) end as chain, f.final as ending
+      from taken t
+      join found f using (id)),
+/* include: job_endings */
+select exists (select from leader) as holds, (select count(*) from released) as released,
+       case when :peek::boolean then (select json_agg(r.job_id)::text from ready r)
+            else (select json_agg(json_build_object(
+                      'job_id', t.id, 'kind', t.kind, 'queue', t.queue, 'state', f.final, 'error', f.cause,
+                      'watched', t.id in (select a.id from awaited a), 'dependants', t.id in (select c.id from ended_chains c)))::text
+                    from taken t join found f using (id)) end as jobs

@@ -1,0 +1,20 @@
+-- clean_events: removes events that were sent more than :keep seconds ago, at most :limit. Run by a duty: the statement itself checks holder
+-- and term.
+--   only  null, or the ctids to restrict it to; peek: removes nothing, and returns the ctids as JSON
+-- Returns whether the term holds, the number of rows removed, and with peek the ctids.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for key share),
+old as materialized (
+    select e.ctid as place
+      from tenure.events e
+     where e.at < now() - make_interval(secs => :keep::float8) and exists (select from leader)
+       and (:only::tid[] is null or e.ctid = any (:only::tid[]))
+     order by e.at
+     limit :limit::integer
+       for update skip locked),
+removed as (
+    delete from tenure.events e where e.ctid = any (array(select o.place from old o where not :peek::boolean)) returning e.id)
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
+       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

@@ -1,0 +1,19 @@
+-- clean_waits: removes the waits of workflows that are over, at most :limit. Run by a duty: the statement itself checks holder and term.
+--   only  null, or the ctids to restrict it to; peek: removes nothing, and returns the ctids as JSON
+-- Returns whether the term holds, the number of rows removed, and with peek the ctids.
+with leader as materialized (
+    select 1 from tenure.leases l
+     where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
+       for key share),
+old as materialized (
+    select w.ctid as place
+      from tenure.waits w
+     where exists (select from leader) and (:only::tid[] is null or w.ctid = any (:only::tid[]))
+       and (select j.id from tenure.jobs j where j.id = w.job_id limit 1) is null
+     order by w.job_id
+     limit :limit::integer
+       for update skip locked),
+removed as (
+    delete from tenure.waits w where w.ctid = any (array(select o.place from old o where not :peek::boolean)) returning w.job_id)
+select exists (select from leader) as holds, (select count(*) from removed) as removed,
+       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked

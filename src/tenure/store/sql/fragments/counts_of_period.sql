@@ -1,0 +1,10 @@
+-- counts_of_period: what was counted in the last :seconds. From the minutes of a day at most, from the hours beyond that or if the steps
+-- (:step) are whole hours. Includes tallies that the leader has not merged yet.
+select c.minute as at, c.queue, c.kind, c.what, c.jobs, c.ran from tenure.minutes c
+ where :seconds::float8 <= 86400 and :step::float8 < 3600 and c.minute >= date_trunc('minute', now() - make_interval(secs => :seconds::float8))
+union all
+select c.hour, c.queue, c.kind, c.what, c.jobs, c.ran from tenure.counters c
+ where (:seconds::float8 > 86400 or :step::float8 >= 3600) and c.hour >= date_trunc('hour', now() - make_interval(secs => :seconds::float8))
+union all
+select t.at, t.queue, t.kind, t.what, t.jobs, t.ran from tenure.tallies t
+ where t.at >= now() - make_interval(secs => :seconds::float8)

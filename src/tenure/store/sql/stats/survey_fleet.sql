@@ -1,0 +1,15 @@
+-- survey_fleet: queues, workers and leaders at one moment, each list as JSON: one statement, because every open dashboard needs it every
+-- other second. Live jobs are counted up to :most for each queue and state, and running ones by the claims that hold them, so the cost
+-- grows neither with the backlog nor with history.
+select clock_timestamp() as at,
+       (select json_agg(w)::text from (/* include: waiting_by_queue */) w) as waiting,
+       (select json_agg(r)::text
+          from (select j.queue, count(*) as jobs
+                  from tenure.claims c
+                 cross join lateral unnest(c.job_ids) as i(id)
+                 cross join lateral (select j.queue from tenure.jobs j where j.id = i.id and j.claim_id = c.id limit 1) j
+                 group by j.queue) r) as held,
+       (select json_agg(q)::text from (select q.name, q.paused_at, q.paused_by, q.pause_reason from tenure.queues q) q) as queues,
+       (select json_agg(t)::text from (/* include: counts_of_today */) t) as today,
+       (select json_agg(w)::text from (/* include: all_workers */) w) as workers,
+       (select json_agg(l)::text from (/* include: all_leaders */) l) as leaders

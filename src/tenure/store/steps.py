@@ -1,0 +1,73 @@
+"""The statements about steps of workflows, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from tenure.store.claims import HeldJob
+from tenure.store.query import OPTIONAL_TEXT, TEXT, Query, array_literal
+
+
+class StepRow(NamedTuple):
+    """A step that is recorded, or for which its workflow waits."""
+
+    job_id: str
+    name: str
+    number: int
+    what: str
+    state: str
+    output: str | None
+    """JSON."""
+    error: str | None
+    attempts: int
+    due_in: float | None
+    """Seconds until the wait ends."""
+    due_at: str | None
+    """The same as a time, in ISO 8601."""
+
+
+class StepResult(NamedTuple):
+    """A step that is done, in a transaction of its own."""
+
+    id: str
+    """The workflow's job, and the claim of the run."""
+    claim_id: str
+    name: str
+    number: int
+    output: str
+    """JSON."""
+    attempts: int
+
+
+def record(steps: str, *, now: datetime | None = None) -> Query[HeldJob]:
+    """Returns the runs whose steps are stored."""
+    return Query("steps/record_steps", HeldJob, {"steps": steps, "now": now})
+
+
+def record_in_transaction(step: StepResult, xact: str) -> Query[str]:
+    """Writes nothing unless `xact` is the id of the current transaction. Returns the name of the step."""
+    values = {
+        "id": step.id, "claim_id": step.claim_id, "name": step.name, "number": step.number, "output": step.output,
+        "attempts": step.attempts, "xact": xact,
+    }  # fmt: skip
+    return Query("steps/record_in_transaction", TEXT, values)
+
+
+def record_rollback(job_id: str, claim_id: str, name: str, number: int) -> Query[HeldJob]:
+    return Query("steps/record_rollback", HeldJob, {"id": job_id, "claim_id": claim_id, "name": name, "number": number})
+
+
+def forget(job_id: str, claim_id: str, names: Iterable[str]) -> Query[None]:
+    """Of these steps, those that have failed."""
+    return Query("steps/forget_steps", None, {"id": job_id, "claim_id": claim_id, "names": array_literal(list(names))})
+
+
+def find_status(job_id: str) -> Query[str | None]:
+    """JSON."""
+    return Query("steps/find_status", OPTIONAL_TEXT, {"id": job_id})
+
+
+def load(job_ids: Iterable[str], *, now: datetime | None = None) -> Query[StepRow]:
+    return Query("steps/load_steps", StepRow, {"ids": array_literal(list(job_ids)), "now": now})

@@ -1,0 +1,95 @@
+"""The statements about workflows, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from tenure.store.jobs import MovedRow
+from tenure.store.query import TEXT, Query, array_literal
+from tenure.store.statements import SKIPPING
+
+
+class ResumedRow(NamedTuple):
+    state: str
+    """Before."""
+    moved: bool
+    queue: str
+    held: bool
+
+
+class ForkedRow(NamedTuple):
+    queue: str
+    kind: str
+    steps: int
+    """How many were copied."""
+
+
+class StepListRow(NamedTuple):
+    """A step for people."""
+
+    name: str
+    what: str
+    state: str
+    output: str | None
+    """JSON."""
+    error: str | None
+    attempts: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    due_at: datetime | None
+    fence: int
+
+
+class StepSummaryRow(NamedTuple):
+    """How far a workflow is, in a list."""
+
+    job_id: UUID
+    steps: int
+    done: int
+    waits: str | None
+    """JSON: the first three steps that it waits for, each with name, what, state, output and due_at."""
+
+
+class ChildStep(NamedTuple):
+    """A job that a workflow starts, as a step."""
+
+    id: str
+    """The workflow's job."""
+    name: str
+    number: int
+    what: str
+    state: str
+    fence: int
+
+
+def start_child(job: str, step: ChildStep, *, again: bool = False) -> Query[str]:
+    """Returns the id of the child."""
+    values = {
+        "job": job, "again": again, "id": step.id, "name": step.name, "number": step.number, "what": step.what,
+        "state": step.state, "fence": step.fence,
+    }  # fmt: skip
+    return Query("workflows/start_child", TEXT, values)
+
+
+def suspend(outcomes: str, *, skipping: bool = False, now: datetime | None = None) -> Query[MovedRow]:
+    return Query("workflows/suspend_jobs" + SKIPPING * skipping, MovedRow, {"outcomes": outcomes, "now": now})
+
+
+def resume(job_id: UUID, *, capability: str | None = None, by: str | None = None) -> Query[ResumedRow]:
+    return Query("workflows/resume_workflow", ResumedRow, {"id": str(job_id), "capability": capability, "by": by})
+
+
+def fork(job_id: UUID, new_id: UUID, *, step: str | None = None, by: str | None = None) -> Query[ForkedRow]:
+    values = {"id": str(job_id), "new_id": str(new_id), "step": step, "by": by}
+    return Query("workflows/fork_workflow", ForkedRow, values)
+
+
+def list_steps(job_id: UUID) -> Query[StepListRow]:
+    return Query("workflows/list_workflow_steps", StepListRow, {"id": str(job_id)})
+
+
+def summarize(ids: Iterable[UUID]) -> Query[StepSummaryRow]:
+    return Query("workflows/summarize_steps", StepSummaryRow, {"ids": array_literal([str(one) for one in ids])})
