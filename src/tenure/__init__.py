@@ -1,4 +1,4 @@
-"""Durable background jobs on PostgreSQL: held under fenced leases, never lost.
+"""Durable background jobs and workflows on PostgreSQL: held under fenced leases, never lost.
 
 The names below are imported when they are first used: `tenure --help` needs none of them.
 """
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from tenure.client.schedule_status import ScheduleStatus, Tick
     from tenure.client.schedules import Schedules
     from tenure.client.status import JobStatus, JobUpdate, Progress
+    from tenure.flow.chain_status import Chain, ChainSummary
+    from tenure.flow.chains import Chains
+    from tenure.flow.context import WorkflowContext
+    from tenure.flow.groups import Group, GroupProgress
+    from tenure.job_collections import Jobs
+    from tenure.model.dependencies import Provide, provided
     from tenure.model.errors import (
         ConfigError,
         InvalidInput,
@@ -50,11 +56,13 @@ if TYPE_CHECKING:
         ScheduleConflict,
         ScheduleNotFound,
         SchemaMismatch,
+        StepFailed,
         StoreUnavailable,
         TenureError,
         TransactionAborted,
         TransactionError,
         UnknownKind,
+        WaitTimeout,
     )
     from tenure.model.events import (
         Event,
@@ -74,15 +82,17 @@ if TYPE_CHECKING:
         RunFailedAfterCompletion,
         RunLost,
         ScheduleTicked,
+        StepEnded,
         WorkerDied,
         WorkerLeaseLost,
         WorkerStarted,
         WorkerStopped,
         WorkerStopping,
+        WorkflowSuspended,
     )
     from tenure.model.health import Probe
     from tenure.model.limits import Limit, Rate
-    from tenure.model.outcomes import Cancel, Fail, Snooze
+    from tenure.model.outcomes import Cancel, Continue, Fail, RetryAfter, Snooze
     from tenure.model.priorities import Priority
     from tenure.model.retries import Retry
     from tenure.model.states import State
@@ -95,12 +105,18 @@ __all__ = [
     "Call",
     "CallNext",
     "Cancel",
+    "Chain",
+    "ChainSummary",
+    "Chains",
     "Client",
     "ConfigError",
     "Context",
+    "Continue",
     "Event",
     "Explanation",
     "Fail",
+    "Group",
+    "GroupProgress",
     "Handle",
     "InvalidInput",
     "InvalidJobId",
@@ -121,6 +137,7 @@ __all__ = [
     "JobStatus",
     "JobUnfinished",
     "JobUpdate",
+    "Jobs",
     "JobsLocked",
     "JobsRefused",
     "KeyTaken",
@@ -142,6 +159,7 @@ __all__ = [
     "Probe",
     "ProcessDied",
     "Progress",
+    "Provide",
     "QueuePaused",
     "QueueResumed",
     "QueueStatus",
@@ -151,6 +169,7 @@ __all__ = [
     "Report",
     "ResultTimeout",
     "Retry",
+    "RetryAfter",
     "RunAbandoned",
     "RunFailedAfterCompletion",
     "RunLost",
@@ -164,6 +183,8 @@ __all__ = [
     "Snooze",
     "State",
     "Stats",
+    "StepEnded",
+    "StepFailed",
     "StoreUnavailable",
     "SyncLease",
     "Tenure",
@@ -172,13 +193,17 @@ __all__ = [
     "TransactionAborted",
     "TransactionError",
     "UnknownKind",
+    "WaitTimeout",
     "WorkerDied",
     "WorkerLeaseLost",
     "WorkerStarted",
     "WorkerStatus",
     "WorkerStopped",
     "WorkerStopping",
+    "WorkflowContext",
+    "WorkflowSuspended",
     "__version__",
+    "provided",
 ]
 
 _HOMES = {
@@ -197,24 +222,30 @@ _HOMES = {
     "tenure.client.schedule_status": "ScheduleStatus Tick",
     "tenure.client.schedules": "Schedules",
     "tenure.client.status": "JobStatus JobUpdate Progress",
+    "tenure.flow.chain_status": "Chain ChainSummary",
+    "tenure.flow.chains": "Chains",
+    "tenure.flow.groups": "Group GroupProgress",
+    "tenure.job_collections": "Jobs",
+    "tenure.model.dependencies": "Provide provided",
     "tenure.model.errors": (
         "ConfigError InvalidInput InvalidJobId InvalidOutput InvalidPayload JobCanceled JobFailed JobNotFound JobsLocked "
         "JobsRefused JobUnfinished KeyTaken LeaseLost LeaseNotHeld LeaseTaken NotEnqueued NotPossible ProcessDied RemoteError "
-        "ResultTimeout ScheduleConflict ScheduleNotFound SchemaMismatch StoreUnavailable TenureError TransactionAborted "
-        "TransactionError UnknownKind"
+        "ResultTimeout ScheduleConflict ScheduleNotFound SchemaMismatch StepFailed StoreUnavailable TenureError "
+        "TransactionAborted TransactionError UnknownKind WaitTimeout"
     ),
     "tenure.model.events": (
         "Event JobDeleted JobDue JobEnqueued JobReaped JobReplayed JobRetried JobSettled JobStarted LeaderDeposed LeaderElected "
         "QueuePaused QueueResumed RunAbandoned RunFailedAfterCompletion RunLost ScheduleTicked WorkerDied WorkerLeaseLost "
-        "WorkerStarted WorkerStopping WorkerStopped"
+        "WorkerStarted WorkerStopping WorkerStopped StepEnded WorkflowSuspended"
     ),
     "tenure.model.health": "Probe",
     "tenure.model.limits": "Limit Rate",
-    "tenure.model.outcomes": "Cancel Fail Snooze",
+    "tenure.model.outcomes": "Cancel Continue Fail RetryAfter Snooze",
     "tenure.model.priorities": "Priority",
     "tenure.model.retries": "Retry",
     "tenure.model.states": "State",
     "tenure.worker.run.context": "Context",
+    "tenure.flow.context": "WorkflowContext",
     "tenure.worker.run.middleware": "CallNext",
     "tenure.worker.run.abort": "Aborted Signal",
 }

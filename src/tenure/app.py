@@ -6,23 +6,28 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack
+from uuid import UUID
 
+from tenure.client.ambient import AmbientTransaction
 from tenure.client.connections import Connections
-from tenure.client.enqueue import enqueue_call, enqueue_call_sync, enqueue_many, enqueue_many_sync
+from tenure.client.emitting import emit, emit_sync
 from tenure.client.handle import Handle
 from tenure.client.job import Call, DefinedJobs
 from tenure.client.locating import import_path, owner_name
 from tenure.client.named import call_by_name
 from tenure.client.options import CallOptions, call_options
 from tenure.client.runtime import ClientRuntime
+from tenure.client.sending import send_call, send_call_sync, send_many, send_many_sync
 from tenure.decorators import Decorators
+from tenure.job_collections import Jobs
 from tenure.model.durations import Duration
 from tenure.model.events import Events
 from tenure.model.kinds import Middleware, Registry
 from tenure.model.options import check_option_names, checks_options, option_names
 from tenure.model.reruns import refuse_in_rerun
 from tenure.model.retries import Retry
+from tenure.model.routes import route_of
 from tenure.settings import Settings, setting_names
 
 # The driver is slow to import: what needs it is imported when it is first used.
@@ -30,8 +35,19 @@ if TYPE_CHECKING:
     from tenure.client.client import Client
     from tenure.client.leases import Lease, SyncLease
     from tenure.client.schedules import Schedules
+    from tenure.client.workflows import Workflows
+    from tenure.flow.chains import Chains
+    from tenure.flow.groups import Group
     from tenure.inprocess import InProcessWorker
     from tenure.store.target import DatabaseTarget
+
+R = TypeVar("R")
+
+
+class MapJob(Protocol[R]):
+    """A job, or `job.using(...)`."""
+
+    def call(self, item: Any, /) -> Call[R]: ...
 
 
 class Tenure(Decorators):
@@ -56,7 +72,7 @@ class Tenure(Decorators):
         check_option_names(settings, [*known, "config", *setting_names()], what="Tenure()")
         self.given = {"dsn": dsn, "schema": schema, "pooled": pooled, **settings}
         self._retry = None if retry is None else Retry.from_value(retry)
-        self.kinds = Registry()
+        self.kinds = self._new_registry()
         self.kinds.middleware += middleware
         self.kinds.home = _importable(sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001 - the module that creates the app
         self.events = Events()
@@ -74,9 +90,18 @@ class Tenure(Decorators):
             patience=lambda: self.settings.client_timeout_seconds,
             notifies_in_transactions=lambda: self.settings.notify_in_transactions,
             default_retry=lambda: self._default_retry,
+            route=lambda kind: route_of(self.settings.routes, kind),
             where=lambda: import_path(self),
+            ambient=self._ambient_transaction(),
         )
         self._jobs = DefinedJobs(self._runtime)
+
+    def _new_registry(self) -> Registry:
+        return Registry()
+
+    def _ambient_transaction(self) -> AmbientTransaction | None:
+        """An app of a framework enqueues in the transaction that the framework has open."""
+        return None
 
     @cached_property
     def settings(self) -> Settings:
@@ -88,7 +113,6 @@ class Tenure(Decorators):
         self.given.update({name: value for name, value in given.items() if value is not None})
         for name in ("settings", "_database", "_default_retry"):
             self.__dict__.pop(name, None)
-        self._connections.forget_direct()
 
     @cached_property
     def _database(self) -> DatabaseTarget:
@@ -97,6 +121,11 @@ class Tenure(Decorators):
     @cached_property
     def _default_retry(self) -> Retry:
         return self.settings.retry if self._retry is None else self._retry
+
+    def include(self, *collections: Jobs) -> None:
+        """Adds the jobs of a collection, with their schedules, limits and middleware. They are enqueued by this app."""
+        for collection in collections:
+            collection.add_to(self.kinds, self._jobs, self._runtime)
 
     # Client
 
@@ -113,6 +142,20 @@ class Tenure(Decorators):
 
         return Schedules(self._runtime)
 
+    @property
+    def chains(self) -> Chains:
+        """Starts, finds, completes and deletes chains."""
+        from tenure.flow.chains import Chains  # noqa: PLC0415
+
+        return Chains(self._runtime)
+
+    @property
+    def workflows(self) -> Workflows:
+        """Finds and controls workflows, also in processes that do not import their code."""
+        from tenure.client.workflows import Workflows  # noqa: PLC0415
+
+        return Workflows(self._runtime)
+
     async def enqueue(self, kind: str, input: Mapping[str, Any] | None = None, /, **options: Unpack[CallOptions]) -> Handle[Any]:  # noqa: A002
         """Enqueues a job by the name of its kind: `await app.enqueue("send_email", {"to": "ann"}, queue="mail")`.
 
@@ -121,11 +164,11 @@ class Tenure(Decorators):
         `job.using(...)`.
         """
         call, checked = call_by_name(self._runtime, kind, input, options)
-        return await enqueue_call(self._runtime, checked, call)
+        return await send_call(self._runtime, checked, call)
 
     def enqueue_sync(self, kind: str, input: Mapping[str, Any] | None = None, /, **options: Unpack[CallOptions]) -> Handle[Any]:  # noqa: A002
         call, checked = call_by_name(self._runtime, kind, input, options)
-        return enqueue_call_sync(self._runtime, checked, call)
+        return send_call_sync(self._runtime, checked, call)
 
     @checks_options("app.enqueue_many()")
     async def enqueue_many(
@@ -133,13 +176,13 @@ class Tenure(Decorators):
         calls: Iterable[Call[Any]],
         *,
         conn: object | None = None,
+        in_transaction: Literal[False] | None = None,
         notify: bool | None = None,
         within: Duration | None = None,
     ) -> list[Handle[Any]]:
         """Enqueues many jobs in one transaction: all of them, or none. `calls` come from `job.call(...)`."""
-        return await enqueue_many(
-            self._runtime, calls, call_options("", "enqueue_many()", conn=conn, notify=notify, within=within)
-        )
+        given = call_options("", "enqueue_many()", conn=conn, in_transaction=in_transaction, notify=notify, within=within)
+        return await send_many(self._runtime, calls, given)
 
     @checks_options("app.enqueue_many_sync()")
     def enqueue_many_sync(
@@ -147,12 +190,60 @@ class Tenure(Decorators):
         calls: Iterable[Call[Any]],
         *,
         conn: object | None = None,
+        in_transaction: Literal[False] | None = None,
         notify: bool | None = None,
         within: Duration | None = None,
     ) -> list[Handle[Any]]:
-        return enqueue_many_sync(
-            self._runtime, calls, call_options("", "enqueue_many()", conn=conn, notify=notify, within=within)
-        )
+        given = call_options("", "enqueue_many()", conn=conn, in_transaction=in_transaction, notify=notify, within=within)
+        return send_many_sync(self._runtime, calls, given)
+
+    @checks_options("app.emit()")
+    async def emit(
+        self, event: str, payload: Any = None, *, key: str | int | UUID | None = None, conn: object | None = None
+    ) -> None:
+        """Sends an event to workflows that wait for it, now or later: `await app.emit("paid", receipt, key=order_id)`.
+
+        With `conn`, your connection or session, it is sent when that transaction commits.
+        """
+        await emit(self._runtime, event, payload, key, conn)
+
+    @checks_options("app.emit_sync()")
+    def emit_sync(
+        self, event: str, payload: Any = None, *, key: str | int | UUID | None = None, conn: object | None = None
+    ) -> None:
+        emit_sync(self._runtime, event, payload, key, conn)
+
+    @checks_options("app.gather()")
+    async def gather(self, members: Iterable[Call[R] | Handle[R] | Group[Any]], *, conn: object | None = None) -> Group[R]:
+        """Enqueues jobs as a group, in one transaction: `group = await app.gather([price.call(item) for item in items])`.
+
+        `await group.results()` returns their results in order. `after=[group]` blocks a job until all have ended. Jobs that were
+        enqueued before, and other groups, can be members as well.
+        """
+        from tenure.flow.grouping import gather  # noqa: PLC0415
+
+        return await gather(self._runtime, members, conn)
+
+    @checks_options("app.gather_sync()")
+    def gather_sync(self, members: Iterable[Call[R] | Handle[R] | Group[Any]], *, conn: object | None = None) -> Group[R]:
+        from tenure.flow.grouping import gather_sync  # noqa: PLC0415
+
+        return gather_sync(self._runtime, members, conn)
+
+    @checks_options("app.map()")
+    async def map(self, job: MapJob[R], items: Iterable[Any], *, key: str | None = None) -> Group[R]:
+        """Enqueues a job for each item, as one group: `group = await app.map(resize, paths, key="2030-01-01")`.
+
+        In transactions of 1,000 jobs, so that a million items need no memory for a million. If the call is interrupted, the group
+        stays open; the same call with the same `key` and items continues it.
+        """
+        from tenure.flow.grouping import map_items  # noqa: PLC0415
+
+        return await map_items(self._runtime, job, items, key)
+
+    @checks_options("app.map_sync()")
+    def map_sync(self, job: MapJob[R], items: Iterable[Any], *, key: str | None = None) -> Group[R]:
+        return self._portal.run(self.map(job, items, key=key))
 
     @checks_options("app.lease()")
     def lease(self, name: str, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s") -> Lease:
@@ -209,8 +300,10 @@ class Tenure(Decorators):
     ) -> InProcessWorker:
         """A worker in this process. In production prefer `tenure worker`: no handler can delay the renewal of its lease."""
         refuse_in_rerun()
+        from tenure.builtin import add_builtin_kinds  # noqa: PLC0415
         from tenure.inprocess import InProcessWorker  # noqa: PLC0415
 
+        add_builtin_kinds(self.kinds, self._runtime)
         return InProcessWorker(
             self.kinds,
             self.settings,

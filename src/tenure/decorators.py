@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from types import CodeType
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from tenure.client.job import DefinedJobs, Job
 from tenure.client.runtime import ClientRuntime
@@ -15,12 +16,18 @@ from tenure.model.definitions import JOB_OPTIONS, JobOptions, define
 from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError
 from tenure.model.events import Event, Events, check_event_types
-from tenure.model.kinds import Middleware, Registry
+from tenure.model.kinds import Middleware, Registry, RunIn
 from tenure.model.limits import LimitGiven, RateGiven, to_rules
 from tenure.model.names import check_name
 from tenure.model.options import check_option_names, checks_options
+from tenure.model.retries import Retry
 from tenure.model.schedules import DEFAULT_LIMIT, CatchUp, Overlap
 from tenure.worker.run.context import Context
+
+# Most processes that enqueue define no workflows.
+if TYPE_CHECKING:
+    from tenure.flow.context import WorkflowContext
+    from tenure.flow.decorating import Step, StepDecorator, WorkflowDecorator
 
 Q = ParamSpec("Q")
 P = ParamSpec("P")
@@ -72,11 +79,10 @@ class CronDecorator(Protocol):
     def __call__(self, fn: Function[P, R], /) -> Job[P, P, R, R]: ...
 
 
-class Decorators:
-    """The part of `Tenure` with which code defines what the app runs. Nothing here needs a database."""
+class JobDecorators:
+    """What defines jobs, for an app or for a collection of jobs. Nothing here needs a database."""
 
     kinds: Registry
-    events: Events
     _jobs: DefinedJobs
     _runtime: ClientRuntime
 
@@ -103,9 +109,77 @@ class Decorators:
         check_option_names(options, JOB_OPTIONS, what="@app.job")
 
         def decorate(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
-            kind = define(function, context_type=Context, default_retry=self._runtime.default_retry, **options)
+            kind = define(
+                function,
+                context_type=Context,
+                default_retry=self._runtime.default_retry,
+                route=self._runtime.route,
+                **self._job_options(function, options),
+            )
             self.kinds.add(kind)
             return self._jobs[kind.name]
+
+        return decorate(*given) if given else decorate
+
+    def _job_options(self, function: Callable[..., Any], given: dict[str, Any]) -> Any:  # noqa: ARG002 - of a collection
+        """With the defaults of a collection."""
+        return given
+
+    @overload
+    def workflow(
+        self, fn: Callable[Concatenate[WorkflowContext, P], Coroutine[Any, Any, R]], /
+    ) -> Job[Concatenate[WorkflowContext, P], P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def workflow(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def workflow(self, *, version: str | None = None, **options: Unpack[JobOptions]) -> WorkflowDecorator: ...
+
+    def workflow(self, *given: Callable[..., Any], version: str | None = None, **options: Any) -> Any:
+        """Makes a workflow of a coroutine function: a job that records its steps, and continues where it stopped.
+
+        `version`: of its code. Runs that began under a version are claimed only by workers whose code has the same one.
+        Other options are those of `@app.job`.
+        """
+        from tenure.flow.decorating import workflow_kind  # noqa: PLC0415 - see above
+
+        check_option_names(options, [*JOB_OPTIONS, "version"], what="@app.workflow")
+
+        def decorate(function: Callable[..., Any]) -> Job[Any, Any, Any, Any]:
+            made = workflow_kind(function, self._runtime.default_retry, version, **self._job_options(function, options))
+            kind = replace(made, route=self._runtime.route)
+            self.kinds.add(kind)
+            return self._jobs[kind.name]
+
+        return decorate(*given) if given else decorate
+
+    @overload
+    def step(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def step(self, fn: Callable[P, R], /) -> Step[P, R]: ...
+    @overload
+    def step(
+        self,
+        *,
+        name: str | None = None,
+        retry: Retry | int | None = None,
+        timeout: Duration | None = None,
+        run_in: RunIn | None = None,
+    ) -> StepDecorator: ...
+
+    def step(
+        self,
+        *given: Callable[..., Any],
+        name: str | None = None,
+        retry: Retry | int | None = None,
+        timeout: Duration | None = None,
+        run_in: RunIn | None = None,
+    ) -> Any:
+        """Makes a step of a function: `await charge(order)` in a workflow is `await ctx.step("charge", charge, order)`. Elsewhere
+        it is a call of the function, a plain one in a thread."""
+        from tenure.flow.decorating import Step  # noqa: PLC0415 - see above
+
+        def decorate(function: Callable[..., Any]) -> Step[Any, Any]:
+            return Step(function, name, retry, timeout, run_in)
 
         return decorate(*given) if given else decorate
 
@@ -125,13 +199,14 @@ class Decorators:
         catch_up: CatchUp = "one",
         catch_up_limit: int = DEFAULT_LIMIT,
         jitter: Duration = 0,
+        expires: Duration | None = None,
     ) -> CronDecorator:
         """Enqueues a job at the times of a cron expression, `@app.cron("0 9 * * *", timezone="Europe/Berlin")`, or at intervals,
         `@app.cron(every="10s")`. A plain function becomes a job; a job from `@app.job(...)` stays as it is.
 
         `input` is the job's input as JSON; `name` is the name of the schedule, by default that of the job. `overlap`: what
         happens to a planned time while an earlier job of the schedule is live. `catch_up`: what happens to times that passed
-        while there was no leader.
+        while there was no leader. `expires`: after which time a job that was not started is canceled, by default that of the job.
         """
 
         def declare(given: Any) -> Any:
@@ -149,6 +224,7 @@ class Decorators:
                 catch_up=catch_up,
                 catch_up_limit=catch_up_limit,
                 jitter=jitter,
+                expires=expires,
             )
             self.kinds.declare(declared)
             return job
@@ -201,9 +277,15 @@ class Decorators:
         self.kinds.queue_limits[queue] = rules
 
     def middleware(self, layer: M) -> M:
-        """Wraps every job of this app in `async def layer(ctx, call_next)`; the first layer is the outermost."""
+        """Wraps every job of this app or collection in `async def layer(ctx, call_next)`; the first layer is the outermost."""
         self.kinds.middleware.append(layer)
         return layer
+
+
+class Decorators(JobDecorators):
+    """The part of `Tenure` with which code defines what the app runs. Nothing here needs a database."""
+
+    events: Events
 
     def around_thread(self, hook: H) -> H:
         """Enters `hook(ctx)`, a context manager, around each job in the thread that runs a plain handler, also with
@@ -223,6 +305,15 @@ class Decorators:
         if inspect.isgeneratorfunction(hook) or inspect.iscoroutinefunction(hook):
             raise ConfigError(f"around_coroutine: {hook.__qualname__} must be `async def` with one `yield`, or use around_thread")
         self.kinds.around_coroutine.append(asynccontextmanager(hook) if inspect.isasyncgenfunction(hook) else hook)
+        return hook
+
+    def around_enqueue(self, hook: H) -> H:
+        """Enters `hook(calls)`, a context manager, around each enqueue in this process. It gives the calls that are written: the
+        same ones, or with more `meta`, `[call.with_meta(tenant=...) for call in calls]`. A generator function with one `yield`
+        works as well. The first hook is the outermost. An exception in a hook is raised by the enqueue."""
+        if inspect.isasyncgenfunction(hook) or inspect.iscoroutinefunction(hook):
+            raise ConfigError(f"around_enqueue: {hook.__qualname__} is asynchronous: write it with `def`")
+        self._runtime.around_enqueue.append(contextmanager(hook) if inspect.isgeneratorfunction(hook) else hook)
         return hook
 
     def on(self, *types: type[Event]) -> Callable[[S], S]:

@@ -24,10 +24,10 @@ def scope_of(
     without: Sequence[str] = (),
 ) -> Scope:
     """If no queues are given: those of the known kinds and `default`, except those in `without`."""
-    served = (
-        list(dict.fromkeys(queues)) if queues else sorted(({kind.queue for kind in kinds.values()} | {"default"}) - {*without})
-    )
-    return Scope(queues=served, capabilities=list(capabilities), jobs=which)
+    known = {kind.queue for kind in kinds.values()} | kinds.more_queues | {"default"}
+    served = list(dict.fromkeys(queues)) if queues else sorted(known - {*without})
+    versions = [kind.capability for kind in kinds.values() if kind.version is not None and kind.capability is not None]
+    return Scope(queues=served, capabilities=[*capabilities, *versions], jobs=which)
 
 
 def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettings:

@@ -24,11 +24,13 @@ from tenure.model.events import (
     RunFailedAfterCompletion,
     RunLost,
     ScheduleTicked,
+    StepEnded,
     WorkerDied,
     WorkerLeaseLost,
     WorkerStarted,
     WorkerStopped,
     WorkerStopping,
+    WorkflowSuspended,
 )
 
 __all__ = [
@@ -50,9 +52,11 @@ __all__ = [
     "RunFailedAfterCompletion",
     "RunLost",
     "ScheduleTicked",
+    "StepEnded",
     "WorkerDied",
     "WorkerLeaseLost",
     "WorkerStarted",
     "WorkerStopped",
     "WorkerStopping",
+    "WorkflowSuspended",
 ]

@@ -155,7 +155,7 @@ class InProcessWorker:
             supervisor_id=self._supervisor_id,
             pid=os.getpid(),
             queues=self._scope.queues,
-            kinds=list(self._kinds),
+            kinds=self._kinds.served,
             capabilities=self._scope.capabilities,
             concurrency=self._engine_settings.concurrency,
             name=self.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -126,6 +125,8 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - most processes have no file to read
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -139,7 +140,9 @@ def _shown(path: Path, working: Path) -> str:
 def _flat(table: Mapping[str, Any], source: str) -> Found:
     flat: Found = {}
     for key, value in table.items():
-        if isinstance(value, Mapping):
+        if key == "routes":  # its keys are patterns
+            flat[key] = (value, source)
+        elif isinstance(value, Mapping):
             flat.update(_flat_table(key, value, source))
         else:
             flat[key] = (value, source)

@@ -15,11 +15,13 @@ from typing import Any, cast
 
 from tenure.leader.settings import STRATEGIES, LeaderSettings, Strategy
 from tenure.logs import FORMATS
-from tenure.model.durations import to_seconds
 from tenure.model.errors import ConfigError
 from tenure.model.retries import Retry
+from tenure.model.routes import Routes
+from tenure.setting_readers import reader
 from tenure.setting_sources import ConfigFile, config_files, from_environment, misspelled
 from tenure.store.target import DatabaseTarget
+from tenure.worker_settings import SHARED, WorkerSettings, contradictions, worker_settings
 
 log = logging.getLogger("tenure")
 
@@ -32,92 +34,6 @@ or start one with `tenure dev`: programs in the same folder or below then find i
 
 DEFAULT_POOL = "default"
 """The pool that `[workers]` describes."""
-
-SHARED = ("lease_timeout_seconds", "renew_interval_seconds", "scale_interval_ms", "health_file", "name")
-"""Settings of `[workers]` that apply to all pools of a supervisor."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerSettings:
-    """The block `[workers]`."""
-
-    default_count: int = 2
-    """Processes that run handlers; `tenure up` never runs fewer."""
-
-    max_count: int = 8
-    """The most processes that `tenure up` starts when jobs wait. Depends on the machine; at least `default_count`."""
-
-    concurrency: int = 10
-    """Jobs that one process runs at a time."""
-
-    queues: tuple[str, ...] = ()
-    """Queues to serve. Empty: those of the app's jobs, except those that other pools name."""
-
-    capabilities: tuple[str, ...] = ()
-    """What this machine offers. It does not run jobs that require other capabilities."""
-
-    lease_timeout_seconds: float = 15.0
-    """How long a worker keeps its jobs without renewing its lease. Lower: the jobs of a dead machine are requeued sooner.
-    Higher: tolerates slower networks."""
-
-    renew_interval_seconds: float = 0.0
-    """How often that lease is renewed. 0: a third of `lease_timeout_seconds`."""
-
-    grace_seconds: float = 25.0
-    """How long running jobs may continue after SIGTERM before they are requeued. Kubernetes kills after 30."""
-
-    stall_limit_seconds: float = 600.0
-    """A process whose event loop has not run for this long is frozen, and is killed. Handlers that block the loop on
-    purpose belong in a thread."""
-
-    poll_interval_ms: int = 250
-    """The longest wait between two polls while there are jobs. When idle it grows to 2 s; notifications are faster."""
-
-    next_job_delay_ms: int = 0
-    """A pause between the end of a job and the claim of the next job for its slot."""
-
-    process_max_tasks: int = 100
-    """Jobs of `run_in="process"` that one process runs before it is replaced."""
-
-    process_memory_mb: int = 0
-    """A process of `run_in="process"` that uses more is killed, and its job has crashed. 0: no limit."""
-
-    scale_interval_ms: int = 1000
-    """How often `tenure up` checks whether there are enough processes."""
-
-    scale_wait_seconds: float = 5.0
-    """If a job has waited longer, the next check adds a process, up to `max_count`."""
-
-    scale_down_seconds: float = 30.0
-    """How long fewer processes must have been enough before one is removed. With a low value processes start and end often."""
-
-    drain_seconds: float = 3600.0
-    """How long a process that is replaced or removed may continue its jobs before they are requeued. It claims no jobs
-    meanwhile, so a long time does no harm; `grace_seconds` applies to a shutdown."""
-
-    recycle_after_jobs: int = 0
-    """A process that has run this many jobs is replaced, to bound the effect of leaks. 0: never."""
-
-    recycle_after_seconds: float = 0.0
-    """A process of this age is replaced. 0: never."""
-
-    recycle_above_mb: int = 0
-    """A process that uses more memory is replaced; it finishes its jobs. 0: never."""
-
-    restart_limit: int = 20
-    """If this many processes of a pool in a row died within 10 s of their start, and no older one is left, the supervisor
-    exits with code 9. 0: never."""
-
-    health_file: str | None = None
-    """A file that is touched while the supervisor is alive, and FILE.ready while leases are renewed: for `tenure health`."""
-
-    name: str | None = None
-    """The name of this worker in `tenure workers`, events and logs. Further processes are NAME-2, NAME-3. Default: host:pid."""
-
-    @property
-    def renew_every(self) -> float:
-        # Two renewals may fail before the lease is lost.
-        return self.renew_interval_seconds or self.lease_timeout_seconds / 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +50,7 @@ class Settings:
     pooled: bool | None = None
     retention_seconds: float = 7 * 86400.0
     dead_letter_retention_seconds: float = 30 * 86400.0
+    event_retention_seconds: float = 7 * 86400.0
     client_timeout_seconds: float = 10.0
     """How long enqueues and reads are retried while PostgreSQL cannot be reached, before they raise `StoreUnavailable`.
     Should be less than the timeout of a web request."""
@@ -166,7 +83,13 @@ class Settings:
     """The longest wait between two searches for workers and jobs whose lease expired. The reaper acts sooner when one expires."""
     leader_cleanup_interval_seconds: float = 1200.0
     """How often partitions are created and dropped, and old rows deleted."""
-    workers: WorkerSettings = WorkerSettings()
+    web_listen: int = 8080
+    """The port of the web server that `tenure up` and `tenure dev` start on 127.0.0.1. 0: none. Not named `web_port`: Kubernetes
+    sets TENURE_WEB_PORT to a URL, for a service named tenure-web."""
+    routes: Routes = ()
+    """`[routes]`: queues and priorities by patterns of kinds. They win over the definition of a job, and options of a call over
+    them."""
+    workers: WorkerSettings = field(default_factory=WorkerSettings)
     pools: Mapping[str, WorkerSettings] = field(default_factory=dict)
     """`[workers.NAME]`, each with the settings it inherits from `[workers]`."""
 
@@ -183,6 +106,7 @@ class Settings:
         return LeaderSettings(
             retention=self.retention_seconds,
             dead_letter_retention=self.dead_letter_retention_seconds,
+            event_retention=self.event_retention_seconds,
             strategy=cast("Strategy", self.leader_strategy),
             rotate=self.leader_rotate_seconds,
             term=self.leader_term_seconds,
@@ -300,16 +224,18 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
         problems.append(f"leader.strategy must be one of {', '.join(STRATEGIES)}")
     if others.get("log_format", "text") not in FORMATS:
         problems.append(f"log_format must be one of {', '.join(FORMATS)}")
-    problems += _retry_problems(others) + _leader_contradictions(others) + _contradictions("workers", workers)
+    if not 0 <= others.get("web_listen", 0) <= 65535:
+        problems.append("web_listen must be a port, 1 to 65535, or 0 for none")
+    problems += _retry_problems(others) + _leader_contradictions(others) + contradictions("workers", workers)
     for pool, own in pools.items():
-        problems += _misnamed(pool) + _contradictions(f"workers.{pool}", own, workers)
+        problems += _misnamed(pool) + contradictions(f"workers.{pool}", own, workers)
     name = workers.get("name") or ""
     if len(name.encode()) > 200 or not name.isprintable():
         problems.append("workers.name must be at most 200 bytes of printable text")
     if problems:
         raise ConfigError("invalid settings: " + "; ".join(problems))
-    base = _worker_settings(workers)
-    return Settings(**others, workers=base, pools={name: _worker_settings(own, workers) for name, own in pools.items()})
+    base = worker_settings(workers)
+    return Settings(**others, workers=base, pools={name: worker_settings(own, workers) for name, own in pools.items()})
 
 
 def _retry_problems(given: Mapping[str, Any]) -> list[str]:
@@ -318,15 +244,6 @@ def _retry_problems(given: Mapping[str, Any]) -> list[str]:
     except ConfigError as error:
         return [str(error)]
     return []
-
-
-def _worker_settings(own: Mapping[str, Any], inherited: Mapping[str, Any] | None = None) -> WorkerSettings:
-    values = {**(inherited or {}), **own}
-    if inherited is not None and "queues" not in own:
-        values.pop("queues", None)
-    if "default_count" in values:
-        values.setdefault("max_count", max(WorkerSettings.max_count, values["default_count"]))
-    return WorkerSettings(**values)
 
 
 def _unknown(name: str, pool: str, known: Mapping[str, Any]) -> str:
@@ -343,17 +260,6 @@ def _misnamed(pool: str) -> list[str]:
     if pool in _pool_readers() or pool in SHARED:
         return [f"[workers.{pool}]: {pool!r} is a setting; give this pool another name"]
     return []
-
-
-LEVELS = ("debug", "info", "warning", "error", "critical")
-AT_LEAST_ONE = ("concurrency", "default_count", "max_count", "process_max_tasks", "poll_interval_ms")
-AT_LEAST_NONE = (
-    "process_memory_mb",
-    "next_job_delay_ms",
-    "recycle_after_jobs",
-    "recycle_above_mb",
-    "restart_limit",
-)
 
 
 def _leader_contradictions(given: Mapping[str, Any]) -> list[str]:
@@ -378,84 +284,13 @@ def _leader_contradictions(given: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _contradictions(block: str, own: Mapping[str, Any], inherited: Mapping[str, Any] | None = None) -> list[str]:
-    found = []
-    if own.get("lease_timeout_seconds", 15) < 3:
-        found.append(f"{block}.lease_timeout_seconds must be at least 3: a short delay would end a shorter lease")
-    lease, renew = own.get("lease_timeout_seconds", 15), own.get("renew_interval_seconds", 0)
-    if renew and not 0.5 <= renew <= lease / 2:
-        found.append(
-            f"{block}.renew_interval_seconds is {renew:g}, but must be from 0.5 to half of lease_timeout_seconds ({lease / 2:g}),"
-            " so that one renewal may fail; 0 is a third of it"
-        )
-    if own.get("scale_interval_ms", 1000) < 100:
-        found.append(f"{block}.scale_interval_ms must be at least 100: each check queries PostgreSQL")
-    found += [f"{block}.{name} must be at least 1" for name in AT_LEAST_ONE if own.get(name, 1) < 1]
-    found += [f"{block}.{name} must be 0 (no limit) or more" for name in AT_LEAST_NONE if own.get(name, 0) < 0]
-    values = {**(inherited or {}), **own}
-    least, most = values.get("default_count", WorkerSettings.default_count), values.get("max_count")
-    if most is not None and most < least and {"default_count", "max_count"} & own.keys():
-        found.append(f"{block}.max_count is {most}, but default_count is {least}: raise the one or lower the other")
-    return found
-
-
 def _readers() -> dict[str, Callable[[Any], Any]]:
     readers: dict[str, Callable[[Any], Any]] = {
-        f.name: _reader(f.name, str(f.type)) for f in fields(Settings) if f.name not in ("workers", "pools")
+        f.name: reader(f.name, str(f.type)) for f in fields(Settings) if f.name not in ("workers", "pools")
     }
-    readers.update({f"workers_{f.name}": _reader(f.name, str(f.type)) for f in fields(WorkerSettings)})
+    readers.update({f"workers_{f.name}": reader(f.name, str(f.type)) for f in fields(WorkerSettings)})
     return readers
 
 
 def _pool_readers() -> dict[str, Callable[[Any], Any]]:
-    return {f.name: _reader(f.name, str(f.type)) for f in fields(WorkerSettings) if f.name not in SHARED}
-
-
-def _reader(name: str, annotation: str) -> Callable[[Any], Any]:
-    if name.endswith("_seconds"):
-        return lambda value: to_seconds(float(value) if _is_number(value) else value, what=name)
-    if name in ("log_failed_attempt", "log_dead_letter", "log_schedule_missed", "log_schedule_skipped"):
-        return _level
-    readers: dict[str, Callable[[Any], Any]] = {
-        "int": _int,
-        "int | None": _int,
-        "bool": _bool,
-        "bool | None": _bool,
-        "float | None": float,
-        "tuple[str, ...]": _names,
-    }
-    return readers.get(annotation, str)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, str) and value.replace(".", "", 1).isdigit()
-
-
-def _int(value: Any) -> int:
-    if isinstance(value, bool | float) or not isinstance(value, int | str):
-        raise ValueError(f"{value!r} is not a whole number")  # noqa: TRY004 - reported with the other problems
-    return int(value)
-
-
-def _bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() in ("1", "true", "yes", "on"):
-        return True
-    if str(value).lower() in ("0", "false", "no", "off"):
-        return False
-    raise ValueError(f"{value!r} is not a boolean: use true or false")
-
-
-def _level(value: Any) -> str:
-    if str(value).lower() not in LEVELS:
-        raise ValueError(f"{value!r} is not a log level: use {', '.join(LEVELS)}")
-    return str(value).lower()
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    """A list, or names separated by commas, as in variables."""
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{value!r} is not a list of names")
-    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    return {f.name: reader(f.name, str(f.type)) for f in fields(WorkerSettings) if f.name not in SHARED}

@@ -17,6 +17,7 @@ from tenure.model.current import current_run
 from tenure.model.ids import uuid7
 from tenure.model.keys import digest, input_key
 from tenure.model.kinds import KeyScope, Kind
+from tenure.model.outcomes import NextLink
 from tenure.model.payloads import Json, plain_json
 from tenure.store.wakeup import Wakeup
 
@@ -38,13 +39,25 @@ class CallFields:
     timeout: float | None = None
     delay: float | None = None
     run_at: datetime | None = None
+    expires: float | None = None
+    expires_at: datetime | None = None
     key_for: KeyScope | None = None
     """Sent only with a key. None: the default of `tenure.enqueue()`."""
+    after: tuple[str, ...] = ()
+    """The ids of chains that must end first."""
+    on_failure: str | None = None
+    """What happens if one of them fails. None: the default of `tenure.enqueue()`."""
+    dependants: bool = False
+    """A job is enqueued with it that waits for it: a group."""
+    open: bool | None = None
+    """Of a group without members: whether some are added later."""
 
     @cached_property
     def wakeups(self) -> frozenset[Wakeup]:
-        """Whom to notify after the commit: the stager, the workers of the queue, or both. PostgreSQL's clock decides whether
-        `run_at` has passed, so such a job may concern either."""
+        """Whom to notify after the commit: the resolver, the stager, the workers of the queue, or both of these. PostgreSQL's
+        clock decides whether `run_at` has passed, so such a job may concern either."""
+        if self.after or self.open is not None:
+            return frozenset({Wakeup.chain_ended()})
         wakeups = set()
         if self.delay is not None or self.run_at is not None:
             wakeups.add(Wakeup.job_scheduled())
@@ -64,6 +77,12 @@ class CallFields:
             "timeout": self.timeout,
             "delay": self.delay,
             "run_at": None if self.run_at is None else self.run_at.isoformat(),
+            "expires": self.expires,
+            "expires_at": None if self.expires_at is None else self.expires_at.isoformat(),
+            "after": list(self.after) if self.after or self.open is not None else None,
+            "on_failure": self.on_failure if self.after or self.open is not None else None,
+            "dependants": self.dependants or None,
+            "open": self.open,
         }
         sent = {name: value for name, value in fields.items() if value is not None and value != DEFAULTS.get(name)}
         return json.dumps(sent, separators=(",", ":"))[1:-1]
@@ -113,6 +132,12 @@ class Call(NamedTuple, Generic[R]):
         meta = {**json.loads(self.meta or "{}"), **values}
         return self._replace(meta=plain_json(meta, what=f"the meta of job {self.kind!r}"))
 
+    def as_link(self) -> NextLink[R]:
+        """As the next link of a chain. It has no key: the link before it is completed only once. Its parent's claim ends with
+        the statement that writes it."""
+        link = self._replace(key=None, sender=Sender(self.sender.by))
+        return NextLink(_object(link), tuple(wakeup.payload() for wakeup in sorted(self.fields.wakeups)))
+
     def sent_by(self, name: str) -> Call[R]:
         """A copy that names another sender."""
         return self._replace(sender=replace(self.sender, by=name))
@@ -141,7 +166,7 @@ class CallMaker:
         self._target = target
         self._options = options
         self._auth, self._meta = options.auth, options.meta
-        texts = [target.name, options.queue or target.queue, options.capability or target.capability]
+        texts = [target.name, options.queue, options.capability or target.capability]
         plain_json(texts, what=f"the options of job {target.name!r}")  # refused here, where the options are written
 
     @cached_property
@@ -157,8 +182,17 @@ class CallMaker:
             timeout=options.timeout,
             delay=options.delay,
             run_at=options.run_at,
+            expires=self._expires(),
+            expires_at=options.expires_at,
             key_for=target.key_for if options.key_for is None else options.key_for,
+            after=options.after,
+            on_failure=options.on_blocker_failure,
         )
+
+    def _expires(self) -> float | None:
+        if self._options.expires is not None or self._options.expires_at is not None:
+            return self._options.expires
+        return None if self._target.expires is None else self._target.expires.total_seconds()
 
     def of_arguments(self, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call[Any]:
         if kind.key is None and self._options.key is None:
@@ -185,9 +219,9 @@ class CallMaker:
         """A job that is enqueued by a running job inherits its `auth`, unless the call has its own."""
         run = current_run.get()
         if run is None:
-            return _new(Call, (uuid7(), self._fields, text, _this_process(), key, self._auth, self._meta))
+            return _new(Call, (uuid7(), self._fields, text, this_process(), key, self._auth, self._meta))
         auth = run.auth if self._auth is None else self._auth
-        sender = Sender(_this_process().by, run.job_id, run.claim_id)
+        sender = Sender(this_process().by, run.job_id, run.claim_id)
         return _new(Call, (uuid7(), self._fields, text, sender, key, auth, self._meta))
 
 
@@ -195,8 +229,8 @@ _new: Callable[..., Call[Any]] = tuple.__new__  # as `Call(...)`, without a call
 
 
 @cache
-def _this_process() -> Sender:
+def this_process() -> Sender:
     return Sender(f"{socket.gethostname()}:{os.getpid()}")
 
 
-os.register_at_fork(after_in_child=_this_process.cache_clear)  # a forked process is another sender
+os.register_at_fork(after_in_child=this_process.cache_clear)  # a forked process is another sender

@@ -169,4 +169,7 @@ def _wakeups(ended: Sequence[EndedRow]) -> list[Wakeup]:
     """Workers check the jobs they run; waiters read the job again. Jobs that are not named are noticed by polling."""
     ran = [row.id for row in ended if row.ran]
     watched = [row.id for row in ended if row.watched][:MOST_NAMED]
-    return Wakeup.jobs_lost(ran, at_most=MOST_NAMED) + [Wakeup.job_ended(job_id) for job_id in watched]
+    more = [Wakeup.new_jobs(queue) for queue in {row.undoing for row in ended if row.undoing is not None}]
+    if any(row.dependants for row in ended):
+        more.append(Wakeup.chain_ended())
+    return Wakeup.jobs_lost(ran, at_most=MOST_NAMED) + [Wakeup.job_ended(job_id) for job_id in watched] + more

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
@@ -237,6 +237,20 @@ class Client:
     async def workers(self) -> builtins.list[WorkerStatus]:
         return [WorkerStatus.from_row(row) for row in await self._reads()(workers.find_all())]
 
+    async def drain_workers(self, *ids: UUID | str) -> builtins.list[UUID]:
+        """Workers of the same supervisors as these claim no more jobs. Running ones continue, and the processes stay, until they
+        are stopped or `resume_workers` is called. Returns the ids of all workers concerned; those that are gone are not among
+        them."""
+        return await self._drain(ids, draining=True)
+
+    async def resume_workers(self, *ids: UUID | str) -> builtins.list[UUID]:
+        """The contrary of `drain_workers`."""
+        return await self._drain(ids, draining=False)
+
+    async def _drain(self, ids: Iterable[UUID | str], *, draining: bool) -> builtins.list[UUID]:
+        query = workers.drain([str(to_id(worker_id)) for worker_id in ids], draining=draining)
+        return [UUID(found) for found in await self._runtime.session().fetch(query)]
+
     async def leaders(self) -> builtins.list[LeaderStatus]:
         return [LeaderStatus.from_row(row) for row in await self._reads()(leases.find_leaders())]
 
@@ -291,6 +305,8 @@ class Client:
     set_limit_sync = sync_version(set_limit)
     reset_limit_sync = sync_version(reset_limit)
     workers_sync = sync_version(workers)
+    drain_workers_sync = sync_version(drain_workers)
+    resume_workers_sync = sync_version(resume_workers)
     leaders_sync = sync_version(leaders)
     stats_sync = sync_version(stats)
     minutes_sync = sync_version(minutes)

@@ -84,7 +84,7 @@ class ProcessState:
 
 class DirectEnqueuer:
     def __init__(self, database: DatabaseTarget) -> None:
-        self._database = database
+        self.database = database
         self._state = self._new_state()
 
     def enqueue(self, calls: list[Call[Any]], wakeups: frozenset[Wakeup], within: float) -> ExistingJobs:
@@ -110,7 +110,7 @@ class DirectEnqueuer:
         self._state.close()
 
     def _new_state(self) -> ProcessState:
-        state = ProcessState(SyncLink(self._database, "enqueue"))
+        state = ProcessState(SyncLink(self.database, "enqueue"))
         weakref.finalize(self, state.close)
         return state
 

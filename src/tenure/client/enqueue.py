@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from tenure.client.ambient import Joined
 from tenure.client.calls import Call, to_json
 from tenure.client.handle import Handle
 from tenure.client.options import Options
@@ -27,12 +30,19 @@ CHUNK = 500  # jobs in a statement: few enough for the socket to take at once
 
 
 async def enqueue_call(runtime: ClientRuntime, options: Options, call: Call[R]) -> Handle[R]:
+    if runtime.interceptors:
+        return (await runtime.interceptors[-1].enqueue([call], options))[0]
+    if runtime.ambient is not None and (joined := await _joined(runtime, options, enqueue_call_sync, call)) is not None:
+        return cast("Handle[R]", joined.result)
     if options.conn is not None:
         return _handle(runtime, call, await _borrowed(runtime, options, [call]))
     return _handle(runtime, call, await runtime.session().enqueue([call], call.fields.wakeups, _within(runtime, options)))
 
 
 def enqueue_call_sync(runtime: ClientRuntime, options: Options, call: Call[R]) -> Handle[R]:
+    if runtime.interceptors:
+        return runtime.interceptors[-1].enqueue_sync([call], options)[0]
+    options = _in_ambient_transaction(runtime, options)
     if options.conn is not None:
         return _handle(runtime, call, _borrowed_sync(runtime, options, [call]))
     return _handle(runtime, call, runtime.direct().enqueue([call], call.fields.wakeups, _within(runtime, options)))
@@ -40,6 +50,10 @@ def enqueue_call_sync(runtime: ClientRuntime, options: Options, call: Call[R]) -
 
 async def enqueue_many(runtime: ClientRuntime, calls: Iterable[Call[Any]], options: Options) -> list[Handle[Any]]:
     """Writes all jobs in one transaction, or none. A generator is advanced while earlier jobs are being written."""
+    if runtime.interceptors:
+        return await runtime.interceptors[-1].enqueue(list(_several(calls)), options)
+    if runtime.ambient is not None and (joined := await _joined(runtime, options, _many_sync, calls)) is not None:
+        return cast("list[Handle[Any]]", joined.result)
     if options.conn is not None:
         listed = list(_several(calls))
         return _handles(runtime, listed, await _borrowed(runtime, options, listed))
@@ -57,6 +71,9 @@ async def enqueue_many(runtime: ClientRuntime, calls: Iterable[Call[Any]], optio
 
 
 def enqueue_many_sync(runtime: ClientRuntime, calls: Iterable[Call[Any]], options: Options) -> list[Handle[Any]]:
+    if runtime.interceptors:
+        return runtime.interceptors[-1].enqueue_sync(list(_several(calls)), options)
+    options = _in_ambient_transaction(runtime, options)
     if options.conn is not None:
         listed = list(_several(calls))
         return _handles(runtime, listed, _borrowed_sync(runtime, options, listed))
@@ -66,6 +83,24 @@ def enqueue_many_sync(runtime: ClientRuntime, calls: Iterable[Call[Any]], option
         return runtime.portal.run(enqueue_many(runtime, chain(first, source), options))
     existing = runtime.direct().enqueue(first, _wakeups(first), _within(runtime, options)) if first else {}
     return _handles(runtime, first, existing)
+
+
+def _many_sync(runtime: ClientRuntime, options: Options, calls: Iterable[Call[Any]]) -> list[Handle[Any]]:
+    return enqueue_many_sync(runtime, calls, options)
+
+
+def _in_ambient_transaction(runtime: ClientRuntime, options: Options) -> Options:
+    """With the connection of the transaction that is open in this thread, if the call names none."""
+    if runtime.ambient is None or options.conn is not None or not options.in_transaction:
+        return options
+    connection = runtime.ambient.connection()
+    return options if connection is None else replace(options, conn=connection)
+
+
+async def _joined(runtime: ClientRuntime, options: Options, enqueue: Callable[..., Any], what: Any) -> Joined | None:
+    if runtime.ambient is None or options.conn is not None or not options.in_transaction:
+        return None
+    return await runtime.ambient.join(partial(enqueue, runtime, options, what))
 
 
 def _within(runtime: ClientRuntime, options: Options) -> float:

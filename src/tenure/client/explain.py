@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from tenure.client.explain_blocked import blocked_by
+from tenure.client.explain_waiting import waits_for
 from tenure.client.facts import Facts, LimitGroup, Reason
 from tenure.client.status import JobStatus
 from tenure.model.durations import format_duration
+from tenure.model.names import GROUP_KIND
 from tenure.model.states import HELD, State
 
 MOST_COUNTED = 1000
@@ -30,7 +33,7 @@ class Explanation:
 
 
 def explained(facts: Facts) -> Explanation:
-    return Explanation(facts.job, facts.job.state in HELD, judge(facts))
+    return Explanation(facts.job, facts.job.state in HELD, [*judge(facts), *_expires(facts)])
 
 
 def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each state
@@ -46,10 +49,9 @@ def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each stat
         case State.SCHEDULED | State.RETRY:
             return [_later(facts), *_no_stager(facts), *_queue(facts)]
         case State.BLOCKED:
-            return [Reason("blocked", "it is blocked by other jobs; it runs when they are done"), *_queue(facts)]
+            return [*blocked_by(facts), *([] if job.kind == GROUP_KIND else _queue(facts))]
         case State.WAITING:
-            told = "it waits for a time, an event or another job, and continues by itself when that happens"
-            return [Reason("waiting", told), *_queue(facts)]
+            return [*waits_for(facts), *(blocked_by(facts) if facts.blocked and facts.blocked.missing else []), *_queue(facts)]
         case _:
             return [*_queue(facts), *_turn(facts)] or [_soon(facts)]
 
@@ -109,6 +111,16 @@ def _later(facts: Facts) -> Reason:
     return Reason("not_due", f"{what}{error} {wait}", "; retry() runs it now")
 
 
+def _expires(facts: Facts) -> list[Reason]:
+    """Not a reason, but what will happen to a job that waits for too long."""
+    at = facts.job.expires_at
+    if at is None or facts.job.state.finished or facts.job.state == State.DEAD_LETTER:
+        return []
+    if at <= facts.now:
+        return [Reason("expires", f"it expired at {_moment(at)}, and is about to be canceled")]
+    return [Reason("expires", f"it is canceled if it has not started in {_span(at - facts.now)}, at {_moment(at)}")]
+
+
 def _no_stager(facts: Facts) -> list[Reason]:
     if facts.stager:
         return []
@@ -144,6 +156,9 @@ def _no_worker(facts: Facts) -> Reason | None:
     if facts.for_capability == 0:
         told = f"{_workers(facts.for_kind)} able to run kind {job.kind!r}, but none has capability {job.capability!r}"
         return Reason("no_worker_for_capability", f"{told}; start one with that capability")
+    if facts.draining == facts.for_capability:
+        told = f"all workers that could run it ({facts.draining}) are draining, so they claim no more jobs"
+        return Reason("draining", f"{told}; start another one, or resume them: tenure workers resume WORKER")
     return None
 
 

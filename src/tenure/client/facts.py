@@ -42,6 +42,44 @@ class LimitGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissingChain:
+    """A chain that a job waits for."""
+
+    chain_id: str
+    job_id: str | None
+    """Its live link; None if it has ended, and that was not counted yet."""
+    kind: str | None
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """What a job waits for."""
+
+    total: int
+    missing: int | None
+    on_failure: str
+    failed: str | None
+    """The first chain that did not complete."""
+    chains: list[MissingChain]
+    """The first of those that are missing."""
+    open: bool = False
+    """A group to which members are still being added."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingStep:
+    """What a workflow waits for."""
+
+    name: str
+    what: str
+    state: str
+    due_at: str | None
+    event: str | None
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     job: JobStatus
     now: datetime
@@ -60,14 +98,29 @@ class Facts:
     for_queue: int = 1
     for_kind: int = 1
     for_capability: int = 1
+    draining: int = 0
+    """Of the workers of `for_capability`: how many claim no more jobs."""
     slots: int = 1
     """How many jobs the workers of `for_capability` can run at a time, and how many they hold."""
     held: int = 0
     ahead: int = 0
     """Jobs before it that the same workers could run."""
     limit_groups: list[LimitGroup] = field(default_factory=list)
+    resolver: bool = True
+    """A live process holds the resolver duty, which unblocks jobs."""
+    blocked: Blocked | None = None
+    waits: list[WaitingStep] = field(default_factory=list)
 
     @staticmethod
     def from_row(row: ExplainRow) -> Facts:
         limit_groups = [LimitGroup(**told) for told in json.loads(row.limit_groups or "[]")]
-        return Facts(**row._asdict() | {"job": JobStatus.from_row(row.job), "limit_groups": limit_groups})
+        job, blocked = JobStatus.from_row(row.job), _blocked(row.blocked)
+        waits = [WaitingStep(**told) for told in json.loads(row.waits or "[]")]
+        return Facts(**row._asdict() | {"job": job, "limit_groups": limit_groups, "blocked": blocked, "waits": waits})
+
+
+def _blocked(text: str | None) -> Blocked | None:
+    if text is None:
+        return None
+    told = json.loads(text)
+    return Blocked(**told | {"chains": [MissingChain(**chain) for chain in told["chains"] or []]})

@@ -73,8 +73,8 @@ class Filters:
     def span(self) -> tuple[UUID, UUID]:
         """The range of ids that can match: the first one, and the first one beyond it."""
         return (
-            FIRST_ID if self.since is None else _id_at(self.since - EARLY),
-            LAST_ID if self.until is None else _id_at(self.until + LATE),
+            FIRST_ID if self.since is None else _id_at(self.since, -EARLY),
+            LAST_ID if self.until is None else _id_at(self.until, LATE),
         )
 
     def values(self, states: frozenset[State] | None) -> dict[str, object]:
@@ -148,7 +148,7 @@ def _contained(given: Mapping[str, Any]) -> str:
     return plain_json(dict(given), what="the input filter")
 
 
-def _id_at(moment: datetime) -> UUID:
-    """The lowest UUIDv7 of that time."""
-    milliseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+def _id_at(moment: datetime, shift: timedelta) -> UUID:
+    """The lowest UUIDv7 of that time, shifted. The sum need not be a valid time: a filter may begin with the year 1."""
+    milliseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC) + shift) // timedelta(milliseconds=1)
     return UUID(int=min(max(milliseconds, 0), 2**48 - 1) << 80)

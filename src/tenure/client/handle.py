@@ -8,9 +8,10 @@ import math
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, overload
 from uuid import UUID
 
+from tenure.client.emitting import signal_job
 from tenure.client.locating import find_runtime
 from tenure.client.portal import sync_version
 from tenure.client.runtime import ClientRuntime
@@ -18,9 +19,9 @@ from tenure.client.status import JobStatus, JobUpdate, Progress
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import InvalidOutput, JobCanceled, JobFailed, JobNotFound, ResultTimeout
 from tenure.model.ids import uuid7_time
-from tenure.model.outcomes import Cancel, Fail, Snooze
+from tenure.model.outcomes import Cancel, Continue, Fail, Output, RetryAfter, Snooze
 from tenure.model.states import State
-from tenure.store import jobs
+from tenure.store import chains, jobs, late_outputs, steps
 from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from tenure.store.query import Fetch
 
 R_co = TypeVar("R_co", covariant=True)
-X = TypeVar("X")
+X = TypeVar("X", bound=Output | None)
+Y = TypeVar("Y", bound=Output | None)
 
 OVER = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETTER})
 """Final unless the job is retried or replayed."""
@@ -114,25 +116,62 @@ class Handle(Generic[R_co]):
 
     # Waiting
 
-    async def result(self: Handle[X | Snooze | Fail | Cancel], timeout: Duration | None = None) -> X:
-        """Waits for the job and returns its result. Raises `JobFailed`, `JobCanceled` or `ResultTimeout`."""
-        # `self` names every outcome, so that type checkers remove them from `-> bool | Fail`. Pyright needs the names.
-        seconds = None if timeout is None else to_seconds(timeout, what="timeout")
-        began = time.monotonic()
-        status = await self._over(seconds)
-        if status.state not in OVER:
-            raise ResultTimeout(self.id, status.kind, status.state, seconds or 0.0)
-        if status.state == State.CANCELED:
-            raise JobCanceled(self.id, status.kind, status.error)
-        if status.state != State.COMPLETED:
-            raise JobFailed(self.id, status.kind, status.state, status.error)
-        output = await self._output(status, None if seconds is None else began + seconds)
-        if output is LATE:
-            raise ResultTimeout(self.id, status.kind, status.state, seconds or 0.0)
-        return cast("X", output)
+    # `self` names every outcome, so that type checkers remove them from `-> bool | Fail`. The first overload is for
+    # `Handle[Any]`.
+    @overload
+    async def result(self: Handle[Never], timeout: Duration | None = None) -> Any: ...
+    @overload
+    async def result(
+        self: Handle[X | Snooze | RetryAfter | Fail | Cancel | Continue[Y]], timeout: Duration | None = None
+    ) -> X | Y: ...
 
-    def result_sync(self: Handle[X | Snooze | Fail | Cancel], timeout: Duration | None = None) -> X:
+    async def result(self: Handle[Any], timeout: Duration | None = None) -> Any:
+        """Waits for the job and returns its result; if it continues with other jobs (`Continue`), that of the last of them.
+        Raises `JobFailed`, `JobCanceled` or `ResultTimeout`."""
+        seconds = None if timeout is None else to_seconds(timeout, what="timeout")
+        deadline = None if seconds is None else time.monotonic() + seconds
+        last, status = await self._end_of_chain(deadline)
+        if status.state not in OVER:
+            raise ResultTimeout(status.id, status.kind, status.state, seconds or 0.0)
+        if status.state == State.CANCELED:
+            raise JobCanceled(status.id, status.kind, status.error)
+        if status.state != State.COMPLETED:
+            raise JobFailed(status.id, status.kind, status.state, status.error)
+        output = await last._output(status, deadline)  # noqa: SLF001 - of the same class
+        if output is LATE:
+            raise ResultTimeout(status.id, status.kind, status.state, seconds or 0.0)
+        return output
+
+    @overload
+    def result_sync(self: Handle[Never], timeout: Duration | None = None) -> Any: ...
+    @overload
+    def result_sync(
+        self: Handle[X | Snooze | RetryAfter | Fail | Cancel | Continue[Y]], timeout: Duration | None = None
+    ) -> X | Y: ...
+
+    def result_sync(self: Handle[Any], timeout: Duration | None = None) -> Any:
         return self._runtime.portal.run(self.result(timeout))
+
+    async def _end_of_chain(self, deadline: float | None) -> tuple[Handle[Any], JobStatus]:
+        """The last link of the chain, when it is over or the time is up."""
+        handle: Handle[Any] = self
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                status = await handle._over(left)
+            except JobNotFound:
+                # The first links of a long chain may be older than the history that is kept.
+                if (tail := await self._tail(self.id)) is None or tail == handle.id:
+                    raise
+            else:
+                if status.next_id is None:
+                    return handle, status
+                tail = await self._tail(status.chain_id or self.id) or status.next_id
+            handle = Handle(tail, "", self._runtime)
+
+    async def _tail(self, chain_id: UUID) -> UUID | None:
+        [row] = await self._reads()(chains.find_tail(str(chain_id)))
+        return row.id
 
     async def _output(self, status: JobStatus, deadline: float | None) -> Any:
         """Typed. None if the run ended without adding an output, even if the annotation does not allow None."""
@@ -152,7 +191,7 @@ class Handle(Generic[R_co]):
         """A job that was completed in a session of its handler has no output until the handler returns. Waits for it while the
         run is alive."""
         read, pause = self._reads(), OUTPUT_PAUSE
-        while rows := await read(jobs.find_late_output(str(self.id))):
+        while rows := await read(late_outputs.find_late_output(str(self.id))):
             text, owed = rows[0]
             if text is not None:
                 return json.loads(text)
@@ -220,14 +259,38 @@ class Handle(Generic[R_co]):
     # Changing
 
     async def cancel(self, reason: str | None = None, *, by: str | None = None, conn: object | None = None) -> bool:
-        """Cancels the job in any live state; a running handler is aborted. False: it was over already.
+        """Cancels the job in any live state, or the live link of its chain; a running handler is aborted. False: the chain was
+        over already.
 
         With `conn`, your connection or session, it is canceled when that transaction commits.
         """
-        return await self._client.cancel(self.id, reason=reason, by=by, conn=conn) > 0
+        if await self._client.cancel(self.id, reason=reason, by=by, conn=conn):
+            return True
+        following = await self._continued()
+        return following is not None and await following.cancel(reason, by=by, conn=conn)
 
     def cancel_sync(self, reason: str | None = None, *, by: str | None = None, conn: object | None = None) -> bool:
-        return self._client.cancel_sync(self.id, reason=reason, by=by, conn=conn) > 0
+        if self._client.cancel_sync(self.id, reason=reason, by=by, conn=conn):
+            return True
+        following = self._runtime.portal.run(self._continued())
+        return following is not None and following.cancel_sync(reason, by=by, conn=conn)
+
+    async def _continued(self) -> Handle[Any] | None:
+        """The last link of the chain, if this one was continued."""
+        status = await self.status()
+        if status.next_id is None:
+            return None
+        return Handle(await self._tail(status.chain_id or self.id) or status.next_id, "", self._runtime)
+
+    async def signal(self, name: str, payload: Any = None, *, by: str | None = None) -> None:
+        """Sends a signal to a workflow, which receives it by `ctx.wait_for_signal(name)`, now or later. Raises `NotPossible` if
+        the workflow is over."""
+        await signal_job(self._runtime, self.id, name, payload, by)
+
+    async def query(self) -> Any:
+        """What the workflow said about itself by `ctx.set_status()`; None if nothing."""
+        rows = await self._reads()(steps.find_status(str(self.id)))
+        return json.loads(rows[0]) if rows and rows[0] is not None else None
 
     async def retry(self) -> Handle[R_co]:
         """Runs the job again now. A finished job stays as it is, and a copy of it runs."""
@@ -247,6 +310,8 @@ class Handle(Generic[R_co]):
     progress_sync = sync_version(progress)
     report_sync = sync_version(report)
     explain_sync = sync_version(explain)
+    signal_sync = sync_version(signal)
+    query_sync = sync_version(query)
     retry_sync = sync_version(retry)
     delete_sync = sync_version(delete)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Unpack
 
 from tenure.client.calls import Call, CallMaker
@@ -14,6 +15,7 @@ from tenure.model.kinds import KeyScope, Kind
 from tenure.model.names import check_name, shown
 from tenure.model.payloads import plain_json
 from tenure.model.retries import Retry
+from tenure.model.routes import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class UnknownJob:
     priority: int = 50
     capability: str | None = None
     key_for: KeyScope | None = "forever"
+    expires: timedelta | None = None
 
 
 def call_by_name(
@@ -40,7 +43,14 @@ def call_by_name(
     if name in runtime.kinds:
         kind = runtime.kinds[name]
         return CallMaker(kind, checked).of_arguments(kind, (), _typed(kind, arguments)), checked
-    return CallMaker(UnknownJob(name, runtime.default_retry()), checked).of_input(dict(arguments)), checked
+    route = runtime.route(name) or Route(name, None, None)
+    target = UnknownJob(
+        name,
+        runtime.default_retry(),
+        queue=route.queue or "default",
+        priority=50 if route.priority is None else route.priority,
+    )
+    return CallMaker(target, checked).of_input(dict(arguments)), checked
 
 
 def call_unchecked(name: str, given: Any, **options: Unpack[CallOptions]) -> Call[Any]:

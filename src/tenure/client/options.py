@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 from uuid import UUID
 
@@ -14,12 +14,27 @@ from tenure.model.keys import checked as checked_key
 from tenure.model.keys import has_lasting_text, key_scope
 from tenure.model.kinds import KeyScope
 from tenure.model.names import check_name, shown
-from tenure.model.options import check_option_names, flag, whole_number
+from tenure.model.options import check_option_names, flag, one_of, whole_number
 from tenure.model.payloads import Json, plain_json
 from tenure.model.priorities import to_priority
 from tenure.model.retries import MOST_ATTEMPTS, Retry
 
 T = TypeVar("T")
+
+OnBlockerFailure = Literal["cancel", "run", "wait"]
+"""What happens to a job if a chain that it waits for fails, is canceled or deleted: it is canceled too, runs nevertheless, or
+waits until the chain is replayed and completes."""
+
+
+class HasId(Protocol):
+    """A handle of a job, a chain or a group."""
+
+    @property
+    def id(self) -> UUID: ...
+
+
+Blocker = HasId | UUID | str
+"""A chain, by a handle or by the id of one of its jobs."""
 
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 """A time outside of this range is a mistake, such as datetime.max. tenure.enqueue() checks the same."""
@@ -40,6 +55,8 @@ class Target(Protocol):
     def retry(self) -> Retry: ...
     @property
     def key_for(self) -> KeyScope | None: ...
+    @property
+    def expires(self) -> timedelta | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +68,23 @@ class Options:
     timeout: float | None = None
     delay: float | None = None
     run_at: datetime | None = None
+    expires: float | None = None
+    """Seconds after the enqueue at which a job that was not started is canceled."""
+    expires_at: datetime | None = None
     key: str | Literal[True] | None = None
     key_for: KeyScope | None = None
     auth: Json | None = None
     meta: Json | None = None
     conn: object | None = None
+    in_transaction: bool = True
+    """False: not part of the transaction that the framework has open where the job is enqueued."""
     notify: bool | None = None
     """Whether workers are notified when the caller's transaction commits. None: as in the settings."""
     within: float | None = None
     """Seconds for which an enqueue is repeated while PostgreSQL is away. None: as in the settings."""
+    after: tuple[str, ...] = ()
+    """The ids of chains that must end first."""
+    on_blocker_failure: OnBlockerFailure | None = None
 
 
 class CallOptions(TypedDict, total=False):
@@ -72,13 +97,17 @@ class CallOptions(TypedDict, total=False):
     timeout: Duration | None
     delay: Duration | None
     run_at: datetime | None
+    expires: Duration | datetime | None
     key: str | int | UUID | bool | None
     key_for: Duration | None
     auth: Any
     meta: Mapping[str, Any] | None
     conn: object | None
+    in_transaction: Literal[False] | None
     notify: bool | None
     within: Duration | None
+    after: Sequence[Blocker] | None
+    on_blocker_failure: OnBlockerFailure | None
 
 
 CALL_OPTIONS = tuple(CallOptions.__annotations__)
@@ -102,14 +131,44 @@ def call_options(job: str, what: str, /, **options: Unpack[CallOptions]) -> Opti
         timeout=checked("timeout", to_seconds, what="timeout"),
         delay=checked("delay", to_seconds, what="delay") or None,
         run_at=checked("run_at", _moment),
+        expires=None if isinstance(given.get("expires"), datetime) else checked("expires", to_seconds, what="expires"),
+        expires_at=_moment(given["expires"], "expires") if isinstance(given.get("expires"), datetime) else None,
         key=None if given.get("key") is None else _key(given["key"], job),
         key_for=checked("key_for", key_scope),
         auth=checked("auth", plain_json, what="auth"),
         meta=checked("meta", _meta),
         conn=given.get("conn"),
+        in_transaction=_in_transaction(given),
         notify=checked("notify", flag, what="notify"),
         within=checked("within", to_seconds, what="within"),
+        after=checked("after", _blockers) or (),
+        on_blocker_failure=checked("on_blocker_failure", one_of, choice=OnBlockerFailure, what="on_blocker_failure"),
     )
+
+
+def _in_transaction(given: Mapping[str, Any]) -> bool:
+    wanted = given.get("in_transaction")
+    if wanted is None:
+        return True
+    if wanted is not False:
+        raise ConfigError(f"in_transaction is {shown(wanted)}, but can only be False: to join a transaction, give conn=")
+    if given.get("conn") is not None:
+        raise ConfigError("give either conn or in_transaction=False, not both")
+    return False
+
+
+def _blockers(given: Any) -> tuple[str, ...]:
+    if isinstance(given, str | UUID) or not isinstance(given, Iterable):
+        raise ConfigError(f"after is {shown(given)}, but must be a list of handles or ids: after=[handle]")
+    return tuple(str(_blocker_id(one)) for one in given)
+
+
+def _blocker_id(given: Any) -> UUID:
+    found = getattr(given, "id", given)
+    try:
+        return found if isinstance(found, UUID) else UUID(str(found))
+    except ValueError:
+        raise ConfigError(f"after contains {shown(given)}, which is neither a handle nor the id of a job") from None
 
 
 def _key(given: Any, job: str) -> str | Literal[True] | None:
@@ -126,11 +185,12 @@ def _meta(given: Any) -> Json:
     return plain_json(given, what="meta")
 
 
-def _moment(given: Any) -> datetime:
+def _moment(given: Any, what: str = "run_at") -> datetime:
+    instead = "use datetime.now(timezone.utc) + ..." + (" or give delay" if what == "run_at" else ' or a duration, such as "1h"')
     if not isinstance(given, datetime):
-        raise ConfigError(f"run_at is {shown(given)}, but must be a datetime: use datetime.now(timezone.utc) + ... or give delay")
+        raise ConfigError(f"{what} is {shown(given)}, but must be a datetime: {instead}")
     if given.tzinfo is None:
-        raise ConfigError("run_at needs a time zone: use datetime.now(timezone.utc) + ... or give delay")
+        raise ConfigError(f"{what} needs a time zone: {instead}")
     if not EARLIEST <= given <= LATEST:
-        raise ConfigError(f"run_at is {given.isoformat()}, but must lie between the years {EARLIEST.year} and {LATEST.year}")
+        raise ConfigError(f"{what} is {given.isoformat()}, but must lie between the years {EARLIEST.year} and {LATEST.year}")
     return given

@@ -42,6 +42,18 @@ class WorkerStatus:
     """How many jobs it runs."""
     name: str = ""
     """The name it was given, else host:pid."""
+    draining_at: datetime | None = None
+    """Since then it claims no more jobs."""
+    memory_mb: float | None = None
+    """Resident memory at its last heartbeat. None: not measured."""
+
+    @property
+    def state(self) -> str:
+        """alive; draining: claims no more jobs, and still runs some; drained: runs none; late: its lease has expired; how it
+        ended."""
+        if not self.alive:
+            return self.died_how or "late"
+        return "alive" if self.draining_at is None else "draining" if self.held else "drained"
 
     @staticmethod
     def from_row(row: WorkerRow) -> WorkerStatus:

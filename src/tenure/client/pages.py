@@ -61,12 +61,20 @@ def merge(looks: Sequence[Look], limit: int, floor: UUID = FIRST_ID) -> tuple[li
     return ids[:limit], ids[limit - 1] if len(ids) > limit else edge
 
 
-async def live_ids(fetch: Fetch, filters: Filters) -> AsyncIterator[list[UUID]]:
+def live_ids(fetch: Fetch, filters: Filters) -> AsyncIterator[list[UUID]]:
     """The ids of the matching live jobs, newest first, in batches. Jobs enqueued meanwhile are newer, and not included."""
+    return matching_ids(fetch, filters, LARGEST_PAGE)
+
+
+async def matching_ids(fetch: Fetch, filters: Filters, size: int, *, finished: bool = False) -> AsyncIterator[list[UUID]]:
+    """The same, `size` at a time; also of finished jobs, if wanted."""
     before: UUID | None = None
     floor, _ = filters.span
     while True:
-        ids, before = merge([await look_live(fetch, filters, before, LARGEST_PAGE + 1)], LARGEST_PAGE, floor)
+        looks = [await look_live(fetch, filters, before, size + 1)]
+        if finished:
+            looks.append(await look_finished(fetch, filters, before, size + 1))
+        ids, before = merge(looks, size, floor)
         if ids:
             yield ids
         if before is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from tenure.store.reports import LatencyRow
 
@@ -38,6 +39,17 @@ def latencies(rows: Iterable[LatencyRow]) -> list[Latency]:
     for row in rows:
         histograms.setdefault((row.queue, row.kind, row.measure), {})[row.bucket] = row.jobs
     return [_latency(queue, kind, measure, found) for (queue, kind, measure), found in histograms.items()]
+
+
+def joined(rows: Iterable[LatencyRow], by: Literal["queue", "kind"] | None) -> list[LatencyRow]:
+    """For each queue or each kind only: the other one is empty."""
+    if by is None:
+        return list(rows)
+    sums: dict[tuple[str, str, str, int], int] = {}
+    for row in rows:
+        key = (row.queue if by == "queue" else "", row.kind if by == "kind" else "", row.measure, row.bucket)
+        sums[key] = sums.get(key, 0) + row.jobs
+    return [LatencyRow(*key, jobs) for key, jobs in sums.items()]
 
 
 def _latency(queue: str, kind: str, measure: str, histogram: dict[int, int]) -> Latency:

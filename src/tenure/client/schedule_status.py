@@ -35,6 +35,8 @@ class ScheduleStatus:
     catch_up: CatchUp
     catch_up_limit: int
     jitter: timedelta
+    expires: timedelta | None
+    """After this time, a job of it that was not started is canceled."""
     created_at: datetime
     changed_at: datetime
     changed_by: str | None
@@ -74,9 +76,9 @@ class ScheduleStatus:
     @staticmethod
     def from_row(row: ScheduleRow) -> ScheduleStatus:
         values = row._asdict()
-        every, since = values["every"], values.pop("since")
-        values["every"] = None if every is None else timedelta(seconds=every)
-        values["jitter"] = timedelta(seconds=values["jitter"])
+        since = values.pop("since")
+        for name in ("every", "jitter", "expires"):
+            values[name] = None if values[name] is None else timedelta(seconds=values[name])
         values["input"] = json.loads(values["input"])
         status = ScheduleStatus(**values)
         if status.active and status.next_at is None:  # the leader has not processed it yet

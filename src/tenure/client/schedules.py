@@ -53,6 +53,7 @@ class Schedules:
         catch_up: CatchUp = "one",
         catch_up_limit: int | None = None,
         jitter: Duration = 0,
+        expires: Duration | None = None,
         paused: bool = False,
         by: str | None = None,
     ) -> ScheduleStatus:
@@ -70,6 +71,7 @@ class Schedules:
             "catch_up": catch_up,
             "catch_up_limit": catch_up_limit,
             "jitter": jitter,
+            "expires": expires,
         }
         made = _made(self._kind(job), name, input, options)
         if not await self._runtime.session().fetch(store.create(made, paused=paused, by=cleaned(by))):
@@ -91,6 +93,7 @@ class Schedules:
         catch_up: Any = UNCHANGED,
         catch_up_limit: Any = UNCHANGED,
         jitter: Any = UNCHANGED,
+        expires: Any = UNCHANGED,
         by: str | None = None,
     ) -> ScheduleStatus:
         """Changes the given fields. `cron` replaces `every`, and the reverse.
@@ -108,6 +111,7 @@ class Schedules:
             "catch_up": catch_up,
             "catch_up_limit": catch_up_limit,
             "jitter": jitter,
+            "expires": expires,
         }
         wanted = {option: value for option, value in given.items() if value is not UNCHANGED}
         for _ in range(MOST_TRIES):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,9 @@ class Session:
     """Belongs to the event loop that created it. Closes itself when that loop ends, after sending pending wake-ups."""
 
     def __init__(self, database: DatabaseTarget, wakeups: Wakeups, ended: Callable[[], object]) -> None:
+        self.database = database
         self._ended = ended
+        self._former: set[asyncio.Task[None]] = set()
         self._link = Link(database, "client", hot=True)
         self._wide_link = Link(database, "client")
         self._enqueue_link = Link(database, "enqueue")
@@ -54,6 +56,10 @@ class Session:
             self._wakeups.notify(wakeup)
         return existing
 
+    def transaction(self) -> AbstractAsyncContextManager[Fetch]:
+        """Several statements of an enqueue that are committed together."""
+        return self._enqueue_link.transaction()
+
     async def fetch(self, query: Query[T]) -> list[T]:
         """For statements that use an index."""
         return await self._link.fetch(query)
@@ -69,6 +75,12 @@ class Session:
     def notify(self, wakeup: Wakeup) -> None:
         """Notifies listeners that wait for this."""
         self._wakeups.notify(wakeup)
+
+    def closing(self, former: Session) -> None:
+        """Closes the session that this one replaces, in the background."""
+        task = asyncio.get_running_loop().create_task(former.close())
+        self._former.add(task)
+        task.add_done_callback(self._former.discard)
 
     async def close(self) -> None:
         self._keeper.cancel()

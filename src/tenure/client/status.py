@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from tenure.model.failures import Failure
+from tenure.model.payloads import read_json
 from tenure.model.states import State
 from tenure.store.jobs import JobRow
 
@@ -53,6 +53,12 @@ class JobStatus:
     progress_message: str | None = None
     failed_at: datetime | None = None
     """When a failed job or a dead letter failed for good."""
+    chain_id: UUID | None = None
+    """The chain that it is a link of: its own id if it starts the chain."""
+    next_id: UUID | None = None
+    """The next link of the chain, which it created by returning `Continue`."""
+    expires_at: datetime | None = None
+    """When it is canceled if it was not started. None: it does not expire, was started, or is over."""
 
     @property
     def failure(self) -> Failure | None:
@@ -81,7 +87,9 @@ class JobStatus:
         values = row._asdict()
         values["state"] = State(values["state"])
         for name in ("input", "output", "auth", "meta", "system"):
-            values[name] = None if values[name] is None else json.loads(values[name])
+            values[name] = None if values[name] is None else read_json(values[name])
+        if not isinstance(values["system"], dict):  # only SQL can have written it
+            values["system"] = None
         if not math.isfinite(values["progress_percent"]):
             values["progress_percent"] = 0.0
         return JobStatus(**values)

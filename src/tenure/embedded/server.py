@@ -163,6 +163,9 @@ def _ensure_database(postmaster: Postmaster) -> None:
             known = connection.execute("select 1 from pg_database where datname = %s", [DATABASE]).fetchone()
             if known is None:
                 connection.execute(f'create database "{DATABASE}"')
+                # The role has the name of Tenure's schema. By default, tables of the user's would be created there, and Alembic
+                # would take Tenure's tables for the user's.
+                connection.execute(f'alter database "{DATABASE}" set search_path = public')
     except psycopg.Error as error:
         raise ConfigError(
             f"the embedded server on {postmaster.data} is running but rejects connections: {error}. See its log, or stop it"

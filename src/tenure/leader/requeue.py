@@ -87,6 +87,8 @@ def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str,
     for job in reaped:
         if job["quarantined"] and job["watched"]:
             outlets.notify(Wakeup.job_ended(job["job_id"]))
+    if any(job["dependants"] for job in reaped):
+        outlets.notify(Wakeup.chain_ended())
     _report_requeued([job for job in reaped if not job["quarantined"]])
     for job in reaped:
         if job["quarantined"]:

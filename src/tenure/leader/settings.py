@@ -14,6 +14,8 @@ STRATEGIES: tuple[str, ...] = get_args(Strategy)
 class LeaderSettings:
     retention: float = 7 * 86400.0
     """Seconds for which finished jobs are kept."""
+    event_retention: float = 7 * 86400.0
+    """Of events that were sent to workflows."""
     dead_letter_retention: float = 30 * 86400.0
     strategy: Strategy = "lease"
     rotate: float = 60.0

@@ -40,6 +40,9 @@ CONDEMNED_REST = 0.5
 CLAIM_PATIENCE = 5.0
 """Seconds that a stop waits for the current claim. The jobs it claims are requeued at once."""
 
+IDLE_POLL = 0.002
+"""Seconds between two looks of `idle()`."""
+
 END_PATIENCE = 1.0
 """Seconds that a stop waits for any other current statement."""
 
@@ -97,7 +100,7 @@ class Engine:
         self._held_jobs = HeldJobs(self._settle_link, worker_id, scope.queues, self, notify)
         self._ended_claims = EndedClaims(self._settle_link, worker_id, self)
         self._claimer = CombinedClaimer(
-            database, kinds, scope, worker_id, notify=notify, sent=self._ended_claims.add, unanswered=self._held_jobs.doubt
+            database, kinds, scope, worker_id, notify=notify, recorded=self._ended_claims.add, unanswered=self._held_jobs.doubt
         )
         events = events or Events()
         self._slots = Slots(
@@ -108,6 +111,7 @@ class Engine:
             notify=notify,
             freed=self._on_freed,
             released=self._on_released,
+            linked=self.on_wakeup,
             doubt=lambda runs: self._watch.doubt(run.job_id for run in runs),
             worn_out=worn_out,
             events=events,
@@ -123,6 +127,8 @@ class Engine:
         self._hungry = False
         self._stopping = False
         self._last_found = 0.0
+        self._empty_claims = 0
+        """Claims that found no job."""
         self._tasks: dict[PeriodicTask, asyncio.Task[None]] = {}
 
     def wakeups(self, on_wakeup: Callable[[Wakeup], None]) -> Wakeups:
@@ -170,6 +176,17 @@ class Engine:
 
     def _is_called(self) -> bool:
         return random.random() * self.peers < WAKERS  # noqa: S311
+
+    async def idle(self) -> None:
+        """Returns when no job runs here, every outcome is written, and no job can be claimed. For tests."""
+        seen, empty = -1, 0
+        while True:
+            if self.running or self._slots.settler.unwritten or self.finished != seen:
+                seen, empty = self.finished, self._empty_claims
+            elif self._empty_claims >= empty + 2:  # the first of them may have begun before the last outcome was written
+                return
+            self._look_for_jobs()
+            await asyncio.sleep(IDLE_POLL)
 
     def lose(self, reason: AbortReason) -> None:
         """No run of this process holds its job any more."""
@@ -225,6 +242,7 @@ class Engine:
         finally:
             self._claimer.under_way.started()
         self._hungry = len(runs) == free
+        self._empty_claims += not runs
         if self._hungry and self.peers > WAKERS:
             self._call_others({run.queue for run in runs})
         if runs:

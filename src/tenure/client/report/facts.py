@@ -22,6 +22,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "enqueued", clock(job.enqueued_at)
     if job.finished_at is not None:
         yield "finished", clock(job.finished_at)
+    if job.expires_at is not None:
+        yield "expires", clock(job.expires_at)
     if job.timeout is not None:
         yield "timeout", f"{job.timeout:g} s"
     if job.key is not None:

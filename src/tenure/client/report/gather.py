@@ -10,6 +10,7 @@ from uuid import UUID
 
 from tenure.client.report.derive import Facts, Noted, derive
 from tenure.client.report.life import Child, LogLine, Report
+from tenure.client.report.steps import ReportedStep, with_steps
 from tenure.client.status import JobStatus, Progress
 from tenure.model.states import State
 from tenure.store import reports
@@ -19,12 +20,14 @@ from tenure.store.reports import ReportRow
 MAX_INCIDENTS = 200  # a job that snoozes every second has thousands
 MAX_LINES = 200
 MAX_CHILDREN = 100
+MAX_STEPS = 500
 
 
 async def gather(fetch: Fetch, job_id: UUID) -> Report | None:
     """The report of a job, or None when there is no such job. One statement: everything is as of the same moment."""
-    rows = await fetch(reports.find(str(job_id), incidents=MAX_INCIDENTS, lines=MAX_LINES, children=MAX_CHILDREN))
-    return derive(_facts(rows[0])) if rows else None
+    limits = {"incidents": MAX_INCIDENTS, "lines": MAX_LINES, "children": MAX_CHILDREN, "steps": MAX_STEPS}
+    rows = await fetch(reports.find(str(job_id), **limits))
+    return with_steps(derive(_facts(rows[0])), [_step(item) for item in _list(rows[0].steps)]) if rows else None
 
 
 def _facts(row: ReportRow) -> Facts:
@@ -36,9 +39,13 @@ def _facts(row: ReportRow) -> Facts:
         noted=[_noted(item) for item in _list(row.incidents)],
         progress=_progress(*json.loads(row.progress)) if row.progress is not None else None,
         log=[_line(*item) for item in _list(row.log)],
-        children=[Child(id=UUID(child), kind=kind, state=State(state)) for child, kind, state in listed[:MAX_CHILDREN]],
+        children=[_child(*item) for item in listed[:MAX_CHILDREN]],
         more_children=len(listed) > MAX_CHILDREN,
     )
+
+
+def _child(child: str, kind: str, state: str, queue: str) -> Child:
+    return Child(id=UUID(child), kind=kind, state=State(state), queue=queue)
 
 
 def _list(text: str | None) -> list[Any]:
@@ -54,6 +61,11 @@ def _noted(row: dict[str, Any]) -> Noted:
     times = {name: _time(row[name]) for name in ("at", "started_at", "next_at")}
     worker_id = UUID(row["worker_id"]) if row["worker_id"] else None
     return Noted(**{**row, **times, "worker_id": worker_id})
+
+
+def _step(row: dict[str, Any]) -> ReportedStep:
+    times = {name: _time(row[name]) for name in ("started_at", "ended_at", "due_at")}
+    return ReportedStep(**{**row, **times})
 
 
 def _line(fence: int, kept_at: str, line: Any) -> LogLine:

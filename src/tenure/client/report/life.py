@@ -68,6 +68,7 @@ class Child:
     id: UUID
     kind: str
     state: State
+    queue: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

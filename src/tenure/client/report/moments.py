@@ -24,13 +24,17 @@ _AT_ONCE = timedelta(seconds=1)
 
 def moments(job: JobStatus, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> list[Moment]:
     """In order of time; events at the same time are in order of cause and effect."""
-    found = [_enqueued(job), *_due(job, attempts)]
+    found = [_enqueued(job), *_blocked(job), *_due(job, attempts)]
     for number, attempt in enumerate(attempts):
         after = attempts[number + 1] if number + 1 < len(attempts) else None
         found += _of_attempt(attempt)
         found += _set_aside(job, attempt, after, incidents)
     found += [_of_incident(incident) for incident in incidents if not _is_the_end(job, incident)]
     found += _finished(job, attempts, incidents)
+    if job.next_id is not None and job.finished_at is not None:
+        found.append(
+            Moment(at=job.finished_at, what="continued", text=f"continued by job {job.next_id}, the next link of its chain")
+        )
     return sorted(found, key=lambda moment: moment.at)
 
 
@@ -38,6 +42,11 @@ def _enqueued(job: JobStatus) -> Moment:
     by = f" by {inline(job.enqueued_by, 100)}" if job.enqueued_by else ""
     parent = f" on behalf of job {job.parent_id}" if job.parent_id else ""
     return Moment(at=job.enqueued_at, what="enqueued", text=f"enqueued{by}{parent}")
+
+
+def _blocked(job: JobStatus) -> Iterator[Moment]:
+    if count := (job.system or {}).get("blockers"):
+        yield Moment(at=job.enqueued_at, what="blocked", text=f"blocked until {count} chains have ended")
 
 
 def _due(job: JobStatus, attempts: Sequence[Attempt]) -> Iterator[Moment]:

@@ -9,11 +9,12 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
+from uuid import UUID
 
 from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
 from tenure.store import cleaning, history
-from tenure.store.cleaning import CleanedKeysRow, CleanedRow
+from tenure.store.cleaning import CleanedKeysRow, CleanedRow, WalkedRow
 from tenure.store.duty_link import Contended
 from tenure.store.history import CleanedHistoryRow
 from tenure.store.isolation import RefusedRows
@@ -25,8 +26,11 @@ log = logging.getLogger("tenure")
 
 Cleaned = CleanedRow | CleanedHistoryRow
 Clean = Callable[[Pick], Query[Cleaned]]
-Answer = TypeVar("Answer", CleanedKeysRow, Cleaned)
+Answer = TypeVar("Answer", CleanedKeysRow, WalkedRow, Cleaned)
 T = TypeVar("T")
+
+_ROW_NAMES = {"history": "id", "blocked": "job_id", "chain_endings": "chain_id"}
+"""By table: what identifies a row in the log; its ctid otherwise."""
 
 QUIET_ATTEMPTS = 10
 """Attempts in a row without a lock after which it becomes a finding."""
@@ -42,10 +46,12 @@ class Cleaner:
     batch = 2000
     keep_counts = 90 * 86400.0
 
-    def __init__(self, keep: float, keep_dead: float, *, every: float = 1200.0) -> None:
-        self._keep, self._keep_dead = keep, keep_dead
+    def __init__(self, keep: float, keep_dead: float, *, keep_events: float = 7 * 86400.0, every: float = 1200.0) -> None:
+        self._keep, self._keep_dead, self._keep_events = keep, keep_dead, keep_events
         self.every = every
         self._keys_after: tuple[str, str] | None = None
+        self._walked_to: dict[str, UUID | None] = {}
+        """By table: where to continue."""
         self._refused: dict[str, RefusedRows] = {}
         self._failing: dict[str, int] = {}
 
@@ -56,6 +62,8 @@ class Cleaner:
             ("old partitions of tenure.history", partial(self._drop, link, term)),
             ("new partitions of tenure.history", partial(self._make, link, term)),
             ("tenure.keys", partial(self._clean_keys, link, term)),
+            ("tenure.blocked", partial(self._walk, link, term, "blocked", cleaning.clean_blocked)),
+            ("tenure.chain_endings", partial(self._walk, link, term, "chain_endings", cleaning.clean_endings)),
             *((f"tenure.{table}", partial(self._clean, link, table, query)) for table, query in self._queries(term).items()),
         ]
         try:
@@ -73,6 +81,9 @@ class Cleaner:
             "progress": lambda pick: cleaning.clean_progress(term, limit=limit, keep=keep, pick=pick),
             "logs": lambda pick: cleaning.clean_logs(term, limit=limit, keep=keep, pick=pick),
             "incidents": lambda pick: cleaning.clean_incidents(term, limit=limit, keep=keep, pick=pick),
+            "steps": lambda pick: cleaning.clean_steps(term, limit=limit, keep=keep, pick=pick),
+            "events": lambda pick: cleaning.clean_events(term, limit=limit, keep=self._keep_events, pick=pick),
+            "waits": lambda pick: cleaning.clean_waits(term, limit=limit, pick=pick),
             "watches": lambda pick: cleaning.clean_watches(term, limit=limit, pick=pick),
             "counters": lambda pick: cleaning.clean_counters(term, limit=limit, keep=keep_counts, pick=pick),
             "minutes": lambda pick: cleaning.clean_minutes(term, limit=limit, pick=pick),
@@ -106,6 +117,13 @@ class Cleaner:
         removed = max(sum(answer.expired for answer in answers), sum(answer.freed for answer in answers))
         return self.batch if self._keys_after else removed
 
+    async def _walk(self, link: Link, term: Term, table: str, query: Callable[..., Query[WalkedRow]]) -> int:
+        """A batch of a table whose rows are all checked in turn."""
+        after = self._walked_to.get(table)
+        answers = await self._run(link, table, lambda pick: query(term, limit=self.batch, after=after, pick=pick))
+        self._walked_to[table] = answers[-1].next
+        return self.batch if answers[-1].next else sum(answer.removed for answer in answers)
+
     async def _clean(self, link: Link, table: str, query: Clean) -> int:
         """The largest of the numbers of deleted rows: a full batch means that there are more."""
         answers = await self._run(link, table, query)
@@ -120,7 +138,7 @@ class Cleaner:
             return answer
 
         return await self._refused.setdefault(
-            table, RefusedRows(f"to delete a row of tenure.{table}", "id" if table == "history" else "ctid")
+            table, RefusedRows(f"to delete a row of tenure.{table}", _ROW_NAMES.get(table, "ctid"))
         ).run(send)
 
     def _report(self, failures: dict[str, Exception]) -> list[str]:

@@ -34,7 +34,8 @@ class Doctor:
             if (finding.code, finding.about) not in self._known:
                 level = logging.WARNING if finding.severity == "problem" else logging.INFO
                 facts = {"code": finding.code, "finding": finding.text, "way_out": finding.way_out}
-                log.log(level, "doctor finding", extra=facts)
+                # The text is in the message, too: loggers without a format of ours would print nothing of the fields.
+                log.log(level, "doctor: %s", finding, extra=facts)
         self._known = {(finding.code, finding.about) for finding in found}
         lines = [f"{finding.code}: {finding}" for finding in found]
         return RoundResult(holds=True, touched=len(found), rest=self.every, findings=lines)

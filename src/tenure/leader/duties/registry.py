@@ -10,6 +10,7 @@ from tenure.leader.duties.cron import Cron
 from tenure.leader.duties.doctor import Doctor
 from tenure.leader.duties.duty import Duty
 from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.resolver import Resolver
 from tenure.leader.duties.rollup import Rollup
 from tenure.leader.duties.stager import Stager
 from tenure.leader.outlets import Outlets
@@ -31,8 +32,12 @@ DUTIES: Mapping[str, Callable[[DutyContext], Duty]] = {
     Stager.name: lambda given: Stager(given.outlets),
     Reaper.name: lambda given: Reaper(given.contact, given.outlets, every=given.settings.reap_every),
     Cron.name: lambda given: Cron(given.settings.retention, given.outlets),
+    Resolver.name: lambda given: Resolver(given.outlets),
     Cleaner.name: lambda given: Cleaner(
-        given.settings.retention, given.settings.dead_letter_retention, every=given.settings.clean_every
+        given.settings.retention,
+        given.settings.dead_letter_retention,
+        keep_events=given.settings.event_retention,
+        every=given.settings.clean_every,
     ),
     Rollup.name: lambda _: Rollup(),
     Doctor.name: lambda given: Doctor(given.not_delivering),

@@ -1,20 +1,26 @@
-"""Promotes scheduled and retried jobs when they are due."""
+"""Promotes scheduled and retried jobs when they are due, and cancels jobs that were not started before they expired."""
 
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from tenure.leader.duties.duty import RoundResult
+from tenure.leader.duties.parts import Parts
 from tenure.leader.outlets import Outlets
-from tenure.model.events import JobDue
+from tenure.model.events import JobCanceled, JobDue
 from tenure.store import jobs
 from tenure.store.isolation import RefusedRows
-from tenure.store.jobs import PromotedRow
+from tenure.store.jobs import CanceledExpiredRow, PromotedRow
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
 from tenure.store.wakeup import Wakeup
+
+log = logging.getLogger("tenure")
 
 
 class Stager:
@@ -28,8 +34,31 @@ class Stager:
     def __init__(self, outlets: Outlets | None = None) -> None:
         self._outlets = outlets or Outlets()
         self._refused = RefusedRows("to promote a job")
+        self._refused_expired = RefusedRows("to cancel an expired job")
 
     async def run_once(self, link: Link, term: Term) -> RoundResult:
+        """Expired jobs first: they must not become pending."""
+        parts = Parts()
+        canceled = await parts.do("expired jobs", lambda: self._cancel_expired(link, term))
+        promoted = await parts.do("due jobs", lambda: self._promote(link, term))
+        parts.raise_first()
+        assert canceled is not None
+        assert promoted is not None
+        touched = canceled.touched + promoted.touched
+        return RoundResult(promoted.holds and canceled.holds, touched, min(canceled.rest, promoted.rest))
+
+    async def _cancel_expired(self, link: Link, term: Term) -> RoundResult:
+        async def send(pick: Pick) -> CanceledExpiredRow:
+            [answer] = await link.fetch(jobs.cancel_expired(term, limit=self.batch, pick=pick))
+            if not pick.peek:
+                self._announce_canceled(json.loads(answer.jobs or "[]"))
+            return answer
+
+        answers = await self._refused_expired.run(send)
+        canceled = sum(answer.canceled for answer in answers)
+        return self._result(answers[-1].holds, canceled, answers[-1].next_due)
+
+    async def _promote(self, link: Link, term: Term) -> RoundResult:
         listing = self._outlets.events.wants(JobDue)
 
         async def send(pick: Pick) -> PromotedRow:
@@ -39,11 +68,27 @@ class Stager:
             return answer
 
         answers = await self._refused.run(send)
-        last = answers[-1]
         promoted = sum(answer.promoted for answer in answers)
-        if promoted >= self.batch:
-            return RoundResult(last.holds, promoted, 0.0)
-        return RoundResult(last.holds, promoted, min(self.longest_rest, max(0.0, last.next_due or self.longest_rest)))
+        return self._result(answers[-1].holds, promoted, answers[-1].next_due)
+
+    def _result(self, holds: bool, moved: int, next_due: float | None) -> RoundResult:
+        if moved >= self.batch:
+            return RoundResult(holds, moved, 0.0)
+        return RoundResult(holds, moved, min(self.longest_rest, max(0.0, next_due or self.longest_rest)))
+
+    def _announce_canceled(self, canceled: Sequence[Mapping[str, Any]]) -> None:
+        for job in canceled:
+            log.info(
+                "job canceled, because it was not started before it expired", extra={"job_id": job["job_id"], "kind": job["kind"]}
+            )
+            if job["watched"]:
+                self._outlets.notify(Wakeup.job_ended(job["job_id"]))
+            if self._outlets.events.wants(JobCanceled):
+                self._outlets.events.emit(
+                    JobCanceled(job_id=UUID(job["job_id"]), kind=job["kind"], reason=job["reason"], by=None, ran=False)
+                )
+        if any(job["dependants"] for job in canceled):
+            self._outlets.notify(Wakeup.chain_ended())
 
     def _announce(self, answer: PromotedRow) -> None:
         for queue in answer.queues:

@@ -55,10 +55,10 @@ class WorkerCondemned(Exception):  # noqa: N818
 class ClaimsUnderWay:
     """Claims that were sent and whose jobs have no slots yet."""
 
-    def __init__(self, sent: Callable[[str], None], unanswered: Callable[[], None]) -> None:
-        """`sent(claim_id)` is called for each claim, `unanswered()` when one ends without an answer: it may have been committed,
-        or be committed later."""
-        self._sent = sent
+    def __init__(self, recorded: Callable[[str], None], unanswered: Callable[[], None]) -> None:
+        """`recorded(claim_id)` is called for each claim that may have a row: it took jobs, or had no answer. `unanswered()` is
+        called when one ends without an answer: it may have been committed, or be committed later."""
+        self._recorded = recorded
         self._unanswered = unanswered
         self.ids: set[str] = set()
 
@@ -67,13 +67,16 @@ class ClaimsUnderWay:
         """Gives the id of a new claim."""
         claim_id = str(uuid4())
         self.ids.add(claim_id)
-        self._sent(claim_id)
         try:
             yield claim_id
         except BaseException:
             self.ids.discard(claim_id)
+            self._recorded(claim_id)
             self._unanswered()
             raise
+
+    def took_jobs(self, claim_id: str) -> None:
+        self._recorded(claim_id)
 
     def started(self) -> None:
         """The jobs of all earlier claims have their slots."""
@@ -174,6 +177,8 @@ class Claimer:
         # An UPDATE returns its rows in no certain order. Each sort keeps the order of equals.
         found.sort(key=attrgetter("position"))
         found.sort(key=attrgetter("priority"), reverse=True)
+        if found:
+            self._under_way.took_jobs(claim_id)
         return self._refused.claimed([Run(self._kinds[job.kind], job, claim_id, self._worker_id) for job in found])
 
     def _plan(self) -> Plan:
@@ -192,7 +197,7 @@ class Claimer:
             claim_id=claim_id,
             lanes=plan.to_json(),
             limit=limit,
-            kinds=array_literal([kind for kind in self._kinds if kind not in self._known_limits.closed_kinds]),
+            kinds=array_literal([kind for kind in self._kinds.served if kind not in self._known_limits.closed_kinds]),
             capabilities=array_literal(list(self._scope.capabilities)),
             leases=leases_of(self._kinds),
             which=self._scope.jobs,
@@ -210,7 +215,7 @@ class Claimer:
     async def _survey(self) -> None:
         """Learns the priorities of pending jobs, and logs once each kind that this worker cannot run."""
         self._next_survey = time.monotonic() + jittered(SURVEY_EVERY)
-        kinds = array_literal(list(self._kinds))
+        kinds = array_literal(self._kinds.served)
         for row in await self._link.fetch(queues.survey(json.dumps(list(self._scope.queues)), kinds)):
             self._cursors.meet(row.queue, row.priority)
             self._report(row.queue, json.loads(row.unknown or "[]"))

@@ -41,15 +41,15 @@ class CombinedClaimer:
         worker_id: str,
         *,
         notify: Callable[[Wakeup], None],
-        sent: Callable[[str], None],
+        recorded: Callable[[str], None],
         unanswered: Callable[[], None],
     ) -> None:
-        """`sent(claim_id)` is called for each claim, `unanswered()` when it is not known which jobs one took."""
+        """`recorded(claim_id)`: a claim may have a row; `unanswered()`: it is not known which jobs one took."""
         # A claim that is lost in a crash of the server never happened, so it need not wait for the disk. One under a limit must
         # not be lost while its job runs: its transaction is durable nevertheless (lock_limits).
         self.link = Link(database, "claim", hot=True, durable=False)
         self._known_limits = KnownLimits(self.link, kinds, list(scope.queues), worker_id, notify)
-        self.under_way = ClaimsUnderWay(sent, unanswered)
+        self.under_way = ClaimsUnderWay(recorded, unanswered)
         self._refused = refused = RefusedJobs()
         self._open = Claimer(
             self.link, kinds, scope, worker_id, known_limits=self._known_limits, under_way=self.under_way, refused=refused

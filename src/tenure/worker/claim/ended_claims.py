@@ -27,7 +27,7 @@ class EndedClaims:
         self.beat = PeriodicTask("ended claims", self._turn)
 
     def add(self, claim_id: str) -> None:
-        """A claim was sent: its row may exist."""
+        """A claim that may have a row."""
         self._open.add(claim_id)
 
     async def _turn(self) -> float:

@@ -120,7 +120,7 @@ class KnownLimits:
         return bool(different)
 
     def _take(self, in_force: set[str]) -> None:
-        self.closed_kinds = frozenset(kind for kind in self._kinds if kind_limit(kind) in in_force)
+        self.closed_kinds = frozenset(kind for kind in self._kinds.served if kind_limit(kind) in in_force)
         self.closed_queues = frozenset(queue for queue in self._queues if queue_limit(queue) in in_force)
         self.names = [*map(kind_limit, sorted(self.closed_kinds)), *map(queue_limit, sorted(self.closed_queues))]
 

@@ -101,6 +101,8 @@ class LimitedClaimer:
             raise WorkerCondemned
         found = [row.job for row in rows[1:]]
         self._learn(reply, len(found))
+        if found:
+            self._under_way.took_jobs(claim_id)
         return self._refused.claimed([Run(self._kinds[job.kind], job, claim_id, self._worker_id) for job in found])
 
     async def _claim_others(self, limit: int) -> list[Run]:
@@ -140,7 +142,7 @@ class LimitedClaimer:
             queues=json.dumps([{"queue": queue, "after": after} for queue, after in self._after.items()]),
             steps=STEPS,
             limit=limit,
-            kinds=array_literal(list(self._kinds)),
+            kinds=array_literal(self._kinds.served),
             capabilities=array_literal(list(self._scope.capabilities)),
             leases=leases_of(self._kinds),
             which=self._scope.jobs,

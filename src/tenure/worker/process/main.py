@@ -24,13 +24,19 @@ from tenure.model.kinds import Registry
 from tenure.model.outcomes import Outcome
 from tenure.model.payloads import clean_text, describe_exception
 from tenure.model.reruns import rerunning
+from tenure.store import blockers
+from tenure.store.blockers import BlockerRow
+from tenure.store.borrowed import borrow
 from tenure.store.target import DatabaseTarget
 from tenure.worker.process.exceptions import HANDLER_MAIN, packed
+from tenure.worker.process.functions import called
 from tenure.worker.process.messages import (
     Abort,
+    CallFunction,
     Decided,
     Flush,
     Flushed,
+    FunctionReturned,
     HandlerCalled,
     Heartbeat,
     Hello,
@@ -50,6 +56,7 @@ from tenure.worker.process.messages import (
 from tenure.worker.process.protocol import decode, encode
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.abort import Aborted, AbortReason
+from tenure.worker.run.blocker_results import MOST_BLOCKERS
 from tenure.worker.run.calling import call_plain, on_loop
 from tenure.worker.run.context import Context, context_of
 from tenure.worker.run.resources import Resources
@@ -78,9 +85,12 @@ def main() -> None:
     environment = ProcessEnvironment(hello.home, django=hello.django)
     while True:
         given = connection.next()
-        assert isinstance(given, RunJob)
         connection.send(TakenUp())
-        _serve(services, environment, given)
+        if isinstance(given, CallFunction):
+            connection.send(_returned(environment, given))
+        else:
+            assert isinstance(given, RunJob)
+            _serve(services, environment, given)
 
 
 class WorkerConnection:
@@ -156,9 +166,15 @@ class ProcessServices:
     def __init__(self, connection: WorkerConnection, resources: Resources) -> None:
         self.resources = resources
         self.connection = connection
+        self.kinds = Registry()
         self._progress: tuple[float, str | None] | None = None
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
+
+    def find_blockers(self, run: Run) -> list[BlockerRow]:
+        """Read here, and not by the worker: the results of many chains are larger than a message may be."""
+        with self.resources.pools.connection_sync() as connection:
+            return borrow(connection).fetch_sync(blockers.find(run.job_id, most=MOST_BLOCKERS), self.resources.database.schema)
 
     def progress(self, run: Run, percent: float, message: str | None) -> None:  # noqa: ARG002 - one run at a time
         """Only the latest is sent, a moment later: a tight loop must not flood the connection."""
@@ -210,10 +226,8 @@ class ProcessEnvironment:
 
     def kinds(self, given: RunJob, database: DatabaseTarget) -> Registry:
         """Imports the app's module, then the job's. Returns the app's registry, after giving the app the worker's settings."""
-        self._prepare()
         module, name = given.module, given.job.kind
-        names = self._run_main(given.main) if given.main else vars(importlib.import_module(module))
-        for value in names.values():
+        for value in self.names(given).values():
             runtime = getattr(value, "_runtime", None)  # both apps and jobs have one
             kinds = getattr(runtime, "kinds", None)
             if runtime is not None and isinstance(kinds, Registry) and name in kinds:
@@ -224,6 +238,11 @@ class ProcessEnvironment:
         raise ConfigError(
             f"module {module} has no job {name!r} at its top level, so another process cannot find it: move it there"
         )
+
+    def names(self, given: RunJob | CallFunction) -> dict[str, Any]:
+        """Of the module in which the handler or function is defined."""
+        self._prepare()
+        return self._run_main(given.main) if given.main else vars(importlib.import_module(given.module))
 
     def _prepare(self) -> None:
         if self._django:
@@ -242,11 +261,21 @@ class ProcessEnvironment:
         return self._mains[path]
 
 
+def _returned(environment: ProcessEnvironment, given: CallFunction) -> ToWorker:
+    try:
+        return FunctionReturned(called(given, environment.names(given)))
+    except BaseException as error:  # noqa: BLE001 - SystemExit in a function must end the step, not the process
+        return _failure(None, error)
+
+
 def _serve(services: ProcessServices, environment: ProcessEnvironment, given: RunJob) -> None:
     connection = services.connection
     try:
         kinds = environment.kinds(given, services.resources.database)
         run = Run(kinds[given.job.kind], given.job, given.claim_id, given.worker_id)
+        services.kinds = kinds
+        if run.has_blockers:
+            run.blockers = services.find_blockers(run)
     except BaseException as error:  # noqa: BLE001 - user code may raise anything while it is imported
         connection.send(_failure(None, error))
         return
@@ -285,7 +314,7 @@ def _answer(services: ProcessServices, run: Run, kinds: Registry) -> ToWorker:
 
 def _call_plain(ctx: Context, services: ProcessServices, kinds: Registry) -> Any:
     run = ctx._run  # noqa: SLF001
-    result = call_plain(ctx, kinds.around_thread)
+    result = call_plain(ctx, kinds)
     if run.transaction is not None:
         settle_open_sync(run, services, lambda: settlements.of_result(run, result))
     return result
@@ -294,7 +323,7 @@ def _call_plain(ctx: Context, services: ProcessServices, kinds: Registry) -> Any
 async def _call_async(ctx: Context, services: ProcessServices, kinds: Registry) -> Any:
     run = ctx._run  # noqa: SLF001
     try:
-        result = await on_loop(kinds.around_coroutine, ctx)
+        result = await on_loop(kinds, ctx)
         if run.transaction is not None:
             await settle_open(run, services, lambda: settlements.of_result(run, result))
     finally:

@@ -31,6 +31,19 @@ class RunJob(NamedTuple):
     """The file to run if that is `__main__`."""
 
 
+class CallFunction(NamedTuple):
+    """A function for a step of a workflow. It knows nothing of the job."""
+
+    module: str
+    """Where it is defined."""
+    main: str | None
+    """The file to run if that is `__main__`."""
+    name: str
+    """Its qualified name there."""
+    arguments: str
+    """Pickled, in base 64."""
+
+
 class Abort(NamedTuple):
     reason: str
 
@@ -87,6 +100,11 @@ class Returned(NamedTuple):
     output: str
 
 
+class FunctionReturned(NamedTuple):
+    result: str
+    """Pickled, in base 64."""
+
+
 class Decided(NamedTuple):
     """The handler returned or raised an outcome."""
 
@@ -105,9 +123,9 @@ class Raised(NamedTuple):
     exception: dict[str, Any]
 
 
-ToProcess = Hello | RunJob | Abort | Flushed
+ToProcess = Hello | RunJob | CallFunction | Abort | Flushed
 Reported = HandlerCalled | Progress | Heartbeat | LogLine | Flush | SettledItself | InDoubt
-Answer = Returned | Decided | StoppedByAbort | Raised
+Answer = Returned | FunctionReturned | Decided | StoppedByAbort | Raised
 ToWorker = TakenUp | Reported | Answer
 
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToProcess.__args__, *ToWorker.__args__)}

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -22,11 +23,14 @@ from tenure.model.kinds import Kind, Registry
 from tenure.model.outcomes import Outcome
 from tenure.store.target import DatabaseTarget
 from tenure.worker.process.exceptions import Remote, unpacked
+from tenure.worker.process.functions import call_message, unpacked_value
 from tenure.worker.process.messages import (
     Abort,
+    CallFunction,
     Decided,
     Flush,
     Flushed,
+    FunctionReturned,
     HandlerCalled,
     Heartbeat,
     Hello,
@@ -61,7 +65,7 @@ LAST_WORDS = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSettings:
-    max_tasks: int = 100
+    max_tasks: int = 1000
     """Jobs that a process runs before it is replaced, which bounds leaks of handlers."""
 
     memory_mb: int | None = None
@@ -185,7 +189,10 @@ class ProcessPool:
     async def run(self, ctx: Context) -> Any:
         """The handler's result, or what it raised. Raises `ProcessDied` when its process did."""
         run = ctx._run  # noqa: SLF001
-        process = await self._take(run)
+        if run.deadline is not None:
+            # The start of a process does not count as time of the handler: until it is called, this is added.
+            run.deadline += START_PATIENCE
+        process = await self._take(_run_job(run))
         try:
             message = await self._conversation(process, run)
         except asyncio.CancelledError:
@@ -195,23 +202,38 @@ class ProcessPool:
             await process.kill()
             raise
         finally:
-            self._busy.discard(process)
-            self._too_large.discard(process)
-            await self._keep(process)
+            await self._release(process)
         return _result(run.kind, message)
 
-    async def _take(self, run: Run) -> HandlerProcess:
-        """A process that has received the job. The death of an idle process must not count as this job's crash, and the start of
-        a new one does not count as time of the handler: until it is called, `START_PATIENCE` is added."""
-        if run.deadline is not None:
-            run.deadline += START_PATIENCE
+    async def call(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The result of a function, or what it raised. When the caller is canceled, its process is killed. Raises `ProcessDied`
+        when its process did."""
+        process = await self._take(call_message(fn, args, kwargs))
+        try:
+            message = await self._receive(process)
+        except BaseException:
+            await process.kill()
+            raise
+        finally:
+            await self._release(process)
+        match message:
+            case None:
+                raise ProcessDied(await process.cause())
+            case FunctionReturned(result):
+                return unpacked_value(result)
+            case Raised(text, worth_another_attempt, exception):
+                raise unpacked(exception, Remote(text, worth_another_attempt))
+        raise ProcessDied(f"it sent a message that does not belong here: {type(message).__name__}")
+
+    async def _take(self, work: RunJob | CallFunction) -> HandlerProcess:
+        """A process that has received it. The death of an idle process must not count as a crash of this job."""
         while True:
             process = self._idle.pop() if self._idle else HandlerProcess()
             self._busy.add(process)
             try:
                 if not process.tasks:
                     await process.spawn(self._database, self._kinds.home)
-                process.send(_run_job(run))
+                process.send(work)
                 taken_up = await self._receive(process) is not None
             except BaseException:
                 await self._drop(process)
@@ -227,8 +249,10 @@ class ProcessPool:
         self._busy.discard(process)
         await process.kill()
 
-    async def _keep(self, process: HandlerProcess) -> None:
+    async def _release(self, process: HandlerProcess) -> None:
         """Keeps it for the next job, unless it must be replaced."""
+        self._busy.discard(process)
+        self._too_large.discard(process)
         process.tasks += 1
         if process.dead or process.tasks >= self._settings.max_tasks or self._too_big(process):
             await process.kill()
@@ -251,12 +275,12 @@ class ProcessPool:
                     await self._services.flush(run)
                     process.send(Flushed())
                 case InDoubt(settlement):
-                    run.in_doubt = Settlement(run, **settlement)
+                    run.in_doubt = Settlement.from_wire(run, settlement)
                     run.owes_output = True  # it may have been written that it does
                 case SettledItself(settlement, watched, owes_output):
-                    run.settle_itself()
+                    run.settle_itself(settlement["what"])
                     run.owes_output = owes_output
-                    self._services.settled(Settlement(run, **settlement), watched=watched)
+                    self._services.settled(Settlement.from_wire(run, settlement), watched=watched)
                 case _:
                     return message
         if process in self._too_large:

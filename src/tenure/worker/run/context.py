@@ -11,9 +11,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from tenure.model.ids import uuid7_time
 from tenure.model.payloads import clean_text
 from tenure.model.planned import Planned, planned_of
 from tenure.worker.run.abort import Signal
+from tenure.worker.run.blocker_results import blocker_result
 from tenure.worker.run.run import Run
 
 if TYPE_CHECKING:
@@ -76,6 +78,12 @@ class Context:
         return self._run.fence
 
     @property
+    def enqueued_at(self) -> datetime | None:
+        """When the job's id was made, by the clock of the machine that enqueued it."""
+        job_id = self._run.job_uuid
+        return uuid7_time(job_id) if job_id.version == 7 else None
+
+    @property
     def worker_id(self) -> UUID:
         return UUID(self._run.worker_id)
 
@@ -128,6 +136,15 @@ class Context:
     def _planned(self) -> Planned | None:
         return None if self._run.job.system is None else planned_of(json.loads(self._run.job.system))
 
+    @property
+    def blockers(self) -> list[Any]:
+        """The results of the chains that this job has waited for (`using(after=[...])`), in that order.
+
+        One that did not complete is an exception, `JobFailed` or `JobCanceled`: such a job runs only with
+        `on_blocker_failure="run"`.
+        """
+        return [blocker_result(row, self._services.kinds) for row in self._run.blockers if row.number > 0]
+
     # Reporting
 
     def progress(self, percent: float, message: str | None = None) -> Awaitable[None]:
@@ -160,18 +177,29 @@ class Context:
         the block ends without an error. In an atomic job it is the job's own transaction."""
         return Database(self)
 
-    def transaction(self, session: object | None = None) -> TransactionBlock:
+    def transaction(self, session: object | None = None, *, using: str | None = None) -> TransactionBlock:
         """What is written in this block and the completion of the job commit together, or not at all.
 
-        Without an argument: a connection of Tenure's own. With a session factory, an engine or a pool (SQLAlchemy, psycopg,
-        asyncpg), or Django's connection: a session of yours. Both commit when the handler has returned, with its result.
+        Without an argument: a connection of Tenure's own, or of the app's framework. With a session factory, an engine or a pool
+        (SQLAlchemy, psycopg, asyncpg), or Django's connection: a session of yours. They commit when the handler has returned,
+        with its result.
 
         With a session or connection that is already open: committed when the block ends, because it may be closed right after.
         `return ctx.set_output(result)` inside of the block puts the result into the same transaction.
-        """
-        from tenure.worker.run.transaction_block import TransactionBlock  # noqa: PLC0415 - brings the store
 
+        `using` names a database of Django's: `ctx.transaction(using="default")` is `ctx.transaction(connections["default"])`.
+        """
+        from tenure.worker.run.transaction_block import TransactionBlock, django_session  # noqa: PLC0415 - brings the store
+
+        session = self._default_session() if session is None and using is None else session
+        if using is not None:
+            session = django_session(session, using)
         return TransactionBlock(self._run, self._services, session, lambda: None if self._output is NOT_SET else (self._output,))
+
+    def _default_session(self) -> object | None:
+        """Of the app's framework, if it has one. A block inside another is part of it."""
+        run = self._run
+        return None if run.kind.session is None or run.transaction is not None else run.kind.session()
 
     def set_output(self, output: T) -> T:
         """Sets the job's output before the handler returns, and returns it: `return ctx.set_output(result)`."""

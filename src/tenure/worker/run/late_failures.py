@@ -7,7 +7,7 @@ from typing import Any
 
 from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, RunFailedAfterCompletion
-from tenure.store import jobs
+from tenure.store import late_outputs
 from tenure.store.faults import Refused
 from tenure.store.link import Link
 from tenure.worker.run.settlement import Settlement
@@ -19,6 +19,7 @@ _ENDED = {
     "timed_out": "ran into its timeout",
     "snoozed": "asked for a snooze",
     "canceled": "asked to cancel it",
+    "continued": "asked to continue its chain",
     "requeued": "was stopped by the worker's shutdown",
     "crashed": "lost its process",
 }
@@ -45,6 +46,6 @@ class LateFailures:
         names: dict[str, Any] = {"job_id": run.job_uuid, "kind": run.kind.name, "fence": run.fence}
         self._events.emit(RunFailedAfterCompletion(**names, what=settlement.what, error=text))
         try:
-            await self._link.fetch(jobs.note_late_failure(run.job_id, run.claim_id, text))
+            await self._link.fetch(late_outputs.note_late_failure(run.job_id, run.claim_id, text))
         except (StoreUnavailable, Refused) as fault:
             log.warning("job %s: that its handler failed late could not be kept with the job: %s", run.job_id, fault)

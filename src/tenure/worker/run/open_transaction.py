@@ -15,11 +15,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import SchemaMismatch, TransactionError
-from tenure.store import jobs
+from tenure.store import jobs, late_outputs, steps
 from tenure.store.jobs import EnteredRow, MovedRow, SettledRow, TransactionRow
 from tenure.store.query import Query
+from tenure.store.steps import StepResult
 from tenure.worker.run.run import Run
-from tenure.worker.run.settlement import Settlement, as_array, finished_runs
+from tenure.worker.run.settlement import Settlement, settling
 
 if TYPE_CHECKING:
     from tenure.store.borrowed import Borrowed
@@ -112,13 +113,14 @@ class OpenTransaction:
         if not self._borrowed.is_async:
             return await asyncio.get_running_loop().run_in_executor(threads, self.commit_sync, settlement)
         try:
-            settling = self._settling(settlement)
+            query = self._settling(settlement)
             # Twice: it finds the row by its ctid, which a concurrent heartbeat may have changed.
-            rows = await self._borrowed.fetch(settling, self._schema) or await self._borrowed.fetch(settling, self._schema)
+            rows = await self._borrowed.fetch(query, self._schema) or await self._borrowed.fetch(query, self._schema)
             if rows:
                 if settlement.run.owes_output:
                     await self._borrowed.fetch(_owing(settlement.run), self._schema)
                 await self._borrowed.commit()
+                settlement.dependants = rows[0].dependants
                 return rows[0].watched
             now = await self._borrowed.fetch(self._check, self._schema)
             self._refuse_if_ended(now[0], (await self._borrowed.fetch(self._check, self._schema))[0])
@@ -133,12 +135,13 @@ class OpenTransaction:
 
     def commit_sync(self, settlement: Settlement) -> bool | None:
         try:
-            settling = self._settling(settlement)
-            rows = self._borrowed.fetch_sync(settling, self._schema) or self._borrowed.fetch_sync(settling, self._schema)
+            query = self._settling(settlement)
+            rows = self._borrowed.fetch_sync(query, self._schema) or self._borrowed.fetch_sync(query, self._schema)
             if rows:
                 if settlement.run.owes_output:
                     self._borrowed.fetch_sync(_owing(settlement.run), self._schema)
                 self._borrowed.commit_sync()
+                settlement.dependants = rows[0].dependants
                 return rows[0].watched
             now = self._borrowed.fetch_sync(self._check, self._schema)
             self._refuse_if_ended(now[0], self._borrowed.fetch_sync(self._check, self._schema)[0])
@@ -150,6 +153,45 @@ class OpenTransaction:
         finally:
             self._give_back_sync()
         return None
+
+    # A step of a workflow
+
+    async def commit_step(self, step: StepResult) -> bool:
+        """Stores the step and commits. False: the job was lost, or the step is stored already; nothing was written."""
+        try:
+            if await self._borrowed.fetch(self._recording(step), self._schema):
+                await self._borrowed.commit()
+                return True
+            now = await self._borrowed.fetch(self._check, self._schema)
+            self._refuse_if_ended(now[0], (await self._borrowed.fetch(self._check, self._schema))[0])
+            await self._borrowed.rollback()
+        except BaseException:
+            with suppress(Exception):  # the first error is more useful
+                await self._borrowed.rollback()
+            raise
+        finally:
+            await self._give_back()
+        return False
+
+    def commit_step_sync(self, step: StepResult) -> bool:
+        try:
+            if self._borrowed.fetch_sync(self._recording(step), self._schema):
+                self._borrowed.commit_sync()
+                return True
+            now = self._borrowed.fetch_sync(self._check, self._schema)
+            self._refuse_if_ended(now[0], self._borrowed.fetch_sync(self._check, self._schema)[0])
+            self._borrowed.rollback_sync()
+        except BaseException:
+            with suppress(Exception):
+                self._borrowed.rollback_sync()
+            raise
+        finally:
+            self._give_back_sync()
+        return False
+
+    def _recording(self, step: StepResult) -> Query[str]:
+        assert self._xact is not None
+        return steps.record_in_transaction(step, self._xact)
 
     def after_commit(self) -> None:
         """What the caller's framework runs after a commit. May raise any error of the caller's code."""
@@ -201,9 +243,7 @@ class OpenTransaction:
         return jobs.check_transaction(self._xact)
 
     def _settling(self, settlement: Settlement) -> Query[SettledRow | MovedRow]:
-        if settlement.finishing:
-            return jobs.finish(finished_runs([settlement]), xact=self._xact)
-        return jobs.move(as_array([settlement]), xact=self._xact)
+        return settling([settlement], xact=self._xact)
 
     async def _give_back(self) -> None:
         with _logged():
@@ -220,7 +260,7 @@ class OpenTransaction:
 
 def _owing(run: Run) -> Query[str]:
     """For as long as the handler may run. Without a time limit, a day: only a mark that is left behind needs an end."""
-    return jobs.owe_output(run.claim_id, (run.time_limit or 86400.0) + 60.0)
+    return late_outputs.owe_output(run.claim_id, (run.time_limit or 86400.0) + 60.0)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from enum import Enum, auto
@@ -16,6 +17,7 @@ from tenure.worker.run.abort import AbortReason, Signal
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from tenure.store.blockers import BlockerRow
     from tenure.worker.run.open_transaction import OpenTransaction
     from tenure.worker.run.settlement import Settlement
     from tenure.worker.run.updates import RunUpdates
@@ -46,6 +48,7 @@ class Run:
         "_state",
         "aborted_at",
         "attempt",
+        "blockers",
         "claim_id",
         "deadline",
         "fence",
@@ -60,6 +63,7 @@ class Run:
         "opening",
         "owes_output",
         "queue",
+        "settled_as",
         "started",
         "task",
         "thread",
@@ -93,7 +97,11 @@ class Run:
         self.thread: Future[Any] | None = None
         self.updates: RunUpdates | None = None
         self.transaction: OpenTransaction | None = None
+        self.blockers: list[BlockerRow] = []
+        """The chains that the job has waited for, read before its handler is called."""
         self.opening: asyncio.Lock | None = None
+        self.settled_as = "completed"
+        """How its own transaction has settled the job, if it did."""
         self.owes_output = False
         """Its own transaction has completed the job, or is about to, and the output is added when the handler has returned."""
         self.in_doubt: Settlement | None = None
@@ -128,10 +136,11 @@ class Run:
                 self._state = _SETTLED
             return unsettled
 
-    def settle_itself(self) -> None:
+    def settle_itself(self, what: str) -> None:
         """Its own transaction was committed, with the outcome. Valid even if the worker gave the run up meanwhile."""
         with _changing:
             self._state = RunState.SETTLED_ITSELF
+            self.settled_as = what
 
     def begin_commit(self) -> None:
         with _changing:
@@ -157,6 +166,11 @@ class Run:
     @property
     def auth(self) -> str | None:
         return self.job.auth
+
+    @property
+    def has_blockers(self) -> bool:
+        """It has waited for other chains."""
+        return self.job.system is not None and "blockers" in json.loads(self.job.system)
 
     @property
     def time_limit(self) -> float | None:

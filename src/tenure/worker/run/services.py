@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from typing import Any, Protocol
 
+from tenure.model.events import Events
+from tenure.model.kinds import Registry
+from tenure.store.wakeup import Wakeup
 from tenure.worker.run.resources import Resources
 from tenure.worker.run.run import Run
 from tenure.worker.run.settlement import Settlement
+from tenure.worker.run.steps import StepWriter
 from tenure.worker.run.updates import UpdateWriter
 
 log = logging.getLogger("tenure")
@@ -20,6 +25,7 @@ LAST_WORDS = 2.0
 
 class RunServices(Protocol):
     resources: Resources
+    kinds: Registry
 
     def progress(self, run: Run, percent: float, message: str | None) -> None: ...
 
@@ -39,11 +45,35 @@ class RunServices(Protocol):
         """The run may have settled its own job: the COMMIT was not answered."""
 
 
+CallInProcess = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Awaitable[Any]]
+"""Calls a function in another process, and returns its result."""
+
+
 class LoopServices:
     """For handlers in the worker's own process, on its loop or in its threads."""
 
-    def __init__(self, updates: UpdateWriter, resources: Resources, settled: Callable[[Settlement, bool], None]) -> None:
+    call_in_process: CallInProcess
+    """Set when the worker has made the pool of its processes, which uses these services itself."""
+
+    def __init__(
+        self,
+        updates: UpdateWriter,
+        steps: StepWriter,
+        resources: Resources,
+        *,
+        threads: Executor,
+        settled: Callable[[Settlement, bool], None],
+        announce: Callable[[Wakeup], None],
+        events: Events,
+        kinds: Registry,
+    ) -> None:
+        """`announce(wakeup)` wakes others and this worker after a commit."""
         self.resources = resources
+        self.steps = steps
+        self.threads = threads
+        self.kinds = kinds
+        self.announce = announce
+        self.events = events
         self._updates = updates
         self._settled = settled
         self._loop = asyncio.get_running_loop()

@@ -7,15 +7,20 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from tenure.model.errors import InvalidInput, ProcessDied, TransactionError
-from tenure.model.outcomes import Decision, Outcome
+from tenure.model.outcomes import Decision, NextLink, Outcome
 from tenure.model.payloads import describe_exception
 from tenure.model.states import FINISHED
-from tenure.store.jobs import FinishedRuns
+from tenure.model.suspensions import Suspension
+from tenure.store import chains, jobs, workflows
+from tenure.store.jobs import FinishedRuns, MovedRow, SettledRow
+from tenure.store.query import Query
 from tenure.worker.process.exceptions import remote_of
 from tenure.worker.run.run import Run
+
+Way = Literal["finish", "continue", "move", "suspend"]
 
 
 @dataclass(slots=True)
@@ -38,8 +43,14 @@ class Settlement:
     """What the handler raised, until it has been logged."""
     in_place_of_refused: bool = False
     """PostgreSQL refused the outcome itself: this is the failure that is recorded in its place."""
+    suspension: Suspension | None = None
+    """What a workflow waits for, until it runs again."""
     instead_of: Settlement | None = None
     """What the handler's own transaction may have settled already: its COMMIT was never answered."""
+    next: NextLink[Any] | None = None
+    """The next link of the chain, which is created when the job completes."""
+    dependants: bool = False
+    """Once it is written: jobs wait for the chain that has ended."""
 
     @property
     def finishing(self) -> bool:
@@ -47,9 +58,20 @@ class Settlement:
         return self.state in FINISHED
 
     @property
+    def way(self) -> Way:
+        """By which statement it is written."""
+        if self.next is not None:
+            return "continue"
+        if self.suspension is not None:
+            return "suspend"
+        return "finish" if self.finishing else "move"
+
+    @property
     def outcome(self) -> str:
         """How the run finished, as an entry of `FinishedRuns.outcomes`. The output is JSON already."""
         run = self.run
+        if self.next is not None:
+            return f'"{run.job_id}":["{run.claim_id}",{self.next.job}]'
         if self.state == "completed" and self.error is None:  # by far the most
             if self.output is None or self.output == "null":
                 return f'"{run.job_id}":["{run.claim_id}"]'
@@ -60,7 +82,7 @@ class Settlement:
     def to_json(self) -> str:
         """One object for a statement about live jobs."""
         run = self.run
-        fields = {name: value for name, value in self.to_wire().items() if value is not None}
+        fields = {name: value for name, value in self.to_wire().items() if value is not None and name in _MOVED}
         return json.dumps({"id": run.job_id, "claim_id": run.claim_id, **fields}, ensure_ascii=False)
 
     def to_wire(self) -> dict[str, Any]:
@@ -68,7 +90,17 @@ class Settlement:
         return {
             "state": self.state, "what": self.what, "output": self.output, "error": self.error, "delay": self.delay,
             "until": self.until, "refund": self.refund, "crash": self.crash,
+            "next": None if self.next is None else [self.next.job, self.next.notify], "dependants": self.dependants,
         }  # fmt: skip
+
+    @staticmethod
+    def from_wire(run: Run, given: dict[str, Any]) -> Settlement:
+        following = given["next"]
+        return Settlement(run, **{**given, "next": None if following is None else NextLink(following[0], tuple(following[1]))})
+
+
+_MOVED = frozenset({"state", "what", "error", "delay", "until", "refund", "crash"})
+"""What `jobs.move()` reads."""
 
 
 def finished_runs(group: Sequence[Settlement]) -> FinishedRuns:
@@ -79,9 +111,31 @@ def finished_runs(group: Sequence[Settlement]) -> FinishedRuns:
     )
 
 
+def settling(group: Sequence[Settlement], *, skipping: bool = False, xact: str | None = None) -> Query[SettledRow | MovedRow]:
+    """The statement that settles these runs, which are all to be settled in the same way."""
+    match group[0].way:
+        case "finish":
+            return jobs.finish(finished_runs(group), skipping=skipping, xact=xact)
+        case "continue":
+            return chains.continue_jobs(finished_runs(group), skipping=skipping, xact=xact)
+        case "move":
+            return jobs.move(as_array(group), skipping=skipping, xact=xact)
+        case "suspend":
+            return workflows.suspend(suspended_runs(group), skipping=skipping)
+
+
 def as_array(group: Iterable[Settlement]) -> str:
     """JSON: the outcomes of runs whose jobs stay live."""
     return "[" + ",".join([s.to_json() for s in group]) + "]"
+
+
+def suspended_runs(group: Iterable[Settlement]) -> str:
+    """JSON: what workflows wait for."""
+    return json.dumps([_suspended(s.run, s.suspension) for s in group if s.suspension is not None], ensure_ascii=False)
+
+
+def _suspended(run: Run, suspension: Suspension) -> dict[str, Any]:
+    return {"id": run.job_id, "claim_id": run.claim_id, **suspension.to_fields()}
 
 
 def of_result(run: Run, result: Any) -> Settlement:
@@ -101,11 +155,26 @@ def of_outcome(run: Run, outcome: Outcome) -> Settlement:
         decision = outcome.decide()
     except Exception as error:  # noqa: BLE001 - a subclass that did not call its parent's __init__
         return of_error(run, error)
-    return _of_decision(run, decision)
+    settlement = _of_decision(run, decision)
+    if decision.state == "retry":
+        settlement.cause = outcome.__cause__
+    return settlement
 
 
 def _of_decision(run: Run, given: Decision) -> Settlement:
-    return Settlement(run, given.state, given.what, error=given.error, delay=given.delay, until=given.until, refund=given.refund)
+    if given.state == "retry" and run.attempt >= run.job.max_attempts:
+        return Settlement(run, "dead_letter", given.what, error=given.error)
+    return Settlement(
+        run,
+        given.state,
+        given.what,
+        error=given.error,
+        delay=given.delay,
+        until=given.until,
+        refund=given.refund,
+        next=given.next,
+        suspension=given.suspension,
+    )
 
 
 def of_error(run: Run, error: BaseException, what: str = "failed") -> Settlement:

@@ -18,20 +18,11 @@ from tenure.store.link import Link
 from tenure.store.query import Query
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.run import Run
-from tenure.worker.run.settlement import Settlement, as_array, finished_runs
+from tenure.worker.run.settlement import Settlement, Way, as_array, settling
 
 log = logging.getLogger("tenure")
 
 Written = SettledRow | MovedRow
-Statement = Callable[..., Query[Written]]
-
-
-def _finish(group: list[Settlement], *, skipping: bool = False) -> Query[Written]:
-    return jobs.finish(finished_runs(group), skipping=skipping)
-
-
-def _move(group: list[Settlement], *, skipping: bool = False) -> Query[Written]:
-    return jobs.move(as_array(group), skipping=skipping)
 
 
 LARGEST_GROUP = 1000
@@ -122,35 +113,28 @@ class Settler:
             self._in_flight, later = _one_of_each_job(self._waiting[:LARGEST_GROUP])
             self._waiting = later + self._waiting[LARGEST_GROUP:]
         await self._before([s.run for s in self._in_flight if s.run.updates is not None])
-        moving = [s for s in self._in_flight if not s.finishing]
-        finishing = [s for s in self._in_flight if s.finishing] if moving else self._in_flight
-        if finishing:
-            await send_or_halve(finishing, self._send, self._refused)
-        if moving:
-            await send_or_halve(moving, self._send, self._refused)
+        for group in _by_way(self._in_flight):
+            await send_or_halve(group, self._send, self._refused)
         self._unsure = False
         return 0.0 if self._waiting else FOREVER
 
     async def _send(self, group: list[Settlement]) -> None:
-        statement = _finish if group[0].finishing else _move
-        written, skipped = await self._write_free(group, statement)
+        written, skipped = await self._write_free(group)
         if len(written) == len(group):
             self._in_flight = [s for s in self._in_flight if s.run.job_id not in written]
             for settlement in group:
                 self._report_written(settlement, written[settlement.run.job_id])
         else:
-            await self._send_again(group, statement, written, skipped)
+            await self._send_again(group, written, skipped)
         self._freed()
 
-    async def _send_again(
-        self, group: list[Settlement], statement: Statement, written: dict[str, Written], skipped: set[int]
-    ) -> None:
+    async def _send_again(self, group: list[Settlement], written: dict[str, Written], skipped: set[int]) -> None:
         """Some rows of the group were not found: they are held and will be written, or were written before, or are lost."""
         stuck: list[Settlement] = []
         if missing := [s for s in group if s.run.job_id not in written and id(s) not in skipped]:
             # From here on, a row that is not found may have been written by the statement above.
             self._unsure, unsure = True, self._unsure
-            stuck = await self._write_again(missing, statement, written)
+            stuck = await self._write_again(missing, written)
             self._unsure = unsure
         left = set(map(id, stuck))
         missing = [s for s in missing if s.run.job_id not in written and id(s) not in left]
@@ -168,16 +152,16 @@ class Settler:
                 settlement, Refused("the row is not written, and no error is raised: does a trigger suppress it?")
             )
 
-    async def _write_free(self, group: list[Settlement], statement: Statement) -> tuple[dict[str, Written], set[int]]:
+    async def _write_free(self, group: list[Settlement]) -> tuple[dict[str, Written], set[int]]:
         """What was written, and (by `id`) what is still held but was left out: another session has locked the row, as
         `cancel(conn=...)` does, and the others must not wait for that transaction."""
         if time.monotonic() >= self._skipping_until:
             try:
-                return await self._fetch(statement(group)), set()
+                return await self._fetch(settling(group)), set()
             except StoreUnavailable as error:
                 if not _is_locked(error):
                     raise
-        written = await self._fetch(statement(group, skipping=True))
+        written = await self._fetch(settling(group, skipping=True))
         missing = [s for s in group if s.run.job_id not in written]
         lost = await self._lost_among(missing)
         skipped = {id(s) for s in missing if (s.run.job_id, s.run.claim_id) not in lost}
@@ -189,7 +173,8 @@ class Settler:
         """The jobs that were settled."""
         try:
             within = POOLED_LIMIT if self._link.database.pooled else None
-            return {row.id: row for row in await self._link.fetch(query, within=within)}
+            # Urgent: a hundred workflows may wait to send one statement each, and an outcome that is written frees a slot.
+            return {row.id: row for row in await self._link.fetch(query, within=within, urgent=True)}
         except (Refused, FailedInside):
             raise
         except BaseException as error:
@@ -198,16 +183,14 @@ class Settler:
                 self._unsure = True
             raise
 
-    async def _write_again(
-        self, missing: list[Settlement], statement: Statement, written: dict[str, Written]
-    ) -> list[Settlement]:
+    async def _write_again(self, missing: list[Settlement], written: dict[str, Written]) -> list[Settlement]:
         """Settling finds the row by its ctid, which a concurrent heartbeat may have changed: then the job is still held, and is
         found at the next try. Returns those that are held and cannot be written."""
         for _ in range(REWRITES):
             lost = await self._lost_among(missing)
             missing = [s for s in missing if (s.run.job_id, s.run.claim_id) not in lost]
             if missing:
-                written |= await self._fetch(statement(missing))
+                written |= await self._fetch(settling(missing))
             missing = [s for s in missing if s.run.job_id not in written]
             if not missing:
                 break
@@ -231,6 +214,7 @@ class Settler:
     def _report_written(self, settlement: Settlement, row: Written) -> None:
         if isinstance(row, MovedRow):
             settlement.state, settlement.error = row.state, row.error
+        settlement.dependants = row.dependants
         self._settled(settlement, row.watched)
 
     def _answer(self, settlement: Settlement, written: dict[str, Written], before: dict[str, Settlement]) -> None:
@@ -269,6 +253,14 @@ class Settler:
         self._parked = [s for s in self._parked if s is not settlement]
         self._locked.discard(id(settlement))
         self.add(settlement)
+
+
+def _by_way(settlements: list[Settlement]) -> list[list[Settlement]]:
+    """Those that one statement writes, together. Nearly always all of them finish."""
+    groups: dict[Way, list[Settlement]] = {}
+    for settlement in settlements:
+        groups.setdefault(settlement.way, []).append(settlement)
+    return list(groups.values())
 
 
 def _one_of_each_job(settlements: list[Settlement]) -> tuple[list[Settlement], list[Settlement]]:

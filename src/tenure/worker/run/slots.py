@@ -9,20 +9,20 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
-from uuid import UUID
 
 from tenure.model.errors import StoreUnavailable
-from tenure.model.events import Events, JobSettled, JobStarted, RunAbandoned, RunLost
+from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.model.outcomes import Outcome
-from tenure.model.states import State
-from tenure.store import jobs, workers
+from tenure.store import blockers, late_outputs, workers
 from tenure.store.claims import HeldJob
 from tenure.store.link import Link
 from tenure.store.wakeup import Wakeup
 from tenure.worker.process.pool import ProcessPool, ProcessSettings
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.abort import Aborted, AbortReason
+from tenure.worker.run.announcements import Announcements
+from tenure.worker.run.blocker_results import MOST_BLOCKERS
 from tenure.worker.run.calling import Caller
 from tenure.worker.run.context import context_of
 from tenure.worker.run.failure_log import FailureLevels, log_failure
@@ -32,6 +32,7 @@ from tenure.worker.run.run import Run
 from tenure.worker.run.services import LoopServices
 from tenure.worker.run.settlement import Settlement
 from tenure.worker.run.settler import Settler
+from tenure.worker.run.steps import StepWriter
 from tenure.worker.run.transactions import settle_open, take
 from tenure.worker.run.updates import UpdateWriter
 from tenure.worker.run.waiting_runs import WaitingRuns
@@ -59,6 +60,7 @@ class Slots:
         notify: Callable[[Wakeup], None],
         freed: Callable[[], None],
         released: Callable[[Run], None],
+        linked: Callable[[Wakeup], None],
         doubt: Callable[[list[Run]], None],
         worn_out: Callable[[], None],
         events: Events,
@@ -66,25 +68,36 @@ class Slots:
         worker: str,
     ) -> None:
         """`freed()` is called when a slot is free or an outcome is written, `released(run)` when a job under a limit is settled,
-        `doubt(runs)` when runs may no longer hold their jobs."""
+        `linked(wakeup)` when the next link of a chain is enqueued, `doubt(runs)` when runs may no longer hold their jobs."""
         self._link = link
-        self._notify = notify
         self._freed = freed
-        self._released = released
         self._worn_out = worn_out
-        self._events = events
         self._levels = levels
         self._worker = worker
+        self._announcements = Announcements(
+            notify=notify, released=released, linked=linked, events=events, levels=levels, worker=worker
+        )
         self.updates = UpdateWriter(link, watched=lambda job_id: notify(Wakeup.progress_changed(job_id)), lost=doubt)
-        self.settler = Settler(link, self._on_settled, self._on_lost, self.updates.flush, freed)
+        self.settler = Settler(link, self._announcements.settled, self._on_lost, self.updates.flush, freed)
         # Threads are started as needed; abandoned ones must not delay the others.
         self._threads = ThreadPoolExecutor(concurrency + MOST_ABANDONED, thread_name_prefix="tenure")
         self._resources = Resources(link.database, concurrency)
-        self._services = LoopServices(self.updates, self._resources, self._on_settled)
+        steps = StepWriter(link, lost=doubt)
+        self._services = LoopServices(
+            self.updates,
+            steps,
+            self._resources,
+            threads=self._threads,
+            settled=self._announcements.settled,
+            announce=self._announcements.wake,
+            events=events,
+            kinds=kinds,
+        )
         self.process_pool = ProcessPool(link.database, process_pool, self._services, kinds)
         self._late = LateFailures(link, events)
         self._caller = Caller(kinds, self._threads, self.process_pool)
         self._concurrency = concurrency
+        self._services.call_in_process = self.process_pool.call
         self.waiting = WaitingRuns(concurrency)
         self.runs: dict[str, Run] = {}
         """By job, the newest run of each."""
@@ -187,15 +200,14 @@ class Slots:
     def _start(self, run: Run) -> None:
         run.was_started = True
         run.task = asyncio.get_running_loop().create_task(self._execute(run))
-        if self._events.wants(JobStarted):
-            self._events.emit(JobStarted(**names_of(run), **self._whereabouts(run)))
+        self._announcements.started(run)
 
     async def _execute(self, run: Run) -> None:
         try:
             # Calls the handler. No settlement: the job was settled already, or lost.
             try:
                 settlement: Settlement | None
-                settlement = returned = settlements.of_result(run, await self._caller.call(context_of(run, self._services)))
+                settlement = returned = settlements.of_result(run, await self._call(run))
                 if run.transaction is not None or run.owes_output:
                     settlement = await self._concluded(run, returned)
             except Outcome as outcome:
@@ -212,7 +224,7 @@ class Slots:
                 await self._roll_back(run)
             if settlement is not None:
                 settlement.instead_of = run.in_doubt
-                if settlement.what != "completed" and run.settled_itself and run not in self._abandoned:
+                if settlement.what != run.settled_as and run.settled_itself and run not in self._abandoned:
                     await self._late.report(settlement)
         except BaseException as error:
             self._close(run, self._of_abort(run, error))  # the loop may be closing: nothing may be awaited
@@ -220,6 +232,21 @@ class Slots:
         self._close(run, settlement)
         self._drop_owed_output(run)
         run.task = None  # breaks a reference cycle between run and task, to spare the garbage collector
+
+    def _call(self, run: Run) -> Any:
+        # A process reads them itself.
+        if run.job.system is not None and run.kind.run_in != "process" and run.has_blockers:
+            return self._call_with_blockers(run)
+        return self._caller.call(context_of(run, self._services))
+
+    async def _call_with_blockers(self, run: Run) -> Any:
+        """The results of the chains that its job has waited for are read first."""
+        try:
+            run.blockers = await self._link.fetch(blockers.find(run.job_id, most=MOST_BLOCKERS))
+        except StoreUnavailable:
+            run.signal.abort("error")  # the handler was not called: it is requeued, and no attempt is spent
+            raise Aborted("error") from None
+        return await self._caller.call(context_of(run, self._services))
 
     def close_ended(self, run: Run) -> bool:
         """Frees the slot of a run whose task was canceled before its first step, so that `_execute` never ran."""
@@ -251,7 +278,7 @@ class Slots:
     def _close(self, run: Run, settlement: Settlement | None) -> None:
         """Ends the run: its outcome is written, unless that happened already or this worker no longer holds the job."""
         if run.settle() and settlement is not None:
-            if settlement.what not in ("completed", "crashed"):
+            if settlement.what not in ("completed", "continued", "crashed"):
                 log_failure(settlement, self._levels, self._worker)
             self.settler.add(settlement)
         self._forget(run)
@@ -286,7 +313,7 @@ class Slots:
     async def _add_output(self, run: Run, settlement: Settlement) -> None:
         """The handler settled its job in its own session, and returned a result afterwards."""
         try:
-            await self._link.fetch(jobs.set_output(run.job_id, run.claim_id, settlement.output or "null"))
+            await self._link.fetch(late_outputs.set_output(run.job_id, run.claim_id, settlement.output or "null"))
             run.owes_output = False
         except StoreUnavailable:
             log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
@@ -295,7 +322,7 @@ class Slots:
         """The handler failed after its block, or was abandoned: `result()` must not wait for an output any longer."""
         if run.owes_output:
             run.owes_output = False
-            self._background(self._link.fetch(jobs.drop_owed_output(run.claim_id)))
+            self._background(self._link.fetch(late_outputs.drop_owed_output(run.claim_id)))
 
     # Handlers that ignore an abort
 
@@ -322,7 +349,7 @@ class Slots:
             run.fence,
             reason,
         )
-        self._events.emit(RunAbandoned(**names_of(run), reason=reason))
+        self._announcements.abandoned(run, reason)
         if run.transaction is not None and run.transaction.pid is not None:
             # It may still be using the connection, so only the server can end its transaction.
             age = time.monotonic() - run.transaction.opened
@@ -343,40 +370,12 @@ class Slots:
 
     # Settling
 
-    def _on_settled(self, settlement: Settlement, watched: bool) -> None:
-        if settlement.what == "crashed":  # whether it may run again is known only now
-            log_failure(settlement, self._levels, self._worker)
-        if settlement.state in ("retry", "scheduled"):
-            self._notify(Wakeup.job_scheduled())
-        if settlement.state == "pending":
-            self._notify(Wakeup.new_jobs(settlement.run.queue))  # other workers may have a free slot for it
-        if watched:
-            self._notify(Wakeup.job_ended(settlement.run.job_id))
-        if settlement.run.job.limit_group is not None:
-            self._released(settlement.run)
-        if settlement.run.was_started and self._events.wants(JobSettled):
-            self._events.emit(self._settled_event(settlement))
-
-    def _settled_event(self, settlement: Settlement) -> JobSettled:
-        run = settlement.run
-        return JobSettled(
-            **names_of(run),
-            **self._whereabouts(run),
-            state=State(settlement.state),
-            what=settlement.what,
-            ran=time.monotonic() - run.started,
-            error=settlement.error,
-        )
-
-    def _whereabouts(self, run: Run) -> dict[str, Any]:
-        return {"queue": run.queue, "attempt": run.attempt, "worker_id": UUID(run.worker_id), "worker": self._worker}
-
     def _on_lost(self, settlement: Settlement) -> None:
         run = settlement.run
         log.warning(
             "job %s (%s, fence %d): its lease was lost, so its outcome was rejected", run.job_id, run.kind.name, run.fence
         )
-        self._report_lost(run, run.abort_reason or "taken_by_another_worker")
+        self._announcements.lost(run, run.abort_reason or "taken_by_another_worker")
 
     def lose(self, run: Run, reason: AbortReason) -> None:
         """The run no longer holds its job. A transaction that is being committed detects that itself."""
@@ -385,14 +384,4 @@ class Slots:
                 self.waiting.remove(run)
                 del self.runs[run.job_id]
             run.abort(reason)
-            self._report_lost(run, reason)
-
-    def _report_lost(self, run: Run, reason: AbortReason) -> None:
-        """Once per run that was reported as started."""
-        if run.was_started and not run.loss_reported:
-            run.loss_reported = True
-            self._events.emit(RunLost(**names_of(run), reason=reason))
-
-
-def names_of(run: Run) -> dict[str, Any]:
-    return {"job_id": run.job_uuid, "kind": run.kind.name, "fence": run.fence}
+            self._announcements.lost(run, reason)

@@ -46,6 +46,11 @@ class TransactionBlock:
     async def _enter(self) -> Any:
         if (open_already := self._joined()) is not None:
             return open_already
+        self._run.transaction = await self.open()
+        return self._run.transaction.connection
+
+    async def open(self) -> OpenTransaction:
+        """Begun, on a connection on which the job can be seen."""
         transaction = await self._opened()
         try:
             if not await transaction.enter():
@@ -54,12 +59,15 @@ class TransactionBlock:
             with suppress(Exception):  # the first error is more useful
                 await transaction.rollback()
             raise
-        self._run.transaction = transaction
-        return transaction.connection
+        return transaction
 
     def __enter__(self) -> Any:
         if (open_already := self._joined()) is not None:
             return open_already
+        self._run.transaction = self.open_sync()
+        return self._run.transaction.connection
+
+    def open_sync(self) -> OpenTransaction:
         transaction = self._opened_sync()
         try:
             if not transaction.enter_sync():
@@ -68,8 +76,7 @@ class TransactionBlock:
             with suppress(Exception):
                 transaction.rollback_sync()
             raise
-        self._run.transaction = transaction
-        return transaction.connection
+        return transaction
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         exit_if_forked(self._forks)
@@ -202,3 +209,12 @@ class TransactionBlock:
 
     def _refuse(self, lost: list[LostClaimRow]) -> NoReturn:
         raise LeaseLost(self._run.job_uuid, lost[0].reason) if lost else TransactionError(ELSEWHERE)
+
+
+def django_session(session: object | None, alias: str) -> object:
+    """Django's connection of this thread to the database with this alias."""
+    if session is not None:
+        raise ConfigError("ctx.transaction() takes a session, or using= with the alias of a Django database, not both")
+    from tenure.store.borrowed.django_adapter import connection_of  # noqa: PLC0415 - brings the driver
+
+    return connection_of(alias)

@@ -102,7 +102,7 @@ def _doubting(services: RunServices, settlement: Settlement) -> Iterator[None]:
 def _conclude(services: RunServices, settlement: Settlement, watched: bool | None) -> None:
     if watched is None:
         raise LeaseLost(settlement.run.job_uuid, "taken_by_another_worker")
-    settlement.run.settle_itself()
+    settlement.run.settle_itself(settlement.what)
     services.settled(settlement, watched=watched)
 
 

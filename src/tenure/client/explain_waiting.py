@@ -1,0 +1,29 @@
+"""Why a workflow waits."""
+
+from __future__ import annotations
+
+from tenure.client.facts import Facts, Reason, WaitingStep
+
+_VERBS = {"sleep": "it sleeps", "wait": "it waits for an event", "event": "it waits for an event", "call": "it waits for a job"}
+
+
+def waits_for(facts: Facts) -> list[Reason]:
+    """What wakes it, or why a person must decide."""
+    held = (facts.job.system or {}).get("held")
+    if held is not None:
+        call = f"; then: app.workflows.resume({str(facts.job.id)!r})"
+        return [Reason("held", f"it is held, because its code differs from what it has recorded: {held}", call)]
+    if not facts.waits:
+        return [Reason("waiting", "it waits for a time, an event or another job, and continues by itself when that happens")]
+    found = [Reason("waiting", _told(step)) for step in facts.waits]
+    if not facts.resolver:
+        told = "no process wakes workflows when their events are sent: the resolver duty has no holder; start a worker"
+        found.append(Reason("no_resolver", told))
+    return found
+
+
+def _told(step: WaitingStep) -> str:
+    what = "a step is tried again" if step.state == "retry" else _VERBS.get(step.what, "it waits")
+    event = f" {step.event!r}" + (f" with key {step.key!r}" if step.key else "") if step.event else ""
+    until = f" until {step.due_at}" if step.due_at else ""
+    return f"{what}{event} ({step.name!r}){until}"

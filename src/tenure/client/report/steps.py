@@ -1,0 +1,46 @@
+"""The steps of a workflow as points of the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tenure.client.report.life import Moment, Report
+from tenure.client.report.words import gist, inline, span
+
+_HIDDEN = frozenset({"status", "value", "patch"})
+"""What shows nothing of the course of the workflow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedStep:
+    name: str
+    what: str
+    state: str
+    error: str | None
+    attempts: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    due_at: datetime | None
+
+
+def with_steps(report: Report, rows: Iterable[ReportedStep]) -> Report:
+    """The report of a workflow. That of any other job is not changed."""
+    found = [moment for row in rows if row.what not in _HIDDEN for moment in _moments(row)]
+    if not found:
+        return report
+    return replace(report, events=sorted([*report.events, *found], key=lambda moment: moment.at))
+
+
+def _moments(row: ReportedStep) -> Iterator[Moment]:
+    named = f"{row.what} {inline(row.name, 100)!r}"
+    if row.state in ("open", "retry") and row.started_at is not None:
+        until = f" until {row.due_at.isoformat(sep=' ', timespec='seconds')}" if row.due_at is not None else ""
+        failed = f" after {row.attempts} failed tries, the last: {gist(row.error)}" if row.error else ""
+        yield Moment(at=row.started_at, what="waiting", text=f"{named} waits{until}{failed}")
+    elif row.ended_at is not None:
+        took = f" after {span(row.ended_at - row.started_at)}" if row.started_at is not None else ""
+        tries = f" in {row.attempts} tries" if row.attempts > 1 else ""
+        error = f": {gist(row.error)}" if row.error else ""
+        yield Moment(at=row.ended_at, what=f"step_{row.state}", text=f"{named} {row.state}{took}{tries}{error}")

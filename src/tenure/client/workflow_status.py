@@ -1,0 +1,76 @@
+"""What is known about a workflow: its job, its steps and what it waits for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tenure.client.status import JobStatus
+from tenure.store.workflows import StepListRow
+
+HIDDEN = frozenset({"status"})
+"""What is recorded and is not a step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStatus:
+    name: str
+    what: str
+    """step, transaction, value, sleep, wait, event, call, start, patch, on_rollback, rollback, undo."""
+    state: str
+    """done, failed, retry, open."""
+    output: Any
+    error: str | None
+    attempts: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    due_at: datetime | None
+    """When a wait ends."""
+
+    @classmethod
+    def from_row(cls, row: StepListRow) -> StepStatus:
+        return cls(
+            name=row.name, what=row.what, state=row.state, output=None if row.output is None else json.loads(row.output),
+            error=row.error, attempts=row.attempts, started_at=row.started_at, ended_at=row.ended_at, due_at=row.due_at,
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        times = {name: _iso(getattr(self, name)) for name in ("started_at", "ended_at", "due_at")}
+        return {
+            "name": self.name, "what": self.what, "state": self.state, "output": self.output, "error": self.error,
+            "attempts": self.attempts, **times,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowStatus:
+    job: JobStatus
+    steps: tuple[StepStatus, ...]
+    status: Any
+    """What the workflow said about itself by `ctx.set_status()`."""
+
+    @classmethod
+    def of(cls, job: JobStatus, rows: list[StepListRow]) -> WorkflowStatus:
+        said = next((row.output for row in rows if row.what == "status"), None)
+        steps = tuple(StepStatus.from_row(row) for row in rows if row.what not in HIDDEN)
+        return cls(job=job, steps=steps, status=None if said is None else json.loads(said))
+
+    @property
+    def held(self) -> str | None:
+        """Why it cannot continue before a person has decided."""
+        return (self.job.system or {}).get("held") if self.job.state == "waiting" else None
+
+    @property
+    def waits(self) -> tuple[StepStatus, ...]:
+        """What it waits for now."""
+        return tuple(step for step in self.steps if step.state in ("open", "retry")) if self.job.state == "waiting" else ()
+
+    def to_json(self) -> dict[str, Any]:
+        steps = [step.to_json() for step in self.steps]
+        return {"job": self.job.to_json(), "steps": steps, "status": self.status, "held": self.held}
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

@@ -1,0 +1,102 @@
+"""Whether a workflow works or only waits. When all its tasks wait, it gives up its slot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tenure.model.suspensions import ChainWait, EventWait, OpenStep, Suspension
+
+IDLE_TURNS = 10
+"""Turns of the event loop after which a task that could continue would have done so."""
+
+PATIENT_TURNS = 1000
+"""The same when it would not be made good by the next run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The workflow is not to continue: it is canceled, or has failed in an earlier run."""
+
+
+class Activity:
+    def __init__(self) -> None:
+        self.halted: asyncio.Future[Suspension | Stop] = asyncio.get_running_loop().create_future()
+        """Set when the code of the workflow is not to run any further for now."""
+        self._working = 0
+        self._changes = 0
+        self._steps: list[OpenStep] = []
+        self._waits: list[EventWait] = []
+        self._chains: list[ChainWait] = []
+        self.idle_turns = IDLE_TURNS
+        self.all_children = False
+        """All children must end before the workflow can continue."""
+
+    def check(self) -> None:
+        """The code is being ended: what it does now, in its `finally` blocks, is not part of the workflow."""
+        if self.halted.done():
+            raise asyncio.CancelledError("the workflow is suspended")
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """For as long as a step runs."""
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
+            self._changed()
+
+    async def wait(self, step: OpenStep, event: EventWait | None = None, chain: ChainWait | None = None) -> NoReturn:
+        """The workflow waits for this. Never returns: the workflow runs again when the wait is over."""
+        self.check()
+        self._steps.append(step)
+        if event is not None:
+            self._waits.append(event)
+        if chain is not None:
+            self._chains.append(chain)
+        self._changed()
+        await self._for_ever()
+
+    async def hold(self, reason: str) -> NoReturn:
+        """A person must decide how the workflow continues."""
+        self._halt(Suspension(held=reason))
+        await self._for_ever()
+
+    async def stop(self) -> NoReturn:
+        self._halt(Stop())
+        await self._for_ever()
+
+    async def _for_ever(self) -> NoReturn:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("no one sets this future")
+
+    def _halt(self, how: Suspension | Stop) -> None:
+        if not self.halted.done():
+            self.halted.set_result(how)
+
+    def _changed(self) -> None:
+        self._changes += 1
+        if self._steps and not self._working:
+            asyncio.get_running_loop().call_soon(self._suspend_if_idle, self._changes, self.idle_turns)
+
+    def _suspend_if_idle(self, changes: int, turns: int) -> None:
+        """Another task may have just received its result, and is about to continue."""
+        if changes != self._changes or self._working:
+            return
+        if turns:
+            asyncio.get_running_loop().call_soon(self._suspend_if_idle, changes, turns - 1)
+        else:
+            self._halt(self._suspension())
+
+    def _suspension(self) -> Suspension:
+        together = self.all_children and len(self._chains) == len(self._steps)
+        return Suspension(
+            steps=tuple(self._steps),
+            waits=tuple(self._waits),
+            chains=tuple(self._chains),
+            missing=len(self._chains) if together else 1,
+        )

@@ -1,0 +1,133 @@
+"""Groups: jobs that are enqueued together, and a job that represents all of them.
+
+A group is a job of a kind that no worker claims. It is blocked by its members, and ended by the resolver when all of them
+have ended. So everything that works for a chain works for a group: to wait for it, to block a job on it, to make it a member of
+another group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from tenure.client.client import Client
+from tenure.client.handle import OVER, Handle
+from tenure.client.portal import sync_version
+from tenure.client.runtime import ClientRuntime
+from tenure.client.status import JobStatus
+from tenure.model.durations import Duration, to_seconds
+from tenure.model.errors import JobCanceled, JobNotFound, ResultTimeout
+from tenure.model.states import State
+from tenure.store import blockers, chains
+from tenure.store.blockers import BlockerRow
+from tenure.store.query import Fetch
+from tenure.worker.run.blocker_results import blocker_result
+
+R_co = TypeVar("R_co", covariant=True)
+
+PAGE = 1000
+"""Members that one statement reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProgress:
+    total: int
+    """Members that were added."""
+    ended: int
+    open: bool
+    """Members are still being added by `app.map()`, or the call was interrupted."""
+    failed: UUID | None
+    """The first chain that did not complete."""
+
+
+class Group(Generic[R_co]):
+    """A group of jobs. `after=[group]` blocks a job until all members have ended: it is the callback of the group."""
+
+    def __init__(self, group_id: UUID, runtime: ClientRuntime, *, existed: bool = False) -> None:
+        self.id = group_id
+        self.existed = existed
+        """An earlier call with the same key made it."""
+        self._runtime = runtime
+
+    @property
+    def handle(self) -> Handle[Any]:
+        """Of the job that represents the group."""
+        return Handle(self.id, "", self._runtime)
+
+    async def results(self, timeout: Duration | None = None, *, return_exceptions: bool = False) -> list[R_co]:
+        """Waits until all members have ended, and returns their results in order. If one did not complete, its `JobFailed` or
+        `JobCanceled` is raised, that of the first; with `return_exceptions` they are among the results instead. A dead letter
+        that was replayed and has completed since counts as completed."""
+        await self._ended(timeout)
+        found = [result async for _, result in self._pages()]
+        if not return_exceptions and (failed := next((one for one in found if isinstance(one, Exception)), None)) is not None:
+            raise failed
+        return found
+
+    async def iterate(self, timeout: Duration | None = None) -> AsyncIterator[R_co]:
+        """The same for groups that are too large for a list. A failure is yielded as an exception."""
+        await self._ended(timeout)
+        async for _, result in self._pages():
+            yield result
+
+    async def _ended(self, timeout: Duration | None) -> None:
+        seconds = None if timeout is None else to_seconds(timeout, what="timeout")
+        status = await self.handle._over(seconds)  # noqa: SLF001 - what `result()` does first
+        if status.state not in OVER:
+            raise ResultTimeout(self.id, "group", status.state, seconds or 0.0)
+        if status.state == State.CANCELED:
+            raise JobCanceled(self.id, "group", status.error)
+
+    async def _pages(self) -> AsyncIterator[tuple[BlockerRow, Any]]:
+        read, after = self._reads(), 0
+        while rows := await read(blockers.find(str(self.id), most=PAGE, after=after)):
+            for row in rows:
+                yield row, blocker_result(row, self._runtime.kinds)
+            after = rows[-1].number
+
+    async def progress(self) -> GroupProgress:
+        rows = await self._reads()(blockers.find_blocked(str(self.id)))
+        if not rows:
+            raise JobNotFound(self.id)
+        row = rows[0]
+        return GroupProgress(row.total, row.total - row.missing, row.open, row.failed)
+
+    async def status(self) -> JobStatus:
+        """Of the job that represents the group."""
+        return await self.handle.status()
+
+    async def cancel(self, reason: str | None = None, *, by: str | None = None) -> int:
+        """Cancels the group and its members. Returns how many members were live."""
+        client, read = Client(self._runtime), self._reads()
+        await client.cancel(self.id, reason=reason, by=by)
+        canceled, after = 0, 0
+        while rows := await read(blockers.find(str(self.id), most=PAGE, after=after, outputs=False)):
+            after = rows[-1].number
+            canceled += await self._cancel_chains([row.chain_id for row in rows if not row.met], reason, by)
+        return canceled
+
+    async def _cancel_chains(self, open_chains: list[UUID], reason: str | None, by: str | None) -> int:
+        """Until no live link is left that was not asked: a link may be continued by the next one before it is canceled."""
+        asked: set[UUID] = set()
+        canceled = 0
+        while open_chains:
+            links = await self._reads()(chains.find_links(open_chains, most=1))
+            live = [link for link in links if link.live and link.id not in asked]
+            if live:
+                canceled += await Client(self._runtime).cancel(*(link.id for link in live), reason=reason, by=by)
+            asked |= {link.id for link in live}
+            open_chains = [link.chain_id for link in live]
+        return canceled
+
+    def _reads(self) -> Fetch:
+        return self._runtime.session().reader(self._runtime.patience())
+
+    results_sync = sync_version(results)
+    progress_sync = sync_version(progress)
+    status_sync = sync_version(status)
+    cancel_sync = sync_version(cancel)
+
+    def __repr__(self) -> str:
+        return f"Group({self.id})"

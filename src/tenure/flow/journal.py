@@ -1,0 +1,160 @@
+"""What a workflow has recorded: found by name when the workflow runs again, and written as it continues."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tenure.model.payloads import Json
+from tenure.model.suspensions import OpenStep
+from tenure.store.steps import StepRow
+from tenure.worker.run.run import Run
+
+if TYPE_CHECKING:
+    from tenure.worker.run.steps import StepWriter
+
+QUIET_TURNS = 50
+"""Turns of the event loop in which the tasks of a workflow reach what they have recorded."""
+
+QUIET_SECONDS = 1.0
+"""The same for workflows that await something else between two steps. Only one whose code has changed waits for so long."""
+
+NOT_ASKED_FOR = frozenset({"rollback", "undo", "status"})
+"""What is recorded and the code of the workflow does not ask for."""
+
+
+class Journal:
+    def __init__(self, run: Run, writer: StepWriter) -> None:
+        self._run = run
+        self._writer = writer
+        self._rows: dict[str, StepRow] = {}
+        self._unread: set[str] = set()
+        self._unwritten: list[OpenStep] = []
+        self._numbers: dict[str, int] = {}
+        self._written: dict[str, int] = {}
+        """The numbers of all that is recorded or about to be."""
+        self._last = 0
+
+    async def load(self) -> None:
+        self._rows = {row.name: row for row in await self._writer.load(self._run)}
+        self._unread = {row.name for row in self._rows.values() if row.what not in NOT_ASKED_FOR}
+        self._written = {row.name: row.number for row in self._rows.values()}
+        self._last = max(self._written.values(), default=0)
+
+    # Reading
+
+    @property
+    def replaying(self) -> bool:
+        """Something is recorded that the code has not asked for yet."""
+        return bool(self._unread)
+
+    def unread(self, path: str = "") -> list[str]:
+        """The names of what the code has not asked for yet, below a branch, in the order in which it was recorded."""
+        return sorted((name for name in self._unread if name.startswith(path)), key=lambda name: self._rows[name].number)
+
+    def find(self, key: str) -> StepRow | None:
+        """What is recorded under this name. The code has asked for it."""
+        self._unread.discard(key)
+        return self._rows.get(key)
+
+    def names(self, what: str, *states: str) -> set[str]:
+        """What earlier runs have recorded of this sort, in these states."""
+        return {row.name for row in self._rows.values() if row.what == what and row.state in states}
+
+    def skip_unread(self) -> None:
+        """The code of the workflow does not run any further."""
+        self._unread.clear()
+
+    async def forget_failures(self, keys: Iterable[str]) -> None:
+        """These failures have ended the run: the next attempt tries the steps again. Not if the workflow went on after them: what
+        it did then would not fit any more."""
+        names = [key for key in keys if key in self._written and not self._is_followed(key)]
+        if names:
+            await self._writer.forget(self._run, names)
+
+    def _is_followed(self, key: str) -> bool:
+        """By its own task. What other tasks did meanwhile does not depend on it."""
+        path, last = key.rpartition("/")[0], self._written[key]
+        return any(number > last and name.rpartition("/")[0] == path for name, number in self._written.items())
+
+    async def record_rollback(self, key: str) -> None:
+        """Something is registered to be undone. From now on, a cancellation lets the workflow run once more."""
+        await self.flush()
+        await self._writer.record_rollback(self._run, key, self.next_number())
+
+    async def caught_up(self) -> bool:
+        """Called before something new happens. All that is recorded has led to other things that are recorded, so the code must
+        have asked for all of it by now. If it has not, it is not the code that recorded it."""
+        turns, deadline, before = 0, 0.0, len(self._unread)
+        while self._unread:
+            if len(self._unread) < before:
+                turns, deadline, before = 0, 0.0, len(self._unread)
+            turns += 1
+            if turns > QUIET_TURNS:
+                deadline = deadline or time.monotonic() + QUIET_SECONDS
+                if time.monotonic() > deadline:
+                    return False
+            await asyncio.sleep(0 if turns <= QUIET_TURNS else 0.01)
+        return True
+
+    # Writing
+
+    def next_number(self) -> int:
+        self._last += 1
+        return self._last
+
+    def number_of(self, key: str) -> int:
+        """Of a step that waited before it ended: the number that it had."""
+        if key in self._numbers:
+            return self._numbers[key]
+        row = self._rows.get(key)
+        return self.next_number() if row is None else row.number
+
+    def remember(self, key: str, number: int) -> None:
+        """The step was stored under this number, and is not over."""
+        self._numbers[key] = number
+
+    def add(self, step: OpenStep) -> None:
+        """Is written together with what follows it: nothing depends on it before."""
+        self._unwritten.append(step)
+        self._written[step.name] = step.number
+
+    def take_unwritten(self) -> list[OpenStep]:
+        """What was added, for the statement that writes it."""
+        unwritten, self._unwritten = self._unwritten, []
+        return unwritten
+
+    async def record(
+        self, key: str, what: str, output: Json = "null", *, error: str | None = None, attempts: int = 1, ran: float = 0.0
+    ) -> None:
+        """Returns when the step is stored as done, and all that was added before."""
+        number = self._written[key] = self.number_of(key)
+        step = self._head(key, number, what, "done") | {"ran": round(ran, 6), "error": error, "attempts": attempts}
+        # The output is JSON already.
+        await self._store(f'{json.dumps(step, ensure_ascii=False)[:-1]},"output":{output}}}')
+
+    async def flush(self) -> None:
+        """Stores what was added."""
+        if self._unwritten:
+            await self._store()
+
+    async def _store(self, *steps: Json) -> None:
+        """Stores what was added, and these steps. If PostgreSQL refuses the result of the step, or its task is canceled, what was
+        added is written with what follows: the workflow may have used it. It may be stored already; then nothing changes."""
+        added = self.take_unwritten()
+        try:
+            await self._writer.record(self._run, ",".join([*map(self._text, added), *steps]))
+        except BaseException:
+            self._unwritten[:0] = added
+            raise
+
+    def _text(self, step: OpenStep) -> Json:
+        more = {"output": step.output, "error": step.error, "attempts": step.attempts, "ran": 0}
+        return json.dumps(self._head(step.name, step.number, step.what, step.state) | more, ensure_ascii=False)
+
+    def _head(self, key: str, number: int, what: str, state: str) -> dict[str, Any]:
+        run = self._run
+        return {"id": run.job_id, "claim_id": run.claim_id, "number": number, "name": key, "what": what, "state": state}

@@ -1,0 +1,53 @@
+"""Brings together events and the workflows that wait for them. A part of the resolver.
+
+Neither the sender of an event nor a workflow that begins to wait locks anything: both only write a row. Each row is looked at
+here after its own commit, so whichever commits last finds the other.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from tenure.leader.duties.duty import TermOver
+from tenure.leader.outlets import Outlets
+from tenure.store import events
+from tenure.store.events import PlacedRow, WokenRow
+from tenure.store.isolation import RefusedRows
+from tenure.store.leases import Term
+from tenure.store.link import Link
+from tenure.store.query import Pick
+from tenure.store.wakeup import Wakeup
+
+Answer = TypeVar("Answer", PlacedRow, WokenRow)
+
+
+class EventWaker:
+    batch = 1000
+
+    def __init__(self, outlets: Outlets) -> None:
+        self._outlets = outlets
+        self._refused_events = RefusedRows("to place an event", "id")
+        self._refused_jobs = RefusedRows("to wake a workflow")
+
+    async def run_once(self, link: Link, term: Term) -> int:
+        """Returns how much was done. Raises `TermOver`."""
+
+        async def place(pick: Pick) -> PlacedRow:
+            [answer] = await link.fetch(events.place(term, limit=self.batch, pick=pick))
+            return _holding(answer)
+
+        async def wake(pick: Pick) -> WokenRow:
+            [answer] = await link.fetch(events.wake(term, limit=self.batch, pick=pick))
+            for queue in answer.queues:
+                self._outlets.notify(Wakeup.new_jobs(queue))
+            return _holding(answer)
+
+        placed = await self._refused_events.run(place)
+        woken = await self._refused_jobs.run(wake)
+        return sum(answer.touched for answer in placed) + sum(answer.checked for answer in woken)
+
+
+def _holding(answer: Answer) -> Answer:
+    if not answer.holds:
+        raise TermOver
+    return answer

@@ -1,0 +1,176 @@
+"""Writes and reads what steps of workflows have returned. One statement serves all runs of the process that wait for it: at once
+when idle, together under load.
+
+A step has ended when its result is stored: its workflow does not continue before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tenure.model.errors import InvalidOutput, InvalidPayload, LeaseLost, StoreUnavailable
+from tenure.model.payloads import Json
+from tenure.periodic import backoff
+from tenure.store import claims, steps, workflows
+from tenure.store.claims import HeldJob
+from tenure.store.faults import Refused
+from tenure.store.groups import send_or_halve
+from tenure.store.link import Link
+from tenure.store.query import Query
+from tenure.store.steps import StepRow
+from tenure.store.workflows import ChildStep
+from tenure.worker.run.run import Run
+
+LARGEST_GROUP = 500
+
+STALE_PARENT = "P0T01"  # the SQLSTATE with which tenure.enqueue() refuses a parent that has lost its claim
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Request(Generic[T]):
+    run: Run
+    text: Json
+    """A step that is to be stored; empty for a request to read."""
+    answer: asyncio.Future[T]
+
+    @property
+    def held(self) -> HeldJob:
+        return HeldJob(self.run.job_id, self.run.claim_id)
+
+
+class StepWriter:
+    def __init__(self, link: Link, *, lost: Callable[[list[Run]], None]) -> None:
+        """`lost(runs)` is called when runs no longer hold their jobs."""
+        self._link = link
+        self._lost = lost
+        self._to_record: list[Request[None]] = []
+        self._to_load: list[Request[list[StepRow]]] = []
+        self._turns: asyncio.Task[None] | None = None
+
+    async def record(self, run: Run, step: Json) -> None:
+        """Returns when the step is stored. Raises `LeaseLost` when the run no longer holds its job."""
+        request: Request[None] = Request(run, step, asyncio.get_running_loop().create_future())
+        self._to_record.append(request)
+        self._begin()
+        await request.answer
+
+    async def load(self, run: Run) -> list[StepRow]:
+        """All steps of the job that earlier runs have stored, in order."""
+        request: Request[list[StepRow]] = Request(run, "", asyncio.get_running_loop().create_future())
+        self._to_load.append(request)
+        self._begin()
+        return await request.answer
+
+    async def read(self, query: Query[T]) -> list[T]:
+        """A statement that may be repeated: sent again while PostgreSQL is away."""
+        failures = 0
+        while True:
+            try:
+                return await self._link.fetch(query)
+            except StoreUnavailable:
+                failures += 1
+                await asyncio.sleep(backoff(failures))
+
+    async def forget(self, run: Run, names: Iterable[str]) -> None:
+        """Removes failures, so that these steps are tried again."""
+        await self.read(steps.forget(run.job_id, run.claim_id, names))
+
+    async def start_child(self, run: Run, job: Json, step: ChildStep) -> str:
+        """Enqueues a job and stores it as a step. Returns its id. Raises `LeaseLost` when the run no longer holds its job."""
+        failures = 0
+        while True:
+            try:
+                return (await self._link.fetch(workflows.start_child(job, step, again=failures > 0)))[0]
+            except StoreUnavailable:
+                failures += 1
+                await asyncio.sleep(backoff(failures))
+            except Refused as error:
+                if error.sqlstate != STALE_PARENT:
+                    raise InvalidPayload(f"PostgreSQL refuses the job: {error}") from error
+                self._lost([run])
+                raise LeaseLost(run.job_uuid, "taken_by_another_worker") from error
+
+    async def record_rollback(self, run: Run, name: str, number: int) -> None:
+        """A workflow has registered something to undo. Raises `LeaseLost` when the run no longer holds its job."""
+        if not await self.read(steps.record_rollback(run.job_id, run.claim_id, name, number)):
+            self._lost([run])
+            raise LeaseLost(run.job_uuid, "taken_by_another_worker")
+
+    def _begin(self) -> None:
+        if self._turns is None:
+            self._turns = asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        failures = 0
+        try:
+            while self._to_record or self._to_load:
+                try:
+                    await self._turn()
+                    failures = 0
+                except StoreUnavailable:
+                    failures += 1
+                    await asyncio.sleep(backoff(failures))
+                except Exception as error:  # noqa: BLE001 - each workflow raises it
+                    waiting: list[Request[Any]] = [*self._to_record, *self._to_load]
+                    for request in waiting:
+                        _fail(request, error)
+                self._forget_answered()
+        finally:
+            self._turns = None
+
+    async def _turn(self) -> None:
+        if group := self._to_load[:LARGEST_GROUP]:
+            await self._load(group)
+        if recorded := self._to_record[:LARGEST_GROUP]:
+            await send_or_halve(recorded, self._record, self._refused)
+
+    def _forget_answered(self) -> None:
+        """Also those whose workflow was aborted: nothing may be stored for it any more."""
+        self._to_record = [request for request in self._to_record if not request.answer.done()]
+        self._to_load = [request for request in self._to_load if not request.answer.done()]
+
+    async def _load(self, group: list[Request[list[StepRow]]]) -> None:
+        found: dict[str, list[StepRow]] = {request.run.job_id: [] for request in group}
+        for row in await self._link.fetch(steps.load(found)):
+            found[row.job_id].append(row)
+        for request in group:
+            _answer(request, found[request.run.job_id])
+
+    async def _record(self, group: list[Request[None]]) -> None:
+        stored = set(await self._link.fetch(steps.record("[" + ",".join([request.text for request in group]) + "]")))
+        missing = [request for request in group if request.held not in stored]
+        lost = await self._lost_among(missing) if missing else {}
+        for request in group:
+            if request.held in stored:
+                _answer(request, None)
+            elif request.held in lost:
+                _fail(request, LeaseLost(request.run.job_uuid, lost[request.held]))
+        if lost:
+            self._lost([request.run for request in missing if request.held in lost])
+        if len(missing) > len(lost):
+            # Another session has locked the rows of these jobs. Their steps are sent again.
+            await asyncio.sleep(backoff(1))
+
+    async def _lost_among(self, missing: list[Request[None]]) -> dict[HeldJob, str]:
+        """Why the runs have lost their jobs."""
+        held = json.dumps([{"id": request.run.job_id, "claim_id": request.run.claim_id} for request in missing])
+        return {HeldJob(row.id, row.claim_id): row.reason for row in await self._link.fetch(claims.check(held))}
+
+    async def _refused(self, request: Request[None], error: Refused) -> None:
+        _fail(request, InvalidOutput(f"PostgreSQL refuses the result of a step: {error}"))
+
+
+def _answer(request: Request[T], value: T) -> None:
+    if not request.answer.done():
+        request.answer.set_result(value)
+
+
+def _fail(request: Request[Any], error: Exception) -> None:
+    if not request.answer.done():
+        request.answer.set_exception(error)
