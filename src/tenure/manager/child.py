@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tenure import stop_requests
+from tenure.builtin import add_builtin_kinds
 from tenure.engine_settings import engine_settings
 from tenure.lifeline import die_with, own_forks
 from tenure.logs import name_worker, set_up_logging
@@ -26,6 +27,7 @@ from tenure.manager.messages import (
     AppUnusable,
     AssignWorker,
     ChildHeartbeat,
+    ChildRuns,
     LoadApp,
     LoseLease,
     RelayEvent,
@@ -38,9 +40,10 @@ from tenure.manager.messages import (
 )
 from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import TenureError
-from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
+from tenure.model.events import JobSettled, WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.kinds import Registry
 from tenure.model.payloads import clean_text
+from tenure.model.run_counts import RunCounter
 from tenure.settings import Settings
 from tenure.worker.claim.claimer import Scope
 from tenure.worker.engine import Engine
@@ -90,6 +93,7 @@ class ChildWorker:
         self._engine: Engine | None = None
         self._stop = asyncio.Event()
         self._grace = 0.0
+        self._runs = RunCounter()
 
     async def run(self) -> int:
         self._stream = await MessageStream.over(self._end)
@@ -100,6 +104,7 @@ class ChildWorker:
         try:
             unchanged = gc.get_threshold()
             app = load_app(spec.app, spec.folder)
+            add_builtin_kinds(app.kinds, app._runtime)  # noqa: SLF001 - not part of the public API
             _prepare(app.kinds)
             _spare_garbage_collector(unchanged)
             app.configure(**spec.flags)
@@ -138,6 +143,8 @@ class ChildWorker:
         wakeups = engine.wakeups(engine.on_wakeup)
         app._connections.share(wakeups)  # noqa: SLF001 - not part of the public API
         self._events = app.events
+        if spec.counts_runs:
+            app.events.subscribe((JobSettled,), self._runs.add)
         self._engine.start()
         wakeups.start()
         app.events.emit(WorkerStarted(worker_id=UUID(worker_id), queues=tuple(hello.queues), worker=self._name))
@@ -152,11 +159,16 @@ class ChildWorker:
         app.events.emit(WorkerStopping(worker_id=UUID(worker_id), grace=self._grace, worker=self._name))
         await self._engine.stop(self._grace)
         app.events.emit(WorkerStopped(worker_id=UUID(worker_id), worker=self._name))
+        self._send_counts()
         for task in tasks:
             task.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(1):
                 await wakeups.stop()
+
+    def _send_counts(self) -> None:
+        if counts := self._runs.take():
+            self._send(ChildRuns(counts))
 
     def _unusable(self, why: str) -> int:
         self._send(AppUnusable(clean_text(why)))
@@ -193,4 +205,5 @@ class ChildWorker:
     async def _send_heartbeats(self, engine: Engine) -> None:
         while True:
             self._send(ChildHeartbeat(engine.running, engine.finished, memory_mb()))
+            self._send_counts()
             await asyncio.sleep(HEARTBEAT_INTERVAL)

@@ -35,7 +35,7 @@ class ChildLifecycle:
         self, spec: ChildSpec, services: SupervisorServices, *, spare: bool = False, ready: Callable[[ChildHello], None]
     ) -> None:
         """A `spare` child replaces another one once it is ready."""
-        self.child = ChildProcess(spec)
+        self.child = ChildProcess(spec, services.runs)
         self.spare = spare
         self.error: Exception | None = None
         """Why the child could not start."""
@@ -143,6 +143,7 @@ class ChildLifecycle:
         if how == "crashed":
             log.error("worker process died; starting another", extra=facts_of(child))
             cause = describe_exit(child.exit_code)
+            services.deaths += 1
             services.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause, worker=child.name))
 
         leader = child.hello.leader if child.hello else LeaderSettings()

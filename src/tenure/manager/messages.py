@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
 from tenure.leader.declaring import Declarations
 from tenure.leader.settings import LeaderSettings
 from tenure.manager.spec import ChildHello, ChildSpec
+from tenure.model.run_counts import RunCount
 from tenure.worker.process import protocol
 from tenure.worker.process.protocol import Message, MessageStream, UnknownMessage
 from tenure.worker.run.abort import AbortReason
@@ -68,6 +69,12 @@ class ChildHeartbeat(NamedTuple):
     memory_mb: float
 
 
+class ChildRuns(NamedTuple):
+    """The runs that have ended since the last message, if they are counted."""
+
+    counts: Sequence[RunCount]
+
+
 class WorkerFoundCondemned(NamedTuple):
     """A statement of the child found that its worker is condemned: the supervisor renews at once to learn the reason."""
 
@@ -77,7 +84,7 @@ class StoppedCleanly(NamedTuple):
 
 
 ToChild = LoadApp | AssignWorker | Stop | RelayEvent | SetPeers | LoseLease
-ToSupervisor = AppLoaded | AppUnusable | ChildHeartbeat | WorkerFoundCondemned | StoppedCleanly
+ToSupervisor = AppLoaded | AppUnusable | ChildHeartbeat | ChildRuns | WorkerFoundCondemned | StoppedCleanly
 
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToChild.__args__, *ToSupervisor.__args__)}
 
@@ -91,6 +98,8 @@ def from_message(message: Message) -> Any:
         case AppLoaded(hello=dict(fields)):
             typed = {"leader": LeaderSettings(**fields["leader"]), "declared": Declarations(**fields["declared"])}
             return AppLoaded(ChildHello(**{**fields, **typed}))
+        case ChildRuns(counts):
+            return ChildRuns([RunCount(*count) for count in counts])
         case _:
             return received
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from tenure.manager.policy import Bounds
 from tenure.manager.spec import ChildSpec
 from tenure.model.errors import ConfigError
-from tenure.settings import DEFAULT_POOL, Settings, WorkerSettings
+from tenure.settings import DEFAULT_POOL, Settings
+from tenure.worker_settings import WorkerSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from tenure.manager.messages import (
     AppUnusable,
     AssignWorker,
     ChildHeartbeat,
+    ChildRuns,
     LoadApp,
     LoseLease,
     RelayEvent,
@@ -30,6 +31,7 @@ from tenure.manager.messages import (
 from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import ConfigError
 from tenure.model.ids import uuid7
+from tenure.model.run_counts import RunTotals
 from tenure.store.workers import default_name
 from tenure.worker.process.protocol import MessageStream
 from tenure.worker.run.abort import AbortReason
@@ -40,8 +42,10 @@ AFTER_GRACE = 9.0
 
 
 class ChildProcess:
-    def __init__(self, spec: ChildSpec) -> None:
+    def __init__(self, spec: ChildSpec, runs: RunTotals | None = None) -> None:
+        """`runs` receives the runs that the child counts."""
         self.spec = spec
+        self._runs = RunTotals() if runs is None else runs
         self.worker_id = str(uuid7())
         self.started = time.monotonic()
         self.last_heartbeat = time.monotonic()
@@ -133,6 +137,8 @@ class ChildProcess:
                 case ChildHeartbeat(running, done, memory):
                     self.last_heartbeat = time.monotonic()
                     self.running, self.done, self.memory = running, done, memory
+                case ChildRuns(counts):
+                    self._runs.add(counts)
                 case WorkerFoundCondemned():
                     condemned()
                 case StoppedCleanly():

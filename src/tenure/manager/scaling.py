@@ -36,6 +36,8 @@ class Scaling:
         self._interval = interval
         self._scalers: dict[str, Scaler] = {}
         self.measurements = 0
+        self.held = False
+        """The processes claim no jobs, so more of them would not help: no pool changes its size."""
 
     @property
     def is_needed(self) -> bool:
@@ -44,7 +46,7 @@ class Scaling:
     async def turn(self) -> float:
         """One measurement, and one decision for each pool. Returns the seconds until the next measurement."""
         pools = [pool for pool in self._pools if pool.hello is not None]
-        if not pools:
+        if not pools or self.held:
             return self._interval
         began = time.monotonic()
         scalers = {pool.name: self._scaler(pool) for pool in pools}

@@ -9,6 +9,7 @@ from typing import Protocol
 from tenure.manager.event_relay import EventRelay
 from tenure.manager.process import ChildProcess
 from tenure.manager.spec import ChildHello
+from tenure.model.run_counts import RunTotals
 from tenure.store.link import Link
 from tenure.store.wakeup import Wakeup
 
@@ -19,6 +20,10 @@ class SupervisorServices(Protocol):
     """All that are started and not yet reaped."""
     events: EventRelay
     stopping: asyncio.Event
+    runs: RunTotals
+    """Of all children, also of those that have ended."""
+    deaths: int
+    """Processes that have ended without having been asked to."""
 
     @property
     def link(self) -> Link:

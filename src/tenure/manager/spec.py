@@ -36,6 +36,8 @@ class ChildSpec:
     jobs: Which = "healthy"
     name: str | None = None
     """The name of the supervisor's workers; None: each is called host:pid."""
+    counts_runs: bool = False
+    """Whether the child counts the runs that end, for metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,7 @@ class ChildHello:
             listen_dsn=database.listen_dsn,
             queues=list(scope.queues),
             capabilities=list(scope.capabilities),
-            kinds=list(kinds),
+            kinds=kinds.served,
             concurrency=engine_settings(settings, spec.concurrency).concurrency,
             lease=workers.lease_timeout_seconds,
             grace=workers.grace_seconds,

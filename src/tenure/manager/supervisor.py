@@ -32,6 +32,7 @@ from tenure.manager.scaling import Scaling
 from tenure.manager.spec import ChildHello
 from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7
+from tenure.model.run_counts import ProcessMetrics, RunTotals, SupervisorMetrics
 from tenure.outages import failures
 from tenure.periodic import PeriodicTask, backoff, jittered
 from tenure.store import schedules
@@ -63,6 +64,9 @@ class Supervisor:
         self.children: set[ChildProcess] = set()
         self.events = EventRelay(self.children)
         self.stopping = asyncio.Event()
+        self.runs = RunTotals()
+        self.deaths = 0
+        self._renewed_at: float | None = None
         self._pools = [Pool(plan, self, ready=self._on_ready) for plan in plans]
         self._isolation = IsolationProcess(self._pools, self)
         self._rolling = Rolling(self._pools)
@@ -121,6 +125,15 @@ class Supervisor:
         self._systemd.stopping()
         for pool in self._pools:
             pool.wake()
+
+    def measure(self) -> SupervisorMetrics:
+        """What it knows about its processes now, without asking PostgreSQL."""
+        return SupervisorMetrics(
+            processes=[_measured(child) for child in self.children if child.serving],
+            deaths=self.deaths,
+            renewed_ago=None if self._renewed_at is None else time.monotonic() - self._renewed_at,
+            runs=self.runs.counts(),
+        )
 
     def roll(self) -> None:
         """Replaces every child, one at a time, by one with the current code."""
@@ -255,7 +268,9 @@ class Supervisor:
         serving = {child.worker_id: child for child in self.children if child.serving}
         self._renewals += 1
         counting = self._renewals % COUNT_EVERY == 1
-        renewal = await renew(self.link, serving, self._isolation.queues, self._hello.lease, counting=counting)
+        memory = {worker_id: round(child.memory, 1) for worker_id, child in serving.items() if child.memory}
+        renewal = await renew(self.link, serving, self._isolation.queues, self._hello.lease, counting=counting, memory=memory)
+        self._renewed_at = time.monotonic()
         self._leader.contact.touch()
         self._leader.hint(renewal.free_in)
         for worker_id, peers in renewal.alike.items():
@@ -267,8 +282,9 @@ class Supervisor:
             lost = {"worker_id": worker_id, "worker": serving[worker_id].name}
             log.warning("worker lost its lease; its runs are aborted", extra=lost)
             serving[worker_id].lose_lease("taken_by_another_worker")
+        self._scaling.held = renewal.draining
         if renewal.suspects is not None:
-            self._isolation.update(suspects_waiting=renewal.suspects)
+            self._isolation.update(suspects_waiting=renewal.suspects and not renewal.draining)
         return jittered(self._hello.renew or self._hello.lease / 3)
 
     def _report_unrenewed(self, refused: Mapping[str, Refused]) -> None:
@@ -306,6 +322,17 @@ class Supervisor:
             return TOUCH_EVERY
         self._systemd.alive()
         return min(TOUCH_EVERY, self._systemd.watchdog_every)
+
+
+def _measured(child: ChildProcess) -> ProcessMetrics:
+    return ProcessMetrics(
+        pool=child.spec.pool,
+        name=child.name,
+        running=child.running,
+        slots=child.hello.concurrency if child.hello else 0,
+        memory_mb=child.memory,
+        age=child.age,
+    )
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:
