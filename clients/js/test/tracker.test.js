@@ -498,6 +498,7 @@ describe("where a WebSocket is not possible", () => {
     const tenure = tenureAt(proxy.url, { events: false, timing: { upgradeAfter: 100 } });
     watch(tenure.track(id));
     await eventually(() => proxy.requests.filter((line) => line === "upgrade").length >= 3);
+    tenure.close();
     worker.finish(id);
   });
 });

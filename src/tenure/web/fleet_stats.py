@@ -9,36 +9,40 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from tenure.client.client import Client
-from tenure.client.filters import Filters
 from tenure.client.limits import LimitStatus
 from tenure.client.overview import LeaderStatus, WorkerStatus
-from tenure.client.pages import look_live
 from tenure.client.schedule_status import ScheduleStatus
 from tenure.client.schedules import Schedules
-from tenure.model.states import State
-from tenure.store import queues, stats
-from tenure.store.query import Fetch
-from tenure.store.queues import QueueRow
+from tenure.store import failures, reports, stats
+from tenure.store.query import Fetch, Query
 from tenure.store.reports import FinishedCountRow, LatencyRow
-from tenure.store.stats import SeriesRow, WaitingRow
+from tenure.store.stats import GroupedSeriesRow, HistogramRow, SeriesRow
+from tenure.web.failure_groups import FailedJobs, group_failures
+from tenure.web.fleet_survey import FleetSurvey
 
 T = TypeVar("T")
 
 MOST_COUNTED = 10_000
 """Jobs of one queue and state are counted up to this number."""
 
-MOST_IN_ALL = 20_000
-"""With many queues, each is counted up to an equal share of this."""
+MOST_IN_ALL = 10_000
+"""With several queues, each is counted up to an equal share of this. Each counted job is a visit to its row."""
 
 FEWEST_COUNTED = 200
-MOST_HELD = 5_000
+COUNTED = ("pending", "scheduled", "retry", "blocked", "waiting", "dead_letter")
+"""States whose jobs are counted by queue. Running ones are counted by the claims that hold them."""
 
-AGE = 1.0
-"""Seconds for which a snapshot is used."""
+MOST_FAILURES = 5_000
+"""Failed jobs of each state that are looked at."""
+
+AGE = 2.0
+"""Seconds for which a snapshot is used: open dashboards ask for it all the time."""
+
+Group = Literal["queue", "kind"]
 
 RARE_AGE = 10.0
 """The same for limits and schedules, which change rarely."""
@@ -56,6 +60,8 @@ class QueueCounts:
     running: int
     scheduled: int
     retry: int
+    blocked: int
+    waiting: int
     dead_letter: int
     capped: list[str]
     oldest_pending_at: datetime | None
@@ -119,7 +125,8 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-SERIES_AGE = 5.0
+SERIES_AGE = 12.0
+"""Seconds for which numbers of charts are used: as many viewers as you like ask for them five times a minute together."""
 MOST_SERIES = 200
 
 
@@ -132,70 +139,94 @@ class FleetStats:
         self._queues = 20  # until they are known: the first count must not be slow either
         self.counts = Shared(self._count, AGE)
         self.rare = Shared(self._count_rare, RARE_AGE)
-        self._series: dict[tuple[float, float, str | None, str | None], Shared[list[SeriesRow]]] = {}
+        self._series: dict[tuple[str, tuple[object, ...]], Shared[Any]] = {}
 
     async def series(self, seconds: float, step: float, queue: str | None, kind: str | None) -> list[SeriesRow]:
         """Jobs by step and what."""
-        key = seconds, step, queue, kind
-        shared = self._series.get(key)
+        return await self._shared(stats.count_series(seconds, step, queue, kind), step)
+
+    async def series_by(self, group: Group, seconds: float, step: float) -> list[GroupedSeriesRow]:
+        """The same for each queue or kind."""
+        count = stats.count_series_by_queue if group == "queue" else stats.count_series_by_kind
+        return await self._shared(count(seconds, step), step)
+
+    async def histogram(self, seconds: float, step: float, queue: str | None, kind: str | None) -> list[HistogramRow]:
+        """How long jobs waited and ran, by step."""
+        return await self._shared(stats.count_histogram(seconds, step, queue, kind), step)
+
+    async def latencies(self, seconds: float, queue: str | None, kind: str | None) -> list[LatencyRow]:
+        """How long jobs waited and ran, in all."""
+        return await self._shared(reports.latencies(seconds, queue, kind), seconds / 60)
+
+    async def failures(self, seconds: float) -> FailedJobs:
+        """Jobs whose last attempt failed in this time. Grouped once for all viewers: that takes longer than to read them."""
+        return await self._kept("failures", (seconds,), lambda: self.find_failures(seconds), SERIES_AGE)
+
+    def forget_failures(self) -> None:
+        """After they were acted on: who looks again must not see them as they were."""
+        for key in [key for key in self._series if key[0] == "failures"]:
+            del self._series[key]
+
+    async def find_failures(self, seconds: float) -> FailedJobs:
+        """The same, not from a moment ago: for those that are acted on."""
+        now = datetime.now(UTC)
+        rows = await self._read(failures.find_all(now - timedelta(seconds=seconds), MOST_FAILURES))
+        return FailedJobs(group_failures(rows, now, seconds), capped=len(rows) >= MOST_FAILURES)
+
+    async def _shared(self, query: Query[T], step: float) -> list[T]:
+        """Steps of an hour change less often than steps of a minute."""
+
+        async def read() -> list[T]:
+            return await self._read_wide(query)
+
+        return await self._kept(query.name, tuple(query.values.values()), read, max(SERIES_AGE, step / 30))
+
+    async def _kept(self, name: str, values: tuple[object, ...], read: Callable[[], Awaitable[T]], age: float) -> T:
+        shared = self._series.get((name, values))
         if shared is None:
             if len(self._series) >= MOST_SERIES:
                 self._series.clear()
-            query = stats.count_series(seconds, step, queue, kind)
-            shared = self._series[key] = Shared(lambda: self._read_wide(query), SERIES_AGE)
-        return await shared.get()
+            shared = self._series[name, values] = Shared(read, age)
+        return cast("T", await shared.get())
 
     async def _count(self) -> FleetCounts:
-        waiting = await self._read(stats.count_waiting(self._most))
-        look = await look_live(self._read, Filters(states=frozenset({State.RUNNING})), None, MOST_HELD)
-        held = {row.queue: row.jobs for row in await self._read(stats.count_listed(look.ids))} if look.ids else {}
-        pauses = {row.name: row for row in await self._read_wide(queues.find_all())}
-        today = await self._read(stats.count_today())
-        workers, leaders = await self._client.workers(), await self._client.leaders()
-        served = {name for worker in workers if worker.alive for name in worker.queues}
-        names = {row.queue for row in waiting} | held.keys() | pauses.keys() | {row.queue for row in today} | served
+        [row] = await self._read(stats.survey_fleet(self._most))
+        survey = FleetSurvey.of(row)
+        served = {name for worker in survey.workers if worker.alive for name in worker.queues}
+        counted = {row.queue for row in survey.waiting} | {row.queue for row in survey.today}
+        names = counted | survey.held.keys() | survey.pauses.keys() | served
         self._queues = len(names)
-        now = datetime.now(UTC)
-        found = [_queue(name, waiting=waiting, held=held, pause=pauses.get(name), today=today, now=now) for name in sorted(names)]
-        return FleetCounts(at=now, queues=found, workers=workers, leaders=leaders, today=today)
+        found = [_queue(name, survey) for name in sorted(names)]
+        return FleetCounts(at=survey.at, queues=found, workers=survey.workers, leaders=survey.leaders, today=survey.today)
 
     async def _count_rare(self) -> RareCounts:
-        return RareCounts(
-            limits=await self._client.limits(),
-            schedules=await self._schedules.list(),
-            buckets=await self._read(stats.count_buckets()),
+        limits, schedules, buckets = await asyncio.gather(
+            self._client.limits(), self._schedules.list(), self._read(stats.count_buckets())
         )
+        return RareCounts(limits=limits, schedules=schedules, buckets=buckets)
 
     @property
     def _most(self) -> int:
         return max(FEWEST_COUNTED, min(MOST_COUNTED, MOST_IN_ALL // max(1, self._queues)))
 
 
-def _queue(
-    name: str,
-    *,
-    waiting: list[WaitingRow],
-    held: dict[str, int],
-    pause: QueueRow | None,
-    today: list[FinishedCountRow],
-    now: datetime,
-) -> QueueCounts:
-    rows = {row.state: row for row in waiting if row.queue == name}
+def _queue(name: str, survey: FleetSurvey) -> QueueCounts:
+    rows = {row.state: row for row in survey.waiting if row.queue == name}
+    pause, held = survey.pauses.get(name), survey.held.get(name, 0)
     oldest = rows["pending"].oldest_at if "pending" in rows else None
     sums: dict[str, int] = {}
-    for count in today:
+    for count in survey.today:
         if count.queue == name:
             sums[count.what] = sums.get(count.what, 0) + count.jobs
-    capped = [state for state, row in rows.items() if row.capped] + (["running"] if held.get(name, 0) >= MOST_HELD else [])
     return QueueCounts(
         name=name,
         paused_at=None if pause is None else pause.paused_at,
         paused_by=None if pause is None else pause.paused_by,
         pause_reason=None if pause is None else pause.pause_reason,
-        running=held.get(name, 0),
-        capped=capped,
+        running=held,
+        capped=[state for state, row in rows.items() if row.capped],
         oldest_pending_at=oldest,
-        oldest_pending_seconds=None if oldest is None else max(0.0, (now - oldest).total_seconds()),
+        oldest_pending_seconds=None if oldest is None else max(0.0, (survey.at - oldest).total_seconds()),
         today=sums,
-        **{state: rows[state].jobs if state in rows else 0 for state in ("pending", "scheduled", "retry", "dead_letter")},
+        **{state: rows[state].jobs if state in rows else 0 for state in COUNTED},
     )

@@ -33,7 +33,7 @@ class TrackerView(TypedDict):
     """The message of the last error, without its traceback."""
     output: Any
     omitted: bool
-    """Input or output are too large for lists and live updates, and null here: `GET /jobs/{id}` has them."""
+    """Input, output, auth or meta are too large for lists and live updates, and null here: `GET /jobs/{id}` has them."""
     attempt: int
     max_attempts: int
     created_at: str
@@ -54,6 +54,8 @@ class JobView(TrackerView):
     worker_id: str | None
     enqueued_at: str
     run_at: str | None
+    expires_at: str | None
+    """When it is canceled if it was not started."""
     finished_at: str | None
     error: str | None
     """The error of the last failed attempt, with its traceback."""
@@ -63,6 +65,10 @@ class JobView(TrackerView):
     timeout: float | None
     key: str | None
     parent_id: str | None
+    chain_id: str | None
+    """The chain that it is a link of: its own id if it starts the chain."""
+    next_id: str | None
+    """The next link of the chain."""
     enqueued_by: str | None
     auth: Any
     meta: Any
@@ -76,7 +82,8 @@ class JobView(TrackerView):
 
 
 LARGEST_SHOWN = 16 * 1024
-"""Bytes of an input or output, as PostgreSQL stores it, in lists and live updates. A page of 200 jobs stays below a few MB."""
+"""Bytes of an input, output, auth or meta, as PostgreSQL stores it, in lists and live updates: a page of 200 jobs stays below a
+few MB."""
 
 
 def tracker_view(job: JobStatus, *, omitted: bool = False) -> TrackerView:
@@ -118,6 +125,7 @@ def job_view(job: JobStatus, *, omitted: bool = False) -> JobView:
         "worker_id": given["worker_id"],
         "enqueued_at": given["enqueued_at"],
         "run_at": given["run_at"],
+        "expires_at": given["expires_at"],
         "finished_at": given["finished_at"],
         "error": job.error,
         "error_type": given["error_type"],
@@ -126,6 +134,8 @@ def job_view(job: JobStatus, *, omitted: bool = False) -> JobView:
         "timeout": job.timeout,
         "key": job.key,
         "parent_id": given["parent_id"],
+        "chain_id": given["chain_id"],
+        "next_id": given["next_id"],
         "enqueued_by": job.enqueued_by,
         "auth": job.auth,
         "meta": job.meta,

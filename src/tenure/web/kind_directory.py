@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 
 from tenure.model.kinds import Registry
 from tenure.model.published_kind import PublishedKind
 from tenure.store import kinds
 from tenure.store.kinds import KindRow
 from tenure.store.query import Fetch
-from tenure.web.problems import FieldProblem, Problem
+from tenure.web.argument_checks import ArgumentCheck
+from tenure.web.problems import Problem
 
 RECHECK = 5.0
 """Seconds for which a published kind is used without asking again."""
 
 MOST_KNOWN = 1000
-MOST_PROBLEMS = 20
-LONGEST_MESSAGE = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownKind:
     """A kind, as workers have published it."""
 
@@ -37,7 +35,14 @@ class KnownKind:
     declared_at: datetime
     workers: int
     """How many living workers run it."""
-    validator: Draft202012Validator | None
+
+    @cached_property
+    def check(self) -> ArgumentCheck | None:
+        """Made when it is first needed: lists of kinds do without. None: only the worker can check its input."""
+        try:
+            return None if self.kind.input is None else ArgumentCheck(self.kind.input)
+        except ValueError:
+            return None
 
 
 class KindDirectory:
@@ -51,7 +56,7 @@ class KindDirectory:
         kept = self._known.get(name)
         if kept is None or time.monotonic() - kept[0] >= RECHECK:
             rows = await self._read(kinds.find(name))
-            known = _known(rows[0]) if rows else None
+            known = next(iter(_known(rows)), None)
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             kept = self._known[name] = time.monotonic(), known
@@ -60,7 +65,7 @@ class KindDirectory:
         return kept[1]
 
     async def find_all(self) -> list[KnownKind]:
-        return [_known(row) for row in await self._read(kinds.find_all())]
+        return _known(await self._read(kinds.find_all()))
 
     async def _unknown(self, name: str) -> Problem:
         names = {*self._own, *(row.name for row in await self._read(kinds.find_all()))}
@@ -69,39 +74,24 @@ class KindDirectory:
         return Problem(404, "unknown-kind", f"no worker has published a kind {name[:200]!r}: {hint}")
 
 
-def _known(row: KindRow) -> KnownKind:
-    kind = PublishedKind.from_json({**json.loads(row.definition), "name": row.name})
-    return KnownKind(kind, row.app, row.declared_at, row.workers, _validator(kind))
-
-
-def _validator(kind: PublishedKind) -> Draft202012Validator | None:
-    if kind.input is None:
-        return None
-    try:
-        Draft202012Validator.check_schema(kind.input)
-    except SchemaError:
-        return None
-    return Draft202012Validator(kind.input)
+def _known(rows: Sequence[KindRow]) -> list[KnownKind]:
+    """Without those that no worker can have written: they must not hide the others."""
+    found: list[KnownKind] = []
+    for row in rows:
+        with suppress(ValueError, TypeError):
+            kind = PublishedKind.from_json({**json.loads(row.definition), "name": row.name})
+            found.append(KnownKind(kind, row.app, row.declared_at, row.workers))
+    return found
 
 
 def check_args(known: KnownKind, args: Mapping[str, Any]) -> None:
     """By the published schema. A handler with a single model takes the model's own object, or `{"parameter": {...}}`."""
-    if known.validator is None:
+    if known.check is None:
         return
-    problems = _problems(known.validator, args, "args")
+    problems = known.check.problems(args, "args")
     name = known.kind.parameter
     if problems and name is not None and list(args) == [name]:
-        problems = _problems(known.validator, args[name], f"args.{name}")
+        problems = known.check.problems(args[name], f"args.{name}")
     if problems:
         detail = "; ".join(f"{one['path']}: {one['message']}" for one in problems[:3])
         raise Problem(422, "invalid-input", f"the arguments do not fit kind {known.kind.name!r}: {detail}", problems)
-
-
-def _problems(validator: Draft202012Validator, value: Any, where: str) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
-    for error in validator.iter_errors(value):
-        if len(found) == MOST_PROBLEMS:
-            break
-        path = ".".join([where, *map(str, error.absolute_path)])
-        found.append({"path": path, "message": error.message[:LONGEST_MESSAGE]})
-    return found

@@ -10,38 +10,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from tenure.client.overview import WorkerStatus
+from tenure.model.exposition import Sample, histogram_samples, metric
 from tenure.store.reports import LatencyRow
 from tenure.version import __version__
 from tenure.web.fleet_stats import FleetCounts, RareCounts
 
-Sample = tuple[Mapping[str, str], float]
-STATES = ("pending", "running", "scheduled", "retry", "dead_letter")
+STATES = ("pending", "running", "scheduled", "retry", "blocked", "waiting", "dead_letter")
 
 
 def render(counts: FleetCounts, rare: RareCounts) -> str:
     lines: list[str] = []
     for family in (_queues(counts), _today(counts), _workers(counts), _leaders(counts), _rare(rare), _latencies(rare.buckets)):
         lines.extend(family)
-    return "\n".join(
-        [*_metric("tenure_info", "gauge", "The version of the server.", [({"version": __version__}, 1)]), *lines, ""]
-    )
+    return "\n".join([*metric("tenure_info", "gauge", "The version of the server.", [({"version": __version__}, 1)]), *lines, ""])
 
 
 def _queues(counts: FleetCounts) -> Iterator[str]:
     queues = counts.queues
-    yield from _metric(
+    yield from metric(
         "tenure_jobs",
         "gauge",
-        "Live jobs by queue and state, counted up to 10000 each.",
+        "Live jobs by queue and state, counted up to 10000 in all.",
         [({"queue": queue.name, "state": state}, getattr(queue, state)) for queue in queues for state in STATES],
     )
-    yield from _metric(
+    yield from metric(
         "tenure_queue_oldest_pending_seconds",
         "gauge",
         "How long the first pending job has waited; 0 if there is none.",
         [({"queue": queue.name}, queue.oldest_pending_seconds or 0) for queue in queues],
     )
-    yield from _metric(
+    yield from metric(
         "tenure_queue_paused", "gauge", "1 if the queue is paused.", [({"queue": queue.name}, queue.paused) for queue in queues]
     )
 
@@ -50,9 +48,9 @@ def _today(counts: FleetCounts) -> Iterator[str]:
     def samples(*whats: str) -> list[Sample]:
         return [({"queue": row.queue, "kind": row.kind}, row.jobs) for row in counts.today if row.what in whats]
 
-    yield from _metric("tenure_jobs_enqueued_total", "counter", "Jobs enqueued since 00:00 UTC.", samples("enqueued"))
-    yield from _metric("tenure_jobs_started_total", "counter", "Runs started since 00:00 UTC.", samples("started"))
-    yield from _metric(
+    yield from metric("tenure_jobs_enqueued_total", "counter", "Jobs enqueued since 00:00 UTC.", samples("enqueued"))
+    yield from metric("tenure_jobs_started_total", "counter", "Runs started since 00:00 UTC.", samples("started"))
+    yield from metric(
         "tenure_jobs_ended_total",
         "counter",
         "Runs and jobs that ended since 00:00 UTC, by outcome; retry and dead_letter are attempts that ended that way.",
@@ -66,14 +64,20 @@ def _today(counts: FleetCounts) -> Iterator[str]:
 
 def _workers(counts: FleetCounts) -> Iterator[str]:
     alive = [worker for worker in counts.workers if worker.alive]
-    yield from _metric("workers_total", "gauge", "Worker processes whose lease holds.", [({}, len(alive))])
-    yield from _metric(
+    yield from metric("workers_total", "gauge", "Worker processes whose lease holds.", [({}, len(alive))])
+    yield from metric(
         "tenure_workers", "gauge", "The same by host.", [({"host": host}, number) for host, number in _by_host(alive)]
     )
-    yield from _metric(
+    yield from metric(
+        "tenure_workers_draining",
+        "gauge",
+        "Those that claim no more jobs.",
+        [({}, _sum(w.draining_at is not None for w in alive))],
+    )
+    yield from metric(
         "tenure_slots", "gauge", "Jobs that the living workers can run at a time.", [({}, _sum(w.concurrency for w in alive))]
     )
-    yield from _metric("tenure_slots_busy", "gauge", "Jobs that they hold.", [({}, _sum(worker.held for worker in alive))])
+    yield from metric("tenure_slots_busy", "gauge", "Jobs that they hold.", [({}, _sum(worker.held for worker in alive))])
 
 
 def _by_host(workers: Iterable[WorkerStatus]) -> list[tuple[str, int]]:
@@ -85,16 +89,16 @@ def _by_host(workers: Iterable[WorkerStatus]) -> list[tuple[str, int]]:
 
 def _leaders(counts: FleetCounts) -> Iterator[str]:
     duties = [leader for leader in counts.leaders if leader.is_duty]
-    yield from _metric(
+    yield from metric(
         "tenure_leader_held", "gauge", "1 if a process holds the duty.", [({"duty": one.duty}, one.holds) for one in duties]
     )
-    yield from _metric(
+    yield from metric(
         "tenure_leader_stuck", "gauge", "1 if its next round is overdue.", [({"duty": one.duty}, one.stuck) for one in duties]
     )
-    yield from _metric(
+    yield from metric(
         "tenure_leader_term", "gauge", "Grows with every holder.", [({"duty": one.duty}, one.term) for one in duties]
     )
-    yield from _metric(
+    yield from metric(
         "tenure_leader_heartbeat_age_seconds",
         "gauge",
         "Since the last heartbeat of its holder.",
@@ -104,28 +108,28 @@ def _leaders(counts: FleetCounts) -> Iterator[str]:
 
 def _rare(rare: RareCounts) -> Iterator[str]:
     limits, schedules = rare.limits, rare.schedules
-    yield from _metric(
+    yield from metric(
         "tenure_limit_running", "gauge", "Jobs that run under the limit.", [({"limit": one.name}, one.running) for one in limits]
     )
-    yield from _metric(
+    yield from metric(
         "tenure_limit_waiting", "gauge", "1 if jobs wait for the limit.", [({"limit": one.name}, one.waiting) for one in limits]
     )
-    yield from _metric(
+    yield from metric(
         "tenure_limit_concurrency",
         "gauge",
         "Jobs that may run at a time.",
         [({"limit": one.name}, one.rules["concurrency"]) for one in limits if "concurrency" in one.rules],
     )
-    yield from _metric(
+    yield from metric(
         "tenure_schedule_paused", "gauge", "1 if it is paused.", [({"schedule": one.name}, one.paused) for one in schedules]
     )
-    yield from _metric(
+    yield from metric(
         "tenure_schedule_next_timestamp_seconds",
         "gauge",
         "Its next planned time.",
         [({"schedule": one.name}, _stamp(one.next_at)) for one in schedules if one.next_at is not None],
     )
-    yield from _metric(
+    yield from metric(
         "tenure_schedule_last_timestamp_seconds",
         "gauge",
         "Its last planned time that has an outcome.",
@@ -149,38 +153,10 @@ def _histogram(name: str, text: str, groups: Mapping[tuple[str, str], Mapping[in
     """The sum is made of the upper bounds of the buckets: right to within a third."""
     yield f"# HELP {name} {text}"
     yield f"# TYPE {name} histogram"
-    for (queue, kind), buckets in groups.items():
-        labels = {"queue": queue, "kind": kind}
-        below, total = 0, 0.0
-        for bucket in sorted(buckets):
-            below += buckets[bucket]
-            bound = 2 ** (bucket / 2) / 1000
-            total += buckets[bucket] * bound
-            yield f"{name}_bucket{_labels({**labels, 'le': f'{bound:.6g}'})} {below}"
-        yield f"{name}_bucket{_labels({**labels, 'le': '+Inf'})} {below}"
-        yield f"{name}_sum{_labels(labels)} {total:.6f}"
-        yield f"{name}_count{_labels(labels)} {below}"
-
-
-def _metric(name: str, kind: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in samples:
-        yield f"{name}{_labels(labels)} {_number(value)}"
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else f"{value:.6f}"
+    for (queue, kind), counts in groups.items():
+        buckets = [(2 ** (bucket / 2) / 1000, counts[bucket]) for bucket in sorted(counts)]
+        total = sum(bound * count for bound, count in buckets)
+        yield from histogram_samples(name, {"queue": queue, "kind": kind}, buckets, total)
 
 
 def _sum(numbers: Iterable[int]) -> int:

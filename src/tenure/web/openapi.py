@@ -40,7 +40,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Tenure",
             "version": __version__,
-            "description": "Durable background jobs on PostgreSQL. Live updates: the WebSocket /_api/live, and "
+            "description": "Durable background jobs and workflows on PostgreSQL. Live updates: the WebSocket /_api/live, and "
             "/_api/jobs/{id}/events.",
         },
         "servers": [{"url": "../"}],

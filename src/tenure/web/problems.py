@@ -79,6 +79,7 @@ def of_error(error: Exception) -> Problem | None:
 _PLAIN: Sequence[tuple[type[Exception], int, str]] = (
     (errors.UnknownKind, 404, "unknown-kind"),
     (errors.NotEnqueued, 422, "invalid-input"),
+    (errors.InvalidOutput, 422, "invalid-output"),
     (errors.JobNotFound, 404, "job-not-found"),
     (errors.ScheduleNotFound, 404, "schedule-not-found"),
     (errors.ScheduleConflict, 409, "schedule-conflict"),

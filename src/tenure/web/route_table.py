@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from tenure.web.api import (
     bulk,
+    chains,
     dispatch,
     events,
+    failures,
+    findings,
     fleet,
     health,
     job_actions,
@@ -16,6 +19,7 @@ from tenure.web.api import (
     schedules,
     sessions,
     stats,
+    workflows,
 )
 from tenure.web.api_routes import ApiRoute, Audited, Handler
 from tenure.web.security.principal import Scope
@@ -38,7 +42,7 @@ REPORT = {406: "None of the types in the Accept header is available."}
 
 ROUTES: tuple[ApiRoute, ...] = (
     _get("/jobs", jobs.list_jobs, limited=True),
-    _change("POST", "/jobs/bulk", bulk.bulk, OPERATE, limited=True, statuses=CONFLICT),
+    _change("POST", "/jobs/bulk", bulk.bulk, OPERATE, limited=True, statuses={202: "A job carries it out."}),
     _change(
         "POST",
         "/jobs/{kind:path}/dispatch",
@@ -65,6 +69,17 @@ ROUTES: tuple[ApiRoute, ...] = (
     _change("POST", "/jobs/{id}/tracker", job_actions.create_tracker, OPERATE, limited=True, success=201),
     _get("/jobs/{id}", jobs.get_job, limited=True, tracker=True),
     _change("DELETE", "/jobs/{id}", job_actions.delete_job, ADMIN, limited=True, statuses=CONFLICT),
+    _get("/chains", chains.list_chains, limited=True),
+    _get("/chains/{id}", chains.get_chain, limited=True),
+    _change("POST", "/chains/{id}/complete", chains.complete_chain, OPERATE, limited=True, statuses=CONFLICT),
+    _change("DELETE", "/chains/{id}", chains.delete_chain, ADMIN, statuses=CONFLICT),
+    _get("/workflows", workflows.list_workflows, limited=True),
+    _get("/workflows/{id}", workflows.get_workflow, limited=True),
+    _change("POST", "/workflows/{id}/signal", workflows.signal_workflow, OPERATE, limited=True, statuses=CONFLICT),
+    _change("POST", "/workflows/{id}/cancel", workflows.cancel_workflow, OPERATE, limited=True, statuses=CONFLICT),
+    _change("POST", "/workflows/{id}/resume", workflows.resume_workflow, OPERATE, limited=True, statuses=CONFLICT),
+    _change("POST", "/workflows/{id}/fork", workflows.fork_workflow, OPERATE, limited=True, success=201, statuses=CONFLICT),
+    _change("POST", "/events", workflows.emit_event, OPERATE, success=202),
     _get("/queues", queues.list_queues, limited=True),
     _change("POST", "/queues/{queue:path}/pause", queues.pause_queue, OPERATE, limited=True),
     _change("POST", "/queues/{queue:path}/resume", queues.resume_queue, OPERATE, limited=True),
@@ -72,6 +87,8 @@ ROUTES: tuple[ApiRoute, ...] = (
     _change("PUT", "/limits/{name:path}", limits.set_limit, ADMIN),
     _change("DELETE", "/limits/{name:path}", limits.reset_limit, ADMIN),
     _get("/workers", fleet.list_workers),
+    _change("POST", "/workers/{id}/drain", fleet.drain_worker, OPERATE),
+    _change("POST", "/workers/{id}/resume", fleet.resume_worker, OPERATE),
     _get("/leaders", fleet.list_leaders),
     _get("/schedules", schedules.list_schedules),
     _change("POST", "/schedules", schedules.create_schedule, ADMIN, success=201, statuses=CONFLICT),
@@ -82,8 +99,13 @@ ROUTES: tuple[ApiRoute, ...] = (
     _get("/schedules/{name:path}", schedules.get_schedule),
     _change("PATCH", "/schedules/{name:path}", schedules.change_schedule, ADMIN, statuses=CONFLICT),
     _change("DELETE", "/schedules/{name:path}", schedules.delete_schedule, ADMIN, success=204, statuses=CONFLICT),
+    _get("/failures", failures.list_failures, limited=True),
+    _get("/failures/{group}", failures.get_failure, limited=True),
+    _get("/findings", findings.list_findings),
     _get("/stats", stats.get_stats),
     _get("/stats/series", stats.get_series, limited=True),
+    _get("/stats/groups", stats.get_grouped_series),
+    _get("/stats/histogram", stats.get_histogram, limited=True),
     _get("/stats/latencies", stats.get_latencies, limited=True),
     _get("/kinds", kinds.list_kinds, limited=True),
     _get("/kinds/{kind:path}", kinds.get_kind, limited=True),
@@ -97,6 +119,7 @@ ROUTES: tuple[ApiRoute, ...] = (
         statuses={401: "The token is not valid.", 422: "A value is not valid.", 429: "Too many wrong tokens."},
     ),
     ApiRoute(method="DELETE", path="/session", handler=sessions.end_session, scope=READ, limited=True, success=204),
+    _get("/server", health.get_server, limited=True),
     _get("/metrics", health.get_metrics, media_types=("text/plain",)),
     _get("/openapi.json", health.get_openapi, limited=True),
     _get("/healthz", health.healthz, None),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import uvicorn
 
-from tenure.model.errors import ConfigError
+from tenure.model.errors import ConfigError, StoreUnavailable
+from tenure.outages import failures
+from tenure.periodic import backoff
 from tenure.store import tokens
+from tenure.store.faults import ConnectionRejected
+from tenure.web.http_protocol import HttpProtocol
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
@@ -26,6 +32,8 @@ MOST_CONNECTIONS = 5000
 class ServerOptions:
     host: str = "127.0.0.1"
     port: int = 8080
+    fd: int | None = None
+    """A socket that listens already, instead of `host` and `port`."""
     allowed_hosts: Sequence[str] = ()
     allowed_origins: Sequence[str] = ()
     trusted_proxies: Sequence[str] = ()
@@ -46,11 +54,11 @@ class _Server(uvicorn.Server):
 
 
 async def serve(app: Tenure, options: ServerOptions, ready: Callable[[str], None]) -> None:
-    """Serves until a signal arrives. `ready(url)` is called when requests are accepted.
+    """Serves until a signal arrives. `ready(url)` is called when requests are accepted. Waits while PostgreSQL is down.
 
     Raises `ConfigError` for an address other than loopback while no token exists.
     """
-    await app.check()
+    await _check_when_reachable(app)
     local = is_loopback(hostname(options.host))
     if not local and not await _tokens_exist(app):
         raise ConfigError(
@@ -70,6 +78,7 @@ async def serve(app: Tenure, options: ServerOptions, ready: Callable[[str], None
         web,
         host=options.host,
         port=options.port,
+        http=HttpProtocol,
         ws_max_size=LARGEST_FRAME,
         ws_ping_interval=20.0,
         ws_ping_timeout=20.0,
@@ -87,11 +96,26 @@ async def serve(app: Tenure, options: ServerOptions, ready: Callable[[str], None
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # the line of `ready` is enough
     server = _Server(config, ready)
     try:
-        await server.serve()
+        await server.serve(None if options.fd is None else [socket.socket(fileno=options.fd)])
     except SystemExit:
         raise ConfigError(f"cannot listen on {options.host}:{options.port}: choose another --port") from None
     if not server.started:
         raise ConfigError(f"cannot listen on {options.host}:{options.port}: choose another --port")
+
+
+async def _check_when_reachable(app: Tenure) -> None:
+    """As workers do: an outage at the start is waited for, and what a person must fix is raised at once."""
+    attempts = 0
+    while True:
+        try:
+            await app.check()
+            return
+        except ConnectionRejected:
+            raise
+        except StoreUnavailable as error:
+            attempts += 1
+            failures.failed("web", error)
+        await asyncio.sleep(backoff(attempts))
 
 
 async def _tokens_exist(app: Tenure) -> bool:

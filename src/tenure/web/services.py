@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 from tenure.client.client import Client
 from tenure.client.schedules import Schedules
-from tenure.store import reports
+from tenure.client.workflows import Workflows
+from tenure.flow.chains import Chains
+from tenure.store import reports, tokens
 from tenure.store.query import Fetch, Query, T
 from tenure.web.fleet_stats import FleetStats
 from tenure.web.kind_directory import KindDirectory
+from tenure.web.live.flows import FlowReader
 from tenure.web.live.hub import LiveHub
 from tenure.web.security.audit_log import AuditLog
 from tenure.web.security.authentication import Authenticator
@@ -40,8 +43,11 @@ class WebServices:
         self.runtime = replace(runtime, session=lambda: self.session)
         self.client = Client(self.runtime)
         self.schedules = Schedules(self.runtime)
+        self.chains = Chains(self.runtime)
+        self.workflows = Workflows(self.runtime)
         self.redaction = Redaction(options.secret_names)
         self._writable: tuple[float, bool] | None = None
+        self._probing: asyncio.Task[None] | None = None
 
     async def read(self, query: Query[T]) -> list[T]:
         """By index; repeated while PostgreSQL is away."""
@@ -85,7 +91,20 @@ class WebServices:
 
     @cached_property
     def live(self) -> LiveHub:
-        return LiveHub(self.session, self.read, self.stats, self.redaction)
+        flows = FlowReader(self.chains, self.workflows, self.read, self.redaction)
+        return LiveHub(self.session, self.read, self.stats, flows, self.redaction)
+
+    async def check_reachable(self) -> None:
+        """One question for all who ask at the same time: they need no token, and must not take the connections of others."""
+        if self._probing is None:
+            self._probing = asyncio.create_task(self._probe())
+        await asyncio.shield(self._probing)
+
+    async def _probe(self) -> None:
+        try:
+            await self.session.reader(1.0)(tokens.exist())
+        finally:
+            self._probing = None
 
     async def is_read_only(self) -> bool:
         """By its options, or because its account or the server does not allow changes."""

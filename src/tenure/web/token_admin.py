@@ -44,6 +44,8 @@ async def create_token(
     """A new token for the web API. `rate`: requests per second, 0 for no limit."""
     if scope not in list(Scope):
         raise ConfigError(f"scope is {scope!r}, but must be one of {', '.join(Scope)}")
+    if isinstance(queues, str) or isinstance(kinds, str):
+        raise ConfigError("queues and kinds are lists of names: give queues=['mail']")
     if rate is not None and not 0 <= rate < 1e9:
         raise ConfigError(f"rate is {rate!r}, but must be a number of requests per second, or 0 for no limit")
     seconds = None if expires_in is None else to_seconds(expires_in, what="expires_in")

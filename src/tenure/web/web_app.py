@@ -20,7 +20,7 @@ from tenure.web.security.hosts import check_host
 from tenure.web.security.origins import PREFLIGHT, cors_headers
 from tenure.web.security.redaction import SECRET_NAMES
 from tenure.web.services import WebServices
-from tenure.web.static_files import tracker_response
+from tenure.web.static_files import PAGE, static_response
 from tenure.web.web_options import Authorize, WebOptions
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class WebApp:
         self.options = options
         self._services: dict[asyncio.AbstractEventLoop, WebServices] = {}
         routes = [Route(f"/_api{one.path}", Endpoint(one, self.services).respond, methods=[one.method]) for one in ROUTES]
-        routes.append(Route("/static/tenure.js", self._tracker, methods=["GET"]))
+        routes += [Route("/static/{name:path}", self._static, methods=["GET"]), Route("/", self._dashboard, methods=["GET"])]
         others = [Route(path, _wrong_method, methods=METHODS) for path in dict.fromkeys(route.path for route in routes)]
         self._router = Router(
             [*routes, *others, WebSocketRoute("/_api/live", live_endpoint(self.services))],
@@ -96,9 +96,17 @@ class WebApp:
                 return add_headers(Response(status_code=204, headers={**cors, **PREFLIGHT}))
         return None
 
-    async def _tracker(self, request: Request) -> Response:
-        response = tracker_response(request)
+    async def _static(self, request: Request) -> Response:
+        response = static_response(request, request.path_params["name"])
+        if response is None:
+            return add_headers(Problem(404, "not-found", "there is no such file: the dashboard is at /").response())
         response.headers.update(cors_headers(request.headers.get("origin"), self.options.allowed_origins))
+        return add_headers(response)
+
+    async def _dashboard(self, request: Request) -> Response:
+        """All its addresses are relative to this one."""
+        response = static_response(request, PAGE)
+        assert response is not None
         return add_headers(response)
 
     async def _not_found(self, scope: Scope, receive: Receive, send: Send) -> None:

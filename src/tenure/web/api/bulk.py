@@ -1,53 +1,45 @@
-"""Actions on all jobs that match a filter, a bounded number per call.
-
-A call changes at most 10,000 jobs and works for at most ten seconds, then says whether more are left. To finish, or after a lost
-connection or a crash, send the same call again: jobs that were changed do not match any more.
-"""
+"""Actions on many jobs: those that match a filter are changed by a job, those that are named by the call itself."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections import Counter
 from dataclasses import replace
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tenure.client import cancel_delete, replays
+from tenure.client.bulk import BATCH, BULK, ELIGIBLE, Action, BulkAction
 from tenure.client.filters import Filters
-from tenure.client.pages import look_finished, look_live, merge
-from tenure.client.unchanged import UNCHANGED
-from tenure.model.errors import JobNotFound, NotPossible
-from tenure.model.states import HELD, LIVE, State
+from tenure.client.named import call_unchecked
+from tenure.client.options import call_options
+from tenure.client.sending import send_call
+from tenure.model.states import State
+from tenure.store import live
 from tenure.web.api.job_filters import BulkFilter
-from tenure.web.api_routes import ApiCall, RequestModel
+from tenure.web.api.jobs import shown
+from tenure.web.api_routes import ApiCall, Reply, RequestModel
+from tenure.web.fleet_stats import FleetCounts
+from tenure.web.job_views import JobView
 from tenure.web.problems import Problem
 from tenure.web.security.principal import Scope
+from tenure.web.security.redaction import refuse_hidden
 
-Action = Literal["cancel", "retry", "replay", "delete"]
-
-MOST = 10_000  # jobs per call
-BATCH = 500
+MOST_COUNTED = 10_000
 COUNT_WITHIN = 1.5  # seconds
 ACT_WITHIN = 10.0
-
-ELIGIBLE: dict[Action, frozenset[State]] = {
-    "cancel": LIVE,
-    "retry": frozenset({State.RETRY, State.SCHEDULED}),
-    "replay": frozenset({State.DEAD_LETTER}),
-    "delete": frozenset(State) - HELD,
-}
-"""The states that an action is for."""
+GROUP_PERIOD = 30 * 86400.0  # seconds: how long ago the jobs of a group may have failed
+ATTEMPTS = 5
+TRACKED_FOR = 86400.0  # seconds
 
 
 class BulkBody(RequestModel):
     action: Action
     filter: BulkFilter
     dry_run: bool = Field(True, description="Only count. Nothing is changed unless this is false.")
-    limit: int = Field(MOST, ge=1, le=MOST)
     reason: str | None = Field(None, max_length=1000, description="Of a cancellation.")
 
 
@@ -56,102 +48,116 @@ class BulkReply(TypedDict):
     dry_run: bool
     matched: int
     """Jobs that match and can be changed in this way. Counting stops at 10,000, or after 1.5 s."""
-    changed: int
     more: bool
-    """There may be more: send the same call again to change them."""
+    """There may be more than were counted, or named jobs are left: repeat the call."""
+    changed: int
+    """Of named jobs, how many were changed."""
+    job: JobView | None
+    """The job that changes those that match a filter. Its output says how many matched and how many were changed."""
+    tracker: str | None
+    """Access to that job for a day, if your own token is limited to other kinds or queues."""
 
 
-async def bulk(call: ApiCall, body: BulkBody) -> BulkReply:
-    """Cancel, retry, replay or delete all jobs that match a filter. By default only counts them.
+async def bulk(call: ApiCall, body: BulkBody) -> BulkReply | Reply:
+    """Cancel, retry, replay or delete many jobs. Counts only, unless `dry_run` is false.
 
-    At most 10,000 jobs per call; while `more` is true, send the same call again. Deleting needs the scope `admin`.
+    All that match a filter are changed by a job of the kind `tenure.bulk`, which every worker runs: follow, cancel or retry it
+    like any other. It changes jobs that were enqueued before this call. Jobs that are named, by `ids` or by a group of failures,
+    are changed by the call itself. Deleting needs the scope `admin`.
     """
     if body.action == "delete":
         call.principal.require(Scope.ADMIN)
+    if body.filter.names_jobs:
+        return await _bulk_named(call, body)
     call.principal.require_filter(kind=body.filter.kind, queue=body.filter.queue)
-    filters = _eligible(body)
-    began = time.monotonic()
+    refuse_hidden(call.services.redaction, body.filter.input, "body.filter.input")
+    what = BulkAction(action=body.action, filters=body.filter.filters(body.filter.input))
+    matched, more = await what.count(call.services.read, MOST_COUNTED, COUNT_WITHIN)
+    reply: BulkReply = {
+        "action": body.action,
+        "dry_run": body.dry_run,
+        "matched": matched,
+        "more": more,
+        "changed": 0,
+        "job": None,
+        "tracker": None,
+    }
     if body.dry_run:
-        matched, more = await _count(call, filters, body, began + COUNT_WITHIN)
-        return {"action": body.action, "dry_run": True, "matched": matched, "changed": 0, "more": more}
-    matched, changed, before = 0, 0, None
-    more = True
-    while more and matched < body.limit and time.monotonic() - began < ACT_WITHIN:
-        ids, before = await _next(call, filters, body, before, min(BATCH, body.limit - matched))
-        matched, more = matched + len(ids), before is not None
-        changed += await _ACTIONS[body.action](call, ids, filters, body) if ids else 0
-    call.note(after={"matched": matched, "changed": changed, "more": more})
-    return {"action": body.action, "dry_run": False, "matched": matched, "changed": changed, "more": more}
+        return reply
+    await _enqueue(call, body, reply, expected=None if more else matched)
+    return Reply(reply, 202)
 
 
-def _eligible(body: BulkBody) -> Filters:
-    """The filter, limited to the states that the action is for."""
+async def _bulk_named(call: ApiCall, body: BulkBody) -> BulkReply:
     filters = body.filter.filters(body.filter.input)
-    if filters == Filters():
-        raise Problem(422, "filter-needed", "a bulk action needs a filter: give at least one field of `filter`")
-    states = ELIGIBLE[body.action] if filters.states is None else filters.states & ELIGIBLE[body.action]
-    if not states:
-        allowed = ", ".join(sorted(ELIGIBLE[body.action]))
-        raise Problem(422, "wrong-state", f"{body.action} is for jobs that are {allowed}: change filter.state")
-    return replace(filters, states=states)
-
-
-async def _count(call: ApiCall, filters: Filters, body: BulkBody, deadline: float) -> tuple[int, bool]:
-    matched, before = 0, None
-    while matched < body.limit:
-        ids, before = await _next(call, filters, body, before, min(1000, body.limit - matched))
-        matched += len(ids)
-        if before is None or time.monotonic() > deadline:
+    if filters != replace(Filters(), states=filters.states) or None not in (body.filter.ids, body.filter.failure):
+        raise Problem(422, "invalid-value", "body.filter has ids or failure, and more: give one of them, and `state` if needed")
+    what = BulkAction(
+        action=body.action,
+        filters=Filters(states=filters.states or ELIGIBLE[body.action]),
+        reason=body.reason,
+        by=call.principal.name,
+    )
+    ids, more = (body.filter.ids or [], False) if body.filter.failure is None else await _group_ids(call, body.filter.failure)
+    fitting = await _fitting(call, ids, what.filters.states or frozenset())
+    changed, began = 0, time.monotonic()
+    for start in () if body.dry_run else range(0, len(fitting), BATCH):
+        if time.monotonic() - began > ACT_WITHIN:
+            more = True
             break
-    return matched, before is not None
+        changed += await what.change(call.services.runtime, fitting[start : start + BATCH])
+    if not body.dry_run:
+        call.services.stats.forget_failures()
+        call.note(after={"matched": len(fitting), "changed": changed, "more": more})
+    return {
+        "action": body.action,
+        "dry_run": body.dry_run,
+        "matched": len(fitting),
+        "more": more,
+        "changed": changed,
+        "job": None,
+        "tracker": None,
+    }
 
 
-async def _next(
-    call: ApiCall, filters: Filters, body: BulkBody, before: UUID | None, limit: int
-) -> tuple[list[UUID], UUID | None]:
-    """The next matching ids, newest first, and where to continue."""
-    read = call.services.read
-    looks = [await look_live(read, filters, before, limit + 1)]
-    if body.action == "delete":
-        looks.append(await look_finished(read, filters, before, limit + 1))
-    return merge(looks, limit, filters.span[0])
+async def _fitting(call: ApiCall, ids: list[UUID], states: frozenset[State]) -> list[UUID]:
+    """Those in one of these states that the principal may see. Read without inputs and outputs, which may be large."""
+    found: list[UUID] = []
+    for start in range(0, len(ids), BATCH):
+        rows = await call.services.read(live.find_shown(ids[start : start + BATCH], 0))
+        found += [
+            row.job.id for row in rows if row.job.state in states and call.principal.sees(kind=row.job.kind, queue=row.job.queue)
+        ]
+    return found
 
 
-async def _cancel(call: ApiCall, ids: Sequence[UUID], filters: Filters, body: BulkBody) -> int:
-    """A job that has changed its state since is left alone."""
-    return await cancel_delete.cancel(call.services.runtime, ids, body.reason, call.principal.name, filters.states)
+async def _group_ids(call: ApiCall, group_id: str) -> tuple[list[UUID], bool]:
+    failed = await call.services.stats.find_failures(GROUP_PERIOD)
+    found = next((group for group in failed.groups if group.id == group_id), None)
+    return ([] if found is None else found.ids), failed.capped
 
 
-async def _retry(call: ApiCall, ids: Sequence[UUID], filters: Filters, body: BulkBody) -> int:  # noqa: ARG001
-    done = 0
-    for job_id in ids:
-        with suppress(NotPossible, JobNotFound):
-            await call.services.client.retry(job_id, by=call.principal.name)
-            done += 1
-    return done
+async def _enqueue(call: ApiCall, body: BulkBody, reply: BulkReply, *, expected: int | None) -> None:
+    words = body.filter.model_dump(mode="json", exclude_none=True)
+    if "enqueued_before" not in words:  # so that a repetition of the job does not reach further than this call
+        words["enqueued_before"] = datetime.now(UTC).isoformat()
+    given: dict[str, Any] = {"action": body.action, "filter": words, "expected": expected, "by": call.principal.name}
+    if body.reason is not None:
+        given["reason"] = body.reason
+    queue = _served_queue(await call.services.stats.counts.get())
+    made = call_unchecked(BULK, given, queue=queue, priority="critical", max_attempts=ATTEMPTS)
+    made = made.sent_by(call.principal.name)
+    handle = await send_call(call.services.runtime, call_options(BULK, "bulk"), made)
+    call.note(after={"matched": reply["matched"], "job": str(handle.id)})
+    job = await call.services.client.find(handle.id)
+    reply["job"] = None if job is None else shown(call, job)
+    if not call.principal.sees(kind=BULK, queue=queue):
+        reply["tracker"] = (await call.services.trackers.sign(handle.id, TRACKED_FOR, may_cancel=True)).token
 
 
-async def _replay(call: ApiCall, ids: Sequence[UUID], filters: Filters, body: BulkBody) -> int:  # noqa: ARG001
-    done, taken = await replays.replay(call.services.runtime, ids, new_input=UNCHANGED, priority=None, by=call.principal.name)
-    if taken:
-        replays.warn_of_taken(taken)
-    return done
-
-
-async def _delete(call: ApiCall, ids: Sequence[UUID], filters: Filters, body: BulkBody) -> int:  # noqa: ARG001
-    done = 0
-    try:
-        done = await cancel_delete.delete(call.services.runtime, ids, force=False)
-    except NotPossible:  # some of them have started to run meanwhile
-        for job_id in ids:
-            with suppress(NotPossible):
-                done += await cancel_delete.delete(call.services.runtime, [job_id], force=False)
-    return done
-
-
-_ACTIONS: dict[Action, Callable[[ApiCall, Sequence[UUID], Filters, BulkBody], Awaitable[int]]] = {
-    "cancel": _cancel,
-    "retry": _retry,
-    "replay": _replay,
-    "delete": _delete,
-}
+def _served_queue(counts: FleetCounts) -> str:
+    """`default` if a worker serves it, else the queue that most workers serve."""
+    paused = {queue.name for queue in counts.queues if queue.paused}
+    workers = [worker for worker in counts.workers if worker.alive and worker.draining_at is None and BULK in worker.kinds]
+    serving = Counter(queue for worker in workers for queue in worker.queues if queue not in paused)
+    return "default" if not serving or "default" in serving else serving.most_common(1)[0][0]

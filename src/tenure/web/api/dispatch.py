@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from typing import Any
+from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from tenure.client.calls import Call, CallMaker
-from tenure.client.enqueue import enqueue_call
 from tenure.client.named import UnknownJob, call_by_name
 from tenure.client.options import CallOptions, Options, call_options
+from tenure.client.sending import send_call
 from tenure.client.status import JobStatus
+from tenure.model.durations import to_timedelta
 from tenure.model.ids import uuid7_time
 from tenure.model.retries import Retry
 from tenure.model.states import State
@@ -56,7 +58,7 @@ class Dispatched(TypedDict):
     same_input: bool
     """False when that one was given other input."""
     job: JobView | None
-    """None if the earlier job has been deleted, or its retention is over."""
+    """None if the earlier job has been deleted, its retention is over, or you may not see its queue."""
 
 
 async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
@@ -73,7 +75,7 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
     if not call.principal.sees(kind=kind, queue=made.fields.queue):
         raise Problem(403, "limited", f"this token does not include queue {made.fields.queue!r} for kind {kind!r}")
     made = made.sent_by(call.principal.name)
-    handle = await enqueue_call(call.services.runtime, options, made)
+    handle = await send_call(call.services.runtime, options, made)
     if header is not None and made.key == header and not handle.same_input:
         raise Problem(
             422, "idempotency-key-reused", "this Idempotency-Key was used with other arguments: use a new key for each request"
@@ -81,7 +83,7 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
     call.note(
         subject=str(handle.id), request={"kind": kind, **body.model_dump(mode="json", exclude={"args"}, exclude_unset=True)}
     )
-    job = await call.services.client.find(handle.id) if handle.existed else _new_job(made, body)
+    job = await _existing(call, handle.id) if handle.existed else _new_job(made, body)
     reply: Dispatched = {
         "id": str(handle.id),
         "kind": kind,
@@ -119,9 +121,16 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
         priority=known.kind.priority,
         capability=known.kind.capability,
         key_for=known.kind.key_for,
+        expires=None if known.kind.expires is None else to_timedelta(known.kind.expires, what="expires"),
     )
     checked = call_options(kind, "dispatch", **options)
     return CallMaker(target, checked).of_input(body.args), checked
+
+
+async def _existing(call: ApiCall, job_id: UUID) -> JobStatus | None:
+    """A key is unique in its kind, over all queues: the job that has it may be in one that the principal may not see."""
+    job = await call.services.client.find(job_id)
+    return job if job is not None and call.principal.sees(kind=job.kind, queue=job.queue) else None
 
 
 def _check_kind(call: ApiCall, kind: str) -> None:

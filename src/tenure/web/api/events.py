@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import StreamingResponse
 
+from tenure.model.errors import StoreUnavailable
 from tenure.web.api.jobs import visible
 from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.job_views import OVER
@@ -57,8 +58,11 @@ async def _events(call: ApiCall, job_id: str, seen: str | None) -> AsyncIterator
                 yield b": still here\n\n"
             if loop.time() - checked > RECHECK:
                 checked = loop.time()
-                if not await authenticator.still_valid(call.request, call.principal, None):
-                    return
+                try:
+                    if not await authenticator.still_valid(call.request, call.principal, None):
+                        return
+                except StoreUnavailable:
+                    return  # the client connects again, and then learns why it does not work
             if text is not None:
                 message = json.loads(text)
                 yield _event(message["type"], text, message.get("version"))

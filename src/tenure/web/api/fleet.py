@@ -9,13 +9,21 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from tenure.client.overview import LeaderStatus, WorkerStatus
+from tenure.model.errors import InvalidJobId
 from tenure.store import audit
 from tenure.store.audit import AuditRow
 from tenure.web.api_routes import ApiCall, RequestModel
+from tenure.web.problems import Problem
 
 
 class WorkerList(TypedDict):
     workers: list[WorkerStatus]
+
+
+class Draining(TypedDict):
+    workers: list[str]
+    """Ids: all processes of the same supervisor."""
+    draining: bool
 
 
 class LeaderView(TypedDict):
@@ -68,6 +76,32 @@ class AuditPage(TypedDict):
 async def list_workers(call: ApiCall) -> WorkerList:
     """List the processes that run jobs."""
     return {"workers": await call.services.client.workers()}
+
+
+async def drain_worker(call: ApiCall) -> Draining:
+    """Let a worker claim no more jobs. Those it runs continue.
+
+    All processes of its supervisor drain together, also those that are started later. They stay until they are stopped: then
+    `held` of each is 0.
+    """
+    return await _drain(call, draining=True)
+
+
+async def resume_worker(call: ApiCall) -> Draining:
+    """Let a worker that drains, and the other processes of its supervisor, claim jobs again."""
+    return await _drain(call, draining=False)
+
+
+async def _drain(call: ApiCall, *, draining: bool) -> Draining:
+    client = call.services.client
+    try:
+        found = await (client.drain_workers if draining else client.resume_workers)(call.path["id"])
+    except InvalidJobId:
+        found = []
+    if not found:
+        raise Problem(404, "not-found", "no living worker has this id: GET /workers lists them")
+    call.note(after={"draining": draining, "workers": [str(worker_id) for worker_id in found]})
+    return {"workers": [str(worker_id) for worker_id in found], "draining": draining}
 
 
 async def list_leaders(call: ApiCall) -> LeaderList:

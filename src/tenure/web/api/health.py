@@ -7,7 +7,8 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from tenure.model.errors import StoreUnavailable
-from tenure.store import tokens
+from tenure.store import reports
+from tenure.version import __version__
 from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.metrics import render
 from tenure.web.problems import Problem
@@ -19,6 +20,23 @@ class Health(TypedDict):
     status: str
 
 
+class ServerView(TypedDict):
+    tenure: str
+    """Its version."""
+    postgresql: str
+    database: str
+    schema: str
+    time: str
+
+
+async def get_server(call: ApiCall) -> ServerView:
+    """Show the versions of this server and of its database."""
+    [row] = await call.services.read(reports.identify_server())
+    schema = call.services.runtime.database().schema
+    found = {"postgresql": row.version, "database": row.database, "time": row.at.isoformat()}
+    return {"tenure": __version__, "schema": schema, **found}  # type: ignore[typeddict-item]
+
+
 async def healthz(call: ApiCall) -> Health:  # noqa: ARG001
     """Answer, if the process is alive. Does not ask the database."""
     return {"status": "ok"}
@@ -27,7 +45,7 @@ async def healthz(call: ApiCall) -> Health:  # noqa: ARG001
 async def readyz(call: ApiCall) -> Health:
     """Answer 200 if PostgreSQL answers, else 503."""
     try:
-        await call.services.session.reader(1.0)(tokens.exist())
+        await call.services.check_reachable()
     except StoreUnavailable:
         raise Problem(503, "database-unavailable", "PostgreSQL does not answer: wait", headers={"Retry-After": "1"}) from None
     return {"status": "ok"}

@@ -7,15 +7,18 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from tenure.client.bulk import BULK
 from tenure.client.filters import to_id
 from tenure.client.unchanged import UNCHANGED
 from tenure.model.durations import to_seconds
 from tenure.model.errors import NotPossible
+from tenure.model.kinds import RESERVED
 from tenure.model.states import State
 from tenure.web.api.jobs import visible
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.kind_directory import check_args
 from tenure.web.problems import Problem
+from tenure.web.security.principal import Scope
 from tenure.web.security.redaction import refuse_redacted
 
 
@@ -66,6 +69,8 @@ async def cancel_job(call: ApiCall, body: CancelBody) -> Canceled:
 async def retry_job(call: ApiCall) -> WillRun:
     """Run a job as soon as possible. A finished job stays as it is, and a copy of it runs."""
     job = await visible(call)
+    if job.kind == BULK and isinstance(job.input, dict) and job.input.get("action") == "delete":
+        call.principal.require(Scope.ADMIN)  # as for the first time: more jobs may match by now
     new_id = await call.services.client.retry(job.id, by=call.principal.name)
     call.note(before={"state": job.state}, after={"id": str(new_id)})
     return {"id": str(new_id)}
@@ -78,6 +83,8 @@ async def replay_job(call: ApiCall, body: ReplayBody) -> WillRun:
         raise NotPossible([job.id], f"is {job.state.value}, and only dead letters are replayed: retry it instead")
     changed = "input" in body.model_fields_set
     if changed:
+        if job.kind.startswith(RESERVED):
+            raise NotPossible([job.id], f"is of kind {job.kind!r}, whose input cannot be changed: leave `input` out")
         refuse_redacted(body.input, "input")
         if job.kind not in call.services.runtime.kinds and isinstance(body.input, dict):
             check_args(await call.services.kinds.published(job.kind), body.input)

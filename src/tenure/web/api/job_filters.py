@@ -16,6 +16,7 @@ from tenure.web.api_routes import RequestModel
 from tenure.web.problems import Problem
 
 LARGEST_FILTER = 16 * 1024  # bytes
+MOST_IDS = 1000
 
 
 class JobFilter(RequestModel):
@@ -32,13 +33,11 @@ class JobFilter(RequestModel):
     enqueued_before: AwareDatetime | None = None
 
     def filters(self, contained: dict[str, Any] | None) -> Filters:
-        priority = self.priority
-        if isinstance(priority, str) and priority.isdigit():
-            priority = int(priority)
         try:
             return Filters.of(
-                state=self.state, kind=self.kind, queue=self.queue, priority=priority, capability=self.capability, key=self.key,
-                parent=self.parent, enqueued_after=self.enqueued_after, enqueued_before=self.enqueued_before, input=contained,
+                state=self.state, kind=self.kind, queue=self.queue, priority=self.priority, capability=self.capability,
+                key=self.key, parent=self.parent, enqueued_after=self.enqueued_after, enqueued_before=self.enqueued_before,
+                input=contained,
             )  # fmt: skip
         except (ConfigError, JobNotFound, OverflowError) as error:
             raise Problem(422, "invalid-value", str(error)) from None
@@ -64,3 +63,10 @@ class JobsQuery(JobFilter):
 
 class BulkFilter(JobFilter):
     input: dict[str, Any] | None = Field(None, description="What the input contains.")
+    ids: list[UUID] | None = Field(None, max_length=MOST_IDS, description="These jobs, without other filters than `state`.")
+    failure: str | None = Field(None, description="The jobs of a group of `GET /failures`, without other filters than `state`.")
+
+    @property
+    def names_jobs(self) -> bool:
+        """By id or group, and not by what they are like."""
+        return self.ids is not None or self.failure is not None

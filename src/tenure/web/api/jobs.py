@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
-from tenure.client.filters import to_id
-from tenure.client.pages import look_finished, look_live, merge
+from tenure.client.filters import FIRST_ID, Filters, to_id
+from tenure.client.pages import Look, look_finished, look_live, merge
 from tenure.client.status import JobStatus
 from tenure.model.errors import JobNotFound
 from tenure.store import live
@@ -18,6 +20,10 @@ from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.job_views import LARGEST_SHOWN, JobView, TrackerView, job_view, tracker_view
 from tenure.web.problems import Problem
 from tenure.web.security.headers import REPORT_POLICY
+from tenure.web.security.redaction import refuse_hidden
+
+MOST_PARTS = 50
+"""Statements that one list of a limited principal may need, of live and of finished jobs each."""
 
 
 class JobPage(TypedDict):
@@ -44,19 +50,45 @@ async def list_jobs(call: ApiCall, query: JobsQuery) -> JobPage:
 
     A page reads a bounded number of rows, so it may be short, or even empty, and still have a `next`.
     """
-    filters, read = query.filters(query.contained()), call.services.read
+    contained = query.contained()
+    refuse_hidden(call.services.redaction, contained, "query.input")
+    filters = query.filters(contained)
     before = None if query.after is None else _cursor(query.after)
-    looks = [await look_live(read, filters, before, query.limit + 1), await look_finished(read, filters, before, query.limit + 1)]
-    ids, edge = merge(looks, query.limit, filters.span[0])
+    return await newest(call, visible_parts(call, filters), before, query.limit)
+
+
+async def newest(call: ApiCall, parts: Sequence[Filters], before: UUID | None, limit: int) -> JobPage:
+    """A page of the jobs that match one of these filters, which differ in kind and queue only."""
+    read, looks = call.services.read, list[Look]()
+    for filters in parts:
+        looks.append(await look_live(read, filters, before, limit + 1))
+        looks.append(await look_finished(read, filters, before, limit + 1))
+    ids, edge = merge(looks, limit, parts[0].span[0] if parts else FIRST_ID)
     rows = await read(live.find_shown(ids, LARGEST_SHOWN)) if ids else []
     found = [(JobStatus.from_row(row.job), row.omitted) for row in rows]
     # A job may have changed its state between the statements: then it no longer matches.
     views = [
         shown(call, job, omitted=omitted)
         for job, omitted in found
-        if call.principal.sees(kind=job.kind, queue=job.queue) and (filters.states is None or job.state in filters.states)
+        if call.principal.sees(kind=job.kind, queue=job.queue) and (parts[0].states is None or job.state in parts[0].states)
     ]
     return {"jobs": views, "next": None if edge is None else str(edge)}
+
+
+def visible_parts(call: ApiCall, filters: Filters) -> list[Filters]:
+    """Only what the principal may see is looked for: that there is a next page, and how long it takes to find it, would otherwise
+    show something of other jobs and their inputs."""
+    kinds = _names(filters.kind, call.principal.kinds)
+    queues = _names(filters.queue, call.principal.queues)
+    if len(kinds) * len(queues) > MOST_PARTS:
+        raise Problem(403, "limited", "this token is for many kinds and queues: give `kind` or `queue`")
+    return [replace(filters, kind=kind, queue=queue) for kind in kinds for queue in queues]
+
+
+def _names(wanted: str | None, allowed: frozenset[str] | None) -> list[str | None]:
+    if allowed is None:
+        return [wanted]
+    return [name for name in sorted(allowed) if wanted in (None, name)]
 
 
 async def get_job(call: ApiCall) -> JobView | TrackerView:
@@ -72,6 +104,8 @@ async def get_report(call: ApiCall) -> dict[str, Any] | Reply:
     """
     await visible(call)
     report = call.services.redaction.report(await call.services.client.report(call.path["id"]))
+    children = [child for child in report.children if call.principal.sees(kind=child.kind, queue=child.queue)]
+    report = replace(report, children=children)
     match accepted(call.request, "application/json", "text/html", "text/plain"):
         case "text/html":
             headers = {"Content-Security-Policy": REPORT_POLICY}

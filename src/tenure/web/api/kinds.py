@@ -27,6 +27,8 @@ class KindView(TypedDict):
     """The handler takes one model: `args` is the model's own object, or `{parameter: {...}}`."""
     app: str | None
     declared_at: str | None
+    workflow: bool
+    """It records its steps."""
     workers: int
     """How many living workers run it."""
 
@@ -73,5 +75,6 @@ def _view(kind: PublishedKind, app: str | None, declared_at: str | None, workers
         "parameter": kind.parameter,
         "app": app,
         "declared_at": declared_at,
+        "workflow": bool(kind.workflow),
         "workers": workers,
     }

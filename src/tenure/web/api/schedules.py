@@ -27,6 +27,7 @@ class ScheduleChange(RequestModel):
     catch_up: CatchUp | None = None
     catch_up_limit: int | None = None
     jitter: float | str | None = None
+    expires: float | str | None = Field(None, description='Seconds, or "10m": jobs that were not started by then are canceled.')
 
     def options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.model_fields_set & set(ScheduleChange.model_fields)}
@@ -75,6 +76,8 @@ class ScheduleView(TypedDict):
     catch_up: str
     catch_up_limit: int
     jitter: float
+    expires: float | None
+    """Seconds after which a job that was not started is canceled."""
     created_at: str
     changed_at: str
     changed_by: str | None
@@ -85,6 +88,8 @@ class ScheduleView(TypedDict):
     next_at: str | None
     last_at: str | None
     asked_at: str
+    upcoming: list[str]
+    """The next planned times, in its time zone, as if it were not paused."""
 
 
 class ScheduleList(TypedDict):
@@ -195,5 +200,6 @@ async def _check_input(call: ApiCall, kind: str, given: dict[str, Any] | None) -
 
 
 def _shown(call: ApiCall, schedule: ScheduleStatus) -> ScheduleView:
-    view: ScheduleView = call.services.redaction.hide(schedule.to_json())
+    upcoming = [] if schedule.retired_at is not None else [one.isoformat() for one in schedule.upcoming()]
+    view: ScheduleView = call.services.redaction.hide({**schedule.to_json(), "upcoming": upcoming})
     return view

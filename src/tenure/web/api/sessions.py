@@ -57,7 +57,7 @@ async def end_session(call: ApiCall) -> Reply | None:
 def _cookie(connection: HTTPConnection, value: str, seconds: int) -> str:
     """Not readable by scripts, sent to us only, and encrypted, except on loopback, where it does not leave the machine."""
     path = connection.scope.get("root_path") or "/"
-    plain = connection.url.scheme == "http" and is_loopback(hostname(connection.headers.get("host", "")))
+    plain = connection.scope.get("scheme", "http") == "http" and is_loopback(hostname(connection.headers.get("host", "")))
     secure = "" if plain else "; Secure"
     return f"{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tenure.client.rates import Latency
+from tenure.client.rates import Latency, joined, latencies
 from tenure.model.durations import to_seconds
 from tenure.web.api_routes import ApiCall, RequestModel
-from tenure.web.fleet_stats import QueueCounts
+from tenure.web.fleet_stats import Group, QueueCounts
 from tenure.web.problems import Problem
 
 LONGEST = 90 * 86400.0  # seconds: counters are kept for 90 days
 MOST_STEPS = 1500
 
 
-class PeriodQuery(RequestModel):
+class SpanQuery(RequestModel):
     last: str = Field("1h", description='"15m", "24h", "7d"; at most 90 days.')
-    queue: str | None = None
-    kind: str | None = None
 
     @property
     def seconds(self) -> float:
@@ -28,8 +26,25 @@ class PeriodQuery(RequestModel):
         return seconds
 
 
-class SeriesQuery(PeriodQuery):
+class PeriodQuery(SpanQuery):
+    queue: str | None = None
+    kind: str | None = None
+
+
+class SteppedQuery(SpanQuery):
     step: str | None = Field(None, description='The width of a step: "1m", "1h". Left out: about 60 steps.')
+
+
+class LatencyQuery(PeriodQuery):
+    by: Group | None = Field(None, description="For each queue, all kinds together, or the reverse. Left out: for both.")
+
+
+class SeriesQuery(SteppedQuery, PeriodQuery):
+    """Of all jobs, or of one queue or kind."""
+
+
+class GroupedSeriesQuery(SteppedQuery):
+    by: Group = Field("queue", description="A series for each queue, or for each kind.")
 
 
 class FleetTotals(TypedDict):
@@ -37,6 +52,8 @@ class FleetTotals(TypedDict):
     running: int
     scheduled: int
     retry: int
+    blocked: int
+    waiting: int
     dead_letter: int
     workers: int
     slots: int
@@ -67,6 +84,37 @@ class SeriesReply(TypedDict):
     """Steps in which nothing happened are left out."""
 
 
+class GroupedPoint(TypedDict):
+    at: str
+    counts: dict[str, int]
+    ran: float
+    """Seconds that jobs ran which ended in this step: divided by the width of a step, the slots that were busy on average."""
+
+
+class GroupedSeries(TypedDict):
+    name: str
+    points: list[GroupedPoint]
+
+
+class GroupedSeriesReply(TypedDict):
+    seconds: float
+    step: float
+    groups: list[GroupedSeries]
+
+
+class HistogramPoint(TypedDict):
+    at: str
+    waited: dict[str, int]
+    """Jobs by bucket: bucket b is for durations of at most 2 ^ (b / 2) milliseconds."""
+    ran: dict[str, int]
+
+
+class HistogramReply(TypedDict):
+    seconds: float
+    step: float
+    points: list[HistogramPoint]
+
+
 class LatencyReply(TypedDict):
     latencies: list[Latency]
 
@@ -85,6 +133,8 @@ async def get_stats(call: ApiCall) -> StatsReply:
         "running": sum(queue.running for queue in queues),
         "scheduled": sum(queue.scheduled for queue in queues),
         "retry": sum(queue.retry for queue in queues),
+        "blocked": sum(queue.blocked for queue in queues),
+        "waiting": sum(queue.waiting for queue in queues),
         "dead_letter": sum(queue.dead_letter for queue in queues),
         "workers": len(alive),
         "slots": sum(worker.concurrency for worker in alive),
@@ -100,11 +150,7 @@ async def get_series(call: ApiCall, query: SeriesQuery) -> SeriesReply:
     By minutes up to a day, by hours beyond that.
     """
     call.principal.require_filter(kind=query.kind, queue=query.queue)
-    seconds, finest = query.seconds, 60.0 if query.seconds <= 86400 else 3600.0
-    step = _rounded(seconds / 60, finest) if query.step is None else to_seconds(query.step, what="step")
-    if step < finest or step % finest or seconds / step > MOST_STEPS:
-        raise Problem(422, "invalid-value", f"query.step is {query.step!r}: give a multiple of {finest:g} s, at most "
-                      f"{MOST_STEPS} steps in all")  # fmt: skip
+    seconds, step = query.seconds, _step(query)
     rows = await call.services.stats.series(seconds, step, query.queue, query.kind)
     points: dict[str, dict[str, int]] = {}
     for row in rows:
@@ -112,10 +158,45 @@ async def get_series(call: ApiCall, query: SeriesQuery) -> SeriesReply:
     return {"seconds": seconds, "step": step, "points": [{"at": at, "counts": counts} for at, counts in points.items()]}
 
 
-async def get_latencies(call: ApiCall, query: PeriodQuery) -> LatencyReply:
+async def get_grouped_series(call: ApiCall, query: GroupedSeriesQuery) -> GroupedSeriesReply:
+    """Count jobs for each queue or each kind, in each step of a period, and how long they ran."""
+    seconds, step = query.seconds, _step(query)
+    groups: dict[str, dict[str, GroupedPoint]] = {}
+    for row in await call.services.stats.series_by(query.by, seconds, step):
+        at = row.at.isoformat()
+        point = groups.setdefault(row.name, {}).setdefault(at, {"at": at, "counts": {}, "ran": 0.0})
+        point["counts"][row.what] = row.jobs
+        point["ran"] += row.ran
+    found: list[GroupedSeries] = [{"name": name, "points": list(points.values())} for name, points in groups.items()]
+    return {"seconds": seconds, "step": step, "groups": found}
+
+
+async def get_histogram(call: ApiCall, query: SeriesQuery) -> HistogramReply:
+    """Show how long jobs waited and ran in each step of a period, as counts by duration, for percentiles and heat maps."""
+    call.principal.require_filter(kind=query.kind, queue=query.queue)
+    seconds, step = query.seconds, _step(query)
+    points: dict[str, HistogramPoint] = {}
+    for row in await call.services.stats.histogram(seconds, step, query.queue, query.kind):
+        at = row.at.isoformat()
+        point = points.setdefault(at, {"at": at, "waited": {}, "ran": {}})
+        (point["waited"] if row.measure == "waited" else point["ran"])[str(row.bucket)] = row.jobs
+    return {"seconds": seconds, "step": step, "points": list(points.values())}
+
+
+async def get_latencies(call: ApiCall, query: LatencyQuery) -> LatencyReply:
     """Show how long finished jobs waited and ran, as percentiles, by queue and kind."""
     call.principal.require_filter(kind=query.kind, queue=query.queue)
-    return {"latencies": await call.services.client.latencies(query.seconds, queue=query.queue, kind=query.kind)}
+    rows = await call.services.stats.latencies(query.seconds, query.queue, query.kind)
+    return {"latencies": latencies(joined(rows, query.by))}
+
+
+def _step(query: SteppedQuery) -> float:
+    seconds, finest = query.seconds, 60.0 if query.seconds <= 86400 else 3600.0
+    step = _rounded(seconds / 60, finest) if query.step is None else to_seconds(query.step, what="step")
+    if step < finest or step % finest or seconds / step > MOST_STEPS:
+        raise Problem(422, "invalid-value", f"query.step is {query.step!r}: give a multiple of {finest:g} s, at most "
+                      f"{MOST_STEPS} steps in all")  # fmt: skip
+    return step
 
 
 def _rounded(step: float, finest: float) -> float:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import Any
 from uuid import UUID
 
 from tenure.client.json_values import to_json_value
@@ -24,8 +23,10 @@ from tenure.store import wakeup as wakeups
 from tenure.store.faults import Refused
 from tenure.store.query import Fetch
 from tenure.store.wakeup import Wakeup
-from tenure.web.fleet_stats import FleetStats, QueueCounts
+from tenure.web.fleet_stats import FleetCounts, FleetStats
 from tenure.web.job_views import LARGEST_SHOWN
+from tenure.web.live.fleet_message import overview
+from tenure.web.live.flows import FLOWS, FlowReader
 from tenure.web.live.followed import FollowedJob, Viewer, finite
 from tenure.web.live.topics import Subject, Topic
 from tenure.web.problems import Problem
@@ -50,21 +51,25 @@ MOST_TOPICS = 1000  # of one connection
 
 
 class LiveHub:
-    def __init__(self, session: WebSession, read: Fetch, stats: FleetStats, redaction: Redaction) -> None:
+    def __init__(self, session: WebSession, read: Fetch, stats: FleetStats, flows: FlowReader, redaction: Redaction) -> None:
         self._session = session
         self._read = read
         self._stats = stats
+        self._flows = flows
         self._redaction = redaction
         self._jobs: dict[UUID, FollowedJob] = {}
         self._others: dict[Topic, set[Viewer]] = {}
         self._texts: dict[Topic, str] = {}
         """What was last sent of topics that are not jobs."""
+        self._counts: FleetCounts | None = None
+        """Of which it was made."""
         self._changed: set[UUID] = set()
         self._connections: dict[str, int] = {}
         self._viewers: set[Viewer] = set()
-        self._looked_at = self._polled_at = 0.0
+        self._looked_at = self._polled_at = self._flows_looked_at = 0.0
         self._beat = PeriodicTask("live", self._turn)
-        self._task: asyncio.Task[None] | None = None
+        self._flow_beat = PeriodicTask("live flows", self._flow_turn)
+        self._tasks: list[asyncio.Task[None]] = []
         self._unsubscribe: Callable[[], None] = _nothing
 
     # Viewers
@@ -89,7 +94,7 @@ class LiveHub:
 
     def check_room(self, principal: Principal) -> str:
         """Raises if the principal has too many connections. Returns under which name they are counted."""
-        who = f"{principal.via} {principal.token_id or principal.name}"
+        who = principal.account
         most = MOST_LOCAL if principal.via == "local" else MOST_CONNECTIONS
         if self._connections.get(who, 0) >= most:
             raise Problem(429, "too-many-connections", f"{principal.name!r} has {most} open connections: close some")
@@ -115,7 +120,7 @@ class LiveHub:
             self._others.setdefault(topic, set()).add(viewer)
             if topic in self._texts:
                 viewer.outbox.put(str(topic), self._texts[topic])
-            self._beat.wake()
+            (self._flow_beat if topic.subject in FLOWS else self._beat).wake()
 
     def unsubscribe(self, viewer: Viewer, topic: Topic) -> None:
         viewer.topics.discard(topic)
@@ -132,22 +137,23 @@ class LiveHub:
             if not self._others[topic]:
                 del self._others[topic]
                 self._texts.pop(topic, None)
+                self._flows.forget(topic)
 
     async def close(self) -> None:
         """Every connection ends."""
         self._unsubscribe()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for viewer in self._viewers:
             viewer.outbox.close()
 
     # Looking
 
     def _start(self) -> None:
-        if self._task is None:
+        if not self._tasks:
             self._unsubscribe = self._session.on_wakeup(self._on_wakeup)
-            self._task = asyncio.create_task(self._beat.run())
+            self._tasks = [asyncio.create_task(beat.run()) for beat in (self._beat, self._flow_beat)]
 
     def _on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup == Wakeup.missed():
@@ -167,8 +173,7 @@ class LiveHub:
         changed, self._changed = self._changed, set()
         try:
             await self._look([job_id for job_id, job in self._jobs.items() if job_id in changed or (polling and not job.settled)])
-            if self._others:
-                await self._look_at_others()
+            await self._look_at_fleet()
         except BaseException:
             self._polled_at = 0.0  # the next turn looks at everything
             self._changed |= changed
@@ -213,41 +218,52 @@ class LiveHub:
         for start in range(0, len(due), LARGEST_LOOKUP):
             asked = due[start : start + LARGEST_LOOKUP]
             try:
-                await self._session.fetch(live.watch(asked, WATCHED_FOR))
+                watched = await self._session.fetch(live.watch(asked, WATCHED_FOR))
             except Refused:
                 return  # this account may only read: we poll
             except StoreUnavailable as error:
                 if error.cause != "read_only":
                     raise
                 return
-            for job_id in asked:
+            for job_id in watched:
                 if job_id in self._jobs:
                     self._jobs[job_id].watched_at = now
 
-    async def _look_at_others(self) -> None:
+    async def _flow_turn(self) -> float:
+        """Apart from jobs and the fleet: one chain may take as long to read as a thousand jobs."""
+        await asyncio.sleep(max(0.0, self._flows_looked_at + GAP - time.monotonic()))
+        self._flows_looked_at = time.monotonic()
+        topics = [topic for topic in self._others if topic.subject in FLOWS]
+        for start in range(0, len(topics), LARGEST_LOOKUP):
+            asked = [topic for topic in topics[start : start + LARGEST_LOOKUP] if topic in self._others]
+            for topic, text in (await self._flows.changed(asked, self._texts)).items():
+                self._send(topic, text)
+                if topic not in self._others:
+                    self._flows.forget(topic)
+        return POLL if topics else FOREVER
+
+    async def _look_at_fleet(self) -> None:
+        topics = [topic for topic in self._others if topic.subject not in FLOWS]
+        if not topics:
+            return
         counts = await self._stats.counts.get()
+        changed, self._counts = counts is not self._counts, counts
         queues = {queue.name: queue for queue in counts.queues}
-        for topic in list(self._others):
+        for topic in topics:
+            if not changed and topic in self._texts:
+                continue
             if topic.subject is Subject.QUEUE:
-                content: dict[str, Any] = {"queue": _shown(queues[topic.name]) if topic.name in queues else None}
+                content = {"queue": asdict(queues[topic.name]) if topic.name in queues else None}
             else:
-                content = {
-                    "queues": [_shown(queue) for queue in counts.queues],
-                    "workers": sum(worker.alive for worker in counts.workers),
-                    "slots": sum(worker.concurrency for worker in counts.workers if worker.alive),
-                    "held": sum(worker.held for worker in counts.workers),
-                    "leaders": [{"duty": one.duty, "state": one.state} for one in counts.leaders],
-                }
-            text = json.dumps({"type": topic.subject.value, "topic": str(topic), **content}, default=to_json_value)
-            if text != self._texts.get(topic):
-                self._texts[topic] = text
-                for viewer in list(self._others.get(topic, ())):
-                    viewer.outbox.put(str(topic), text)
+                content = overview(counts)
+            self._send(topic, json.dumps({"type": topic.subject.value, "topic": str(topic), **content}, default=to_json_value))
+
+    def _send(self, topic: Topic, text: str) -> None:
+        if topic in self._others and text != self._texts.get(topic):
+            self._texts[topic] = text
+            for viewer in list(self._others[topic]):
+                viewer.outbox.put(str(topic), text)
 
 
 def _nothing() -> None:
     """There is no subscription yet."""
-
-
-def _shown(queue: QueueCounts) -> dict[str, Any]:
-    return asdict(queue)

@@ -11,6 +11,7 @@ class Outbox:
     def __init__(self) -> None:
         self._messages: dict[str, str] = {}
         self._filled = asyncio.Event()
+        self._taken = asyncio.Event()
         self.closed = False
 
     def put(self, topic: str, text: str) -> None:
@@ -19,11 +20,20 @@ class Outbox:
 
     def drop(self, topic: str) -> None:
         self._messages.pop(topic, None)
+        self._taken.set()
 
     def close(self) -> None:
         """The reader ends after what is left."""
         self.closed = True
         self._filled.set()
+        self._taken.set()
+
+    async def room(self, most: int) -> None:
+        """Returns when no more than this many messages are left. Refusals are about topics that are not followed, so they are
+        bounded by this alone."""
+        while len(self._messages) > most and not self.closed:
+            self._taken.clear()
+            await self._taken.wait()
 
     async def take(self) -> str | None:
         """The oldest message. None: there will be no more."""
@@ -33,4 +43,5 @@ class Outbox:
             self._filled.clear()
             await self._filled.wait()
         topic = next(iter(self._messages))
+        self._taken.set()
         return self._messages.pop(topic)

@@ -1,4 +1,5 @@
-"""What can be followed: `job:<id>`, `queue:<name>` and `overview`. A new subject is one entry here and its reader in the hub."""
+"""What can be followed: `job:<id>`, `chain:<id>`, `workflow:<id>`, `queue:<name>` and `overview`. A new subject is one entry here
+and its reader in the hub."""
 
 from __future__ import annotations
 
@@ -10,9 +11,13 @@ from tenure.model.names import LONGEST_NAME, size_in_bytes
 from tenure.web.problems import Problem
 from tenure.web.security.principal import Principal
 
+KNOWN = "use job:<id>, chain:<id>, workflow:<id>, queue:<name> or overview"
+
 
 class Subject(StrEnum):
     JOB = "job"
+    CHAIN = "chain"
+    WORKFLOW = "workflow"
     QUEUE = "queue"
     OVERVIEW = "overview"
 
@@ -35,7 +40,7 @@ class Topic:
         word, colon, name = str(text).partition(":") if isinstance(text, str) else ("", "", "")
         try:
             subject = Subject(word)
-            if subject is Subject.JOB:
+            if subject in (Subject.JOB, Subject.CHAIN, Subject.WORKFLOW):
                 return Topic(subject, str(UUID(name)))
         except ValueError:
             subject = None
@@ -43,13 +48,13 @@ class Topic:
             return Topic(subject)
         if subject is Subject.QUEUE and name and size_in_bytes(name) <= LONGEST_NAME and "\0" not in name:
             return Topic(subject, name)
-        raise Problem(422, "unknown-topic", f"{str(text)[:100]!r} is not a topic: use job:<id>, queue:<name> or overview")
+        raise Problem(422, "unknown-topic", f"{str(text)[:100]!r} is not a topic: {KNOWN}")
 
     def check_access(self, principal: Principal) -> None:
         """Jobs of limited principals are also checked when they are read."""
         if principal.job_id is not None and (self.subject is not Subject.JOB or self.job_id != principal.job_id):
             raise Problem(403, "limited", "this token is for one job: subscribe to that one")
-        if self.subject is Subject.OVERVIEW:
+        if self.subject in (Subject.OVERVIEW, Subject.CHAIN, Subject.WORKFLOW):
             principal.require_whole()
         if self.subject is Subject.QUEUE and (principal.kinds is not None or not principal.sees(kind="", queue=self.name)):
             raise Problem(403, "limited", f"this token does not include queue {self.name!r}: use another one")

@@ -23,6 +23,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tenure.web.live.followed import Viewer
+from tenure.web.live.hub import MOST_TOPICS
 from tenure.web.live.topics import Topic
 from tenure.web.problems import Problem, internal_error, of_error
 from tenure.web.security.authentication import ip_of
@@ -38,6 +39,7 @@ SEND_WITHIN = 30.0  # seconds for a client to take a message
 RECHECK = 20.0  # seconds after which the token is checked again
 LARGEST_MESSAGE = 64 * 1024  # bytes
 MESSAGES_PER_SECOND = 20
+MOST_UNSENT = 3 * MOST_TOPICS  # messages for a client that does not take them, before nothing more is read from it
 UNAUTHORIZED, FORBIDDEN, TOO_LARGE, TOO_MANY, GOING_AWAY, FAILED = 4401, 4403, 1009, 4429, 1001, 1011
 
 
@@ -97,6 +99,7 @@ class LiveSocket:
     async def _read(self, viewer: Viewer) -> None:
         limiter = self._services.limiter
         while (message := await self._receive()) is not None:
+            await viewer.outbox.room(MOST_UNSENT)
             limiter.check(f"socket {id(viewer)}", MESSAGES_PER_SECOND, 5 * MESSAGES_PER_SECOND)
             try:
                 self._handle(viewer, message)

@@ -8,6 +8,7 @@ from starlette.requests import HTTPConnection
 
 from tenure.web.problems import Problem
 from tenure.web.security.hosts import is_local
+from tenure.web.security.origins import is_from_other_site
 from tenure.web.security.principal import LOCAL, Principal
 from tenure.web.security.rate_limits import FailedLogins, RateLimiter
 from tenure.web.security.tokens import API, SESSION, TokenKeeper, same
@@ -17,6 +18,8 @@ from tenure.web.web_options import WebOptions
 COOKIE = "tenure_session"
 CSRF_HEADER = "x-csrf-token"
 LONGEST_TOKEN = 1000
+SENT_BY_BROWSERS = frozenset({"", "basic", "digest", "negotiate", "ntlm"})
+"""Schemes of Authorization headers that no page has set: none, or what a browser adds by itself."""
 
 
 class Authenticator:
@@ -33,11 +36,10 @@ class Authenticator:
         given = given.strip()
         if scheme.lower() == "bearer" and (self._options.authorize is None or given.startswith((API, TRACKER))):
             return await self.of_token(given, ip_of(connection))
-        if session := connection.cookies.get(COOKIE):
-            found = await self._session(session, ip_of(connection))
-            if found is not None:
-                return found
-        if self._options.authorize is not None and (principal := await self._asked(connection)) is not None:
+        # The cookies of a browser say who uses it, not which page asks: a page of another site needs a token.
+        by_cookie = "cookie" in connection.headers and scheme.lower() in SENT_BY_BROWSERS
+        from_other_site = is_from_other_site(connection, self._options.allowed_origins)
+        if not (by_cookie and from_other_site) and (principal := await self._user(connection)) is not None:
             return principal
         if self._options.open_locally and is_local(connection) and await self._tokens.none_exist():
             return LOCAL
@@ -54,7 +56,7 @@ class Authenticator:
         found = await self._found(token, ip)
         if found is None:
             if not token.startswith(TRACKER):
-                self._failed.count(ip)
+                self._failed.count(ip, token)
             raise unauthorized("this token is not valid, or no longer: create another one with `tenure tokens create`")
         return found
 
@@ -74,8 +76,8 @@ class Authenticator:
     def check_rate(self, principal: Principal, ip: str) -> None:
         rate = self._options.rate if principal.rate is None else principal.rate
         if rate > 0:
-            who = ip if principal.via == "tracker" else str(principal.token_id or principal.name)
-            self._limiter.check(f"{principal.via} {who}", rate, max(1.0, 2 * rate))
+            who = f"tracker {ip}" if principal.via == "tracker" else principal.account
+            self._limiter.check(who, rate, max(1.0, 2 * rate))
 
     async def _found(self, token: str, ip: str) -> Principal | None:
         if not token or len(token) > LONGEST_TOKEN or not token.isascii():
@@ -97,11 +99,17 @@ class Authenticator:
             self._failed.check(ip)
         found = await self._tokens.find(session)
         if found is None:
-            self._failed.count(ip)
+            self._failed.count(ip, session)
         return found
 
-    async def _asked(self, connection: HTTPConnection) -> Principal | None:
-        assert self._options.authorize is not None
+    async def _user(self, connection: HTTPConnection) -> Principal | None:
+        """By a session of ours, or by the host application."""
+        if session := connection.cookies.get(COOKIE):
+            found = await self._session(session, ip_of(connection))
+            if found is not None:
+                return found
+        if self._options.authorize is None:
+            return None
         answer = self._options.authorize(connection)
         return await answer if inspect.isawaitable(answer) else answer
 

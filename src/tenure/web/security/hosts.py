@@ -15,9 +15,10 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "v
 
 
 def hostname(host: str) -> str:
-    """Without port and brackets, in lower case."""
+    """Without port and brackets, in lower case. What is neither is returned as it is."""
     if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
+        name, bracket, rest = host[1:].partition("]")
+        return name.lower() if bracket and (not rest or rest.startswith(":")) else host.lower()
     return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
 
 

@@ -31,6 +31,14 @@ def check_origin(connection: HTTPConnection, allowed: Sequence[str]) -> None:
         raise Problem(403, "origin", "a request with a cookie needs an Origin header: use a token instead of the cookie")
 
 
+def is_from_other_site(connection: HTTPConnection, allowed: Sequence[str]) -> bool:
+    """A page of one of the allowed origins asks, and it is not our own."""
+    origin, headers = connection.headers.get("origin"), connection.headers
+    if origin is None or origin not in allowed or headers.get("sec-fetch-site") == "same-origin":
+        return False
+    return not is_same_origin(origin, headers.get("host", ""))
+
+
 def is_same_origin(origin: str, host: str) -> bool:
     try:
         parts = urlsplit(origin)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
+from tenure.model.errors import ConfigError
 from tenure.web.problems import Problem
 
 
@@ -48,13 +49,26 @@ class Principal:
     """With `job_id`: that job may be canceled."""
     via: Via = "hook"
     token_id: UUID | None = None
+    parent_id: UUID | None = None
+    """Of a session: the token that it was started with."""
     secret: str | None = None
     """Of a session: its CSRF token."""
+
+    def __post_init__(self) -> None:
+        """A text instead of a set would include every queue whose name is a part of it."""
+        if isinstance(self.queues, str) or isinstance(self.kinds, str):
+            raise ConfigError(f"the limits of {self.name!r} are not sets: give queues=frozenset({{'mail'}})")
+        object.__setattr__(self, "scope", Scope(self.scope))
 
     @property
     def limited(self) -> bool:
         """Sees only a part of the jobs."""
         return self.queues is not None or self.kinds is not None or self.job_id is not None
+
+    @property
+    def account(self) -> str:
+        """Under which requests and connections are counted. Sessions count as their token, which can start any number."""
+        return f"token {self.parent_id or self.token_id}" if self.token_id is not None else f"{self.via} {self.name}"
 
     def sees(self, *, kind: str, queue: str) -> bool:
         return (self.kinds is None or kind in self.kinds) and (self.queues is None or queue in self.queues)

@@ -58,17 +58,27 @@ class RateLimiter:
 
 
 class FailedLogins:
-    """Refuses further guesses of an address after five wrong tokens in a minute. Tokens that are known to be right still work."""
+    """Refuses further guesses of an address after five wrong tokens in a minute. Tokens that are known to be right still work.
+
+    The same wrong token again is not another guess: a program or a page has one that was revoked, or has expired.
+    """
 
     def __init__(self, limiter: RateLimiter) -> None:
         self._limiter = limiter
+        self._wrong: OrderedDict[int, None] = OrderedDict()
+        """Hashes of tokens that were counted."""
 
     def check(self, ip: str) -> None:
         if self._limiter.is_empty(f"failed {ip}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE):
             raise too_many("too many wrong tokens from this address", 60 / FAILURES_PER_MINUTE)
 
-    def count(self, ip: str) -> None:
-        self._limiter.take(f"failed {ip}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE)
+    def count(self, ip: str, token: str) -> None:
+        known = hash(token)
+        if known not in self._wrong:
+            self._wrong[known] = None
+            self._limiter.take(f"failed {ip}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE)
+            if len(self._wrong) > MOST_KEYS:
+                self._wrong.popitem(last=False)
 
 
 def too_many(what: str, wait: float) -> Problem:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tenure.client.report.life import LogLine, Report
 from tenure.client.status import JobStatus
+from tenure.model.payloads import TOO_DEEP
 from tenure.web.problems import Problem
 
 REDACTED = "[redacted]"
@@ -31,18 +32,26 @@ class Redaction:
 
     def hide(self, value: Any) -> Any:
         """A copy without secrets."""
-        if isinstance(value, dict):
-            return {
-                name: REDACTED if self._is_secret(name) and _is_set(inner) else self.hide(inner) for name, inner in value.items()
-            }
-        return [self.hide(item) for item in value] if isinstance(value, list) else value
+        try:
+            return self._hidden(value)
+        except RecursionError:
+            return TOO_DEEP
 
     def job(self, job: JobStatus) -> JobStatus:
         hidden = {name: self.hide(getattr(job, name)) for name in ("input", "output", "auth", "meta")}
-        return replace(job, **hidden)
+        system = self.hide(job.system)
+        return replace(job, **hidden, system=None if system == TOO_DEEP else system)
 
     def report(self, report: Report) -> Report:
         return replace(report, job=self.job(report.job), log=[self._line(line) for line in report.log])
+
+    def _hidden(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: REDACTED if self._is_secret(name) and _is_set(inner) else self._hidden(inner)
+                for name, inner in value.items()
+            }
+        return [self._hidden(item) for item in value] if isinstance(value, list) else value
 
     def _line(self, line: LogLine) -> LogLine:
         return replace(line, fields=self.hide(line.fields))
@@ -69,6 +78,12 @@ def _words(name: str) -> list[str]:
 
 def _is_set(value: Any) -> bool:
     return value is not None and value != ""
+
+
+def refuse_hidden(redaction: Redaction, given: Any, where: str) -> None:
+    """In a filter: who can search for a hidden value can find it out, one guess after the other."""
+    if redaction.hide(given) != given:
+        raise Problem(422, "redacted", f"{where} asks for a value that is hidden: filter by other fields")
 
 
 def refuse_redacted(value: Any, where: str) -> None:

@@ -133,6 +133,7 @@ def _principal(row: TokenRow, token: str) -> Principal:
         rate=row.rate,
         via="token" if row.purpose == "api" else "session",
         token_id=row.id,
+        parent_id=row.parent_id,
         secret=None if row.purpose == "api" else csrf_of(token),
     )
 

@@ -1,0 +1,169 @@
+"""Checks arguments by the JSON Schema that a worker has published. Neither of them is ours: they must not make this process read
+other addresses or files, nor keep it busy. What is not checked here, the worker checks."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Annotated, Any
+
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.validators import extend
+from pydantic import StringConstraints, TypeAdapter
+from pydantic import ValidationError as NoMatch
+from pydantic_core import SchemaError as NotRegex
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from tenure.web.problems import FieldProblem
+
+MOST_VALUES = 10_000
+"""Values in the arguments, nested ones included. Larger arguments would take seconds."""
+
+WITHIN = 0.2
+"""Seconds for one check. With a schema that nests alternatives, the time can double with each level of the arguments."""
+
+MOST_PROBLEMS = 20
+LONGEST_MESSAGE = 200
+
+Keyword = Callable[[Any, Any, Any, Any], Any]
+"""`keyword(validator, value, instance, schema)` yields errors."""
+
+
+class _TooSlow(Exception):  # noqa: N818 - never leaves this module
+    """The time for the check is over."""
+
+
+class ArgumentCheck:
+    """One schema, read once."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Raises `ValueError` for a schema that cannot be used."""
+        given = {name: value for name, value in schema.items() if name != "$schema"}
+        try:
+            # Without the check of formats: a regular expression may be one of Rust, as pydantic's are.
+            Draft202012Validator.check_schema(given, format_checker=FormatChecker(()))
+        except (SchemaError, RecursionError) as error:
+            raise ValueError("not a JSON Schema") from error
+        if _names_dialect(given):
+            raise ValueError("a part of the schema names another dialect, with keywords of its own")
+        self._validator = _Validator(given, registry=Registry())
+
+    def problems(self, value: Any, where: str) -> list[FieldProblem]:
+        """What does not fit, at most 20."""
+        found: list[FieldProblem] = []
+        if _is_large(value):
+            return found
+        _deadline.set(time.perf_counter() + WITHIN)
+        try:
+            for error in self._validator.iter_errors(value):
+                path = ".".join([where, *map(str, error.absolute_path)])
+                found.append({"path": path, "message": error.message[:LONGEST_MESSAGE]})
+                if len(found) == MOST_PROBLEMS:
+                    break
+        except (_TooSlow, Unresolvable, RecursionError, OverflowError):
+            return found  # by the schema, or by numbers that no float can hold
+        return found
+
+
+_deadline: ContextVar[float] = ContextVar("deadline")
+
+
+def _timed(keyword: Keyword) -> Keyword:
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        if time.perf_counter() > _deadline.get():
+            raise _TooSlow
+        return keyword(validator, value, instance, schema)
+
+    return check
+
+
+@lru_cache(maxsize=1000)
+def _matcher(pattern: str) -> TypeAdapter[str] | None:
+    """In linear time, as pydantic itself does it: Python's `re` can take years. None: only Python can read the pattern."""
+    try:
+        return TypeAdapter(Annotated[str, StringConstraints(pattern=pattern)])
+    except NotRegex:
+        return None
+
+
+def _matches(pattern: str, text: str) -> bool:
+    matcher = _matcher(pattern)
+    if matcher is None:
+        return True
+    try:
+        matcher.validate_python(text, strict=True)
+    except NoMatch:
+        return False
+    return True
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield ValidationError(f"{instance[:LONGEST_MESSAGE]!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+    if isinstance(instance, dict):
+        for pattern, inner in patterns.items():
+            for name, value in instance.items():
+                if _matcher(pattern) is not None and _matches(pattern, name):
+                    yield from validator.descend(value, inner, path=name, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    extra = [name for name in instance if name not in known and not any(_matches(pattern, name) for pattern in patterns)]
+    if isinstance(allowed, dict):
+        for name in extra:
+            yield from validator.descend(instance[name], allowed, path=name)
+    elif not allowed and extra:
+        yield ValidationError(f"these fields are unknown: {', '.join(map(repr, extra[:10]))}")
+
+
+def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+    """Compares texts: to compare each value with each other one can take hours."""
+    if unique and isinstance(instance, list) and len({json.dumps(item, sort_keys=True) for item in instance}) < len(instance):
+        yield ValidationError("values occur more than once")
+
+
+def _nothing(validator: Any, value: Any, instance: Any, schema: Any) -> None:
+    """For keywords that need a second look at the whole value: no schema of Python types has them."""
+
+
+_KEYWORDS: dict[str, Keyword] = {
+    **Draft202012Validator.VALIDATORS,
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+    "uniqueItems": _unique_items,
+    "unevaluatedItems": _nothing,
+    "unevaluatedProperties": _nothing,
+}
+
+_Validator = extend(Draft202012Validator, {name: _timed(keyword) for name, keyword in _KEYWORDS.items()})
+
+
+def _names_dialect(schema: Any) -> bool:
+    """Such a part would be checked by another class, without the bounds of this one."""
+    if isinstance(schema, dict):
+        return "$schema" in schema or any(map(_names_dialect, schema.values()))
+    return isinstance(schema, list) and any(map(_names_dialect, schema))
+
+
+def _is_large(value: Any) -> bool:
+    count, left = 0, [value]
+    while left and count <= MOST_VALUES:
+        item = left.pop()
+        count += 1
+        if isinstance(item, dict):
+            left.extend(item.values())
+        elif isinstance(item, list):
+            left.extend(item)
+    return count > MOST_VALUES

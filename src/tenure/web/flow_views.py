@@ -1,0 +1,163 @@
+"""Chains and workflows as the API shows them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from tenure.client.workflow_status import StepStatus, WorkflowStatus
+from tenure.flow.chain_status import Chain, Link
+from tenure.store.workflows import StepSummaryRow
+from tenure.web.job_views import JobView, job_view
+from tenure.web.security.principal import Principal
+from tenure.web.security.redaction import Redaction
+
+
+class BlockerView(TypedDict):
+    """A chain that a link waits for, or has waited for."""
+
+    chain_id: str
+    ended: bool
+    kind: str | None
+    state: str | None
+
+
+class DependantView(TypedDict):
+    """A job that waits for a chain, or has waited for it: a group, a workflow, or one that was enqueued behind it."""
+
+    id: str
+    kind: str
+    state: str
+
+
+class LinkView(TypedDict):
+    """A job of a chain."""
+
+    number: int
+    """From 1."""
+    job: JobView
+    blockers: list[BlockerView]
+
+
+class ChainView(TypedDict):
+    """A chain at the time of the query."""
+
+    id: str
+    kind: str
+    """Of its first link."""
+    state: str
+    """Of its last link, as are output and error."""
+    output: Any
+    error: str | None
+    enqueued_at: str
+    finished_at: str | None
+    links: list[LinkView]
+    """In their order, at most the last 1,000; without those that you may not see."""
+    dependants: list[DependantView]
+    """At most 100; without those that you may not see."""
+
+
+class StepView(TypedDict):
+    name: str
+    what: str
+    """step, transaction, value, sleep, wait, event, call, start, patch, on_rollback, rollback, undo."""
+    state: str
+    """done, failed, retry, open."""
+    output: Any
+    error: str | None
+    attempts: int
+    started_at: str | None
+    ended_at: str | None
+    due_at: str | None
+    """When a wait ends."""
+
+
+class WaitView(TypedDict):
+    """What a workflow waits for."""
+
+    name: str
+    what: str
+    """sleep, wait, event, call; step for one that is tried again."""
+    state: str
+    """open, retry."""
+    output: Any
+    """Of an event its name and key; of a call its job."""
+    due_at: str | None
+
+
+class WorkflowRow(JobView):
+    """A workflow in a list."""
+
+    steps: int
+    """How many are recorded; counted up to 1,000."""
+    done: int
+    waits: list[WaitView]
+    """The first three."""
+    held: str | None
+    """Why it cannot continue before it is resumed."""
+
+
+class WorkflowView(TypedDict):
+    """A workflow at the time of the query."""
+
+    job: JobView
+    steps: list[StepView]
+    status: Any
+    """What the workflow said about itself."""
+    held: str | None
+    """Why it cannot continue before it is resumed."""
+
+
+def chain_view(chain: Chain, principal: Principal, redaction: Redaction) -> ChainView:
+    links = [link for link in chain.links if principal.sees(kind=link.job.kind, queue=link.job.queue)]
+    sees_last = bool(links) and links[-1] is chain.links[-1]
+    return {
+        "id": str(chain.id),
+        "kind": chain.kind,
+        "state": chain.state.value,
+        "output": redaction.hide(chain.output) if sees_last else None,
+        "error": chain.error if sees_last else None,
+        "enqueued_at": chain.enqueued_at.isoformat(),
+        "finished_at": None if chain.finished_at is None else chain.finished_at.isoformat(),
+        "links": [_link(link, redaction) for link in links],
+        "dependants": [
+            {"id": str(one.id), "kind": one.kind, "state": one.state.value}
+            for one in chain.dependants
+            if principal.sees(kind=one.kind, queue=one.queue)
+        ],
+    }
+
+
+def _link(link: Link, redaction: Redaction) -> LinkView:
+    blockers: list[BlockerView] = [
+        {"chain_id": str(one.chain_id), "ended": one.ended, "kind": one.kind, "state": one.state} for one in link.blockers
+    ]
+    return {"number": link.number, "job": job_view(redaction.job(link.job)), "blockers": blockers}
+
+
+def workflow_view(found: WorkflowStatus, redaction: Redaction) -> WorkflowView:
+    return {
+        "job": job_view(redaction.job(found.job)),
+        "steps": [_step(step, redaction) for step in found.steps],
+        "status": redaction.hide(found.status),
+        "held": found.held,
+    }
+
+
+def workflow_row(job: JobView, summary: StepSummaryRow | None, redaction: Redaction) -> WorkflowRow:
+    is_waiting = job["state"] == "waiting"
+    waits: list[WaitView] = [] if summary is None or not is_waiting else json.loads(summary.waits or "[]")
+    return {
+        **job,
+        "steps": 0 if summary is None else summary.steps,
+        "done": 0 if summary is None else summary.done,
+        "waits": [{**one, "output": redaction.hide(one["output"])} for one in waits],
+        "held": (job["system"] or {}).get("held") if is_waiting else None,
+    }
+
+
+def _step(step: StepStatus, redaction: Redaction) -> StepView:
+    told = step.to_json()
+    return {**told, "output": redaction.hide(step.output)}  # type: ignore[typeddict-item]

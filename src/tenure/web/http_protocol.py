@@ -1,0 +1,46 @@
+"""HTTP/1.1 of uvicorn, which waits for ever for a request that has begun. Connections that send nothing, or a byte now and then,
+would add up until no one else is let in."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_WITHIN = 10.0
+"""Seconds for the head of a request. For its body there is a time of its own."""
+
+
+class HttpProtocol(H11Protocol):
+    """Of this implementation, because it also bounds the size of a head."""
+
+    _expiry: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_expiry()
+        super().connection_lost(exc)
+
+    def _expect_request(self) -> None:
+        """While none is being answered. More data does not extend the time; between requests, uvicorn's keep-alive applies."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._cancel_expiry()
+        elif self._expiry is None and self.transport.get_protocol() is self:
+            self._expiry = self.loop.call_later(HEAD_WITHIN, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        if self.transport.get_protocol() is self:  # and not that of a WebSocket
+            self.transport.close()
+
+    def _cancel_expiry(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None

@@ -1,0 +1,133 @@
+// Workers: lost ones first, then what each runs.
+import { h } from "../lib/dom.js";
+import { part, post } from "../lib/api.js";
+import { now, when } from "../lib/clock.js";
+import { confirm } from "../lib/dialogs.js";
+import * as data from "../lib/data.js";
+import { count, duration, megabytes, plural } from "../lib/format.js";
+import { address, setParams } from "../lib/router.js";
+import { act } from "../lib/toasts.js";
+import { callout, empty, link, panel, segments, tone, waiting } from "../lib/ui.js";
+import { lines, niceMax } from "../charts/charts.js";
+import { key, slots, spark, ticks } from "../charts/marks.js";
+import { axis, busySlots, stepName, whole } from "../charts/series.js";
+import { sum } from "./overview.js";
+
+const GROUPS = [["", "Flat"], ["host", "By machine"], ["version", "By version"]];
+const beats = new Map(); // worker: times of its last heartbeats that were seen
+
+export function start(view) {
+  view.useFleet();
+  const workers = view.use("/workers", 5);
+  const running = view.use("/jobs?state=running&limit=200", 5);
+  const series = view.use("/stats/groups?by=queue&last=1h&step=1m", 20);
+  view.onPlace = () => view.redraw();
+  view.draw = () => {
+    if (!workers.value) return waiting(workers, 6);
+    const list = workers.value.workers;
+    for (const worker of list) seen(worker);
+    if (!list.length) return h("section.panel", empty("No worker is running", h("p", "Jobs wait until one starts:"), h("pre.code", { tabindex: "0" }, "tenure worker --app your_module:app --concurrency 10")));
+    const lost = list.filter((worker) => !worker.alive && worker.died_how !== "stopped");
+    return [lost.map(lostCallout), h("div.g-2", busyChart(series.value, list), versionPanel(list)), table(view, list, running.value?.jobs ?? [])];
+  };
+}
+
+function seen(worker) {
+  const list = beats.get(worker.id) ?? [];
+  if (list.at(-1) !== worker.heartbeat_at) list.push(worker.heartbeat_at);
+  beats.set(worker.id, list.slice(-40));
+}
+
+function lostCallout(worker) {
+  const at = worker.died_at ?? worker.expires_at;
+  const how = worker.died_how === "crashed" ? "Its process crashed." : "It stopped renewing its lease: its machine, network or process is gone.";
+  return callout("bad", [`${worker.name} is lost, `, when(at), "."], `${how} ${worker.held ? `${plural(worker.held, "job")} that it held will run elsewhere.` : "Its jobs were requeued and run elsewhere."} No result was lost.`, link(address("jobs", [], { state: "running" }), "Running jobs"));
+}
+
+function busyChart(series, list) {
+  const slotsNow = sum(list.filter((worker) => worker.alive).map((worker) => worker.concurrency));
+  if (!series) return panel("Slots", {}, h("div.skel.chartish.h-120"));
+  const line = whole(axis(series));
+  const busy = busySlots(series, series.groups).slice(0, -1);
+  const held = sum(list.map((worker) => worker.held));
+  const max = niceMax(Math.max(slotsNow, ...busy), 1);
+  const describe = (k) => ({ when: stepName(line, k), values: [["c-1", "busy on average", busy[k].toFixed(1), ""]] });
+  return panel("Slots", { sub: "busy on average, from jobs that ended", side: h("div.legend", h("span", key("c-1", ""), "busy now ", h("b", count(held))), h("span", key("c-mute", "5 3"), "in all ", h("b", count(slotsNow)))) }, lines([{ values: busy.map(() => slotsNow), name: "c-mute", dash: "dash" }, { values: busy, name: "c-1", area: true }], { ...line, height: 120, max, label: `Busy slots over the last hour; ${held} of ${slotsNow} now`, hover: { columns: line.columns, describe } }));
+}
+
+function versionPanel(list) {
+  const alive = list.filter((worker) => worker.alive);
+  const versions = [...new Set(alive.map((worker) => worker.version))].sort();
+  const hosts = [...new Set(alive.map((worker) => worker.host))];
+  const queues = [...new Set(alive.flatMap((worker) => worker.queues))].sort();
+  return panel("Fleet", {}, h("dl.facts", h("dt", "Workers"), h("dd", `${plural(alive.length, "process", "processes")} on ${plural(hosts.length, "machine")}`), h("dt", "Memory"), h("dd", memoryOf(alive), memoryLine()), h("dt", "Versions"), h("dd", { class: versions.length > 1 ? "warn" : null }, versions.join(", ") || "–"), h("dt", "Queues"), h("dd", h("div.tags.wrap", queues.slice(0, 12).map((queue) => h("span.tag", queue)))), h("dt", "Capabilities"), h("dd", [...new Set(alive.flatMap((worker) => worker.capabilities))].join(", ") || "none")));
+}
+
+/** Of the largest process, while this page was open. */
+function memoryLine() {
+  const past = data.fleet.past.filter((_, n, all) => n % Math.ceil(all.length / 120) === 0).map((one) => one.memory);
+  return past.length > 10 && Math.max(...past) > 0 ? spark(past, { name: "c-2" }) : null;
+}
+
+function memoryOf(alive) {
+  const known = alive.filter((worker) => worker.memory_mb !== null);
+  return known.length ? `${megabytes(sum(known.map((worker) => worker.memory_mb)))} in all, at most ${megabytes(Math.max(...known.map((worker) => worker.memory_mb)))}` : "not measured yet";
+}
+
+function table(view, list, running) {
+  const by = view.params.get("by") ?? "";
+  const newest = list.map((worker) => worker.version).sort().at(-1);
+  const sorted = list.toSorted((a, b) => a.alive - b.alive || (by ? String(a[by]).localeCompare(String(b[by])) : 0) || a.name.localeCompare(b.name));
+  let group = null;
+  const rows = sorted.flatMap((worker, n) => {
+    const head = by && worker[by] !== group ? [h("tr.group", { key: `g${worker[by]}` }, h("th", { colspan: "9", scope: "rowgroup" }, `${worker[by]}`))] : [];
+    group = worker[by];
+    return [...head, row(worker, n, newest, running, list)];
+  });
+  return h("section.panel", h("header", h("h2", plural(list.length, "worker")), h("div.push", segments("Group by", GROUPS, by, (value) => setParams({ by: value }, { replace: true })))),
+    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Worker"), h("th.p-2", "Queues"), h("th", "Slots"), h("th.p-1", "Running now"), h("th.n.p-2", "Memory"), h("th.n.p-2", "Version"), h("th.n.p-3", "Up"), h("th.p-1", "Beats, 1 min"), h("th", h("span.sr", "Actions")))), h("tbody", rows))),
+    h("div.pager", h("span", "A worker renews its lease every few seconds. When the lease ends, its jobs run elsewhere.")));
+}
+
+function row(worker, n, newest, running, list) {
+  const mine = running.filter((job) => job.worker_id === worker.id);
+  const kinds = new Map();
+  for (const job of mine) kinds.set(job.kind, (kinds.get(job.kind) ?? 0) + 1);
+  const told = [...kinds].sort((a, b) => b[1] - a[1]).map(([kind, jobs]) => (jobs > 1 ? `${kind} ×${jobs}` : kind)).join(", ");
+  const longest = Math.max(0, ...mine.map((job) => now() - Date.parse(job.started_at))) / 1000;
+  const isLost = !worker.alive;
+  const full = worker.held >= worker.concurrency;
+  return h("tr", { key: worker.id, "data-row": true, "data-id": worker.id, tabindex: n ? "-1" : "0", class: isLost && worker.died_how !== "stopped" ? "alarm" : null },
+    h("td.a-name", h("div.two-line", h("div.row", h("span.name", worker.name), isLost ? tone(worker.died_how === "stopped" ? "idle" : "bad", worker.died_how === "stopped" ? "stopped" : "lost", "stop") : worker.draining_at && tone("warn", worker.held ? "draining" : "drained", "pause")), h("div", `${worker.host}, process ${worker.pid}`))),
+    h("td.p-2", h("div.tags", worker.queues.slice(0, 3).map((queue) => h("span.tag", queue)), worker.queues.length > 3 && h("span.tag", `+${worker.queues.length - 3}`))),
+    h("td.a-side", h("div.row", h("span.slotcell", slots(Math.min(worker.held, worker.concurrency), worker.concurrency, full ? "c-warn" : "")), h("span.muted.num", `${worker.held}/${worker.concurrency}`))),
+    h("td.grow.p-1", h("div.cut.muted", { title: told }, isLost ? h("span", { class: worker.died_how === "stopped" ? "faint" : "bad" }, worker.died_how === "stopped" ? "stopped" : "lost. Its jobs run elsewhere") : told ? `${told}${longest > 5 ? `, longest ${duration(longest)}` : ""}` : h("span.faint", "idle"))),
+    h("td.n.muted.p-2", worker.memory_mb === null ? "–" : megabytes(worker.memory_mb)),
+    h("td.n.p-2", { class: worker.version === newest ? "muted" : "warn" }, worker.version), h("td.n.muted.p-3", duration((now() - Date.parse(worker.started_at)) / 1000)),
+    h("td.p-1.a-meta", h("div.row", h("span.beatcell", beatMarks(worker)), h("span.num.beat-t", { class: isLost ? "bad" : "muted" }, when(worker.heartbeat_at)))),
+    h("td.acts", !isLost && h("button.btn.sm", { class: worker.draining_at ? "loud" : null, type: "button", disabled: !data.may("operate"), "aria-label": `${worker.draining_at ? "Resume" : "Drain"} ${worker.name}`, onclick: () => (worker.draining_at ? resume(worker) : drain(worker, list)) }, worker.draining_at ? "Resume" : "Drain…")));
+}
+
+async function drain(worker, list) {
+  const others = list.filter((one) => one.alive && one.supervisor_id === worker.supervisor_id).length - 1;
+  const answer = await confirm({ title: `Drain ${worker.name}?`, text: `It claims no more jobs; those it runs continue. ${others ? `The ${plural(others, "other process", "other processes")} of its supervisor ${others === 1 ? "drains" : "drain"} with it. ` : ""}It stays until it is stopped or resumed.`, yes: "Drain it" });
+  if (!answer) return;
+  await act(() => post(`/workers/${part(worker.id)}/drain`), ({ workers }) => ["info", `${plural(workers.length, "process claims", "processes claim")} no more jobs.`, { symbol: "pause", action: "Undo", onaction: () => resume(worker) }]);
+  data.refresh("/workers", "/findings");
+}
+
+async function resume(worker) {
+  await act(() => post(`/workers/${part(worker.id)}/resume`), `${worker.name} claims jobs again.`);
+  data.refresh("/workers", "/findings");
+}
+
+/** Twelve parts of the last minute: a beat was seen, or none. Parts before this page was open are empty. */
+function beatMarks(worker) {
+  const known = (beats.get(worker.id) ?? []).map((at) => Date.parse(at));
+  const part = 5000;
+  const marks = Array.from({ length: 12 }, (_, k) => {
+    const end = now() - (11 - k) * part;
+    return known.some((at) => at > end - part * 1.2 && at <= end) ? "ok" : end < (known[0] ?? Infinity) ? "none" : worker.alive ? "none" : "late";
+  });
+  return ticks(marks, `last heartbeat ${duration((now() - Date.parse(worker.heartbeat_at)) / 1000)} ago`);
+}
