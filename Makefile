@@ -1,5 +1,5 @@
 # Each goal sets up .venv by itself; nothing but Python 3.11+ is needed.
-#   make demo | test | check | proof | bench | chaos | planted | docs
+#   make demo | test | check | proof | bench | chaos | planted | audit | docs
 #   make test PYTHON=python3.13 TENURE_TEST_DSN=postgresql://...   another Python, your own PostgreSQL
 
 PYTHON ?= python3
@@ -9,12 +9,16 @@ BIN := $(VENV)/bin
 JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 
 # How much of each kind `make proof` runs: seconds of the campaign, combinations of sessions,
-# steps of the model, lists of fuzzed values, planted bugs.
+# steps of the model, lists of fuzzed values, requests to the web server, planted bugs.
 CAMPAIGN_SECONDS ?= 120
 INTERLEAVINGS ?= 20
 PROPERTY_STEPS ?= 15000
 FUZZ_EXAMPLES ?= 30
+API_REQUESTS ?= 2000
 PLANTED ?= 10
+# Of samples, the same in every run. Others: make proof SEED=1 INTERLEAVINGS_SEED=1
+SEED ?= 58080103
+INTERLEAVINGS_SEED ?= 193020394
 
 # In CI: a command that runs what failed once more.
 TWICE ?=
@@ -23,7 +27,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 # Tests and campaigns start hundreds of interpreters, which would each compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test check proof format bench chaos planted docs clean
+.PHONY: help setup demo test check proof format bench chaos planted audit docs clean
 
 help:
 	@grep -E '^#  ' Makefile | cut -c4-
@@ -56,12 +60,13 @@ check: setup
 # sample of the planted bugs (all of them: `make planted`).
 proof: setup
 	$(TWICE) $(PYTEST) -m slow
-	TENURE_INTERLEAVINGS=$(INTERLEAVINGS) $(PYTEST) tests/interleavings
+	TENURE_INTERLEAVINGS=$(INTERLEAVINGS) TENURE_INTERLEAVINGS_SEED=$(INTERLEAVINGS_SEED) $(PYTEST) tests/interleavings
 	TENURE_PROPERTY_STEPS=$(PROPERTY_STEPS) $(PYTEST) --timeout=0 tests/properties
 	TENURE_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(PYTEST) tests/fuzz
+	$(BIN)/python -m tests.web.fuzz_api --requests $(API_REQUESTS)
 	$(BIN)/tenure chaos run --seconds $(CAMPAIGN_SECONDS)
 	$(BIN)/tenure chaos failover
-	$(BIN)/python -m tests.planted --jobs $(JOBS) --sample $(PLANTED)
+	$(BIN)/python -m tests.planted --jobs $(JOBS) --sample $(PLANTED) --seed $(SEED)
 
 format: setup
 	$(BIN)/ruff format .
@@ -80,9 +85,15 @@ chaos: setup
 planted: setup
 	$(BIN)/python -m tests.planted $(ARGS)
 
-# Runs every code block of the README and the docs.
+# Looks for known vulnerabilities in what the image installs. Needs the network.
+audit:
+	$(PYTHON) -m venv .audit-venv && .audit-venv/bin/pip install --quiet pip-audit
+	.audit-venv/bin/pip-audit --strict --require-hashes --disable-pip -r deploy/requirements.txt
+
+# The documentation site, in site/. `make test` runs every code block in it (tests/docs).
 docs: setup
-	$(BIN)/pytest tests/docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -b html docs site
+	@echo "open site/index.html"
 
 clean:
-	rm -rf $(VENV) .bench-venvs .tenure .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .bench-venvs .fuzz-venv .audit-venv .tenure site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Tenure in the frameworks of your application."""

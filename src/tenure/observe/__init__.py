@@ -1,0 +1,1 @@
+"""Traces and metrics: OpenTelemetry (`otel`), and Prometheus for workers (`prometheus`)."""
