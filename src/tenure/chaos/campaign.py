@@ -21,7 +21,7 @@ from tenure.chaos.ledger import CampaignRecord, Ledger
 from tenure.chaos.nemesis import Nemesis
 from tenure.chaos.plan import draw_plan
 from tenure.chaos.testbed import Testbed, open_testbed
-from tenure.chaos.waits import UNFINISHED_JOBS, fetch_number, until_drained, until_ready, until_repaired
+from tenure.chaos.waits import UNFINISHED_JOBS, StepCounter, fetch_number, until_drained, until_ready, until_repaired
 from tenure.chaos.workers import leftover_processes
 from tenure.store.workers import MAX_CRASHES
 
@@ -83,6 +83,7 @@ class Campaign:
         self._show = show
         self._began = time.time()
         self._unfinished = 0
+        self._steps = StepCounter()
         self._repaired = True
         self._unavailable = {name: why for name in KINDS if (why := why_unavailable(testbed, name)) is not None}
         chosen = options.only or KINDS
@@ -96,7 +97,15 @@ class Campaign:
     def _task(self, number: int, dsn: str) -> ClientTask:
         options = self._options
         folder = str(self._testbed.folder)
-        return ClientTask(number=number, dsn=dsn, folder=folder, seed=options.seed, lease=options.lease, backlog=options.backlog)
+        return ClientTask(
+            number=number,
+            dsn=dsn,
+            folder=folder,
+            seed=options.seed,
+            lease=options.lease,
+            backlog=options.backlog,
+            workflows=options.workflows,
+        )
 
     async def run(self) -> None:
         workers = self._testbed.workers
@@ -146,8 +155,8 @@ class Campaign:
 
     def _enough(self) -> bool:
         options, faults = self._options, self._nemesis.done.total()
-        elapsed = time.time() - self._began
-        return elapsed >= options.seconds and self.clients.accepted >= options.jobs and faults >= options.faults
+        elapsed, accepted, steps = time.time() - self._began, self.clients.accepted, self._steps.steps
+        return elapsed >= options.seconds and accepted >= options.jobs and faults >= options.faults and steps >= options.steps
 
     @asynccontextmanager
     async def _showing(self, phase: str) -> AsyncIterator[None]:
@@ -155,6 +164,7 @@ class Campaign:
             while True:
                 unfinished = await fetch_number(self._testbed, UNFINISHED_JOBS)
                 self._unfinished = self._unfinished if unfinished < 0 else unfinished
+                await self._steps.update(self._testbed)
                 self._show_progress(phase)
                 await asyncio.sleep(SHOW_EVERY)
 
@@ -166,9 +176,18 @@ class Campaign:
 
     def _show_progress(self, phase: str) -> None:
         done = self._nemesis.done
-        elapsed, accepted = time.time() - self._began, self.clients.accepted
-        progress = CampaignProgress(phase, elapsed, accepted, self._unfinished, done.total(), len(done), self._nemesis.latest)
-        self._show(progress)
+        self._show(
+            CampaignProgress(
+                phase=phase,
+                elapsed=time.time() - self._began,
+                accepted=self.clients.accepted,
+                live=self._unfinished,
+                steps=self._steps.steps,
+                faults=done.total(),
+                kinds=len(done),
+                latest=self._nemesis.latest,
+            )
+        )
 
     def outcome(self) -> CampaignOutcome:
         return CampaignOutcome(

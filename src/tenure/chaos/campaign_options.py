@@ -12,7 +12,11 @@ class CampaignOptions:
     seconds: float = 600.0
     jobs: int = 0
     faults: int = 0
-    """Faults are injected for at least `seconds`, until at least `jobs` were accepted and at least `faults` were done."""
+    steps: int = 0
+    """Faults are injected for at least `seconds`, until at least `jobs` were accepted, at least `faults` were done, and workflows
+    have recorded at least this many `steps`."""
+    workflows: float = 0.01
+    """Which share of the many short jobs are workflows."""
     lease: float = 3.0
     workers: int = 4
     processes: int = 2
@@ -30,6 +34,7 @@ class CampaignProgress:
     elapsed: float
     accepted: int
     live: int
+    steps: int
     faults: int
     kinds: int
     latest: str

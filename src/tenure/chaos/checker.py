@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from tenure.chaos.histories import collect_histories
 from tenure.chaos.invariants import INVARIANTS, RULES
 from tenure.chaos.invariants.lookups import CallLookup, ScheduleLookup, WorkerLookup
 from tenure.chaos.invariants.rule import Case, Rule
+from tenure.chaos.invariants.step_traces import ENDED, apply_change
 from tenure.chaos.invariants.traces import STEPS, JobTrace
 from tenure.chaos.invariants.windows import (
     CONTACT_RECOVERY,
@@ -38,9 +40,10 @@ def check(ledger: Ledger) -> CheckerVerdict:
     moves = _read_moves(ledger, case, rules)
     runs = _read_runs(ledger, case, rules)
     _read_rest(ledger, case, rules)
+    steps = _read_steps(ledger, case, rules)
     for at_end in _methods(rules, "at_end"):
         at_end()
-    return _verdict(ledger, case, moves, runs)
+    return _verdict(ledger, case, Totals(moves, runs, steps))
 
 
 def _open_case(ledger: Ledger) -> Case:
@@ -59,6 +62,7 @@ def _open_case(ledger: Ledger) -> Case:
         schedules=ScheduleLookup(ledger.schedules(), ledger.ticks()),
         workers=WorkerLookup(ledger.workers(), faults),
         limits=tuple(ledger.limits()),
+        links=tuple(ledger.links()),
     )
 
 
@@ -111,7 +115,36 @@ def _read_rest(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> None:
             method(effect)
 
 
-def _verdict(ledger: Ledger, case: Case, moves: int, runs: int) -> CheckerVerdict:
+def _read_steps(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
+    """All changes before all lines: a line is compared with what is recorded of its step."""
+    methods, recorded = _methods(rules, "on_step"), 0
+    for change in ledger.steps():
+        recorded += change.state in ENDED and change.was not in ENDED
+        job, steps = case.jobs.get(change.job), case.steps.setdefault(change.job, {})
+        if job is not None:
+            job.lines += 1
+        for method in methods:
+            method(job, change)
+        apply_change(steps, change, deleted=job is None or job.gone)
+    methods = _methods(rules, "on_value")
+    for line in ledger.values():
+        job = case.jobs.get(line.job)
+        if job is not None:
+            job.lines += 1
+        for method in methods:
+            method(job, line)
+    return recorded
+
+
+class Totals(NamedTuple):
+    """What was read."""
+
+    moves: int
+    runs: int
+    steps: int
+
+
+def _verdict(ledger: Ledger, case: Case, read: Totals) -> CheckerVerdict:
     sizes = _HistorySizes(case)
     kept = {number: sorted(violations, key=sizes.of) for number, violations in case.findings.kept.items()}
     shortest = {number: named[0] for number, violations in kept.items() if (named := [v for v in violations if sizes.of(v)])}
@@ -120,9 +153,10 @@ def _verdict(ledger: Ledger, case: Case, moves: int, runs: int) -> CheckerVerdic
         seed=case.campaign.seed,
         counts=LedgerCounts(
             jobs=len(case.jobs),
-            moves=moves,
-            runs=runs,
+            moves=read.moves,
+            runs=read.runs,
             ticks=case.schedules.count,
+            steps=read.steps,
             calls=case.calls.count,
             faults=dict(Counter(fault.kind for fault in case.faults if fault.done)),
             undone=dict(Counter(fault.kind for fault in case.faults if not fault.done)),

@@ -1,7 +1,7 @@
 """A client process of a campaign: `python -m tenure.chaos.client_process PARENT TASK`, with the task as JSON.
 
-It enqueues jobs, cancels, deletes, retries and replays some, waits for results, and records every call and its answer. It prints
-its counts twice a second.
+It enqueues jobs, cancels, deletes, retries and replays some, waits for results, sends events to workflows, and records every call
+and its answer. It prints its counts twice a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import psycopg
 from psycopg import AsyncConnection
 
 from tenure import JobCanceled, JobFailed, JobNotFound, ResultTimeout, TenureError
-from tenure.chaos import jobs
+from tenure.chaos import jobs, workflows
+from tenure.chaos.event_sender import EventSender
 from tenure.chaos.job_mix import DrawnJob, JobMix
 from tenure.chaos.ledger import ClientCall, JobRequest, Ledger, as_line
 from tenure.chaos.plan import is_quiet
@@ -59,6 +60,8 @@ class ClientTask:
     seed: int
     lease: float
     backlog: int
+    workflows: float
+    """The share of workflows in the bulk."""
 
 
 class CampaignClient:
@@ -67,6 +70,7 @@ class CampaignClient:
         self._file = Ledger(Path(task.folder)).write(f"calls-{task.number}.jsonl")
         self._numbers = count(task.number * MAX_REQUESTS + 1)
         self._recent: deque[tuple[str, str]] = deque(maxlen=REMEMBERED_JOBS)
+        self._events = EventSender(self._random(14), self._answer, self._record)
         self._faults_began: float | None = None
         self._room = asyncio.Event()
         self._finished = asyncio.Event()
@@ -83,6 +87,7 @@ class CampaignClient:
             self._enqueue_orders(),
             self._control_jobs(self._random(12)),
             self._fetch_results(self._random(13)),
+            self._events.run(self._finished),
         ]
         async with asyncio.TaskGroup() as tasks:
             for client in (*bulk, *others, self._watch_backlog()):
@@ -109,6 +114,9 @@ class CampaignClient:
 
     async def _enqueue(self, drawn: Sequence[DrawnJob]) -> None:
         requests = tuple(one.request for one in drawn)
+        for request in requests:
+            if request.kind == workflows.WAITING_KIND:
+                self._events.add(request.n)  # before the answer: the job may exist without one
         began = time.time()
         answer, handles = await self._answer(jobs.app.enqueue_many([one.call for one in drawn]))
         ids = tuple(str(handle.id) for handle in handles or ())
@@ -145,7 +153,7 @@ class CampaignClient:
             if not self._recent:
                 continue
             job, kind = random.choice(self._recent) if random.random() < 0.5 else self._recent[-1]
-            failing = kind in {jobs.always_failing.name, jobs.failed_by_handler.name}
+            failing = kind in {jobs.always_failing.name, jobs.failed_by_handler.name, workflows.workflow_undone.name}
             verb = random.choice(["replay", "retry", "retry"] if failing else ["cancel", "delete", "cancel"])
             await self._control(verb, job, getattr(client, verb))
 
@@ -200,7 +208,7 @@ class CampaignClient:
         self._file.write(as_line(call))
 
     def _mix(self, number: int) -> JobMix:
-        return JobMix(self._seed(number), self._task.lease, lambda: next(self._numbers))
+        return JobMix(self._seed(number), self._task.lease, self._task.workflows, lambda: next(self._numbers))
 
     def _random(self, number: int) -> Random:
         return Random(self._seed(number))  # noqa: S311 - chosen to be repeatable

@@ -80,6 +80,7 @@ class FailoverCampaign:
             seed=options.seed,
             lease=options.lease,
             backlog=options.backlog,
+            workflows=options.workflows,
         )
         self._clients = ClientProcesses([task])
 
@@ -122,7 +123,7 @@ class FailoverCampaign:
 
     def _show_progress(self, phase: str) -> None:
         elapsed = time.time() - self._began
-        self._show(CampaignProgress(phase, elapsed, self._clients.accepted, 0, self._done, min(self._done, 1), self._latest))
+        self._show(CampaignProgress(phase, elapsed, self._clients.accepted, 0, 0, self._done, min(self._done, 1), self._latest))
 
     def kill(self) -> None:
         self._clients.kill()

@@ -16,8 +16,10 @@ from tenure.chaos.ledger import (
     Ledger,
     Move,
     ScheduleChange,
+    StepChange,
     TermChange,
     TickChange,
+    ValueLine,
 )
 from tenure.chaos.verdict import HistoryLine, Violation, ViolationHistory, utc_time
 
@@ -39,6 +41,7 @@ def collect_histories(
         return {}
     index = DraftIndex(drafts.values())
     _add_events(ledger, index)
+    _add_steps(ledger, index)
     _add_schedules(ledger, index)
     _add_end(ledger, index)
     campaign, faults = ledger.campaign(), list(ledger.faults())
@@ -118,6 +121,8 @@ class DraftIndex:
 
     def of_call(self, call: ClientCall) -> set[HistoryDraft]:
         found = {draft for request in call.requests for draft in self.of_job(None, request.n)}
+        if call.verb == "emit":
+            found.update(self.of_job(None, int(call.reply)))
         for job in (call.job, call.reply if isinstance(call.reply, str) else None, *call.ids):
             found.update(self.of_job(job))
         return found
@@ -145,6 +150,15 @@ def _add_events(ledger: Ledger, index: DraftIndex) -> None:
             duty.add(change.at, describe_term(change))
 
 
+def _add_steps(ledger: Ledger, index: DraftIndex) -> None:
+    for change in ledger.steps():
+        for draft in index.of_job(change.job):
+            draft.add(change.at, describe_step(change), change.job)
+    for line in ledger.values():
+        for draft in index.of_job(line.job):
+            draft.add(line.at, describe_value(line), line.job)
+
+
 def _add_schedules(ledger: Ledger, index: DraftIndex) -> None:
     for change in ledger.schedules():
         for draft in index.of_schedule(change.name, change):
@@ -168,6 +182,8 @@ def _add_end(ledger: Ledger, index: DraftIndex) -> None:
 
 def describe_call(call: ClientCall, job: str | None, n: int | None) -> str:
     took = f"answered after {call.ended - call.began:.3f} s: {call.answer}"
+    if call.verb == "emit":
+        return f"client    emit of its event, {took}"
     if call.verb != "enqueue":
         reply = "" if call.reply is None else f", {_short(call.reply)}"
         return f"client    {call.verb} of {'this job' if call.job == job else f'job {call.job}'}, {took}{reply}"
@@ -194,6 +210,16 @@ def describe_move(move: Move) -> str:
 
 def describe_handler_line(line: HandlerLine) -> str:
     return f"handler   {line.what} ({_facts(fence=line.fence, attempt=line.attempt, worker=line.worker, pid=line.pid)})"
+
+
+def describe_step(change: StepChange) -> str:
+    facts = _facts(change=change.seq, fence=change.fence, number=change.number, output=change.output)
+    return f"step      {change.step!r} ({change.what}) {change.was or 'new'} -> {change.state or 'deleted'} ({facts})"
+
+
+def describe_value(line: ValueLine) -> str:
+    facts = _facts(fence=line.fence, worker=line.worker, value=line.value, needs=line.needs or None, given=line.given or None)
+    return f"workflow  {line.what} {line.step!r} ({facts})"
 
 
 def describe_fault(fault: Fault) -> str:

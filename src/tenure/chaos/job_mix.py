@@ -1,7 +1,7 @@
 """Which jobs the clients of a campaign enqueue: drawn from a seed.
 
 Most jobs take milliseconds, so that there are many. Jobs that run for about the length of a lease fill most of the slots' time.
-Some fail, have a delay, a key or another priority; some are hostile.
+Some fail, have a delay, a key or another priority; some are hostile. A share of the many are workflows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tenure.chaos import jobs
+from tenure.chaos import jobs, workflows
 from tenure.chaos.ledger import JobRequest
 from tenure.client.job import Call, Job
 
@@ -56,6 +56,7 @@ BULK: Table = [
     (jobs.keyed, 2, lambda random, _lease: (f"word {random.randrange(KEYS)}",)),
     (jobs.flaky, 2, times(1, 3)),
     (jobs.snoozing, 1, times(1, 2)),
+    (jobs.chained, 1, times(1, 5)),
     (jobs.atomic, 2, seconds(0, 0.05)),
     (jobs.limited, 0.5, seconds(0, 0.02)),
     (jobs.changing, 1, times(0, 2)),
@@ -90,22 +91,35 @@ SLOW: Table = [
 ]
 
 
+WORKFLOWS: Table = [
+    (workflows.workflow_sequence, 50, times(5, 30)),
+    (workflows.workflow_waiting, 20, no_arguments),
+    (workflows.workflow_parent, 8, times(1, 4)),
+    (workflows.workflow_flaky, 10, times(0, 2)),
+    (workflows.workflow_undone, 12, lambda random, _lease: (random.choice(workflows.UNDONE_WAYS),)),
+]
+
 OFTEN_DELAYED: tuple[AnyJob, ...] = (jobs.changing, jobs.changing_declared, jobs.refused)
 """Many of these are scheduled while a limit is removed or rows are refused."""
 
 
 class JobMix:
-    def __init__(self, seed: int, lease: float, number: Callable[[], int]) -> None:
+    def __init__(self, seed: int, lease: float, workflows: float, number: Callable[[], int]) -> None:
+        """`workflows`: their share of the bulk, from 0 to 1."""
         self.random = Random(seed)  # noqa: S311 - chosen to be repeatable
         self._lease = lease
+        self._workflows = workflows
         self._number = number
 
     def batch(self) -> list[DrawnJob]:
-        return [self._one(BULK) for _ in range(self.random.choice([1, 20, 100, MAX_BATCH, MAX_BATCH]))]
+        return [self._bulk() for _ in range(self.random.choice([1, 20, 100, MAX_BATCH, MAX_BATCH]))]
 
     def slow(self) -> DrawnJob:
         """Mostly of higher priority than the bulk: behind ten thousand other jobs, few would run while faults are active."""
         return self._one(SLOW, **({"priority": "high"} if self.random.random() < 0.7 else {}))
+
+    def _bulk(self) -> DrawnJob:
+        return self._one(WORKFLOWS if self.random.random() < self._workflows else BULK)
 
     def _one(self, table: Table, **more: Any) -> DrawnJob:
         [(job, _, inputs)] = self.random.choices(table, [weight for _, weight, _ in table])

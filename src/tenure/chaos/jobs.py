@@ -3,7 +3,8 @@
 The name of a kind tells the checker what to expect (`tenure.chaos.invariants.kinds`): `atomic` leaves one effect, `ordered` is
 enqueued with an order row, kinds that begin with `stubborn` may continue after they were canceled, of `limited_3` no more than
 three are held at a time, kinds that begin with `changing` are under limits that change, and rows of kinds that begin with
-`refused` are sometimes refused.
+`refused` are sometimes refused. Of kinds that begin with `chained`, clients request only the first link. Kinds that begin with
+`workflow` are in `tenure.chaos.workflows`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import TypedDict
 
-from tenure import Cancel, Context, Fail, Limit, Retry, Snooze, Tenure
-from tenure.chaos.ledger import HandlerLine, as_line
-from tenure.chaos.workers import CLOCK, FOLDER
+from tenure import Cancel, Context, Continue, Fail, Limit, Retry, Snooze, Tenure
+from tenure.chaos.handler_files import append_line, campaign_time
+from tenure.chaos.ledger import HandlerLine
 
 QUICK_RETRY = Retry(max_attempts=5, backoff="exponential", initial="50ms", max_backoff="1s")
 
@@ -61,19 +60,8 @@ def recorded(ctx: Context, n: int | None) -> Iterator[RunOutput]:
 
 
 def _write_line(what: str, ctx: Context, n: int | None) -> None:
-    run = HandlerLine(what, _now(), str(ctx.job_id), n, ctx.fence, ctx.attempt, str(ctx.worker_id), os.getpid())
-    os.write(_file(os.getpid()), as_line(run).encode())
-
-
-def _now() -> float:
-    """On the campaign's clock: the clock of this process may have been moved."""
-    return time.monotonic() + float(os.environ.get(CLOCK, "0"))
-
-
-@cache
-def _file(pid: int) -> int:
-    name = f"runs-{pid}-{time.monotonic_ns()}.jsonl"
-    return os.open(Path(os.environ[FOLDER]) / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    run = HandlerLine(what, campaign_time(), str(ctx.job_id), n, ctx.fence, ctx.attempt, str(ctx.worker_id), os.getpid())
+    append_line("runs", run)
 
 
 # The bulk: usually finished before a fault can hit them
@@ -122,6 +110,32 @@ async def atomic(ctx: Context, n: int, seconds: float) -> RunOutput:
 async def limited(ctx: Context, n: int, seconds: float) -> RunOutput:
     with recorded(ctx, n) as output:
         await asyncio.sleep(seconds)
+        return output
+
+
+# Chains, and jobs that wait for them
+
+
+@app.job(retry=QUICK_RETRY)
+async def chained(ctx: Context, n: int, links: int) -> Continue[RunOutput]:
+    """Starts a chain, and enqueues a job that waits for its end."""
+    with recorded(ctx, n):
+        await chained_join.using(after=[ctx.job_id], on_blocker_failure="run").enqueue()
+        return Continue(chained_link, links)
+
+
+@app.job(retry=QUICK_RETRY)
+async def chained_link(ctx: Context, left: int) -> RunOutput | Continue[RunOutput]:
+    with recorded(ctx, None) as output:
+        if left > 1:
+            return Continue(chained_link.using(delay="20ms") if left % 2 else chained_link, left - 1)
+        return output
+
+
+@app.job(retry=QUICK_RETRY)
+async def chained_join(ctx: Context) -> RunOutput:
+    with recorded(ctx, None) as output:
+        assert len(ctx.blockers) == 1
         return output
 
 

@@ -4,13 +4,16 @@ ledger.json     what was run: seed, lease, and when the campaign began, when the
 calls-*.jsonl   what clients asked for and how they were answered, one file per client process
 runs-*.jsonl    what handlers wrote about their own runs, one file per process, including runs whose outcome was refused
 faults.jsonl    what was done to the system, and when
+values-*.jsonl  what steps of workflows made and what their workflows saw, one file per process
 moves.jsonl.gz  every change of a job's row, written by triggers inside the changing transaction
+steps.jsonl.gz  every change of a step of a workflow, written the same way
 terms.jsonl     every change of a leader's row, written the same way
 workers.jsonl   every worker that was registered, condemned or removed, written the same way
 limits.jsonl    every change of a limit, written the same way
 plans.jsonl     every change of a schedule's row, written the same way
 ticks.jsonl     every change of the record of a planned time, written the same way
 final.jsonl.gz  all jobs at the end
+links.jsonl     links of chains and jobs that wait for them, at the end
 effects.jsonl   rows that handlers and callers wrote in one transaction with a job
 """
 
@@ -62,14 +65,14 @@ class JobRequest(NamedTuple):
 class ClientCall(NamedTuple):
     """What a client asked for, and the answer.
 
-    verb      enqueue, cancel, delete, retry, replay, result
+    verb      enqueue, cancel, delete, retry, replay, result, emit
     answer    ok, refused (nothing was done), unknown (the connection broke: it may or may not have been done)
     requests  enqueue: the requested jobs
     ids       enqueue: the ids of the jobs, in the same order, if the answer is ok
     existed   enqueue: whether the job existed already, under its key
     job       all other verbs: which job
     reply     cancel, delete: whether it was done. retry, replay: the id of the job that runs now.
-              result: [state, output] as the client received them
+              result: [state, output] as the client received them. emit: the key of the event
     """
 
     verb: str
@@ -96,6 +99,25 @@ class HandlerLine(NamedTuple):
     pid: int
 
 
+class ValueLine(NamedTuple):
+    """Written about one step of a workflow: by the step itself (`ran`), or by the workflow that received its value (`saw`).
+
+    value   what the step made or the workflow saw; it shows which run made it
+    needs   ran: the step whose value it was given, or empty
+    given   ran: that value
+    """
+
+    what: str
+    at: float
+    job: str
+    fence: int
+    worker: str
+    step: str
+    value: str
+    needs: str = ""
+    given: str = ""
+
+
 class Fault(NamedTuple):
     kind: str
     began: float
@@ -116,7 +138,7 @@ class Move(NamedTuple):
     state     the state after, None for a deleted row
     claim     after the change: the claim that holds the job or, in history, the claim that settled it
     output    the job's output, in history
-    due       scheduled, retry: when the job is to become pending
+    due       scheduled, retry, waiting: when the job is to become pending
     """
 
     seq: int
@@ -140,6 +162,27 @@ class Move(NamedTuple):
     key: str | None
     output: Any
     due: float | None = None
+
+
+class StepChange(NamedTuple):
+    """A change of the row of one step of a workflow. The changes of one step are in the order of their commits.
+
+    what    step, transaction, sleep, wait, call, on_rollback, undo, ...
+    was     the state before, None for a new row
+    state   done, failed, retry, open; None for a deleted row
+    fence   of the run that wrote the row
+    """
+
+    seq: int
+    at: float
+    job: str
+    step: str
+    number: int
+    what: str
+    was: str | None
+    state: str | None
+    fence: int
+    output: Any
 
 
 class WorkerChange(NamedTuple):
@@ -236,8 +279,23 @@ class FinalJob(NamedTuple):
     """Seconds left of its holder's lease; None if no worker holds it."""
 
 
+class FinalLink(NamedTuple):
+    """A link of a chain, or a job that waits for one, at the end of the campaign."""
+
+    job: str
+    chain: str
+    kind: str
+    state: str
+    next: str | None
+    """The next link of the chain."""
+    parent: str | None
+    missing: int | None
+    """How many chains it still waits for; None: it does not wait."""
+
+
 class EffectRow(NamedTuple):
-    """`relation` effects: written by a handler inside `ctx.transaction()`. orders: by a caller, together with enqueue."""
+    """`relation` effects: written by a handler inside `ctx.transaction()`. orders: by a caller, together with enqueue. bookings:
+    by a step of a workflow, in the transaction that stores the step."""
 
     relation: str
     n: int
@@ -274,6 +332,13 @@ class Ledger:
         for path in sorted(self.folder.glob("runs-*.jsonl")):
             yield from map(HandlerLine._make, self._lines(path.name))
 
+    def values(self) -> Iterator[ValueLine]:
+        """Process by process; within one, in order."""
+        return map(ValueLine._make, self._all_lines("values-*.jsonl"))
+
+    def steps(self) -> Iterator[StepChange]:
+        return map(StepChange._make, self._lines("steps.jsonl.gz"))
+
     def faults(self) -> Iterator[Fault]:
         return map(Fault._make, self._lines("faults.jsonl"))
 
@@ -297,6 +362,9 @@ class Ledger:
 
     def final(self) -> Iterator[FinalJob]:
         return map(FinalJob._make, self._lines("final.jsonl.gz"))
+
+    def links(self) -> Iterator[FinalLink]:
+        return map(FinalLink._make, self._lines("links.jsonl"))
 
     def effects(self) -> Iterator[EffectRow]:
         return map(EffectRow._make, self._lines("effects.jsonl"))

@@ -17,6 +17,8 @@ PLAIN_LINES = r"with (format csv, quote E'\x01', delimiter E'\x02')"
 MOVES = """select json_build_array(seq, extract(epoch from at), relation, job, was, state, fence, was_claim, claim, worker,
     attempt, max_attempts, crashes, position, queue, priority, kind, n, key, output,
     extract(epoch from due)) from chaos.moves order by seq"""
+STEPS = """select json_build_array(seq, extract(epoch from at), job, name, number, what, was, state, fence, output)
+    from chaos.steps order by seq"""
 TERMS = """select json_build_array(seq, extract(epoch from at), duty, was_holder, was_term, holder, term)
     from chaos.terms order by seq"""
 WORKERS = "select json_build_array(seq, extract(epoch from at), worker, pid, what, how) from chaos.workers order by seq"
@@ -27,16 +29,20 @@ TICKS = """select json_build_array(seq, extract(epoch from began), extract(epoch
     extract(epoch from planned_at), extract(epoch from until), times, was, outcome, job, by) from chaos.ticks order by seq"""
 FINAL = """select json_build_array(id, state, kind, fence, claim_id, worker_id, attempt, max_attempts, crashes,
     (input ->> 'n')::bigint, key, output, extract(epoch from lease_expires_at - clock_timestamp())) from tenure.all_jobs"""
+LINKS = """select json_build_array(a.id, a.chain_id, a.kind, a.state, a.next_id, a.parent_id,
+    (select b.missing from tenure.blocked b where b.job_id = a.id)) from tenure.all_jobs a where a.kind like 'chained%'"""
 EFFECTS = "select json_build_array(relation, n, job, fence) from chaos.effects"
 
 EXPORTS = {
     "moves.jsonl.gz": MOVES,
+    "steps.jsonl.gz": STEPS,
     "terms.jsonl": TERMS,
     "workers.jsonl": WORKERS,
     "limits.jsonl": LIMITS,
     "plans.jsonl": PLANS,
     "ticks.jsonl": TICKS,
     "final.jsonl.gz": FINAL,
+    "links.jsonl": LINKS,
     "effects.jsonl": EFFECTS,
 }
 

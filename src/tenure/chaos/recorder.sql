@@ -1,5 +1,5 @@
--- The record of a campaign: every change of the row of a job, a worker, a leader, a limit, a schedule or a planned time. It is
--- written inside the changing transaction, so that a change that a crash undoes is undone here as well. For jobs there are
+-- The record of a campaign: every change of the row of a job, a step, a worker, a leader, a limit, a schedule or a planned time. It is
+-- written inside the changing transaction, so that a change that a crash undoes is undone here as well. For jobs and steps there are
 -- statement triggers: one insert serves a whole batch.
 create schema chaos;
 
@@ -25,6 +25,19 @@ create table chaos.moves (
     key          text,
     output       jsonb,
     due          timestamptz
+) with (autovacuum_enabled = false);
+
+create table chaos.steps (
+    seq    bigserial   primary key,
+    at     timestamptz not null default clock_timestamp(),
+    job    uuid        not null,
+    name   text        not null,
+    number integer     not null,
+    what   text        not null,
+    was    text,
+    state  text,
+    fence  bigint      not null,
+    output jsonb
 ) with (autovacuum_enabled = false);
 
 create table chaos.terms (
@@ -126,7 +139,7 @@ begin
     insert into chaos.moves (relation, job, was, state, fence, was_claim, claim, worker, attempt, max_attempts, crashes, position, queue, priority, kind, due)
     select 'jobs', a.id, b.state, a.state, a.fence, b.claim_id, a.claim_id,
            (select c.worker_id from tenure.claims c where c.id = a.claim_id), a.attempt, a.max_attempts, a.crashes,
-           a.position, a.queue, a.priority, a.kind, case when a.state in ('scheduled', 'retry') then a.run_at end
+           a.position, a.queue, a.priority, a.kind, case when a.state in ('scheduled', 'retry', 'waiting') then a.run_at end
       from later a
       join earlier b on b.id = a.id
      where (a.state, a.fence, a.claim_id, a.position, a.attempt, a.crashes)
@@ -152,6 +165,30 @@ begin
     select 'history', f.id, f.state, f.fence, f.claim_id, f.worker_id, f.attempt, f.max_attempts, f.crashes, 0, f.queue, f.priority,
            f.kind, (f.input ->> 'n')::bigint, f.key, f.output
       from finished f;
+    return null;
+end $$;
+
+create function chaos.record_new_steps() returns trigger language plpgsql as $$
+begin
+    insert into chaos.steps (job, name, number, what, state, fence, output)
+    select s.job_id, s.name, s.number, s.what, s.state, s.fence, s.output from inserted s order by s.job_id, s.number;
+    return null;
+end $$;
+
+create function chaos.record_changed_steps() returns trigger language plpgsql as $$
+begin
+    insert into chaos.steps (job, name, number, what, was, state, fence, output)
+    select a.job_id, a.name, a.number, a.what, b.state, a.state, a.fence, a.output
+      from later a
+      join earlier b on b.job_id = a.job_id and b.name = a.name
+     order by a.job_id, a.number;
+    return null;
+end $$;
+
+create function chaos.record_deleted_steps() returns trigger language plpgsql as $$
+begin
+    insert into chaos.steps (job, name, number, what, was, fence)
+    select g.job_id, g.name, g.number, g.what, g.state, g.fence from deleted g;
     return null;
 end $$;
 
@@ -213,6 +250,12 @@ create trigger chaos_finished after insert on tenure.history referencing new tab
     for each statement execute function chaos.record_finished();
 create trigger chaos_history_deleted after delete on tenure.history referencing old table as deleted
     for each statement execute function chaos.record_deleted('history');
+create trigger chaos_steps_inserted after insert on tenure.steps referencing new table as inserted
+    for each statement execute function chaos.record_new_steps();
+create trigger chaos_steps_changed after update on tenure.steps referencing old table as earlier new table as later
+    for each statement execute function chaos.record_changed_steps();
+create trigger chaos_steps_deleted after delete on tenure.steps referencing old table as deleted
+    for each statement execute function chaos.record_deleted_steps();
 create trigger chaos_term after insert or update or delete on tenure.leases
     for each row execute function chaos.record_term();
 create trigger chaos_worker after insert or delete on tenure.workers

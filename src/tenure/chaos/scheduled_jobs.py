@@ -1,9 +1,10 @@
-"""The app of a campaign's workers: the jobs of `tenure.chaos.jobs`, and schedules. Drills run without the schedules."""
+"""The app of a campaign's workers: the jobs of `tenure.chaos.jobs`, workflows, and schedules. Drills run only the jobs."""
 
 from __future__ import annotations
 
 import asyncio
 
+import tenure.chaos.workflows  # noqa: F401 - defines its kinds in the same app
 from tenure import Context
 from tenure.chaos.jobs import QUICK_RETRY, RunOutput, app, recorded
 

@@ -16,9 +16,10 @@ from tenure.version import __version__
 def summary(outcome: CampaignOutcome, verdict: CheckerVerdict) -> str:
     options, counts = outcome.options, verdict.counts
     faults = sum(outcome.faults.values())
-    command = f"tenure chaos run --seed {options.seed} --seconds {options.seconds:g}"
+    command = f"tenure chaos run --seed {options.seed} --seconds {options.seconds:g} --workflows {options.workflows:g}"
     figures = (
-        f"{counts.jobs:,} jobs, {faults:,} faults of {len(outcome.faults)} kinds, {sum(verdict.totals.values()):,} violations"
+        f"{counts.jobs:,} jobs, {counts.steps:,} workflow steps, {faults:,} faults of {len(outcome.faults)} kinds, "
+        f"{sum(verdict.totals.values()):,} violations"
     )
     lines = [
         f"`{command}`, Tenure {__version__}, Python {platform.python_version()}: **{figures}.**",

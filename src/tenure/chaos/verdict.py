@@ -63,6 +63,8 @@ class LedgerCounts:
     runs: int
     """Lines written by handlers: a start and an end are two."""
     ticks: int
+    steps: int
+    """Steps of workflows that were recorded as done or failed."""
     calls: int
     faults: Mapping[str, int]
     """By kind, the faults that were done."""
@@ -142,7 +144,8 @@ def _sizes(counts: LedgerCounts) -> str:
     faults = ", ".join(f"{kind} {number}" for kind, number in sorted(counts.faults.items()))
     return (
         f"{counts.jobs:,} jobs, {counts.moves:,} row changes, {counts.runs:,} handler lines, {counts.ticks:,} scheduled times, "
-        f"{counts.calls:,} client calls, {sum(counts.faults.values()):,} faults{f' ({faults})' if faults else ''}"
+        f"{counts.steps:,} workflow steps, {counts.calls:,} client calls, "
+        f"{sum(counts.faults.values()):,} faults{f' ({faults})' if faults else ''}"
     )
 
 

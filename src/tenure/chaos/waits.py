@@ -32,6 +32,22 @@ UNREPAIRED_HISTORY = """
 """1 if today has no partition of history, plus the number of jobs finished today that are in the default partition."""
 
 
+NEW_STEPS = "select count(*) filter (where state in ('done', 'failed')), coalesce(max(seq), 0) from chaos.steps where seq > %s"
+
+
+class StepCounter:
+    """How many steps workflows have recorded. Reads only what is new, so it may miss a few that commit late."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._seq = 0
+
+    async def update(self, testbed: Testbed) -> None:
+        with suppress(psycopg.Error, OSError):
+            [(steps, seq)] = await testbed.fetch(NEW_STEPS, self._seq)
+            self.steps, self._seq = self.steps + steps, max(self._seq, seq)
+
+
 async def until_ready(testbed: Testbed, workers: int) -> None:
     deadline = time.monotonic() + READY_TIMEOUT
     while time.monotonic() < deadline:

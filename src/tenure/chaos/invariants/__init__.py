@@ -7,10 +7,14 @@ schedules.py     I10 I22               planned times, promotion of due jobs
 leaders.py       I11                   terms of leaders
 transactions.py  I17 I18               rows that commit together with a job
 record.py        I0 I23                the record itself, repaired history
+chains.py        I24                   links of chains, jobs that wait for them
+steps.py         I12                   steps of workflows
+workflows.py     I25 I26               wake-ups and rollbacks of workflows
 """
 
 from __future__ import annotations
 
+from tenure.chaos.invariants.chains import ChainsEndOnce
 from tenure.chaos.invariants.claim_order import ClaimOrder, LimitsKept, NoNeedlessWait
 from tenure.chaos.invariants.jobs import AllWorkFinishes, NoJobLost, NoUnknownJob, OneOutcome, OnlyLegalMoves, RepliesAreTrue
 from tenure.chaos.invariants.leaders import OneLeaderPerTerm
@@ -25,7 +29,9 @@ from tenure.chaos.invariants.runs import (
     StaleHolderWritesNothing,
 )
 from tenure.chaos.invariants.schedules import DueJobsPromoted, EachTickOnce
+from tenure.chaos.invariants.steps import StepsRecordedOnce
 from tenure.chaos.invariants.transactions import EffectsOnce, JobsCommitWithCaller
+from tenure.chaos.invariants.workflows import FailedWorkflowsUndone, NoWakeUpLost
 from tenure.chaos.verdict import Invariant
 
 __all__ = ["INVARIANTS", "RULES"]
@@ -34,11 +40,10 @@ RULES: tuple[type[Rule], ...] = (
     RecordIsComplete, NoJobLost, NoUnknownJob, OneOutcome, LastClaimSettles, OneRunPerClaim, StaleHolderWritesNothing,
     OnlyLegalMoves, NoMoreRunsThanSlots, ClaimOrder, EachTickOnce, OneLeaderPerTerm, AttemptsCounted, AllWorkFinishes,
     RepliesAreTrue, EffectsOnce, JobsCommitWithCaller, LimitsKept, NoJobAbandoned, NoNeedlessWait, DueJobsPromoted,
-    HistoryRepaired,
+    HistoryRepaired, ChainsEndOnce, StepsRecordedOnce, NoWakeUpLost, FailedWorkflowsUndone,
 )  # fmt: skip
 
 _NOT_CHECKED = (
-    Invariant("I12", "steps run once, in order", "a step begins after the steps it needs, and is recorded once", checked=False),
     Invariant("I16", "every change is audited", "each call that changes something is recorded with who and what", checked=False),
 )
 

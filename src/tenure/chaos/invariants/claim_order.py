@@ -89,8 +89,8 @@ class ClaimOrder(Rule):
         self._enter(move, _visible_since(self.case, move))
 
     def on_changed(self, _job: JobTrace, move: Move) -> None:
-        if move.was != State.PENDING:
-            self._enter(move, move.at)
+        # Also if it was pending: it has another position now.
+        self._enter(move, move.at)
 
     def on_removed(self, _job: JobTrace, move: Move) -> None:
         self._pending.pop(move.job, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenure.chaos.invariants.kinds import CHAIN_STARTS, CHAINED, CHILD, WORKFLOW
 from tenure.chaos.invariants.lookups import AnsweredRequest
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import JobTrace
@@ -81,7 +82,7 @@ class NoUnknownJob(Rule):
     def on_inserted(self, job: JobTrace, move: Move) -> None:
         request = None if move.n is None else self.case.calls.requests.get(move.n)
         if request is None or move.n is None:
-            if move.job not in self.case.schedules.tick_of_job:
+            if move.job not in self.case.schedules.tick_of_job and not _is_made_by_a_run(move):
                 self.report("was neither requested by a client nor planned by a schedule", job=move.job)
             return
         if move.key is not None and not move.key.startswith(RETRY_KEY_PREFIX):
@@ -134,6 +135,11 @@ class NoUnknownJob(Rule):
                 self._unanswered[origin] -= 1
                 return True
         return False
+
+
+def _is_made_by_a_run(move: Move) -> bool:
+    """Made by the run of another job: I24 checks where links of chains come from, I12 children of workflows."""
+    return move.kind == CHILD or (move.kind.startswith(CHAINED) and move.kind != CHAIN_STARTS)
 
 
 class OneOutcome(Rule):
@@ -265,7 +271,7 @@ class RepliesAreTrue(Rule):
             return
         if call.verb == "result" and isinstance(call.reply, list | tuple):
             self._check_result(job, *call.reply)
-        elif call.verb == "cancel" and call.reply and job.outcome != State.CANCELED:
+        elif call.verb == "cancel" and call.reply and job.outcome != State.CANCELED and not _was_rolling_back(job):
             self.report(f"was reported as canceled, but is {job.outcome or job.state}", job=job.job)
         elif call.verb == "delete" and call.reply and not job.gone:
             self.report(f"was reported as deleted, but exists as {job.state}", job=job.job)
@@ -277,5 +283,13 @@ class RepliesAreTrue(Rule):
         elif state in FINISHED_STATES:
             if state != job.outcome:
                 self.report(f"was reported as {state}, but is {job.outcome or job.state}", job=job.job)
+            elif job.kind == CHAIN_STARTS:
+                pass  # the reply is the output of the last link
             elif output != self._outputs.get(job.job):
                 self.report(f"was reported with output {output}, but has {self._outputs.get(job.job)}", job=job.job)
+
+
+def _was_rolling_back(job: JobTrace) -> bool:
+    """A workflow that has something to undo runs once more when it is canceled. If it had failed before and was rolled back, it
+    ends as failed; if its process crashes several times meanwhile, it is quarantined."""
+    return job.kind.startswith(WORKFLOW) and (job.outcome == State.FAILED or job.state == State.DEAD_LETTER)

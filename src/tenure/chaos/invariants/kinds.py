@@ -1,4 +1,4 @@
-"""What the name of a job's kind tells the checker. `tenure.chaos.jobs` defines the kinds."""
+"""What the name of a job's kind tells the checker. `tenure.chaos.jobs` and `tenure.chaos.workflows` define the kinds."""
 
 from __future__ import annotations
 
@@ -19,6 +19,18 @@ CHANGING = "changing"
 
 REFUSED = "refused"
 """Kinds with this prefix have rows that PostgreSQL sometimes refuses to change."""
+
+CHAINED = "chained"
+"""Kinds with this prefix are links of chains, and jobs that wait for them. Only the first link is requested by a client."""
+
+CHAIN_STARTS = "chained"
+"""The kind of a first link."""
+
+WORKFLOW = "workflow"
+"""Kinds with this prefix are workflows, and jobs that they start."""
+
+CHILD = "workflow_child"
+"""The kind of the jobs that workflows start. Clients do not request it."""
 
 _LIMITED = re.compile(r"limited_(\d+)")
 

@@ -44,6 +44,13 @@ class AcceptedJob(NamedTuple):
     ended: float
 
 
+class SentEvent(NamedTuple):
+    """An event whose sender was answered, and the time span of the first call that was."""
+
+    began: float
+    ended: float
+
+
 class CallLookup:
     """What clients asked for and how they were answered, by request and by job."""
 
@@ -57,6 +64,8 @@ class CallLookup:
         self.deleted: set[str] = set()
         """Jobs that a client asked to delete, with any answer except a refusal, which means that nothing was done."""
         self.canceled: set[str] = set()
+        self.sent: dict[str, SentEvent] = {}
+        """By the key of the event."""
         self.repeated_numbers: list[int] = []
         self.malformed: list[str] = []
         for call in calls:
@@ -80,6 +89,9 @@ class CallLookup:
             self._add_requests(call)
         elif call.verb in VERBS_OF_ONE_JOB and call.job is not None:
             self._add_call_of(call.job, call)
+        elif call.verb == "emit":
+            if call.answer == "ok":
+                self.sent.setdefault(str(call.reply), SentEvent(call.began, call.ended))
         else:
             self.malformed.append(f"a call of {call.verb} has an unknown verb or no job")
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tenure.chaos.invariants.lookups import CallLookup, ScheduleLookup, WorkerLookup
+from tenure.chaos.invariants.step_traces import StepTraces
 from tenure.chaos.invariants.traces import JobTrace
 from tenure.chaos.invariants.windows import Windows
-from tenure.chaos.ledger import CampaignRecord, Fault, LimitChange
+from tenure.chaos.ledger import CampaignRecord, Fault, FinalLink, LimitChange
 from tenure.chaos.verdict import Invariant, Violation
 
 MAX_KEPT = 10_000
@@ -52,7 +53,10 @@ class Case:
     schedules: ScheduleLookup
     workers: WorkerLookup
     limits: tuple[LimitChange, ...]
+    links: tuple[FinalLink, ...] = ()
     jobs: dict[str, JobTrace] = field(default_factory=dict)
+    steps: dict[str, StepTraces] = field(default_factory=dict)
+    """By workflow."""
     findings: Findings = field(default_factory=Findings)
 
 
@@ -66,6 +70,9 @@ class Rule:
     for each job at the end of the campaign              on_final (job or None, final)
     for each change of a leader's row                    on_term (change)
     for each row that was written together with a job    on_effect (effect)
+    for each change of a step, before its trace is       on_step (job or None, change)
+    updated
+    for each line about the value of a step              on_value (job or None, line)
     once, after everything was read                      at_end ()
     """
 

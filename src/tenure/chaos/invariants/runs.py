@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure.chaos.invariants.jobs import HELD_STATES
-from tenure.chaos.invariants.kinds import REFUSED, STUBBORN
+from tenure.chaos.invariants.kinds import CHAINED, REFUSED, STUBBORN
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import ClaimTrace, JobTrace
-from tenure.chaos.ledger import EffectRow, HandlerLine, Move
+from tenure.chaos.ledger import EffectRow, HandlerLine, Move, StepChange
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State
 
@@ -120,7 +120,8 @@ class StaleHolderWritesNothing(Rule):
         if move.state != State.COMPLETED:
             return
         if move.output is None:
-            self._without_output.add(move.job)
+            if not move.kind.startswith(CHAINED):  # only the last link of a chain has an output
+                self._without_output.add(move.job)
         else:
             self._check(job, move, Provenance.of(move.output))
 
@@ -213,7 +214,8 @@ class AttemptsCounted(Rule):
 
     def _check_end_of_run(self, job: JobTrace, move: Move) -> None:
         """The end of a run whose job stays live."""
-        crashed = move.crashes - job.crashes
+        # A workflow that came to a point where it waits has survived: its crashes are forgotten.
+        crashed = 0 if move.state == State.WAITING and not move.crashes else move.crashes - job.crashes
         limit = self.case.campaign.max_crashes
         if crashed not in (0, 1) or (crashed and move.state not in (State.PENDING, State.DEAD_LETTER)):
             self.report(_counts_of(job, move), job=move.job)
@@ -256,6 +258,12 @@ class NoJobAbandoned(Rule):
             return
         if line.what != "started" and line.at >= claim.at:
             claim.ended_at = line.at
+
+    def on_step(self, job: JobTrace | None, change: StepChange) -> None:
+        """What a workflow has done is undone after its function has ended."""
+        claim = None if job is None else job.claim_with(change.fence)
+        if claim is not None and claim.ended_at:
+            claim.ended_at = max(claim.ended_at, change.at)
 
     def at_end(self) -> None:
         if not self.case.workers.recorded:
