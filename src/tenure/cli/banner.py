@@ -12,7 +12,7 @@ from tenure.store.dsn import without_password
 MAX_NAMES = 8
 
 
-def lines(opened: OpenedDatabase, app: str, processes: int, *, reload: bool, named: bool) -> Iterator[str]:
+def lines(opened: OpenedDatabase, app: str, processes: int, web: str | None, *, reload: bool, named: bool) -> Iterator[str]:
     """`named`: the app was given on the command line, so `tenure enqueue` needs it too."""
     jobs = opened.facts.jobs if opened.facts else []
     queues = sorted({job.queue for job in jobs} | {"default"})
@@ -20,6 +20,8 @@ def lines(opened: OpenedDatabase, app: str, processes: int, *, reload: bool, nam
     yield f"database   {_database(opened)}"
     yield f"jobs       {_some([job.name for job in jobs]) or 'none yet'}, from {app}"
     yield f"workers    {processes} {'process' if processes == 1 else 'processes'} for queue {_some(queues)}{restarts}"
+    if web is not None:
+        yield f"web        {web}"
     yield f"next       in another terminal: {enqueue_command(jobs, app if named else None)}"
     yield "           Ctrl-C here stops everything"
 

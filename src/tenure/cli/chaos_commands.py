@@ -36,6 +36,14 @@ only_option = click.option(
 @seconds_option
 @click.option("--jobs", type=click.IntRange(0), default=0, help="Continue until this many jobs were accepted.")
 @click.option("--faults", type=click.IntRange(0), default=0, help="Continue until this many faults were injected.")
+@click.option("--steps", type=click.IntRange(0), default=0, help="Continue until workflows have recorded this many steps.")
+@click.option(
+    "--workflows",
+    type=click.FloatRange(0, 1),
+    default=0.01,
+    show_default=True,
+    help="Which share of the many short jobs are workflows.",
+)
 @seed_option
 @only_option
 @click.option(

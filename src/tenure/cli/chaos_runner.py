@@ -43,10 +43,11 @@ class Goal:
     seconds: float
     jobs: int
     faults: int
+    steps: int = 0
 
     @staticmethod
     def of(campaign: CampaignOptions) -> Goal:
-        return Goal(campaign.seconds, campaign.jobs, campaign.faults)
+        return Goal(campaign.seconds, campaign.jobs, campaign.faults, campaign.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class CampaignDisplay:
             ("time", f"{progress.elapsed:.0f}{_of(self._goal.seconds)} s"),
             ("jobs accepted", f"{progress.accepted:,}{_of(self._goal.jobs)}"),
             ("live", f"{progress.live:,}"),
+            ("workflow steps", f"{progress.steps:,}{_of(self._goal.steps)}"),
             ("faults", f"{progress.faults:,}{_of(self._goal.faults)}, {progress.kinds} kinds"),
         ]
         self._display.update(

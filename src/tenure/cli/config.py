@@ -60,6 +60,9 @@ def _setting(name: str, used: Settings, source: str) -> Setting:
         inner = name.removeprefix("workers_")
         return Setting(f"workers.{inner}", _listed(getattr(used.workers, inner)), source)
     value = getattr(used, name)
+    if name == "routes":
+        shown = {route.pattern: {"queue": route.queue, "priority": route.priority} for route in value}
+        return Setting(name, shown or None, source)
     return Setting(name, _shown(value) if name.endswith("dsn") and value else value, source)
 
 

@@ -18,6 +18,7 @@ from rich.markup import escape
 from tenure.cli import demo_summary, exit_codes
 from tenure.cli.demo_steps import DemoRun, run_steps
 from tenure.cli.live_display import Display, open_display
+from tenure.cli.web_process import WebProcess, start_web, web_options
 from tenure.cli.worker_process import worker_process
 from tenure.embedded import EmbeddedServer
 from tenure.embedded.finding import note_home
@@ -25,6 +26,7 @@ from tenure.settings import Settings
 from tenure.simulate.demo import app
 from tenure.store.migrator import migrate
 
+APP = "tenure.simulate.demo:app"
 PROCESSES = 2
 CONCURRENCY = 10
 SETTINGS_PREFIXES = ("TENURE_", "PG", "DATABASE_URL")
@@ -32,8 +34,9 @@ SETTINGS_PREFIXES = ("TENURE_", "PG", "DATABASE_URL")
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep everything running at the end, until Ctrl-C.")
-def demo(keep: bool) -> int:
-    """Watch Tenure at work: starts a PostgreSQL, workers and jobs, and kills a worker process.
+@web_options
+def demo(keep: bool, web_port: int | None, no_web: bool) -> int:
+    """Watch Tenure at work: starts a PostgreSQL, workers, a web server and jobs, and kills a worker process.
 
     Takes half a minute. Everything is in a temporary directory, which is removed at the end. A database that you have set is
     not used.
@@ -47,13 +50,13 @@ def demo(keep: bool) -> int:
         _registered_here(folder / "server") if keep else nullcontext(False) as found,
     ):
         app.configure(dsn=settings.dsn)
-        with worker_process(
-            settings, "tenure.simulate.demo:app", folder / "worker.log", processes=PROCESSES, concurrency=CONCURRENCY
-        ) as workers:
-            run = DemoRun(display, workers, app.client())
-            good = asyncio.run(_run(run, keep=keep))
-            if keep:
-                _keep_running(run, settings, found=found)
+        with worker_process(settings, APP, folder / "worker.log", processes=PROCESSES, concurrency=CONCURRENCY) as workers:
+            port = 0 if no_web else settings.web_listen if web_port is None else web_port
+            with _web_server(display, settings, folder, port) as url:
+                run = DemoRun(display, workers, app.client())
+                good = asyncio.run(_run(run, keep=keep))
+                if keep:
+                    _keep_running(run, settings, url, found=found)
     return exit_codes.SUCCESS if good else exit_codes.FAILED
 
 
@@ -149,7 +152,23 @@ def _registered_here(home: Path) -> Iterator[bool]:
         note.unlink(missing_ok=True)
 
 
-def _keep_running(run: DemoRun, settings: Settings, *, found: bool) -> None:
+@contextmanager
+def _web_server(display: Display, settings: Settings, folder: Path, port: int) -> Iterator[str | None]:
+    """Yields its address, if it could be started."""
+    web = start_web(settings, APP, str(Path.cwd()), port, folder / "web.log") if port else None
+    if not isinstance(web, WebProcess):
+        if web is not None:
+            display.event(escape(f"no web server: {web}"))
+        yield None
+        return
+    display.event(f"started a web server: {web.url}/_api")
+    try:
+        yield web.url
+    finally:
+        web.stop()
+
+
+def _keep_running(run: DemoRun, settings: Settings, url: str | None, *, found: bool) -> None:
     me = demo_summary.program()
     pill = next(handle.id for handle in run.handles if handle.kind == "open_upload")
     export = [] if found else [f"  export TENURE_DSN='{escape(settings.dsn or '')}'"]
@@ -161,6 +180,7 @@ def _keep_running(run: DemoRun, settings: Settings, *, found: bool) -> None:
             f"  {me} jobs list",
             f"  {me} jobs report {pill}",
             f"  {me} explain {pill}",
+            *([] if url is None else [f"  curl {url}/_api/jobs/{pill}"]),
             "",
         ]
     )

@@ -106,12 +106,15 @@ def _facts(job: JobStatus, progress: Progress | None) -> Iterator[tuple[str, obj
     yield "enqueued", output.moment(job.enqueued_at)
     yield "by", job.enqueued_by
     yield "due", output.moment(job.run_at) if job.started_at is None else None
+    yield "expires", output.moment(job.expires_at)
     yield "started", output.moment(job.started_at)
     yield "finished", output.moment(job.finished_at)
     yield "worker", job.worker_id
     yield "timeout", None if job.timeout is None else f"{job.timeout:g} s"
     yield "key", job.key
     yield "parent", job.parent_id
+    yield "chain", job.chain_id if job.chain_id != job.id or job.next_id else None
+    yield "next link", job.next_id
     yield "auth", None if job.auth is None else value(job.auth)
     yield "meta", None if job.meta is None else value(job.meta)
     yield "system", None if job.system is None else value(job.system)

@@ -13,17 +13,19 @@ from tenure.version import __version__
 GROUPS = {
     "Start": {
         "init": ("tenure.cli.init:init", "Start a project: write a small jobs.py and tenure.toml."),
-        "dev": ("tenure.cli.up:dev", "Run workers for development; restarts on changes, starts a database if none is set."),
+        "dev": ("tenure.cli.up:dev", "Run workers and a web server for development; restarts on changes."),
         "demo": ("tenure.cli.demo:demo", "Watch Tenure at work: starts a PostgreSQL, workers and jobs, and kills a worker."),
     },
     "Run workers": {
-        "up": ("tenure.cli.up:up", "Run workers, as many as the load requires."),
+        "up": ("tenure.cli.up:up", "Run workers, as many as the load requires, and a web server."),
         "worker": ("tenure.cli.worker:worker", "Run workers, a fixed number of processes."),
         "health": ("tenure.cli.health:health", "Check the supervisor on this machine. For probes."),
     },
     "Jobs": {
         "enqueue": ("tenure.cli.enqueue:enqueue", "Enqueue a job, and optionally wait for its result."),
         "jobs": ("tenure.cli.jobs:jobs", "List, show, report, cancel, retry, replay and delete jobs."),
+        "workflows": ("tenure.cli.workflows:workflows", "List, show, signal, cancel, resume and fork workflows."),
+        "chains": ("tenure.cli.chains:chains", "List, show, complete and delete chains."),
         "watch": ("tenure.cli.watch:watch", "Follow a job until it is finished."),
         "explain": ("tenure.cli.explain:explain", "Show why a job is not running."),
     },
@@ -34,8 +36,8 @@ GROUPS = {
     },
     "Monitor": {
         "top": ("tenure.cli.top:top", "Watch queues, workers and leaders, live."),
-        "workers": ("tenure.cli.fleet:workers", "List the processes that run jobs."),
-        "leaders": ("tenure.cli.fleet:leaders", "List the leader's duties and their holders."),
+        "workers": ("tenure.cli.workers:workers", "List, drain and resume the processes that run jobs."),
+        "leaders": ("tenure.cli.leaders:leaders", "List the leader's duties and their holders."),
         "stats": ("tenure.cli.stats:stats", "Count jobs by state and outcome; rates and latencies."),
         "doctor": ("tenure.cli.doctor:doctor", "Find what slows or stops jobs, or soon will."),
     },
@@ -58,7 +60,7 @@ GROUPS = {
 
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
-HELP = f"""Durable background jobs on PostgreSQL.
+HELP = f"""Durable background jobs and workflows on PostgreSQL.
 
 Exit codes: {", ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items())}.
 """

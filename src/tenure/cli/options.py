@@ -54,6 +54,14 @@ def app(command: Command) -> Command:
     return click.option("--app", help="Your Tenure object as module:attribute, whose code may name the database.")(command)
 
 
+def svg(command: Command) -> Command:
+    """For commands that draw something."""
+    file = click.File("w", encoding="utf-8", lazy=True)
+    return click.option("--svg", type=file, metavar="FILE", help="Write a drawing as SVG into this file; `-`: to stdout.")(
+        command
+    )
+
+
 def as_json(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
 
@@ -72,12 +80,13 @@ def whoami() -> str:
 
 
 def serving(command: Command) -> Command:
-    """The options of workers; `child_spec` takes all of them except the number of processes and the health file."""
+    """The options of workers; `child_spec` takes all of them except the number of processes, the health file and the port."""
     for option in (
         click.option("--embedded", is_flag=True, help="If no database is set, start an embedded one (not for production)."),
         click.option("--name", metavar="NAME", help="Name of this worker in `tenure workers`, events and logs (host:pid)."),
         click.option("--concurrency", "-c", type=click.IntRange(1), help="Jobs at a time in each process (10)."),
         click.option("--health-file", help="A file that the supervisor touches while it is alive, for `tenure health`."),
+        click.option("--metrics-port", metavar="[HOST:]PORT", help="Serve metrics for Prometheus here (host: 127.0.0.1)."),
         click.option("--processes", "-p", type=click.IntRange(1), help="Worker processes (2)."),
         click.option(
             "--capabilities", help="Capabilities of this machine, separated by commas; it runs no jobs that need others."

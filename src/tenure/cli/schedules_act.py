@@ -18,6 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def definition(command: Command) -> Command:
     """The options that `create` and `change` share."""
     for option in (
+        click.option("--expires", type=param_types.DURATION, help="Cancel jobs that were not started in this time: 10m, 1h."),
         click.option("--jitter", type=param_types.DURATION, help="Spread the starts over this time: 30s, 5m."),
         click.option(
             "--catch-up-limit", type=click.IntRange(1, 1000), help="With --catch-up all: at most this many, the newest (100)."

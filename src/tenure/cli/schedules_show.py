@@ -88,6 +88,7 @@ def _facts(schedule: ScheduleStatus) -> Iterator[tuple[str, object]]:
         f"{schedule.catch_up}, at most {schedule.catch_up_limit}" if schedule.catch_up == "all" else schedule.catch_up,
     )
     yield "jitter", format_duration(schedule.jitter) if schedule.jitter else None
+    yield "expires", f"after {format_duration(schedule.expires)}" if schedule.expires is not None else None
     yield "owner", schedule.owner or "none (not declared in code)"
     yield "changed", output.moment(schedule.changed_at)
     yield "by", schedule.changed_by

@@ -73,7 +73,7 @@ def _count(count: int, style: str = "") -> Text:
 def _worker(worker: WorkerStatus, now: datetime) -> list[Text]:
     style = "" if worker.alive else "red"
     where = Text(safe(worker.name or f"{worker.host}:{worker.pid}"), style=style)
-    seen = ago(worker.heartbeat_at, now) if worker.alive else (worker.died_how or "late")
+    seen = ago(worker.heartbeat_at, now) if worker.state == "alive" else worker.state
     return [where, Text(f"{worker.held}/{worker.concurrency}"), Text(seen, style=style), Text(safe(", ".join(worker.queues)))]
 
 

@@ -1,4 +1,4 @@
-"""`tenure web`: the REST API and live updates."""
+"""`tenure web`: the dashboard, the REST API and live updates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tenure.cli.web_extra import needs_web_extra
 @options.database
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--fd", type=int, hidden=True, help="A socket that listens, from the process that starts this one.")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A name in the Host header to accept; repeatable.")
 @click.option("--allowed-origin", "allowed_origins", multiple=True, help="A site whose pages may use the API; repeatable.")
 @click.option("--trusted-proxy", "trusted_proxies", multiple=True, help="A proxy whose X-Forwarded-* headers to believe.")
 @click.option("--read-only", is_flag=True, help="Refuse everything that changes something.")
 def web(app: str | None, dsn: str | None, schema: str | None, as_json: bool, **given: Any) -> None:
-    """Serve the REST API, live updates and metrics.
+    """Serve the dashboard, the REST API, live updates and metrics.
 
     While no token exists, every request from this machine is allowed, and other addresses than loopback are refused: create a
     token with `tenure tokens create`. With --app, arguments are checked by the code of your handlers; without it, by what
@@ -35,10 +36,12 @@ def web(app: str | None, dsn: str | None, schema: str | None, as_json: bool, **g
     from tenure.model.errors import ConfigError  # noqa: PLC0415
 
     def ready(url: str) -> None:
+        if given["fd"] is not None:
+            return  # the process that started this one has reported it
         if as_json:
             output.print_json({"url": url})
         else:
-            output.note(f"listening on {url}/_api")
+            output.note(f"dashboard at {url} (API below /_api)")
 
     configure_logging()
     opened = open_app(app, dsn, schema)

@@ -18,6 +18,8 @@ from tenure.manager.loops import run_loop, run_until_stopped
 from tenure.manager.plan import one_pool
 from tenure.manager.spec import ChildHello
 from tenure.manager.supervisor import Supervisor
+from tenure.model.kinds import RESERVED
+from tenure.observe.prometheus import serving_metrics
 from tenure.settings import Settings
 from tenure.store.migrator import migrate
 
@@ -28,7 +30,14 @@ log = logging.getLogger("tenure")
 @options.database
 @options.serving
 def worker(
-    dsn: str | None, schema: str | None, processes: int | None, health_file: str | None, embedded: bool, **serving: Any
+    *,
+    dsn: str | None,
+    schema: str | None,
+    processes: int | None,
+    health_file: str | None,
+    metrics_port: str | None,
+    embedded: bool,
+    **serving: Any,
 ) -> None:
     """Run jobs, in a fixed number of processes.
 
@@ -42,13 +51,16 @@ def worker(
     allowed = embedded or on_terminal()
     with worker_database(spec.app, spec.folder, dsn=dsn, schema=schema, embedded=allowed, load_app=False) as opened:
         settings = with_health_file(opened.settings, health_file)
+        port = metrics_port or settings.workers.metrics_port
         if opened.home is not None:
             run_until_stopped(migrate(settings.database))  # no other account would migrate an embedded server
-        spec = replace(spec, name=spec.name or settings.workers.name)
+        spec = replace(spec, name=spec.name or settings.workers.name, counts_runs=port is not None)
         plans = one_pool(spec, settings, processes or settings.workers.default_count)
 
         async def supervise() -> int:
-            return await Supervisor(plans, health_file=settings.workers.health_file, ready=log_ready).run()
+            supervisor = Supervisor(plans, health_file=settings.workers.health_file, ready=log_ready)
+            async with serving_metrics(port, supervisor.measure):
+                return await supervisor.run()
 
         stop_requests.remember()
         code = run_loop(supervise())
@@ -69,7 +81,7 @@ def configure_logging() -> None:
 
 def log_ready(hello: ChildHello) -> None:
     """Scripts wait for `ready: `."""
-    kinds = sorted(hello.kinds)
+    kinds = sorted(kind for kind in hello.kinds if not kind.startswith(RESERVED))
     facts = {"concurrency": hello.concurrency, "queues": hello.queues, "kinds": kinds}
     if kinds:
         log.info("ready: worker process takes jobs", extra=facts)

@@ -1,4 +1,4 @@
-"""`tenure workers` and `tenure leaders`."""
+"""`tenure leaders`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,7 @@ import click
 from tenure.cli import output
 from tenure.cli.command_context import CommandContext, with_context
 from tenure.cli.output import Column
-from tenure.client.overview import LeaderStatus, WorkerStatus
-
-WORKERS = (
-    Column("WORKER"),
-    Column("STATE"),
-    Column("JOBS", right=True),
-    Column("SEEN", right=True),
-    Column("NAME", flexible=True),
-    Column("PROCESS", flexible=True, optional=True),
-    Column("QUEUES", flexible=True, optional=True),
-    Column("CAPABILITIES", flexible=True, optional=True),
-    Column("VERSION", optional=True),
-)
+from tenure.client.overview import LeaderStatus
 
 LEADERS = (
     Column("DUTY"),
@@ -36,33 +24,6 @@ LEADERS = (
     Column("ERRORS", right=True, optional=True),
     Column("PROCESS", flexible=True),
 )
-
-
-@click.command()
-@with_context
-async def workers(context: CommandContext) -> None:
-    """List workers: how many jobs each runs of how many at most, and when it was last seen."""
-    found = await context.client.workers()
-    if context.as_json:
-        output.print_json({"workers": found})
-    elif found:
-        output.show_table(WORKERS, [_worker(worker) for worker in found])
-    else:
-        output.note("no workers; start one with `tenure worker`")
-
-
-def _worker(worker: WorkerStatus) -> tuple[object, ...]:
-    return (
-        worker.id,
-        "alive" if worker.alive else (worker.died_how or "late"),
-        f"{worker.held}/{worker.concurrency}",
-        output.ago(worker.died_at or worker.heartbeat_at),
-        worker.name,
-        f"{worker.host}:{worker.pid}",
-        ", ".join(worker.queues),
-        ", ".join(worker.capabilities) or "-",
-        worker.version,
-    )
 
 
 @click.command()
