@@ -23,6 +23,7 @@ from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
 from tenure.store.target import DatabaseTarget
 from tests.planted_secrets import PASSWORD, watching_logs
+from tests.system_packages import install_missing
 from tests.waiting import until
 
 HOME = "TENURE_TEST_HOME"
@@ -37,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # As a shell starts jobs in the background. The commands under test would inherit it, and ignore Ctrl-C.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if HOME not in os.environ:
+        install_missing()
         os.environ[HOME] = tempfile.mkdtemp(prefix="tenure-tests-", dir=_in_memory())
         # As root the server runs under another account, which must be able to pass.
         Path(os.environ[HOME]).chmod(0o711)
@@ -80,7 +82,7 @@ def template(server_dsn: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def dsn(server_dsn: str, template: str) -> Iterator[str]:
+def dsn(server_dsn: str, template: str, threads_end: None) -> Iterator[str]:
     """A database of this test's own, migrated and empty."""
     name = f"test_{uuid4().hex[:12]}"
     _admin(server_dsn, f"create database {name} template {template}")
@@ -97,7 +99,7 @@ def no_secret_is_logged() -> Iterator[None]:
 
 
 @pytest.fixture
-def place(dsn: str) -> DatabaseTarget:
+def database_target(dsn: str) -> DatabaseTarget:
     return DatabaseTarget.at(dsn)
 
 

@@ -1,17 +1,16 @@
-"""Programs for the tests of the tracker: node, packages of npm, a browser. Nothing of it is in the repository."""
+"""Programs for the tests of the tracker: node and packages of npm. Nothing of it is in the repository."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from tests.system_packages import alone
 
 ROOT = Path(__file__).parents[1]
 TRACKER = ROOT / "clients" / "js"
@@ -30,7 +29,7 @@ def packages(*wanted: str) -> Path:
     """A folder with these packages in its node_modules. Made once, and kept for later runs."""
     name = hashlib.sha256(repr(wanted).encode()).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"tenure-npm-{os.getuid()}-{name}"
-    with _locked(folder):
+    with alone(folder.name):
         if not (folder / ".ready").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
@@ -60,20 +59,6 @@ def project(folder: Path, *wanted: str) -> Path:
     return folder
 
 
-def chromium() -> str:
-    """Installed if it is missing, on machines with apt-get."""
-    with _locked(Path(tempfile.gettempdir()) / "tenure-chromium"):
-        found = shutil.which("chromium")
-        if found is None:
-            assert shutil.which("apt-get"), "these tests need Chromium as `chromium`: install it"
-            print("chromium is missing: apt-get install chromium", file=sys.stderr)  # noqa: T201
-            subprocess.run(["apt-get", "update", "-q"], check=False, capture_output=True, timeout=300)
-            run(["apt-get", "install", "-q", "-y", "--no-install-recommends", "chromium"], Path.cwd())
-            found = shutil.which("chromium")
-    assert found
-    return found
-
-
 def run(command: list[str], folder: Path, *, timeout: float = 280, **env: str) -> str:
     """Fails with what it printed."""
     done = subprocess.run(
@@ -83,11 +68,3 @@ def run(command: list[str], folder: Path, *, timeout: float = 280, **env: str) -
         f"{' '.join(command[:4])} ended with {done.returncode}:\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
     )
     return done.stdout
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Test processes wait for each other."""
-    with path.with_name(f"{path.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

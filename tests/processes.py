@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,6 +24,11 @@ def run_process(command: Sequence[str], *, check: bool = False, **options: Any) 
     if check:
         done.check_returncode()
     return done
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
 
 
 class WorkerProcess:
@@ -47,7 +53,7 @@ class WorkerProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, **(env or {})},
+                env={**os.environ, "TENURE_WEB_LISTEN": "0", **(env or {})},
             )
 
     @property

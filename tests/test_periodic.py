@@ -39,9 +39,9 @@ WAITING = """select pid from pg_stat_activity
 
 
 @pytest.mark.parametrize("beats", [True, False])
-async def test_a_task_that_is_cancelled_in_the_moment_its_connection_breaks_ends(dsn, place, sql, beats):
+async def test_a_task_that_is_cancelled_in_the_moment_its_connection_breaks_ends(dsn, database_target, sql, beats):
     """The driver then tells of the broken connection only."""
-    link = Link(place, "lease")
+    link = Link(database_target, "lease")
 
     async def turn() -> float:
         await link.fetch(workers.count_held())

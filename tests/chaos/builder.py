@@ -15,14 +15,17 @@ from tenure.chaos.ledger import (
     EffectRow,
     Fault,
     FinalJob,
+    FinalLink,
     HandlerLine,
     JobRequest,
     Ledger,
     LimitChange,
     Move,
     ScheduleChange,
+    StepChange,
     TermChange,
     TickChange,
+    ValueLine,
     WorkerChange,
     as_line,
 )  # fmt: skip
@@ -78,6 +81,9 @@ class LedgerBuilder:
     faults: list[Fault] = field(default_factory=list)
     terms: list[TermChange] = field(default_factory=list)
     effects: list[EffectRow] = field(default_factory=list)
+    links: list[FinalLink] = field(default_factory=list)
+    steps: list[StepChange] = field(default_factory=list)
+    values: list[ValueLine] = field(default_factory=list)
     workers: list[WorkerChange] = field(default_factory=list)
     limits: list[LimitChange] = field(default_factory=list)
     schedules: list[ScheduleChange] = field(default_factory=list)
@@ -229,6 +235,40 @@ class LedgerBuilder:
     def output_of(self, row: Row, **overrides: Any) -> dict[str, Any]:
         return {"n": row.n, "fence": row.fence, "worker": row.worker} | overrides
 
+    # Workflows
+
+    def suspend(self, row: Row, **overrides: Any) -> None:
+        self.run("aborted", row)
+        self.release(row, **{"state": "waiting", "attempt": row.attempt - 1, "crashes": 0, "position": -2} | overrides)
+
+    def record(self, row: Row, step: str, output: Any = None, **overrides: Any) -> None:
+        """A change of the row of a step; a new row by default, of a step that is done."""
+        known = {change.step: change.number for change in self.steps if change.job == row.id}
+        number = known.get(step, len(known) + 1)
+        change = StepChange(len(self.steps) + 1, self._tick(), row.id, step, number, "step", None, "done", row.fence, output)
+        self.steps.append(change._replace(**overrides))
+
+    def ran(self, row: Row, step: str, value: str, **overrides: Any) -> None:
+        self._value("ran", row, step, value, **overrides)
+
+    def saw(self, row: Row, step: str, value: str, **overrides: Any) -> None:
+        self._value("saw", row, step, value, **overrides)
+
+    def step(self, row: Row, step: str, value: str | None = None, **overrides: Any) -> str:
+        """A step that is run, recorded and seen. Returns its value."""
+        value = value or f"{step} under {row.fence}"
+        self.ran(row, step, value)
+        self.record(row, step, value, **overrides)
+        self.saw(row, step, value)
+        return value
+
+    def emit(self, n: int, *, answer: str = "ok") -> None:
+        self.call("emit", answer, reply=str(n))
+
+    def _value(self, what: str, row: Row, step: str, value: str, **overrides: Any) -> None:
+        line = ValueLine(what, self._tick(), row.id, row.fence, row.worker or "", step, value)
+        self.values.append(line._replace(**overrides))
+
     # Other events
 
     def fault(self, kind: str, seconds: float = 0.0, **overrides: Any) -> None:
@@ -297,6 +337,8 @@ class LedgerBuilder:
         _write(ledger, "calls-0.jsonl", self.calls)
         _write(ledger, "faults.jsonl", self.faults)
         _write(ledger, "moves.jsonl.gz", self.moves)
+        _write(ledger, "steps.jsonl.gz", self.steps)
+        _write(ledger, "values-1.jsonl", self.values)
         _write(ledger, "terms.jsonl", self.terms)
         _write(ledger, "workers.jsonl", self.workers)
         _write(ledger, "limits.jsonl", self.limits)
@@ -304,6 +346,7 @@ class LedgerBuilder:
         _write(ledger, "ticks.jsonl", self.ticks)
         _write(ledger, "final.jsonl.gz", (final | self.final).values())
         _write(ledger, "effects.jsonl", self.effects)
+        _write(ledger, "links.jsonl", self.links)
         for run in self.runs:
             _write(ledger, f"runs-{run.pid}-{run.worker}.jsonl", [run])
         return ledger
@@ -329,7 +372,7 @@ def _move(row: Row, seq: int, at: float, was: str | None, was_claim: str | None)
     return Move(
         seq, at, row.relation or "jobs", row.id, was, row.state, row.fence, was_claim, row.claim, row.worker, row.attempt,
         row.max_attempts, row.crashes, row.position, row.queue, row.priority, row.kind, row.n if new else None,
-        row.key if new else None, row.output, row.due if row.state in ("scheduled", "retry") else None,
+        row.key if new else None, row.output, row.due if row.state in ("scheduled", "retry", "waiting") else None,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from tenure.model.errors import ConfigError
 from tests.processes import run_process
 
 SEED = 20_261
-SECONDS, JOBS, FAULTS, KINDS = 10, 1_000, 25, 10
+SECONDS, JOBS, FAULTS, KINDS, STEPS = 10, 1_000, 25, 10, 1_000
 
 
 def chaos(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
@@ -25,12 +25,14 @@ def chaos(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
 @pytest.mark.timeout(600)
 def test_a_campaign_breaks_no_promise(tmp_path):
     ledger = tmp_path / "ledger"
-    order = f"--seed {SEED} --seconds {SECONDS} --jobs {JOBS} --faults {FAULTS} --workers 3 --processes 1 --json"
+    order = f"--seed {SEED} --seconds {SECONDS} --jobs {JOBS} --faults {FAULTS} --steps {STEPS} --workflows 0.1"
+    order += " --workers 3 --processes 1 --json"
     done = chaos("run", *order.split(), "--out", str(ledger), timeout=500)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     output = json.loads(done.stdout)
     assert output["verdict"]["ok"]
     assert output["verdict"]["counts"]["ticks"] > SECONDS
+    assert output["verdict"]["counts"]["steps"] >= STEPS
     assert output["accepted"] >= JOBS
     assert sum(output["faults"].values()) >= FAULTS
     assert len(output["faults"]) >= KINDS

@@ -54,7 +54,7 @@ def test_a_plan_of_few_kinds_has_no_lull():
 def test_a_seed_repeats_its_jobs():
     def requests(seed: int):
         numbers = iter(range(1_000_000))
-        mix = JobMix(seed, 3.0, lambda: next(numbers))
+        mix = JobMix(seed, 3.0, 0.1, lambda: next(numbers))
         return [one.request for _ in range(20) for one in mix.batch()] + [mix.slow().request for _ in range(100)]
 
     assert requests(5) == requests(5)

@@ -1,20 +1,22 @@
-"""The triggers record schedules and their ticks, and the ledger returns them."""
+"""The triggers record schedules and their ticks, jobs and steps, and the ledger returns them."""
 
 from __future__ import annotations
+
+import json
 
 import psycopg
 
 from tenure.chaos.ledger import Ledger
 from tenure.chaos.recorder import export, install
 from tenure.leader.duties.cron import Cron
-from tenure.store import jobs, schedules
+from tenure.store import jobs, schedules, steps
 from tenure.store.link import Link
 from tests.leader.plans import T0, at, plan
 from tests.store.database import Database
 
 
-async def test_a_schedule_its_times_and_its_queue_are_recorded(dsn, place, tmp_path):
-    link = Link(place, "leader")
+async def test_a_schedule_its_times_and_its_queue_are_recorded(dsn, database_target, tmp_path):
+    link = Link(database_target, "leader")
     with psycopg.connect(dsn, autocommit=True) as connection, Database(dsn) as database:
         install(connection)
         plan(database, overlap="queue", catch_up="all", catch_up_limit=2)
@@ -63,4 +65,27 @@ def test_every_move_of_a_run_is_recorded_with_its_worker(dsn, tmp_path):
         ("jobs", "pending", "running", worker),
         ("jobs", "running", None, worker),
         ("history", None, "completed", worker),
+    ]
+
+
+def test_every_change_of_a_step_is_recorded(dsn, tmp_path):
+    with psycopg.connect(dsn, autocommit=True) as connection, Database(dsn) as database:
+        install(connection)
+        [job_id] = database.enqueue({})
+        claim = database.claim(database.worker())
+        row = {"id": job_id, "claim_id": claim.id, "what": "step", "attempts": 1, "ran": 0}
+
+        def record(*changes: dict[str, object]) -> None:
+            database.run(steps.record(json.dumps([row | change for change in changes])))
+
+        record({"number": 1, "name": "a", "state": "done", "output": "x"}, {"number": 2, "name": "b", "state": "retry"})
+        record({"number": 2, "name": "b", "state": "failed"}, {"number": 1, "name": "a", "state": "done", "output": "y"})
+        database.run(steps.forget(job_id, claim.id, ["b"]))
+        export(connection, Ledger(tmp_path))
+    changes = [(step.step, step.was, step.state, step.fence, step.output) for step in Ledger(tmp_path).steps()]
+    assert changes == [
+        ("a", None, "done", 1, "x"),
+        ("b", None, "retry", 1, None),
+        ("b", "retry", "failed", 1, None),
+        ("b", "failed", None, 1, None),
     ]

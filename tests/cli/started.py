@@ -32,7 +32,7 @@ class Started:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tenure", *words],
             cwd=cwd,
-            env={**clean, "TERM": "xterm-256color", **env},
+            env={**clean, "TERM": "xterm-256color", "TENURE_WEB_LISTEN": "0", **env},
             stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs,

@@ -11,12 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx2
 import pytest
 
 from tenure import State
 from tenure.embedded.finding import NOTE_NAME
 from tenure.simulate import demo as shop
 from tests.cli.started import started
+from tests.processes import free_port
 
 SENTENCES = [
     "started a PostgreSQL in a temporary directory",
@@ -51,10 +53,17 @@ def reachable():
         yield Path(folder)
 
 
-def demo(folder: Path, *words, **more):
+def demo(folder: Path, *words, web_port: int = 0, **more):
     # The demo must ignore this setting: no server listens there.
     return started(
-        folder / "here", "demo", *words, TMPDIR=str(folder / "tmp"), TENURE_DSN="postgresql://nobody@127.0.0.1:1/shop", **more
+        folder / "here",
+        "demo",
+        "--web-port",
+        str(web_port),
+        *words,
+        TMPDIR=str(folder / "tmp"),
+        TENURE_DSN="postgresql://nobody@127.0.0.1:1/shop",
+        **more,
     )
 
 
@@ -71,7 +80,8 @@ def command_lines() -> str:
 @pytest.mark.slow
 async def test_the_demo_keeps_its_promises_and_leaves_nothing(reachable, eventually):
     """Without a terminal and with one, at the same time. The second runs with --keep until it is stopped."""
-    with demo(reachable) as plain, demo(reachable, "--keep", columns=80) as shown:
+    port = free_port()
+    with demo(reachable) as plain, demo(reachable, "--keep", columns=80, web_port=port) as shown:
         assert shown.says("started a PostgreSQL", within=60), shown.said
         await eventually((reachable / "here" / NOTE_NAME).is_file, within=5)
         with started(reachable / "here", "jobs", "list", "--json") as asking:
@@ -86,12 +96,15 @@ async def test_the_demo_keeps_its_promises_and_leaves_nothing(reachable, eventua
             assert asking.ends() == 0, asking.said
             [pill] = json.loads(asking.said)["jobs"]
         assert pill["state"] == "dead_letter"
+        assert httpx2.get(f"http://127.0.0.1:{port}/_api/jobs/{pill['id']}", trust_env=False).json()["status"] == "dead_letter"
         assert str(reachable) in command_lines()
         shown.signal(signal.SIGTERM)
         assert shown.ends() == 128 + signal.SIGTERM, shown.said
     for said in (plain.said, shown.said):
         for sentence in SENTENCES:
             assert re.search(sentence, " ".join(said.split())) or re.search(sentence, said), (sentence, said)
+    assert f"started a web server: http://127.0.0.1:{port}/_api" in shown.said
+    assert "web server" not in plain.said
     assert "demo --keep" in plain.said
     assert "demo --keep" not in shown.said
     assert re.search(r"cd shop && \S.* dev ", plain.said)

@@ -59,6 +59,22 @@ def test_workers_and_leaders(line, database):
     assert f"stager  {term.holder}  holds" in line("leaders").stdout
 
 
+def test_workers_are_drained_and_resumed_by_name_host_or_id(line, database):
+    first, second = database.worker(), database.worker()
+    database.sql("update tenure.workers set name = 'mail-1', host = 'moon' where id = %s", first)
+    database.sql("update tenure.workers set name = 'mail-2', host = 'mars' where id = %s", second)
+    for given in ("mail-1", "moon", first[:20]):
+        assert line.json("workers", "drain", given) == {"draining": True, "workers": [first]}
+        assert f"{first}  drained" in line("workers").stdout
+        assert f"{second}  alive" in line("workers").stdout
+        assert line.json("workers", "resume", given) == {"draining": False, "workers": [first]}
+    assert set(line.json("workers", "drain", "moon", "mail-2", "--wait")["workers"]) == {first, second}
+    assert line("workers", "resume", "moon", "mars").stdout == "2 worker processes claim jobs again\n"
+    refused = line("workers", "drain", "mail-1", "mial-2")
+    assert (refused.exit_code, "no living worker is named 'mial-2'" in refused.stderr) == (2, True)
+    assert f"{first}  alive" in line("workers").stdout
+
+
 def test_stats_count_what_is_there_and_what_was_done(line, database):
     lay_out(database, 60)
     told = line.json("stats")

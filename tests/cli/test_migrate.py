@@ -13,7 +13,7 @@ from tenure.store.migrator import migrations, newest_version, roles_sql
 from tests.cli.started import started
 from tests.cli.test_cli import tenure
 from tests.store.database import Database
-from tests.store.later_migrations import later
+from tests.store.later_migrations import later, later_label
 from tests.store.test_role_upgrades import of, run_script, server, shop
 
 __all__ = ["later", "server", "shop"]
@@ -35,7 +35,7 @@ def test_a_dry_run_and_the_status_of_an_empty_database(line, bare_dsn):
     assert line.json("migrate", "--dry-run", "--phase", "post", "--dsn", bare_dsn)["would_run"][0] == "0001_post_core"
     found = line.json("migrate", "--status", "--dsn", bare_dsn)
     assert (found["version"], found["needed"]) == (None, newest_version())
-    assert len(found["pending"]["pre"]) == len(found["pending"]["post"]) == len(migrations()) / 2
+    assert found["pending"]["pre"] + found["pending"]["post"] == [migration.label for migration in migrations()]
     with Database(bare_dsn) as database:
         assert database.sql("select nspname from pg_namespace where nspname = 'tenure'") == []
 
@@ -46,7 +46,7 @@ def test_the_status_of_a_database_between_the_phases(line, bare_dsn, later):
     found = line.json("migrate", "--status", "--dsn", bare_dsn)
     assert (found["version"], found["pending"]["pre"]) == (newest_version(), [])
     shown = line("migrate", "--status", "--dsn", bare_dsn)
-    assert any(row.split()[:3] == ["0002_post_late", "post", "pending"] for row in shown.stdout.splitlines())
+    assert any(row.split()[:3] == [later_label("post_late"), "post", "pending"] for row in shown.stdout.splitlines())
     assert "0 pre and" in shown.stderr
 
 
@@ -101,7 +101,7 @@ def test_workers_are_started_by_an_account_that_may_not_migrate(shop, server, tm
             assert up.ends(within=40) == 0, up.said
         assert tenure("migrate", "--dsn", of(shop, "shop_owner").dsn).returncode == 0
     with Database(shop) as database:
-        database.sql("update tenure.migrations set version = 0")
+        database.sql("update tenure.migrations set version = version - 100")
     with started(tmp_path, "up", "--app", "jobs:app", TENURE_DSN=worker) as up:
         assert up.ends(within=40) == 4, up.said
         assert "run `tenure migrate`" in up.said

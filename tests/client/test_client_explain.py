@@ -11,7 +11,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.client.explain import judge
-from tenure.client.facts import Facts
+from tenure.client.facts import Blocked, Facts, MissingChain
 from tenure.client.status import JobStatus
 from tenure.model.errors import InvalidJobId, JobNotFound
 from tenure.model.states import State
@@ -59,6 +59,14 @@ RUNNING = replace(of("running", worker_id=UUID(int=9), started_at=NOW), host="mo
 
 
 # Facts, the codes in their order, and what must be said.
+BLOCKED = Blocked(
+    total=5,
+    missing=3,
+    on_failure="cancel",
+    failed=None,
+    chains=[MissingChain(chain_id="a", job_id="b", kind="send", state="running")],
+)
+
 VERDICTS = {
     "nothing blocks it": (READY, ["ready"], "1 worker is ready"),
     "completed": (of("completed", finished_at=NOW), ["finished"], "completed since 2026-01-02 03:04:05.*retry"),
@@ -87,7 +95,29 @@ VERDICTS = {
         ["not_due", "paused"],
         "has been paused",
     ),
-    "blocked": (of("blocked"), ["blocked"], "blocked by other jobs"),
+    "blocked, and about to run": (of("blocked"), ["blocked"], "about to become pending"),
+    "blocked": (
+        replace(of("blocked"), blocked=BLOCKED),
+        ["blocked"],
+        r"waits for 3 chains \(2 of 5 have ended\).*, now job b.* and 2 more",
+    ),
+    "blocked by a dead letter": (
+        replace(
+            of("blocked"), blocked=replace(BLOCKED, on_failure="wait", chains=[replace(BLOCKED.chains[0], state="dead_letter")])
+        ),
+        ["blocked", "blocker_failed"],
+        "until that is replayed and completes",
+    ),
+    "blocked without a leader": (
+        replace(of("blocked"), blocked=BLOCKED, resolver=False),
+        ["blocked", "no_resolver"],
+        "start a worker",
+    ),
+    "open group": (
+        replace(of("blocked"), blocked=replace(BLOCKED, open=True, missing=0, chains=[])),
+        ["open_group"],
+        "has 5 members",
+    ),
     "waiting": (of("waiting"), ["waiting"], "waits for"),
     "paused": (
         replace(READY, paused_at=NOW, paused_by="anna", pause_reason="upgrade"),
@@ -119,6 +149,12 @@ VERDICTS = {
         ["no_worker_for_capability"],
         "none has capability 'gpu'; start",
     ),
+    "its workers drain": (
+        replace(READY, for_capability=2, draining=2),
+        ["draining"],
+        r"all workers that could run it \(2\) are draining, so they claim no more jobs; start another one",
+    ),
+    "one of its workers drains": (replace(READY, for_capability=2, draining=1), ["ready"], "nothing blocks it"),
     "all slots busy": (replace(READY, slots=20, held=20), ["busy"], r"in use \(20 of 20\); wait, or start more"),
     "one ahead": (replace(READY, ahead=1), ["ahead"], "^1 job is ahead of it in queue 'mail'"),
     "many ahead": (replace(READY, ahead=1000, slots=2, held=2), ["busy", "ahead"], "1000 or more jobs are ahead"),

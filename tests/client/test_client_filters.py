@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID, uuid4
 
 import pytest
@@ -86,6 +86,10 @@ def test_times_narrow_the_ids_that_are_looked_at_with_room_for_calls_made_early_
     assert _time_of(floor) < now - timedelta(minutes=59)
     assert now < _time_of(ceiling) < now + timedelta(minutes=2)
     assert Filters.of(enqueued_after=datetime(1960, 1, 1, tzinfo=UTC)).span == (FIRST_ID, LAST_ID)
+    first, last = datetime.min.replace(tzinfo=timezone(timedelta(hours=14))), datetime.max.replace(tzinfo=UTC)
+    assert Filters.of(enqueued_after=first).span == (FIRST_ID, LAST_ID)
+    floor, _ = Filters.of(enqueued_after=last, enqueued_before=last).span
+    assert floor > FIRST_ID
 
 
 def _time_of(job_id: UUID) -> datetime:

@@ -9,8 +9,9 @@ import threading
 import warnings
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
-from tenure import Tenure
+from tenure import SchemaMismatch, Tenure
 from tests.waiting import until
 
 
@@ -84,3 +85,35 @@ def test_a_forked_process_hands_in_on_connections_of_its_own(dsn, database):
     work.enqueue_sync(3)
     assert sorted(row[0] for row in database.sql("select (input ->> 'n')::int from tenure.jobs")) == [1, 2, 3]
     app._portal.close()
+
+
+async def test_after_a_change_of_the_database_the_next_calls_go_there_and_the_former_session_is_closed(dsn, database):
+    """As in tests, where a framework replaces the database while the process runs."""
+    app = Tenure(make_conninfo(dsn, dbname="postgres"))
+
+    @app.job
+    async def work() -> None: ...
+
+    with pytest.raises(SchemaMismatch):
+        await work.enqueue()
+    former = app._connections.sessions[asyncio.get_running_loop()]
+    app.configure(dsn=dsn)
+    await work.enqueue()
+    await asyncio.to_thread(work.enqueue_sync)
+    assert database.sql("select count(*) from tenure.jobs") == [(2,)]
+    await until(former._keeper.done)
+    await app.close()
+    assert app._connections.sessions == {}
+
+
+def test_code_without_an_event_loop_follows_the_settings_too(dsn, database):
+    app = Tenure(make_conninfo(dsn, dbname="postgres"))
+
+    @app.job
+    def work() -> None: ...
+
+    with pytest.raises(SchemaMismatch):
+        work.enqueue_sync()
+    app.configure(dsn=dsn)
+    assert work.enqueue_sync().status_sync().state == "pending"
+    app.close_sync()

@@ -226,9 +226,9 @@ def test_threads_exclude_each_other(dsn):
     assert seen == [True] * 4
 
 
-async def test_duties_and_leases_do_not_meet(place, app, database):
+async def test_duties_and_leases_do_not_meet(database_target, app, database):
     """A lease called like a duty is another row, and its end is nothing that the doctor has to tell."""
-    leader = Leader(place)
+    leader = Leader(database_target)
     leader.start()
     try:
         await until(lambda: len(leader.duties_held), is_=len(DUTIES))

@@ -242,3 +242,13 @@ def test_nothing_is_read_while_jobs_are_defined(tmp_path, monkeypatch):
 
     with pytest.raises(ConfigError, match="cannot be read"):
         plain.call()
+
+
+def test_only_false_leaves_a_transaction_out_and_not_with_a_connection():
+    @Tenure().job
+    async def work() -> None: ...
+
+    with pytest.raises(ConfigError, match="in_transaction is True, but can only be False: to join a transaction, give conn="):
+        work.using(in_transaction=True)
+    with pytest.raises(ConfigError, match="either conn or in_transaction=False"):
+        work.using(conn=object(), in_transaction=False)

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import tenure
-from tenure.client.report.gather import MAX_CHILDREN, MAX_INCIDENTS, MAX_LINES, gather
+from tenure.client.report.gather import MAX_CHILDREN, MAX_INCIDENTS, MAX_LINES, MAX_STEPS, gather
 from tenure.client.report.life import Report
 from tenure.store import jobs, reports
 from tenure.store.link import Link
@@ -326,7 +326,7 @@ STAGES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_nothing_that_grows_is_read_from_end_to_end(fresh_dsn, stage):
-    query = reports.find(str(uuid4()), incidents=MAX_INCIDENTS, lines=MAX_LINES, children=MAX_CHILDREN)
+    query = reports.find(str(uuid4()), incidents=MAX_INCIDENTS, lines=MAX_LINES, children=MAX_CHILDREN, steps=MAX_STEPS)
     with Database(fresh_dsn) as database:
         database.connection.execute(STAGES[stage].encode(), prepare=False)
         full = {

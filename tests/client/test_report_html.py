@@ -60,7 +60,7 @@ def hostile():
         ended(1, 1, 2, EVIL, error=f"{EVIL}\n{EVIL}", worker=EVIL, by=EVIL),
         progress=Progress(1, EVIL, at(1)),
         log=[line(EVIL, level=EVIL, **{EVIL: EVIL})],
-        children=[Child(id=UUID(int=5), kind=EVIL, state=State.PENDING)],
+        children=[Child(id=UUID(int=5), kind=EVIL, state=State.PENDING, queue=EVIL)],
     )
 
 

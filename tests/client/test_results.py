@@ -81,7 +81,7 @@ async def test_that_there_is_no_result_is_told_without_looking_again(app, monkey
     monkeypatch.setattr(Link, "fetch", counted)
     assert [await handle.result() for handle in handles] == [None, None]
     # Where a result may be something else, the run is asked for once: it may still be to add it.
-    told = ["jobs/find_job", "jobs/find_job", "jobs/find_late_output"]
+    told = ["jobs/find_job", "jobs/find_job", "late_outputs/find_late_output"]
     assert [name for name in looks if name != "queues/notify"] == told
 
 

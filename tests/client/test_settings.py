@@ -200,6 +200,12 @@ def test_the_log_format_is_text_or_json(tmp_path):
         load(tmp_path, {"TENURE_LOG_FORMAT": "xml"})
 
 
+def test_the_port_of_the_web_server(tmp_path):
+    assert load(tmp_path, {"TENURE_WEB_LISTEN": "0", "TENURE_WEB_PORT": "tcp://10.0.0.1:80"}).web_listen == 0
+    with pytest.raises(ConfigError, match="web_listen must be a port"):
+        load(tmp_path, {"TENURE_WEB_LISTEN": "70000"})
+
+
 def test_a_misspelled_variable_is_reported_once_and_those_of_others_are_left_alone(tmp_path, caplog):
     foreign = {"TENURE_PORT": "tcp://10.0.0.1:5432", "TENURE_SERVICE_HOST": "10.0.0.1", "TENURE_TEST_DSN": "x", "TENURE_LOG": "x"}
     for _ in range(2):

@@ -21,7 +21,8 @@ from psycopg.conninfo import make_conninfo
 from tenure.cli.main import cli
 from tenure.manager.health import ready_file
 from tenure.manager.process import AFTER_GRACE
-from tenure.settings import Settings, WorkerSettings
+from tenure.settings import Settings
+from tenure.worker_settings import WorkerSettings
 from tests.cli.started import started
 from tests.cli.test_cli import tenure
 from tests.docs.pages import blocks_of
@@ -276,3 +277,69 @@ def test_the_queries_of_the_page_are_answered(sql):
     for block in blocks_of("docs/operations/deploy.md", "sql"):
         for statement in block.lines:
             assert sql(statement) == [(0,)]
+
+
+# Prometheus and Grafana
+
+METRIC = re.compile(r"\b(?:tenure_\w+|workers_total)\b")
+SUFFIXES = ("_bucket", "_sum", "_count")
+
+
+def exposed() -> set[str]:
+    """The names of all metrics that the web server and the supervisors have."""
+    sources = [ROOT / "src" / "tenure" / name for name in ("web/metrics.py", "observe/prometheus.py")]
+    return {name for source in sources for name in re.findall(r'"((?:tenure_\w+|workers_total))"', source.read_text("utf-8"))}
+
+
+def used_in(text: str) -> set[str]:
+    names = {name for name in METRIC.findall(text) if name not in ("tenure_worker", "tenure_web")}
+    return {next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), name) for name in names}
+
+
+def test_alert_rules_use_metrics_that_exist():
+    rules = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())
+    for rule in (rule for group in rules["groups"] for rule in group["rules"]):
+        assert used_in(rule["expr"]) <= exposed(), rule["alert"]
+        assert rule["annotations"].keys() == {"summary", "remedy"}
+        for command in re.findall(r"`(tenure [^`]+)`", rule["annotations"]["remedy"]):
+            assert shlex.split(command)[1] in cli.list_commands(None)
+
+
+def test_the_dashboard_uses_metrics_that_exist_and_shows_all_of_the_workers():
+    text = (DEPLOY / "grafana" / "tenure.json").read_text()
+    dashboard = json.loads(text)
+    panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert len(expressions) >= len(panels) > 15
+    used = set().union(*map(used_in, expressions))
+    assert used <= exposed()
+    assert {name for name in exposed() if name.startswith("tenure_worker_")} - used == {
+        "tenure_worker_info",
+        "tenure_worker_slots",
+    }
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "rules", "alerts.yml"),
+        ("test", "rules", "alerts.test.yml"),
+        ("check", "config", "--syntax-only", "prometheus.yml"),
+    ],
+)
+def test_promtool_accepts_rules_and_configuration(arguments):
+    ran = run_process(["promtool", *arguments], cwd=DEPLOY / "prometheus", timeout=60)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+def test_the_expressions_of_the_dashboard_are_valid(tmp_path):
+    dashboard = json.loads((DEPLOY / "grafana" / "tenure.json").read_text())
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    plain = [text.replace("$__rate_interval", "5m").replace("$queue", ".*") for text in expressions]
+    rules = [{"record": f"panel:{number}", "expr": text} for number, text in enumerate(plain)]
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    ran = run_process(["promtool", "check", "rules", "rules.yml"], cwd=tmp_path, timeout=60)
+    assert ran.returncode == 0, ran.stdout + ran.stderr

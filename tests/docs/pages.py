@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_NAME = re.compile(r"# (\w+\.py)(, continued)?\n")
+_NAME = re.compile(r"# ((?:\w+/)?\w+\.py)(, continued)?\n")
 
 
 class Block(NamedTuple):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
+from django.core.management import get_commands
 
 from tenure.cli.main import cli
 from tenure.settings import Settings
@@ -18,10 +20,13 @@ from tests.waiting import until
 COMMANDS = [(block.page, line) for block in BLOCKS if block.language == "sh" for line in block.lines]
 PROGRAMMED = [page for page in PAGES if blocks_of(page, "python")]
 SHORT = {"README.md"}
-"""Pages whose programs run in `make test`. Those of all pages run in `make docs` and `make proof`."""
+"""Pages whose programs run in `make test`. Those of all pages run in `make proof`."""
 
 MARKUP = {"html", "js", "svelte", "jsx", "vue"}
 """What the pages of the tracker contain; `tests/web/test_tracker_pages.py` runs such pages in a browser."""
+
+FRAMEWORKS = {"django", "fastapi", "sqlalchemy[asyncio]"}
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"])
 
 COMES_TO = {"README.md": {"completed": 1}}
 """Where a page hands in more jobs than it waits for: what becomes of them."""
@@ -45,19 +50,28 @@ def test_every_command_shown_exists_with_its_options(page, line):
             assert re.search(rf"^{goal}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         case ["tenure", *words]:
             understand(cli, words)
+        case ["python", "manage.py", "tenure", *words]:
+            understand(cli, words)
+        case ["python", "manage.py", command, *_]:
+            assert command in get_commands()
         case ["python", name]:
             assert name in {block.file for block in blocks_of(page, "python")}
         case ["export", assignment]:
             assert assignment.startswith("TENURE_")
-        case ["pip", "install", what]:
-            assert what in ("tenure[embedded]", "tenure[http]", "tenure[web]")
+        case ["pip", "install", *packages]:
+            assert set(packages) <= {*FRAMEWORKS, *(name for name in packages if re.fullmatch(r"tenure(\[(\w+,?)+\])?", name))}
+            assert {
+                extra for name in packages for extra in re.findall(r"\w+", name.partition("[")[2]) if "tenure" in name
+            } <= EXTRAS
+        case ["uvicorn", target]:
+            assert f"{target.partition(':')[0]}.py" in {block.file for block in blocks_of(page, "python")}
         case _:
             pytest.fail(f"{page}: nothing checks {line!r}")
 
 
 def understand(command: click.Command, words: list[str]) -> None:
     """Down to the last sub-command, as far as words can be understood without being obeyed."""
-    while isinstance(command, click.Group):
+    while isinstance(command, click.Group) and not (command.invoke_without_command and words[0].startswith("-")):
         name, *words = words
         found = command.get_command(click.Context(command), name)
         assert found is not None, f"there is no command {name!r}"
@@ -93,5 +107,6 @@ def test_every_page_can_be_found_from_the_index():
     index = (ROOT / "docs" / "index.md").read_text("utf-8")
     linked = set(re.findall(r"\]\(([^)#]+)\)", index))
     pages = {file.relative_to(ROOT / "docs").as_posix() for file in FILES if (ROOT / "docs") in file.parents}
-    unlinked = {page for page in pages - {"index.md"} if not page.startswith("decisions/")} - linked
+    of_the_site = {"contents.md", "changes.md"}
+    unlinked = {page for page in pages - {"index.md"} - of_the_site if not page.startswith("decisions/")} - linked
     assert unlinked == set()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import psycopg
+import pytest
+
 from tenure.store.connecting import PINNED, PLANNER
-from tests.docs.pages import ROOT, blocks_of
+from tests.docs.pages import PAGES, ROOT, blocks_of
 
 WORKERS = "docs/operations/workers.md"
 
@@ -19,3 +24,17 @@ def test_the_other_settings_are_named_too():
     section = (ROOT / WORKERS).read_text("utf-8").partition("## PgBouncer\n")[2].partition("\n## ")[0]
     for name in PINNED.keys() - {"idle_session_timeout"}:  # the pooler decides how long its connections live
         assert f"`{name}" in section
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page, "sql") and not blocks_of(page, "python")])
+def test_the_sql_of_pages_without_programs_runs(page, dsn):
+    """In a transaction that is rolled back. What changes the whole server is not run: only its settings are looked up."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("create role shop_worker")
+        for block in blocks_of(page, "sql"):
+            for statement in filter(None, map(str.strip, block.text.split(";"))):
+                if changed := re.match(r"alter system set (\w+)", statement):
+                    connection.execute("select current_setting(%s)", changed.groups())
+                elif "pg_reload_conf" not in statement:
+                    connection.execute(statement.encode())
+        connection.rollback()

@@ -20,6 +20,7 @@ from tests.processes import WorkerProcess, run_process, worker_process
 
 PATIENCE = 60  # seconds for a program
 APP = re.compile(r"--app (\S+)")
+MANAGE = "python manage.py "
 
 
 class Workshop:
@@ -32,14 +33,21 @@ class Workshop:
         self._said = ""
         """By the workers that have been replaced."""
         self._app = next(iter(APP.findall("\n".join(b.text for b in blocks_of(page, "sh")))), "jobs:app")
-        self._env = {"TENURE_DSN": self._dsn, **dict(exported(page))}
+        self._manages = any(line.startswith(MANAGE) for block in blocks_of(page, "sh") for line in block.lines)
+        self._env = {
+            "TENURE_DSN": self._dsn,
+            "DJANGO_SETTINGS_MODULE": "shop.settings" if self._manages else "shop_settings",
+            **dict(exported(page)),
+        }
 
     @contextmanager
     def following(self) -> Iterator[None]:
         """Every block in its turn; then the worker goes on for as long as you look. What a program prints must be what the
         page says it does."""
         shutil.copy(ROOT / "tests" / "docs" / "shop_settings.py", self._folder)
-        blocks = [block for block in blocks_of(self._page) if block.language != "sh"]
+        if self._manages:
+            shutil.copytree(ROOT / "tests" / "docs" / "django_project", self._folder, dirs_exist_ok=True)
+        blocks = [block for block in blocks_of(self._page) if block.language != "sh" or self._manages]
         with self._running:
             for block, after in zip(blocks, [*blocks[1:], None], strict=True):
                 match block.language:
@@ -48,6 +56,10 @@ class Workshop:
                     case "sql":
                         with psycopg.connect(self._dsn, autocommit=True) as connection:
                             connection.execute(block.text.encode())
+                    case "sh":
+                        self._manage(block)
+                    case "python" if "/" in block.file:  # part of a package: imported by the others
+                        self._write(block)
                     case "python":
                         self._write(block)
                         printed = self._run(block.file)
@@ -61,6 +73,8 @@ class Workshop:
         file = self._folder / block.file
         with file.open("a" if block.continues else "w") as out:
             out.write("\n\n" + block.text if block.continues else block.text)
+        if "/" in block.file:
+            return
         if self._app.startswith("tenure."):
             self._start_anew(unless_running=True)
         elif f"{file.stem}:app" == self._app:
@@ -76,13 +90,20 @@ class Workshop:
             self._said += self._worker.said
         self._worker = self._running.enter_context(worker_process(self._folder, self._dsn, app=self._app, env=self._env))
 
-    def _run(self, name: str) -> str:
-        env = {**os.environ, "TENURE_DSN": self._dsn, "DJANGO_SETTINGS_MODULE": "shop_settings"}
-        command = [sys.executable, "-W", "error", name]
+    def _manage(self, block: Block) -> None:
+        """The commands of Django's that end by themselves."""
+        for line in block.lines:
+            if line.startswith(MANAGE) and " worker" not in line:
+                self._run(*line.removeprefix("python ").split())
+
+    def _run(self, name: str, *arguments: str) -> str:
+        env = {**os.environ, **self._env, "TENURE_TEST_DSN": self._dsn}
+        is_test = name.startswith("test_")
+        command = [sys.executable, "-m", "pytest", "-q", name] if is_test else [sys.executable, "-W", "error", name, *arguments]
         ran = run_process(command, cwd=self._folder, env=env, timeout=PATIENCE)
         said = self._worker.said if self._worker else "there is none"
-        assert ran.returncode == 0, f"{self._page}, {name}:\n{ran.stderr}\nthe worker says:\n{said}"
-        return ran.stdout
+        assert ran.returncode == 0, f"{self._page}, {name}:\n{ran.stdout if is_test else ran.stderr}\nthe worker says:\n{said}"
+        return "" if is_test else ran.stdout
 
     def _log(self) -> Iterator[dict[str, object]]:
         for line in (self._said + (self._worker.said if self._worker else "")).splitlines():

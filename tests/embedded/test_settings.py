@@ -30,6 +30,12 @@ def test_other_settings_share_the_server_as_it_is(home):
         assert shown(second, "fsync", "work_mem") == ["off", "4MB"]
 
 
+def test_tables_of_the_user_are_not_created_in_the_schema_of_tenure(home):
+    with EmbeddedServer(home, durable=False) as server, psycopg.connect(server.dsn) as connection:
+        connection.execute("create schema tenure")
+        assert connection.execute("select current_user, current_schema()").fetchone() == ("tenure", "public")
+
+
 def test_settings_that_would_open_the_server_are_refused(workshop):
     with pytest.raises(ConfigError, match="Listen-Addresses, port"):
         EmbeddedServer(workshop, settings={"port": "1", "Listen-Addresses": "*"})

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.conftest import HOME
 from tests.docs.workshop import as_url
@@ -16,6 +18,7 @@ from tests.processes import run_process
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
+FOLDERS = sorted(folder for folder in EXAMPLES.iterdir() if (folder / "README.md").is_file())
 PROGRAMS = [file for file in FILES if not file.name.startswith("test_")]
 TESTS = [file for file in FILES if file.name.startswith("test_")]
 PATIENCE = 120  # seconds for a program
@@ -32,7 +35,7 @@ def test_an_example_runs(file, dsn, tmp_path):
 def test_an_example_of_tests_passes(file, dsn, tmp_path):
     copied = tmp_path / file.name  # away from the settings of our own tests
     copied.write_text(file.read_text("utf-8"), "utf-8")
-    ran = run([sys.executable, "-m", "pytest", copied], tmp_path, TEST_DSN=as_url(dsn))
+    ran = run([sys.executable, "-m", "pytest", copied], tmp_path, TENURE_TEST_DSN=as_url(dsn))
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -46,7 +49,19 @@ def test_an_example_without_a_database_starts_one():
 
 def test_the_readme_lists_every_example():
     listed = re.findall(r"^\| \[(.*?)\]\(\1\) \| ", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert sorted(listed) == [file.name for file in FILES]
+    assert sorted(listed) == sorted([file.name for file in FILES] + [folder.name for folder in FOLDERS])
+
+
+@pytest.mark.parametrize("command", [["check"], ["makemigrations", "--check", "--dry-run"], ["test", "--noinput"]], ids=" ".join)
+def test_the_project_with_django_passes_its_own_checks_and_tests(command, dsn, tmp_path):
+    folder = tmp_path / "shop"
+    shutil.copytree(EXAMPLES / "django_shop", folder)
+    given = conninfo_to_dict(dsn)
+    variables = {"dbname": "PGDATABASE", "user": "PGUSER", "password": "PGPASSWORD", "host": "PGHOST", "port": "PGPORT"}
+    env = {variables[name]: str(value) for name, value in given.items()}
+    ran = run([sys.executable, "manage.py", *command], folder, **env)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert command[0] != "test" or "Ran 7 tests" in ran.stderr
 
 
 def run(command, folder, **env):

@@ -61,6 +61,9 @@ TABLES = (
     "tenure.ticks",
     "tenure.limits",
     "tenure.starts",
+    "tenure.blocked",
+    "tenure.blockers",
+    "tenure.chain_endings",
     "injected.effects",
 )
 

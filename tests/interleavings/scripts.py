@@ -24,7 +24,7 @@ SCRIPTS: dict[str, Script] = {
     "W2 works": committed(runs.claim("W2", "C4"), runs.finish("C4")),
     "W2 works on A": committed(runs.claim("W2", "C4"), runs.finish("C4", "A")),
     "W2 fails": committed(runs.claim("W2", "C4"), runs.move("C4", "retry", delay=0)),
-    "W2 loses its answer": committed(runs.claim("W2", "C4"), runs.disown("W2", "C4")),
+    "W2 loses its answer": committed(runs.claim("W2", "C5"), runs.disown("W2", "C5")),
     "W1 forgets": committed(runs.forget("W1")),
     "W1 works and forgets": committed(runs.claim("W1", "C3"), runs.finish("C3"), runs.forget("W1")),
     # A worker that looks for work under a limit: the lock and the claim are one transaction

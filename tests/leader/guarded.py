@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from tenure.model.ids import uuid7
-from tenure.store import cleaning, history, jobs, leases, schedules, workers
+from tenure.store import blockers, cleaning, events, history, jobs, leases, schedules, workers
 from tenure.store.leases import Term
 from tenure.store.query import Query
 from tests.leader.plans import at, plan
@@ -27,6 +27,7 @@ def _record(database: Database, term: Term) -> Query:
 
 WRITES: dict[str, Ask] = {
     "jobs/promote_jobs": lambda _, term: jobs.promote(term, limit=10),
+    "jobs/cancel_expired": lambda _, term: jobs.cancel_expired(term, limit=10),
     "workers/condemn_workers": lambda _, term: workers.condemn_expired(term, reap=True),
     "workers/condemn_unknown": lambda _, term: workers.condemn_unknown(term),
     "jobs/expire_jobs": lambda _, term: jobs.expire(term, limit=10, max_crashes=3),
@@ -36,6 +37,12 @@ WRITES: dict[str, Ask] = {
     "history/clean_default": lambda _, term: history.clean_default(term, limit=10, keep=60.0),
     "cleaning/merge_tallies": lambda _, term: cleaning.merge_tallies(term, limit=10),
     "cleaning/clean_keys": lambda _, term: cleaning.clean_keys(term, limit=10),
+    "cleaning/clean_blocked": lambda _, term: cleaning.clean_blocked(term, limit=10),
+    "cleaning/clean_endings": lambda _, term: cleaning.clean_endings(term, limit=10),
+    "blockers/arm_blockers": lambda _, term: blockers.arm(term, limit=10),
+    "blockers/resolve_endings": lambda _, term: blockers.resolve(term, limit=10),
+    "blockers/unblock_jobs": lambda _, term: blockers.unblock(term, limit=10),
+    "blockers/end_blocked": lambda _, term: blockers.end_blocked(term, limit=10),
     "cleaning/clean_progress": lambda _, term: cleaning.clean_progress(term, limit=10, keep=60.0),
     "cleaning/clean_logs": lambda _, term: cleaning.clean_logs(term, limit=10, keep=60.0),
     "cleaning/clean_incidents": lambda _, term: cleaning.clean_incidents(term, limit=10, keep=60.0),
@@ -43,6 +50,11 @@ WRITES: dict[str, Ask] = {
     "cleaning/clean_counters": lambda _, term: cleaning.clean_counters(term, limit=10, keep=60.0),
     "cleaning/clean_minutes": lambda _, term: cleaning.clean_minutes(term, limit=10),
     "cleaning/clean_latencies": lambda _, term: cleaning.clean_latencies(term, limit=10, keep=60.0),
+    "cleaning/clean_steps": lambda _, term: cleaning.clean_steps(term, limit=10, keep=60.0),
+    "cleaning/clean_events": lambda _, term: cleaning.clean_events(term, limit=10, keep=60.0),
+    "cleaning/clean_waits": lambda _, term: cleaning.clean_waits(term, limit=10),
+    "events/place_events": lambda _, term: events.place(term, limit=10),
+    "events/wake_waiting": lambda _, term: events.wake(term, limit=10),
     "cleaning/clean_dead": lambda _, term: cleaning.clean_dead(term, limit=10, keep=60.0),
     "schedules/record_ticks": _record,
     "schedules/release_ticks": lambda _, term: schedules.release_ticks(term, limit=10),
@@ -54,6 +66,7 @@ WRITES: dict[str, Ask] = {
 """By the file of the statement."""
 
 LOOKS: dict[str, Ask] = {
+    "blockers/find_resolver_work": lambda _, term: blockers.find_resolver_work(term),
     "leases/check_lease": lambda _, term: leases.check(term),
     "schedules/find_due": lambda _, term: schedules.find_due(term, limit=10),
 }
@@ -65,8 +78,25 @@ def lay_out_work(database: Database) -> None:
     _jobs(database)
     _counts(database)
     _traces(database)
+    _workflows(database)
     _history(database)
     _schedules(database)
+    _waiting_jobs(database)
+
+
+def _waiting_jobs(database: Database) -> None:
+    """One whose blocker is not armed, one whose blocker has ended, one that can run, one to end; and rows that no job needs."""
+    blocker, *waiting = [str(uuid4()) for _ in range(5)]
+    database.enqueue({"id": blocker, "delay": 60}, *({"id": job, "after": [blocker]} for job in waiting))
+    database.sql("update tenure.blockers set armed = true where job_id <> %s", waiting[0])
+    database.sql("insert into tenure.chain_endings (chain_id, state) values (%s, 'completed')", blocker)
+    database.sql("update tenure.blocked set missing = 0 where job_id = any (%s::uuid[])", waiting[2:])
+    database.sql("update tenure.blocked set error = 'it waits for itself' where job_id = %s", waiting[3])
+    database.sql("insert into tenure.blocked (job_id, total, missing) values (gen_random_uuid(), 1, 1)")
+    database.sql(
+        "insert into tenure.chain_endings (chain_id, state, resolved, ended_at)"
+        " values (gen_random_uuid(), 'completed', true, now() - interval '2 hours')"
+    )
 
 
 def _jobs(database: Database) -> None:
@@ -77,6 +107,7 @@ def _jobs(database: Database) -> None:
     worker = database.worker(ttl=600)
     database.enqueue({})
     database.claim(worker, leases={"work": 0})
+    database.enqueue({"expires": 0, "queue": "expired"})
     database.sql("update tenure.workers set expires_at = now() - interval '1 minute'")
     early = database.worker()
     database.sql("update tenure.workers set heartbeat_at = now() + interval '1 hour' where id = %s", early)
@@ -108,6 +139,19 @@ def _traces(database: Database) -> None:
     database.sql(
         "insert into tenure.keys (kind, key, job_id, scope, expires_at, digest) values ('k', 'over', %s, 'window', now(), '')",
         job,
+    )
+
+
+def _workflows(database: Database) -> None:
+    """One that waits for an event that was sent and is not placed yet, and what is left of one that is gone."""
+    [waiting] = database.enqueue({})
+    database.sql("update tenure.jobs set state = 'waiting', position = -2, fence = 1 where id = %s", waiting)
+    database.sql("insert into tenure.events (name, at) values ('paid', now() - interval '1 hour')")
+    database.sql("insert into tenure.waits (job_id, step, event, key, fence) values (%s, 'paid', 'paid', '', 1)", waiting)
+    gone = "01900000-0000-7000-8000-000000000000"
+    database.sql("insert into tenure.waits (job_id, step, event, key, fence) values (%s, 'never', 'never', '', 1)", gone)
+    database.sql(
+        "insert into tenure.steps (job_id, name, number, what, state, fence) values (%s, 'a', 1, 'step', 'done', 1)", gone
     )
 
 

@@ -24,8 +24,8 @@ from tests.waiting import until
 
 
 @pytest.fixture
-async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
-    link = Link(place, "leader", hot=True)
+async def link(database_target: DatabaseTarget) -> AsyncIterator[Link]:
+    link = Link(database_target, "leader", hot=True)
     yield link
     await link.close()
 

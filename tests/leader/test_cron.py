@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -32,8 +32,8 @@ RETENTION = 7 * 86400.0
 
 
 @pytest.fixture
-async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
-    link = Link(place, "leader", hot=True)
+async def link(database_target: DatabaseTarget) -> AsyncIterator[Link]:
+    link = Link(database_target, "leader", hot=True)
     yield link
     await link.close()
 
@@ -72,6 +72,29 @@ async def test_a_planned_time_becomes_a_job_when_it_has_come(leader, database):
     assert row == ("work", "mail", 75, 7, 12.0, "gpu", {"to": "ann"}, "schedule s", "pending", None)
     await leader.look(119)
     assert len(jobs(database)) == 1
+
+
+async def test_a_job_expires_that_long_after_it_was_enqueued_or_is_due(leader, database):
+    plan(database, expires="10m")
+    plan(database, "spread", expires="10m", jitter="30s")
+    plan(database, "never")
+    await leader.look(60)
+    rows = database.sql("select system -> 'schedule' ->> 'name', expires_at, run_at from tenure.jobs")
+    expiries = {name: (expires_at, run_at) for name, expires_at, run_at in rows}
+    assert expiries["s"] == (at(660), None)
+    assert expiries["never"] == (None, None)
+    expires_at, run_at = expiries["spread"]
+    assert expires_at - run_at == timedelta(minutes=10)
+
+
+async def test_a_job_of_a_queued_time_expires_after_its_release(leader, database):
+    plan(database, expires="10m", overlap="queue")
+    await leader.look(60)
+    await leader.look(120)
+    finish(database)
+    await leader.look(121)
+    [(after,)] = database.sql("select extract(epoch from expires_at - enqueued_at)::float8 from tenure.jobs")
+    assert after == pytest.approx(600, abs=1)
 
 
 async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, database):
@@ -261,9 +284,9 @@ async def test_a_paused_schedule_is_not_planned_and_continues_when_it_is_resumed
 
 
 @pytest.mark.parametrize("meanwhile", ["pause", "delete", "retire", "change"])
-async def test_what_is_decided_between_a_look_and_its_record_counts(place, database, meanwhile):
+async def test_what_is_decided_between_a_look_and_its_record_counts(database_target, database, meanwhile):
     plan(database)
-    link = SleepyLink(place, "leader", hot=True)
+    link = SleepyLink(database_target, "leader", hot=True)
     looking = asyncio.create_task(Cron(RETENTION).run_once(link, database.term("cron"), now=at(60)))
     await link.asleep.wait()
     match meanwhile:
@@ -283,9 +306,9 @@ async def test_what_is_decided_between_a_look_and_its_record_counts(place, datab
     assert (ticks(database), jobs(database)) == ([], [])
 
 
-async def test_a_run_that_is_asked_for_between_a_look_and_its_record_is_an_earlier_job(place, database):
+async def test_a_run_that_is_asked_for_between_a_look_and_its_record_is_an_earlier_job(database_target, database):
     plan(database)
-    link, term = SleepyLink(place, "leader", hot=True), database.term("cron")
+    link, term = SleepyLink(database_target, "leader", hot=True), database.term("cron")
     looking = asyncio.create_task(Cron(RETENTION).run_once(link, term, now=at(60)))
     await link.asleep.wait()
     assert database.run(schedules.run("s", uuid7(), input=None, by="ann"))
@@ -355,7 +378,7 @@ async def test_old_ticks_go_but_not_those_of_live_jobs_or_in_line(leader, databa
 
 
 @pytest.mark.slow
-async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(place, database):
+async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(database_target, database):
     """Every leader ends badly: killed before it writes, cut off after it wrote, or asleep while the next one leads."""
     names = [f"s{n:02d}" for n in range(20)]
     for name in names:
@@ -366,13 +389,13 @@ async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(pla
         now = 5 * (number + 1)
         match number % 4:
             case 0:
-                await killed(place, database, now)
+                await killed(database_target, database, now)
             case 1:
-                await cut_off(place, database, now)
+                await cut_off(database_target, database, now)
             case 2:
-                sleepers.append(await asleep(place, database, now))
+                sleepers.append(await asleep(database_target, database, now))
             case 3:
-                await in_order(place, database, now)
+                await in_order(database_target, database, now)
     for link, looking in sleepers:
         link.awake.set()
         assert not (await looking).holds
@@ -384,16 +407,16 @@ async def test_two_thousand_ticks_over_twenty_leaders_are_recorded_once_each(pla
     assert database.sql("select count(*) from tenure.jobs j join tenure.ticks t on t.job_id = j.id") == [(2000,)]
 
 
-async def killed(place: DatabaseTarget, database: Database, now: float) -> None:
-    link = DyingLink(place, "leader", hot=True)
+async def killed(database_target: DatabaseTarget, database: Database, now: float) -> None:
+    link = DyingLink(database_target, "leader", hot=True)
     with suppress(asyncio.CancelledError):
         await Cron(RETENTION).run_once(link, database.term("cron"), now=at(now))
     await link.close()
 
 
-async def cut_off(place: DatabaseTarget, database: Database, now: float) -> None:
+async def cut_off(database_target: DatabaseTarget, database: Database, now: float) -> None:
     """And then repeats what it has done already."""
-    link = LossyLink(place, "leader", hot=True)
+    link = LossyLink(database_target, "leader", hot=True)
     link.lose = "schedules/record_ticks"
     cron, term = Cron(RETENTION), database.term("cron")
     with pytest.raises(StoreUnavailable):
@@ -402,24 +425,24 @@ async def cut_off(place: DatabaseTarget, database: Database, now: float) -> None
     await link.close()
 
 
-async def asleep(place: DatabaseTarget, database: Database, now: float) -> tuple[SleepyLink, asyncio.Task[object]]:
-    link = SleepyLink(place, "leader", hot=True)
+async def asleep(database_target: DatabaseTarget, database: Database, now: float) -> tuple[SleepyLink, asyncio.Task[object]]:
+    link = SleepyLink(database_target, "leader", hot=True)
     looking = asyncio.create_task(Cron(RETENTION).run_once(link, database.term("cron"), now=at(now)))
     await link.asleep.wait()
     return link, looking
 
 
-async def in_order(place: DatabaseTarget, database: Database, now: float) -> None:
-    link = Link(place, "leader", hot=True)
+async def in_order(database_target: DatabaseTarget, database: Database, now: float) -> None:
+    link = Link(database_target, "leader", hot=True)
     await Cron(RETENTION).run_once(link, database.term("cron"), now=at(now))
     await link.close()
 
 
-async def test_two_who_lead_at_the_same_time_record_nothing_twice(place, database):
+async def test_two_who_lead_at_the_same_time_record_nothing_twice(database_target, database):
     """As if the lease did not exist: the schedule's version alone makes it once."""
     plan(database, every="1s", overlap="allow", catch_up="all")
     term = database.term("cron")
-    links = [SleepyLink(place, "leader", hot=True) for _ in range(5)]
+    links = [SleepyLink(database_target, "leader", hot=True) for _ in range(5)]
     looking = [asyncio.create_task(Cron(RETENTION).run_once(link, term, now=at(50))) for link in links]
     for link in links:
         await link.asleep.wait()
@@ -432,10 +455,10 @@ async def test_two_who_lead_at_the_same_time_record_nothing_twice(place, databas
     assert [planned for planned, _ in jobs(database)] == [float(n) for n in range(1, 51)]
 
 
-async def test_a_leader_that_was_asleep_while_another_was_elected_records_nothing(place, database):
+async def test_a_leader_that_was_asleep_while_another_was_elected_records_nothing(database_target, database):
     """Although the schedule has not changed since it was read."""
     plan(database)
-    link, looking = await asleep(place, database, 60)
+    link, looking = await asleep(database_target, database, 60)
     database.end_term("cron")
     database.term("cron")
     before = database.sql("select * from tenure.schedules")
@@ -471,8 +494,8 @@ async def test_a_stale_leader_releases_and_cleans_nothing(leader, database):
 # In a leader that lives
 
 
-async def test_a_leader_that_hears_of_a_new_schedule_plans_it_at_once(place, database):
-    leader = Leader(place)
+async def test_a_leader_that_hears_of_a_new_schedule_plans_it_at_once(database_target, database):
+    leader = Leader(database_target)
     leader.start()
     await until(lambda: "cron" in leader.duties_held)
     plan(database, every="3600s", since=T0)
@@ -547,10 +570,10 @@ async def test_missed_and_skipped_times_are_logged_once_with_their_schedule(lead
     assert [datetime.fromisoformat(record.planned_at) for record in told] == [at(60), at(360)]
 
 
-async def test_the_levels_of_missed_and_skipped_times_are_settings(place, leader, database, caplog):
+async def test_the_levels_of_missed_and_skipped_times_are_settings(database_target, leader, database, caplog):
     caplog.set_level("DEBUG", "tenure.schedules")
     settings = Tenure("postgresql://", log_schedule_missed="error", log_schedule_skipped="debug").settings.leader
-    [leader.cron] = [duty for duty in Leader(place, settings)._duties.values() if isinstance(duty, Cron)]
+    [leader.cron] = [duty for duty in Leader(database_target, settings)._duties.values() if isinstance(duty, Cron)]
     plan(database)
     await leader.look(300)
     await leader.look(360)
@@ -584,10 +607,10 @@ async def test_what_became_of_each_time_is_an_event_where_somebody_listens(leade
     assert {tick.schedule for tick in seen} == {"s"}
 
 
-async def test_planned_times_are_recorded_while_another_table_is_locked(place, database, other):
+async def test_planned_times_are_recorded_while_another_table_is_locked(database_target, database, other):
     cron, term = Cron(RETENTION), database.term("cron")
     plan(database)
-    async with DutyLink(place, lock_timeout=0.2) as link:
+    async with DutyLink(database_target, lock_timeout=0.2) as link:
         other.sql("begin")
         other.sql("lock table tenure.declarations in access exclusive mode")
         with pytest.raises(Contended):

@@ -6,12 +6,12 @@ from tenure.leader.duties.doctor import Doctor
 from tenure.store.link import Link
 
 
-async def test_the_doctor_looks_and_logs_once(place, database, dsn, caplog):
-    link = Link(place, "duties", hot=True)
+async def test_the_doctor_looks_and_logs_once(database_target, database, dsn, caplog):
+    link = Link(database_target, "duties", hot=True)
     doctor, term = Doctor(lambda: True), database.term("doctor")
 
     def told() -> list[str]:
-        return [record.code for record in caplog.records if record.message == "doctor finding" and record.finding]
+        return [record.code for record in caplog.records if record.message.startswith("doctor: ")]
 
     try:
         first = await doctor.run_once(link, term)

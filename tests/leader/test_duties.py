@@ -24,8 +24,8 @@ from tests.waiting import until
 
 
 @pytest.fixture
-async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
-    link = Link(place, "leader")
+async def link(database_target: DatabaseTarget) -> AsyncIterator[Link]:
+    link = Link(database_target, "leader")
     yield link
     await link.close()
 
@@ -102,8 +102,8 @@ async def test_the_stager_notifies_the_queues_of_promoted_jobs(link, database):
     assert sorted(sent) == [Wakeup.new_jobs("default"), Wakeup.new_jobs("mail")]
 
 
-async def test_a_job_scheduled_sooner_than_the_next_look_wakes_the_stager(place, database):
-    leader = Leader(place)
+async def test_a_job_scheduled_sooner_than_the_next_look_wakes_the_stager(database_target, database):
+    leader = Leader(database_target)
     leader.start()
     await until(lambda: "stager" in leader.duties_held)
     database.enqueue({"delay": 0.2})
@@ -235,5 +235,5 @@ async def test_a_duty_of_a_stale_leader_returns_that_it_does_not_hold(link, data
 
 def test_the_registry_lists_every_duty_by_its_own_name():
     context = DutyContext(settings=LeaderSettings(), outlets=Outlets(), contact=Contact(), not_delivering=lambda: False)
-    assert sorted(DUTIES) == ["cleaner", "cron", "doctor", "reaper", "rollup", "stager"]
+    assert sorted(DUTIES) == ["cleaner", "cron", "doctor", "reaper", "resolver", "rollup", "stager"]
     assert [duty.name for duty in create_duties(context)] == list(DUTIES)

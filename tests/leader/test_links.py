@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from tenure.leader import links
+from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
 from tenure.store import jobs, leases
@@ -28,8 +29,8 @@ WAITING = (
 
 
 @pytest.fixture
-async def leader(place: DatabaseTarget) -> AsyncIterator[Leader]:
-    leader = Leader(place, LeaderSettings(rotate=0.0))
+async def leader(database_target: DatabaseTarget) -> AsyncIterator[Leader]:
+    leader = Leader(database_target, LeaderSettings(rotate=0.0))
     yield leader
     await leader.stop()
 
@@ -75,8 +76,8 @@ async def test_a_round_that_does_not_get_a_lock_ends_and_does_not_break_the_cont
     await until(lambda: database.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
 
 
-async def test_a_further_connection_is_opened_only_while_a_round_is_held_up(place, database):
-    taken = links.DutyLinks(place)
+async def test_a_further_connection_is_opened_only_while_a_round_is_held_up(database_target, database):
+    taken = links.DutyLinks(database_target)
     try:
         async with taken.take() as first:
             await first.fetch(leases.check(database.term("duty")))
@@ -95,7 +96,7 @@ async def test_a_further_connection_is_opened_only_while_a_round_is_held_up(plac
 async def test_one_connection_serves_all_duties_when_nothing_is_wrong(leader, database):
     leader.start()
     ran = "select count(*) from tenure.leases where metadata ? 'last_run'"
-    await until(lambda: database.sql(ran), is_=[(6,)])
+    await until(lambda: database.sql(ran), is_=[(len(DUTIES),)])
     assert database.sql(CONNECTED, "tenure duties") == [(1,)]
 
 
@@ -140,12 +141,12 @@ async def test_a_lock_timeout_is_distinguished_from_an_outage(dsn, database, oth
         await link.close()
 
 
-async def test_a_link_that_was_given_is_shared_and_stays_open(place, database):
-    link = Link(place, "lease", hot=True)
-    leader = Leader(place, link=link)
+async def test_a_link_that_was_given_is_shared_and_stays_open(database_target, database):
+    link = Link(database_target, "lease", hot=True)
+    leader = Leader(database_target, link=link)
     leader.start()
     try:
-        await until(lambda: len(leader.duties_held), is_=6)
+        await until(lambda: len(leader.duties_held), is_=len(DUTIES))
         assert database.sql(CONNECTED, "tenure leader") == [(0,)]
         await leader.stop()
         assert database.sql(CONNECTED, "tenure lease") == [(1,)]
@@ -154,14 +155,14 @@ async def test_a_link_that_was_given_is_shared_and_stays_open(place, database):
         await link.close()
 
 
-async def test_a_lock_on_a_shared_link_is_released_with_the_duties(place, database):
-    link = Link(place, "lease", hot=True)
-    leader = Leader(place, LeaderSettings(strategy="advisory"), link=link)
+async def test_a_lock_on_a_shared_link_is_released_with_the_duties(database_target, database):
+    link = Link(database_target, "lease", hot=True)
+    leader = Leader(database_target, LeaderSettings(strategy="advisory"), link=link)
     here = "(select oid from pg_database where datname = current_database())"
     locks = f"select count(*) from pg_locks where locktype = 'advisory' and objsubid = 1 and database = {here}"
     leader.start()
     try:
-        await until(lambda: len(leader.duties_held), is_=6)
+        await until(lambda: len(leader.duties_held), is_=len(DUTIES))
         assert database.sql(locks) == [(1,)]
         await leader.stop()
         assert database.sql(locks) == [(0,)]

@@ -33,8 +33,8 @@ HOLDER = str(uuid4())
 
 
 @pytest.fixture
-async def link(place: DatabaseTarget) -> AsyncIterator[DutyLink]:
-    link = DutyLink(place)
+async def link(database_target: DatabaseTarget) -> AsyncIterator[DutyLink]:
+    link = DutyLink(database_target)
     yield link
     await link.close()
 
@@ -409,8 +409,8 @@ async def test_a_kind_with_its_own_retention_is_cleaned_around_a_bad_row(link, d
     assert database.sql("select fence from tenure.history") == [(4,)]
 
 
-async def test_a_table_that_is_locked_stops_no_other_part_of_the_cleaner(place, database, other, caplog):
-    link = DutyLink(place, lock_timeout=0.1)
+async def test_a_table_that_is_locked_stops_no_other_part_of_the_cleaner(database_target, database, other, caplog):
+    link = DutyLink(database_target, lock_timeout=0.1)
     for table in ("keys", "logs", "watches"):
         database.sql(CLEANED[table][0])
     cleaner = Cleaner(7 * DAY, 30 * DAY)

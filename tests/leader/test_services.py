@@ -15,15 +15,15 @@ from tenure.store.wakeups import Wakeups
 from tests.waiting import until
 
 
-def leader(place: DatabaseTarget, app: Tenure) -> Leader:
-    return Leader(place)
+def leader(database_target: DatabaseTarget, app: Tenure) -> Leader:
+    return Leader(database_target)
 
 
-def wakeups(place: DatabaseTarget, app: Tenure) -> Wakeups:
-    return Wakeups(place, lambda _: None)
+def wakeups(database_target: DatabaseTarget, app: Tenure) -> Wakeups:
+    return Wakeups(database_target, lambda _: None)
 
 
-def worker(place: DatabaseTarget, app: Tenure) -> Any:
+def worker(database_target: DatabaseTarget, app: Tenure) -> Any:
     return app.worker()
 
 
@@ -37,8 +37,8 @@ async def call(method: Callable[[], Any]) -> None:
 
 
 @pytest.fixture(params=SERVICES, ids=lambda make: make.__name__)
-def service(request, place, app):
-    return request.param(place, app)
+def service(request, database_target, app):
+    return request.param(database_target, app)
 
 
 async def test_stop_may_come_before_start(service):

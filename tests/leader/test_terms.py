@@ -157,8 +157,8 @@ def test_only_the_holder_of_the_term_can_release_it(database):
     assert database.sql("select expires_at > clock_timestamp() from tenure.leases") == [(False,)]
 
 
-async def test_two_leaders_share_the_duties_without_sharing_one(place, database):
-    leaders = [Leader(place) for _ in range(2)]
+async def test_two_leaders_share_the_duties_without_sharing_one(database_target, database):
+    leaders = [Leader(database_target) for _ in range(2)]
     for leader in leaders:
         leader.start()
     await until(lambda: sum(len(leader.duties_held) for leader in leaders), is_=len(DUTIES))
@@ -172,8 +172,8 @@ async def test_two_leaders_share_the_duties_without_sharing_one(place, database)
     await second.stop()
 
 
-async def test_a_leader_that_lost_its_term_notices_and_is_elected_again(place, database):
-    leader = Leader(place)
+async def test_a_leader_that_lost_its_term_notices_and_is_elected_again(database_target, database):
+    leader = Leader(database_target)
     leader.start()
     await until(lambda: leader.duties_held, is_=sorted(DUTIES))
     database.sql("update tenure.leases set holder = gen_random_uuid(), term = term + 1, expires_at = now() + interval '1 second'")

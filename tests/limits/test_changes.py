@@ -122,14 +122,14 @@ def test_jobs_that_wait_under_a_limit_that_is_gone_are_noticed_beside_those_of_o
     assert database.limit_groups() == {None: 3, "kind:a/b/tenant_id=x": 1}
 
 
-async def test_a_job_whose_limit_group_cannot_be_written_holds_up_no_other(place, database, caplog):
+async def test_a_job_whose_limit_group_cannot_be_written_holds_up_no_other(database_target, database, caplog):
     """Under a new limit, when it runs already, and when the limit is gone."""
     database.sql("create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$")
     database.sql(
         "create trigger refuse before update on tenure.jobs for each row when (old.input ? 'bad') execute function refuse()"
     )
     worker = database.worker()
-    link = Link(place, "limits", hot=True)
+    link = Link(database_target, "limits", hot=True)
     known_limits = KnownLimits(link, Registry(), ["default"], worker, lambda _: None)
     try:
         database.many(5)

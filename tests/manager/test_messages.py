@@ -15,6 +15,7 @@ from tenure.manager.messages import (
     AppUnusable,
     AssignWorker,
     ChildHeartbeat,
+    ChildRuns,
     LoadApp,
     LoseLease,
     RelayEvent,
@@ -24,6 +25,7 @@ from tenure.manager.messages import (
     WorkerFoundCondemned,
 )
 from tenure.manager.spec import ChildHello, ChildSpec
+from tenure.model.run_counts import RunCount
 from tenure.worker.process.protocol import MessageStream, UnknownMessage, decode, encode
 
 SPEC = ChildSpec(
@@ -50,6 +52,7 @@ SENT = [
     AppLoaded(hello()),
     AppUnusable("no module"),
     ChildHeartbeat(1, 20, 45.5),
+    ChildRuns([RunCount("default", "work", "completed", 2, 0.25, [0] * 14 + [2, 0])]),
     WorkerFoundCondemned(),
     StoppedCleanly(),
 ]

@@ -161,8 +161,8 @@ def pool(dsn) -> Pool:
 
 
 @pytest.fixture
-async def link(place):
-    async with Link(place, "control", hot=True) as link:
+async def link(database_target):
+    async with Link(database_target, "control", hot=True) as link:
         yield link
 
 

@@ -69,7 +69,7 @@ def folder():
 def dev_without_a_database(folder):
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("TENURE_", "PG", "DATABASE_"))}
     with (folder / "log").open("wb") as log:
-        command = [sys.executable, "-m", "tenure", "dev", "--app", "jobs:app", "--processes", "1"]
+        command = [sys.executable, "-m", "tenure", "dev", "--app", "jobs:app", "--processes", "1", "--no-web"]
         dev = subprocess.Popen(command, cwd=folder, env=bare, stdout=log, stderr=log, start_new_session=True)
     yield dev
     if dev.poll() is None:

@@ -24,6 +24,7 @@ class Promise(StrEnum):
     TIME = "at its time, and for as long as it may"
     RECORD = "the record tells what happened"
     CONTROL = "what people decide is done"
+    CHAINS = "a chain has one end, and whoever waits for it learns of it"
     LIMITS = "limits hold, over the whole fleet, and nobody starves behind them"
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import chain
 
 from tests.planted import (
+    chaining,
     claiming,
     connecting,
     deciding,
     entering,
+    flowing,
     holding,
     leading,
     limiting,
@@ -19,5 +21,19 @@ from tests.planted import (
 )
 from tests.planted.bug import Bug
 
-ROOMS = (settling, connecting, claiming, returning, holding, entering, leading, scheduling, running, deciding, limiting)
+ROOMS = (
+    settling,
+    connecting,
+    claiming,
+    returning,
+    holding,
+    entering,
+    leading,
+    scheduling,
+    running,
+    deciding,
+    limiting,
+    chaining,
+    flowing,
+)
 BUGS: tuple[Bug, ...] = tuple(chain.from_iterable(room.BUGS for room in ROOMS))

@@ -10,6 +10,20 @@ STORE, LATE = "tests/store/test_claims.py", "tests/worker/test_late_arrivals.py"
 
 BUGS = (
     Bug(
+        name="draining_ignored",
+        breaks="a worker that is taken out of service goes on claiming jobs",
+        promise=Promise.CONTROL,
+        edits=(Edit(CLAIM, "exists (select from holder h where h.takes)", "exists (select from holder)"),),
+        caught_by=(f"{STORE}::test_a_draining_worker_claims_nothing_and_passes_over_nothing",),
+    ),
+    Bug(
+        name="draining_moves_the_cursors",
+        breaks="jobs that waited while their worker drained are found late when it claims again",
+        promise=Promise.ORDER,
+        edits=(Edit(CLAIM, "case when exists (select from holder h where not h.takes)", "case when false"),),
+        caught_by=(f"{STORE}::test_a_draining_worker_claims_nothing_and_passes_over_nothing",),
+    ),
+    Bug(
         name="claim_without_locks",
         breaks="two workers that look at the same time claim the same jobs",
         promise=Promise.ONCE,

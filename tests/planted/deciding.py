@@ -27,16 +27,17 @@ BUGS = (
         edits=(
             Edit(
                 CANCEL,
-                "    delete from tenure.jobs j\n     where j.ctid = any (array(select f.place from found f))\n    returning j.*,",
+                "    delete from tenure.jobs j\n     where j.ctid = any (array(select f.place from found f where not f.undoes))\n"
+                "    returning j.*,",
                 "    select j.*,",
             ),
             Edit(
                 CANCEL,
-                "coalesce(:now::timestamptz, clock_timestamp()) as ended_at),\nruns",
+                "coalesce(:now::timestamptz, clock_timestamp()) as ended_at),\nplaced",
                 "coalesce(:now::timestamptz, clock_timestamp()) as ended_at\n      from tenure.jobs j\n"
                 "     where j.ctid = any (array(select f.place from found f))),\n"
                 "gone as (\n    delete from tenure.jobs j using canceled c where j.id = c.id and c.claim_id is null),\n"
-                "runs",
+                "placed",
             ),
         ),
         caught_by=(

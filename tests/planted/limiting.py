@@ -157,8 +157,8 @@ BUGS = (
         edits=(
             Edit(
                 "worker/claim/claimer.py",
-                "array_literal([kind for kind in self._kinds if kind not in self._known_limits.closed_kinds])",
-                "array_literal(list(self._kinds))",
+                "array_literal([kind for kind in self._kinds.served if kind not in self._known_limits.closed_kinds])",
+                "array_literal(list(self._kinds.served))",
             ),
         ),
         caught_by=(f"{WORKERS}::test_jobs_inserted_without_the_function_do_not_slip_past_the_limit",),

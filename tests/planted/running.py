@@ -29,8 +29,8 @@ BUGS = (
         edits=(
             Edit(
                 TRANSACTION,
-                " or self._borrowed.fetch_sync(settling, self._schema)\n",
-                " or self._borrowed.fetch_sync(settling, self._schema)\n            self._borrowed.commit_sync()\n",
+                " or self._borrowed.fetch_sync(query, self._schema)\n",
+                " or self._borrowed.fetch_sync(query, self._schema)\n            self._borrowed.commit_sync()\n",
             ),
         ),
         caught_by=(f"{TOGETHER}::test_a_run_whose_job_was_taken_away_commits_nothing_and_the_next_run_all",),

@@ -12,10 +12,18 @@ from tenure.store import migration_files
 
 Later = Callable[..., list[str]]
 
+NEWEST = migration_files.newest_version()
+
+
+def later_label(name: str, ahead: int = 1) -> str:
+    """The label of a migration that is this many versions ahead of the newest one."""
+    return f"{NEWEST + ahead:04d}_{name}"
+
+
 TWO_PHASES = {
-    "0002_pre_late": "create table tenure.late (id bigserial primary key, what text);"
+    later_label("pre_late"): "create table tenure.late (id bigserial primary key, what text);"
     " alter table tenure.jobs add column late text; create index jobs_late on tenure.jobs (id) where late is not null;",
-    "0002_post_late": "drop index tenure.jobs_late;",
+    later_label("post_late"): "drop index tenure.jobs_late;",
 }
 
 

@@ -163,7 +163,7 @@ def test_a_settlement_that_is_taken_back_keeps_the_row(database, other):
         other.run(jobs.finish(claim.finished()))
         database.run(claims.forget(claim.worker_id, []))
     assert claim_ids(database) == {claim.id}
-    assert database.run(jobs.finish(claim.finished())) == [(claim.ids[0], False)]
+    assert database.run(jobs.finish(claim.finished())) == [(claim.ids[0], False, False)]
 
 
 # The rows of a dead worker
@@ -228,7 +228,7 @@ def test_jobs_of_a_claim_without_a_row_are_requeued_and_run_again(database):
     assert [(job["fence"], job["attempt"], job["crashes"]) for job in again.jobs] == [(2, 1, 1)] * 3
     assert len(database.run(jobs.finish(again.finished()))) == 3
     assert database.run(jobs.finish(lost.finished())) == []
-    assert database.run(jobs.finish(kept.finished())) == [(kept.ids[0], False)]
+    assert database.run(jobs.finish(kept.finished())) == [(kept.ids[0], False, False)]
 
 
 def test_without_the_current_term_no_claim_is_restored(database):

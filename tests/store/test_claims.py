@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 from threading import Barrier, Thread
+from uuid import uuid4
 
+import psycopg
 import pytest
 
+from tenure.store import workers
 from tests.store.database import Database, everything
 from tests.store.forged_jobs import change_state
 from tests.store.locks import waits_for_a_lock
@@ -159,6 +162,31 @@ def test_a_paused_queue_gives_nothing_and_the_claim_says_so(database):
     assert claim.signals.paused == ["default"]
     database.sql("update tenure.queues set paused_at = null")
     assert len(database.claim(worker).ids) == 1
+
+
+def test_a_draining_worker_claims_nothing_and_passes_over_nothing(database):
+    supervisor = str(uuid4())
+    worker, sibling, other = database.worker(supervisor=supervisor), database.worker(supervisor=supervisor), database.worker()
+    database.enqueue({}, {"queue": "mail"})
+    assert set(database.run(workers.drain([worker], draining=True))) == {(worker,), (sibling,)}
+    for drained in (worker, sibling, database.worker(supervisor=supervisor)):
+        claim = database.claim(drained, queues=["default", "mail"])
+        assert (claim.ids, claim.signals.holds, sorted(claim.signals.paused)) == ([], True, ["default", "mail"])
+    assert len(database.claim(other).ids) == 1
+    database.run(workers.drain([sibling], draining=False))
+    claim = database.claim(worker, queues=["default", "mail"])
+    assert ([job["queue"] for job in claim.jobs], claim.signals.paused) == (["mail"], [])
+
+
+def test_a_drain_waits_for_a_claim_under_way(database, other):
+    worker = database.worker()
+    database.enqueue({})
+    database.sql("set lock_timeout = '50ms'")
+    with other.connection.transaction():
+        assert len(other.claim(worker).ids) == 1
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            database.run(workers.drain([worker], draining=True))
+    assert database.run(workers.drain([worker], draining=True)) == [(worker,)]
 
 
 def test_only_known_kinds_and_capabilities_are_taken(database):

@@ -186,11 +186,15 @@ def test_tallies_are_added_up_by_the_minute_with_their_latencies(database):
     assert database.sql(
         "select (minute at time zone 'UTC')::text, queue, kind, what, jobs from tenure.minutes order by what"
     ) == [("2026-01-01 10:59:00", "default", "work", what, 3) for what in ("completed", "enqueued", "started")]
-    hours = database.sql(
-        "select (at at time zone 'UTC')::text, measure, sum(jobs) from tenure.latencies"
-        " where span = 'hour' group by 1, 2 order by 2"
+    spans = database.sql(
+        "select span, (at at time zone 'UTC')::text, measure, sum(jobs) from tenure.latencies"
+        " where span <> 'minute' group by 1, 2, 3 order by 1, 2, 3"
     )
-    assert [tuple(row) for row in hours] == [("2026-01-01 10:00:00", "ran", 3), ("2026-01-01 10:00:00", "waited", 3)]
+    assert [tuple(row) for row in spans] == [
+        (span, at, measure, 3)
+        for span, at in (("day", "2026-01-01 00:00:00"), ("hour", "2026-01-01 10:00:00"))
+        for measure in ("ran", "waited")
+    ]
 
 
 def test_a_bucket_holds_what_took_at_most_its_bound(database):
@@ -202,13 +206,28 @@ def test_a_bucket_holds_what_took_at_most_its_bound(database):
 
 def test_minutes_go_after_a_day_and_hours_stay(database):
     term = database.term("cleaner")
-    for age in ("1 hour", "25 hours"):
+    for age in ("1 hour", "25 hours", "9 days", "91 days"):
         database.sql("insert into tenure.minutes values (now() - %s::interval, 'q', 'k', 'completed', 1)", age)
-        for span in ("minute", "hour"):
+        for span in ("minute", "hour", "day"):
             database.sql("insert into tenure.latencies values (now() - %s::interval, %s, 'q', 'k', 'ran', 5, 1)", age, span)
-    assert database.run(cleaning.clean_minutes(term, limit=10))[0] == (True, 1, None)
-    assert database.run(cleaning.clean_latencies(term, limit=10, keep=90 * 86400.0))[0] == (True, 1, None)
-    assert database.sql("select span, count(*) from tenure.latencies group by span order by span") == [("hour", 2), ("minute", 1)]
+    assert database.run(cleaning.clean_minutes(term, limit=10))[0] == (True, 3, None)
+    assert database.run(cleaning.clean_latencies(term, limit=10, keep=90 * 86400.0))[0] == (True, 6, None)
+    kept = database.sql("select span, count(*) from tenure.latencies group by span order by span")
+    assert kept == [("day", 3), ("hour", 2), ("minute", 1)]
+
+
+@pytest.mark.parametrize(("seconds", "jobs"), [(3600, 1), (10_800, 2), (86_400, 30), (604_800, 40), (604_801, 500)])
+def test_latencies_of_a_longer_period_are_read_from_fewer_rows(database, seconds, jobs):
+    rows = [
+        ("minute", "10 minutes", 1),
+        ("minute", "2 hours", 1),
+        ("hour", "10 minutes", 30),
+        ("hour", "3 days", 10),
+        ("day", "7 days", 500),
+    ]
+    for span, age, count in rows:
+        database.sql("insert into tenure.latencies values (now() - %s::interval, %s, 'q', 'k', 'ran', 5, %s)", age, span, count)
+    assert [row[4] for row in database.run(reports.latencies(seconds, None, None))] == [jobs]
 
 
 # Retention

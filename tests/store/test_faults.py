@@ -173,14 +173,16 @@ REASONS = {
 
 
 @pytest.mark.parametrize("reason", REASONS)
-async def test_one_row_that_is_refused_for_any_reason_is_found_and_the_others_are_written(place, database, triggers, reason):
+async def test_one_row_that_is_refused_for_any_reason_is_found_and_the_others_are_written(
+    database_target, database, triggers, reason
+):
     triggers(f"if new.kind = 'bad' then {REASONS[reason]} end if;")
     worker = database.worker()
     database.enqueue(*({"kind": "bad" if n == 3 else "work"} for n in range(8)))
     claim = database.claim(worker, kinds=("work", "bad"))
     found = []
 
-    async with Link(place, "settle", hot=True) as link:
+    async with Link(database_target, "settle", hot=True) as link:
 
         async def send(group):
             await link.fetch(jobs.finish(claim.finished(*(job["id"] for job in group), output=1)))
@@ -194,7 +196,7 @@ async def test_one_row_that_is_refused_for_any_reason_is_found_and_the_others_ar
     assert database.sql("select count(*) from tenure.history") == [(7,)]
 
 
-async def test_a_table_of_ours_that_is_missing_is_a_matter_of_the_schema(place, fresh_dsn):
+async def test_a_table_of_ours_that_is_missing_is_a_matter_of_the_schema(database_target, fresh_dsn):
     async with await connect(DatabaseTarget.at(fresh_dsn), "test") as connection:
         await connection.execute("alter table tenure.jobs rename to gone")
     async with Link(DatabaseTarget.at(fresh_dsn), "test") as link:
@@ -203,13 +205,15 @@ async def test_a_table_of_ours_that_is_missing_is_a_matter_of_the_schema(place, 
                 await link.fetch(query)
 
 
-async def test_a_statement_that_was_prepared_before_a_table_changed_is_repeated_on_a_new_connection(place, database, monkeypatch):
+async def test_a_statement_that_was_prepared_before_a_table_changed_is_repeated_on_a_new_connection(
+    database_target, database, monkeypatch
+):
     """`cached plan must not change result type` would else be raised for ever."""
     database.sql("create table public.changing (a integer)")
     monkeypatch.setattr("tenure.store.link.statement", lambda *_: "select * from public.changing")
     query = Query("test/changing", INTEGER)
     try:
-        async with Link(place, "test") as link:
+        async with Link(database_target, "test") as link:
             for _ in range(2):
                 await link.fetch(query)
             database.sql("alter table public.changing add b integer")

@@ -269,3 +269,26 @@ def insist(database: Database, query: Query) -> object:
         return database.run(query)[0][0]
     except psycopg.errors.LockNotAvailable:
         return None
+
+
+def test_an_index_that_a_later_version_adds_is_built_on_the_partitions_that_exist(database):
+    """Except today's, while it has rows: jobs could not be settled meanwhile."""
+    finish_one = """
+        insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state,
+               kind, queue, input)
+        values (gen_random_uuid(), 1, now(), now(), 1, 3, 50, 0, 'completed', 'work', 'default', '{}')"""
+    without = """
+        select count(*) from pg_inherits h where h.inhparent = 'tenure.history'::regclass
+           and not exists (select from pg_index i join pg_inherits c on c.inhrelid = i.indexrelid
+                            where i.indrelid = h.inhrelid and c.inhparent = 'tenure.history_late'::regclass)"""
+    with database.connection.transaction(force_rollback=True):
+        database.sql(finish_one)
+        database.sql("create index history_late on only tenure.history (queue, id) where key is not null")
+        [(partitions,)] = database.sql(without)
+        assert partitions > 7
+        database.sql("select tenure.make_history(7)")
+        assert database.sql(without) == [(1,)]
+        database.sql("truncate tenure.history")
+        database.sql("select tenure.make_history(7)")
+        assert database.sql(without) == [(0,)]
+        assert database.sql("select indisvalid from pg_index where indexrelid = 'tenure.history_late'::regclass") == [(True,)]

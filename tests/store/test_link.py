@@ -38,9 +38,9 @@ class Heard(list[str]):
 
 
 @asynccontextmanager
-async def listening(place, **options: Any):
+async def listening(target, **options: Any):
     heard = Heard()
-    async with Link(place, "test", **options) as link:
+    async with Link(target, "test", **options) as link:
         link.listen(heard.receiver())
         await link.open()
         yield link, heard
@@ -58,9 +58,9 @@ def on(loop: Callable[[], asyncio.AbstractEventLoop], work: Coroutine[Any, Any, 
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_link_receives_while_it_is_idle(place, say, loop):
+def test_a_link_receives_while_it_is_idle(database_target, say, loop):
     async def work() -> None:
-        async with listening(place) as (link, heard):
+        async with listening(database_target) as (link, heard):
             assert heard == [""]  # what was said before may have been missed
             say("one")
             await until(lambda: heard, is_=["", "one"])
@@ -72,9 +72,12 @@ def test_a_link_receives_while_it_is_idle(place, say, loop):
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_nothing_is_lost_among_many_statements(place, dsn, loop):
+def test_nothing_is_lost_among_many_statements(database_target, dsn, loop):
     async def work() -> None:
-        async with listening(place) as (link, heard), await psycopg.AsyncConnection.connect(dsn, autocommit=True) as other:
+        async with (
+            listening(database_target) as (link, heard),
+            await psycopg.AsyncConnection.connect(dsn, autocommit=True) as other,
+        ):
 
             async def ask() -> None:
                 while len(heard) < 500:
@@ -91,14 +94,16 @@ def test_nothing_is_lost_among_many_statements(place, dsn, loop):
     on(loop, work())
 
 
-async def test_what_a_link_says_itself_it_hears(place):
-    async with listening(place) as (link, heard):
+async def test_what_a_link_says_itself_it_hears(database_target):
+    async with listening(database_target) as (link, heard):
         await link.fetch(queues.notify("tenure", [Wakeup.new_jobs("a"), Wakeup.new_jobs("b")]))
         await until(lambda: heard, is_=["", "jobs a", "jobs b"])
 
 
-async def test_a_connection_that_breaks_while_idle_is_noticed_at_once_and_the_next_statement_does_not_fail(place, sql, say):
-    async with listening(place) as (link, heard):
+async def test_a_connection_that_breaks_while_idle_is_noticed_at_once_and_the_next_statement_does_not_fail(
+    database_target, sql, say
+):
+    async with listening(database_target) as (link, heard):
         before = heard.changes
         sql(f"select pg_terminate_backend(pid) {OURS}")
         await until(lambda: heard.changes > before)
@@ -108,9 +113,9 @@ async def test_a_connection_that_breaks_while_idle_is_noticed_at_once_and_the_ne
         await until(lambda: heard[2:], is_=["again"])
 
 
-async def test_a_link_that_listens_later_hears_on_the_connection_it_has(place, say):
+async def test_a_link_that_listens_later_hears_on_the_connection_it_has(database_target, say):
     heard = Heard()
-    async with Link(place, "test") as link:
+    async with Link(database_target, "test") as link:
         await link.fetch(workers.extend([], 1))
         link.listen(heard.receiver())
         await link.open()
@@ -119,8 +124,8 @@ async def test_a_link_that_listens_later_hears_on_the_connection_it_has(place, s
         assert link.sessions == 1
 
 
-async def test_a_statement_that_takes_too_long_is_canceled_and_the_connection_stays(place, dsn, say):
-    async with listening(place, within=0.2) as (link, heard):
+async def test_a_statement_that_takes_too_long_is_canceled_and_the_connection_stays(database_target, dsn, say):
+    async with listening(database_target, within=0.2) as (link, heard):
         with psycopg.connect(dsn) as dba:
             dba.execute("lock table tenure.workers in access exclusive mode")
             with pytest.raises(StatementTimeout, match=r"workers/extend_leases took longer than 0\.2 s") as raised:
@@ -132,14 +137,14 @@ async def test_a_statement_that_takes_too_long_is_canceled_and_the_connection_st
         assert link.sessions == 1
 
 
-async def test_what_is_urgent_does_not_wait_in_line(place, dsn, sql):
+async def test_what_is_urgent_does_not_wait_in_line(database_target, dsn, sql):
     order: list[str] = []
 
     async def ask(name: str, *, urgent: bool) -> None:
         await link.fetch(workers.extend([], 1), urgent=urgent)
         order.append(name)
 
-    async with Link(place, "test") as link:
+    async with Link(database_target, "test") as link:
         with psycopg.connect(dsn) as dba:
             dba.execute("lock table tenure.workers in access exclusive mode")
             tasks = [asyncio.create_task(ask("first", urgent=False))]
@@ -150,8 +155,8 @@ async def test_what_is_urgent_does_not_wait_in_line(place, dsn, sql):
     assert order == ["first", "urgent", "second"]
 
 
-async def test_who_gives_up_while_in_line_does_not_keep_the_others_waiting(place):
-    async with Link(place, "test") as link:
+async def test_who_gives_up_while_in_line_does_not_keep_the_others_waiting(database_target):
+    async with Link(database_target, "test") as link:
         await link.open()
         tasks = [asyncio.create_task(link.fetch(workers.extend([], 1))) for _ in range(5)]
         await asyncio.sleep(0)
@@ -162,8 +167,8 @@ async def test_who_gives_up_while_in_line_does_not_keep_the_others_waiting(place
         await link.fetch(workers.extend([], 1))
 
 
-async def test_a_refused_statement_costs_no_connection(place):
-    async with listening(place) as (link, _):
+async def test_a_refused_statement_costs_no_connection(database_target):
+    async with listening(database_target) as (link, _):
         for values in ({"ids": "{}", "ttl": "x", "now": None}, {"ids": "{\ud800}", "ttl": 1, "now": None}):
             with pytest.raises(Refused) as raised:
                 await link.fetch(Query("workers/extend_leases", TEXT, values))
@@ -172,7 +177,7 @@ async def test_a_refused_statement_costs_no_connection(place):
         assert link.sessions == 1
 
 
-async def test_a_server_that_does_not_answer_is_told_by_a_ping(place, dsn):
+async def test_a_server_that_does_not_answer_is_told_by_a_ping(database_target, dsn):
     """Half-open: nothing comes back, and nobody says so."""
     wire = Proxy(dsn)
     async with wire.open() as way, Link(DatabaseTarget.at(way), "test") as link:
@@ -185,7 +190,7 @@ async def test_a_server_that_does_not_answer_is_told_by_a_ping(place, dsn):
         assert link.sessions == 2
 
 
-async def test_a_cancellation_that_the_driver_swallows_is_not_lost(place, monkeypatch):
+async def test_a_cancellation_that_the_driver_swallows_is_not_lost(database_target, monkeypatch):
     """As `asyncio.wait_for` of Python 3.11 does when the answer arrives in the same moment."""
     run = Link._run
 
@@ -195,7 +200,7 @@ async def test_a_cancellation_that_the_driver_swallows_is_not_lost(place, monkey
             await asyncio.sleep(0)
         return await run(link, cursor, query)
 
-    async with Link(place, "test") as link:
+    async with Link(database_target, "test") as link:
         await link.open()
         monkeypatch.setattr(Link, "_run", swallowing)
         reading = asyncio.create_task(link.fetch(queues.find_all()))

@@ -41,9 +41,9 @@ class Sender:
 
 
 @asynccontextmanager
-async def listening(place, sender):
+async def listening(target, sender):
     received: list[Wakeup] = []
-    async with Link(place, "listen") as link:
+    async with Link(target, "listen") as link:
         ears = Listener(link, received.append, sender.send, alone=False)
         ears.start()
         task = asyncio.create_task(ears.beat.run())
@@ -54,10 +54,10 @@ async def listening(place, sender):
             await asyncio.wait([task])
 
 
-async def test_a_test_that_could_not_be_sent_proves_nothing(place, dsn):
+async def test_a_test_that_could_not_be_sent_proves_nothing(database_target, dsn):
     sender = Sender(dsn)
     sender.works = False
-    async with listening(place, sender) as (ears, _):
+    async with listening(database_target, sender) as (ears, _):
         await until(lambda: sender.sent > 5)
         assert not ears.not_delivering
         sender.works = True
@@ -65,11 +65,11 @@ async def test_a_test_that_could_not_be_sent_proves_nothing(place, dsn):
         assert not ears.not_delivering
 
 
-async def test_what_does_not_arrive_twice_is_told_and_tested_again(place, dsn, caplog, monkeypatch):
+async def test_what_does_not_arrive_twice_is_told_and_tested_again(database_target, dsn, caplog, monkeypatch):
     monkeypatch.setattr(listener, "SILENCE", 0.05)
     sender = Sender(dsn)
     sender.arrives = False
-    async with listening(place, sender) as (ears, _):
+    async with listening(database_target, sender) as (ears, _):
         await until(lambda: ears.not_delivering)
         assert sender.sent >= 2
         await until(lambda: sender.sent > 5)
@@ -78,11 +78,11 @@ async def test_what_does_not_arrive_twice_is_told_and_tested_again(place, dsn, c
         await until(lambda: not ears.not_delivering)
 
 
-async def test_a_listening_connection_that_is_busy_still_delivers(place, dsn, sql):
+async def test_a_listening_connection_that_is_busy_still_delivers(database_target, dsn, sql):
     """While a statement waits for a lock, the server delivers nothing on its connection."""
     received: list[Wakeup] = []
-    claim, settle = Link(place, "claim"), Link(place, "settle")
-    wakeups = Wakeups(place, received.append, listen_on=claim, notify_on=settle)
+    claim, settle = Link(database_target, "claim"), Link(database_target, "settle")
+    wakeups = Wakeups(database_target, received.append, listen_on=claim, notify_on=settle)
     with psycopg.connect(dsn) as dba:
         dba.execute("lock table tenure.workers in access exclusive mode")
         wakeups.start()
@@ -103,9 +103,9 @@ async def _busy(link):
     await link.fetch(workers.extend([], 1))
 
 
-async def test_listeners_in_one_process_do_not_receive_each_others_tests(place, dsn):
+async def test_listeners_in_one_process_do_not_receive_each_others_tests(database_target, dsn):
     sender = Sender(dsn)
-    async with listening(place, sender) as (first, received), listening(place, sender) as (second, other):
+    async with listening(database_target, sender) as (first, received), listening(database_target, sender) as (second, other):
         await until(lambda: (first._tested, second._tested), is_=(1, 1))
         assert (received, other) == ([Wakeup.missed()], [Wakeup.missed()])
 

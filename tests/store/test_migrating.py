@@ -13,13 +13,14 @@ from tenure.store import migrator
 from tenure.store.migrator import MigrationBlocked, MigrationRefused, check_schema, find_state, migrate, migration_sql
 from tenure.store.target import DatabaseTarget
 from tests.store.database import Database
-from tests.store.later_migrations import Later, later
+from tests.store.later_migrations import NEWEST, Later, later, later_label
 from tests.store.test_migrations import LABELS, catalogue
 
 __all__ = ["later"]
 
-PRE = ["0001_pre_core", "0002_pre_late"]
-POST = ["0001_post_core", "0002_post_late"]
+PRE_LATE, POST_LATE, INDEX = later_label("pre_late"), later_label("post_late"), later_label("pre_index")
+PRE = [*(label for label in LABELS if "_pre_" in label), PRE_LATE]
+POST = [*(label for label in LABELS if "_post_" in label), POST_LATE]
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ async def test_all_of_the_first_phase_and_then_all_of_the_second_make_the_same_s
     assert later() == PRE + POST
     for phase in ("pre", "post"):
         await migrate(DatabaseTarget.at(bare_dsn), phase=phase)
-    assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_late", "0002_post_late"]
+    assert await migrate(DatabaseTarget.at(fresh_dsn)) == [PRE_LATE, POST_LATE]
     with Database(bare_dsn) as apart, Database(fresh_dsn) as together:
         assert catalogue(apart, "tenure") == catalogue(together, "tenure")
 
@@ -104,13 +105,14 @@ async def test_workers_that_know_the_newest_version_hold_up_nothing(pre_only, ba
 
 async def test_a_second_phase_without_its_first_is_refused(fresh_dsn, later):
     later()
-    with pytest.raises(MigrationRefused, match="0002_post_late needs 0002_pre_late"):
+    with pytest.raises(MigrationRefused, match=f"{POST_LATE} needs {PRE_LATE}"):
         await migrate(DatabaseTarget.at(fresh_dsn), phase="post")
 
 
 async def test_a_version_may_have_no_second_phase(fresh_dsn, later):
-    later({"0002_pre_small": "create table tenure.small (id int primary key);"})
-    assert await migrate(DatabaseTarget.at(fresh_dsn), phase="pre") == ["0002_pre_small"]
+    small = later_label("pre_small")
+    later({small: "create table tenure.small (id int primary key);"})
+    assert await migrate(DatabaseTarget.at(fresh_dsn), phase="pre") == [small]
     assert await migrate(DatabaseTarget.at(fresh_dsn)) == []
     await check_schema(DatabaseTarget.at(fresh_dsn))
     assert await migrate(DatabaseTarget.at(fresh_dsn), phase="post") == []
@@ -119,14 +121,15 @@ async def test_a_version_may_have_no_second_phase(fresh_dsn, later):
 async def test_versions_that_were_skipped_add_everything_before_anything_is_removed(fresh_dsn, later):
     """The functions are those of the newest version: they must be there before what the old ones read is removed."""
     later()
-    later({"0003_pre_next": "select count(late) from tenure.jobs;", "0003_post_next": "drop table tenure.late;"})
-    assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_late", "0003_pre_next", "0002_post_late", "0003_post_next"]
+    pre_next, post_next = later_label("pre_next", 2), later_label("post_next", 2)
+    later({pre_next: "select count(late) from tenure.jobs;", post_next: "drop table tenure.late;"})
+    assert await migrate(DatabaseTarget.at(fresh_dsn)) == [PRE_LATE, pre_next, POST_LATE, post_next]
 
 
 # Outside a transaction
 
 CONCURRENTLY = {
-    "0002_pre_index": """-- outside a transaction
+    INDEX: """-- outside a transaction
         -- An index on a big table; a retry begins again.
         drop index concurrently if exists tenure.jobs_late;
         create index concurrently jobs_late on tenure.jobs (id) where key is not null;
@@ -142,7 +145,7 @@ async def test_an_index_is_built_concurrently_and_recorded_with_the_functions(fr
     later(CONCURRENTLY)
     with Database(fresh_dsn) as database:
         database.sql("drop function tenure.backlog(text, boolean)")
-        assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_index"]
+        assert await migrate(DatabaseTarget.at(fresh_dsn)) == [INDEX]
         assert late_index(database) == [(True,)]
         assert database.sql("select tenure.backlog()") == [(0,)]
     assert await migrate(DatabaseTarget.at(fresh_dsn)) == []
@@ -152,7 +155,7 @@ async def test_of_many_migrators_at_once_one_builds_the_index_and_none_waits_for
     later(CONCURRENTLY)
     async with asyncio.timeout(60):
         ran = await asyncio.gather(*(migrate(DatabaseTarget.at(fresh_dsn)) for _ in range(4)))
-    assert sorted(ran) == [[], [], [], ["0002_pre_index"]]
+    assert sorted(ran) == [[], [], [], [INDEX]]
 
 
 async def test_an_index_that_could_not_be_built_is_built_by_the_next_attempt(fresh_dsn, later, impatient, monkeypatch):
@@ -161,17 +164,17 @@ async def test_an_index_that_could_not_be_built_is_built_by_the_next_attempt(fre
     monkeypatch.setattr(migrator, "OUTSIDE_LOCK_TIMEOUT", 1.5)
     with Database(fresh_dsn, application_name="nightly_backup") as idler, Database(fresh_dsn) as database:
         idler.sql("begin; lock table tenure.jobs in row exclusive mode")
-        with pytest.raises(MigrationBlocked, match=r"0002_pre_index needs a lock that session .* \(nightly_backup, user "):
+        with pytest.raises(MigrationBlocked, match=rf"{INDEX} needs a lock that session .* \(nightly_backup, user "):
             await migrate(DatabaseTarget.at(fresh_dsn), warn=lambda _: None)
         assert late_index(database) == [(False,)]
         idler.sql("rollback")
-        assert await migrate(DatabaseTarget.at(fresh_dsn)) == ["0002_pre_index"]
+        assert await migrate(DatabaseTarget.at(fresh_dsn)) == [INDEX]
         assert late_index(database) == [(True,)]
 
 
 def test_the_printed_script_leaves_the_transaction_for_it(later):
     later(CONCURRENTLY)
-    lines = [line.strip() for line in migration_sql("tenure", after=1).splitlines()]
+    lines = [line.strip() for line in migration_sql("tenure", after=NEWEST).splitlines()]
     script = [
         line
         for line in lines
@@ -180,7 +183,7 @@ def test_the_printed_script_leaves_the_transaction_for_it(later):
     assert [line.split(" on ")[0].split(" (")[0] for line in script] == [
         "begin;",
         "commit;",
-        "-- 0002_pre_index",
+        f"-- {INDEX}",
         "create index concurrently jobs_late",
         "begin;",
         "insert into tenure.migrations",
@@ -274,8 +277,8 @@ async def test_the_printed_phases_make_the_same_schema_inside_a_transaction_of_t
 
 def test_the_printed_script_can_be_limited_to_later_versions_and_a_phase(later):
     later()
-    script = migration_sql("tenure", after=1, phase="post")
-    assert [line for line in script.splitlines() if line.startswith("-- 00")] == ["-- 0002_post_late"]
+    script = migration_sql("tenure", after=NEWEST, phase="post")
+    assert [line for line in script.splitlines() if line.startswith("-- 00")] == [f"-- {POST_LATE}"]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from tenure import SchemaMismatch, StoreUnavailable, Tenure
 from tenure.store.migrator import check_schema, migrate, migration_sql, migrations, newest_version
 from tenure.store.target import DatabaseTarget
 from tests.store.database import Database
-from tests.store.later_migrations import later
+from tests.store.later_migrations import NEWEST, later
 from tests.waiting import until
 
 __all__ = ["later"]
@@ -110,7 +110,7 @@ async def test_without_a_schema_the_way_out_is_told(bare_dsn):
 
 async def test_an_older_schema_is_refused(fresh_dsn, later):
     later()
-    await refused(fresh_dsn, found=1)
+    await refused(fresh_dsn, found=NEWEST)
 
 
 async def test_a_newer_schema_without_what_we_need_is_refused(fresh_dsn):

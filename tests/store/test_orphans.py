@@ -287,7 +287,7 @@ def test_jobs_held_by_a_worker_without_a_row_are_requeued(database):
     assert database.sql("select id::text from tenure.workers") == [(living,)]
 
 
-async def test_a_trigger_that_suppresses_every_return_does_not_make_the_reaper_turn_for_ever(place, database):
+async def test_a_trigger_that_suppresses_every_return_does_not_make_the_reaper_turn_for_ever(database_target, database):
     worker = database.worker()
     database.enqueue({})
     database.claim(worker)
@@ -295,7 +295,7 @@ async def test_a_trigger_that_suppresses_every_return_does_not_make_the_reaper_t
     database.sql("create function public.keep() returns trigger language plpgsql as $$ begin return null; end $$")
     database.sql("create trigger keep before update on tenure.jobs for each row execute function public.keep()")
     try:
-        async with Link(place, "reaper") as link, asyncio.timeout(10):
+        async with Link(database_target, "reaper") as link, asyncio.timeout(10):
             assert await requeue_jobs(link, None) == 0
     finally:
         database.sql("drop trigger keep on tenure.jobs")

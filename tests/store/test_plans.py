@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.stager import Stager
 from tenure.leader.requeue import requeue_jobs
-from tenure.store import claims, jobs, queues, workers
+from tenure.store import blockers, chains, claims, jobs, queues, workers
 from tenure.store.duty_link import DutyLink
 from tenure.store.leases import Term
 from tenure.store.query import Query
@@ -54,6 +54,23 @@ HOT: dict[str, tuple[Query, str]] = {
     "expire": (jobs.expire(TERM, limit=500, max_crashes=3), "jobs_leased"),
     "condemn": (workers.condemn_expired(TERM, reap=True), "jobs_leased"),
     "find": (jobs.find(A), "jobs_pkey"),
+    "continue": (chains.continue_jobs(finished([(A, B), (B, A)])), "jobs_pkey"),
+    "complete": (chains.complete({UUID(A): "1"}, by=None), "jobs_pkey"),
+    "find tail": (chains.find_tail(A), "jobs_chain"),
+    "find links": (chains.find_links([UUID(A)], most=10), "jobs_chain"),
+    "find dependants": (chains.find_dependants([UUID(A)]), "jobs_pkey"),
+    "resolver work, unarmed": (blockers.find_resolver_work(TERM), "blockers_unarmed"),
+    "resolver work, endings": (blockers.find_resolver_work(TERM), "chain_endings_unresolved"),
+    "resolver work, released": (blockers.find_resolver_work(TERM), "blocked_ready"),
+    "resolver work, events": (blockers.find_resolver_work(TERM), "events_unseen"),
+    "resolver work, waits": (blockers.find_resolver_work(TERM), "waits_unchecked"),
+    "arm": (blockers.arm(TERM, limit=1000), "jobs_chain"),
+    "arm, found": (blockers.arm(TERM, limit=1000), "blockers_unarmed"),
+    "resolve": (blockers.resolve(TERM, limit=1000), "chain_endings_unresolved"),
+    "resolve, told": (blockers.resolve(TERM, limit=1000), "blockers_open"),
+    "unblock": (blockers.unblock(TERM, limit=1000), "blocked_ready"),
+    "end blocked": (blockers.end_blocked(TERM, limit=1000), "blocked_ready"),
+    "find blockers": (blockers.find(A, most=100), "blockers_job"),
     "demand": (queues.measure_demand(POOLS, look=1080), "jobs_queued"),
 }
 
@@ -129,6 +146,9 @@ def test_an_enqueue_walks_over_no_table(prepared_dsn, condition, again):
         assert database.sql("select relname from pg_stat_xact_user_tables where schemaname = 'tenure' and seq_tup_read > 1") == []
 
 
+JOBS_STATISTICS = "pg_stat_user_tables where schemaname = 'tenure' and relname = 'jobs'"
+
+
 async def test_plans_that_the_leader_made_on_an_empty_table_do_not_walk_it_once_it_is_full(fresh_dsn):
     """The leader's connection lives for days and its statements are planned once: not by the look of an empty table."""
     link = DutyLink(DatabaseTarget.at(fresh_dsn))
@@ -140,18 +160,21 @@ async def test_plans_that_the_leader_made_on_an_empty_table_do_not_walk_it_once_
             for duty in (stager, reaper):
                 await duty.run_once(link, terms[duty.name])
             await requeue_jobs(link, None)
-        prepare_tables(database, "never analysed, filled", 20_000)
+        with Database(fresh_dsn) as other:
+            prepare_tables(other, "never analysed, filled", 20_000)
+        # A session reports its statistics when it ends, at the latest: from here on, those of the preparation do not change.
+        await until(lambda: database.sql(f"select n_tup_ins >= 20000 from {JOBS_STATISTICS}"), is_=[(True,)])
+        [(before,)] = database.sql(f"select seq_tup_read from {JOBS_STATISTICS}")
         for duty in (stager, reaper):
             await duty.run_once(link, terms[duty.name])
         await requeue_jobs(link, None)
     finally:
-        await link.close()  # a session tells its statistics when it ends
+        await link.close()
     await until(
         lambda: database.sql(
             "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'tenure leader'"
         ),
         is_=[(0,)],
     )
-    read = "select seq_tup_read from pg_stat_user_tables where schemaname = 'tenure' and relname = 'jobs'"
-    assert database.sql(read) == [(0,)]
+    assert database.sql(f"select seq_tup_read from {JOBS_STATISTICS}") == [(before,)]
     database.connection.close()

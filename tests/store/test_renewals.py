@@ -16,8 +16,8 @@ OUT_OF_DATE = "expires_at < now() + interval '1 minute'"
 
 
 @pytest.fixture
-async def link(place: DatabaseTarget) -> AsyncIterator[Link]:
-    link = Link(place, "tests")
+async def link(database_target: DatabaseTarget) -> AsyncIterator[Link]:
+    link = Link(database_target, "tests")
     yield link
     await link.close()
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from uuid import uuid4
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 
 from tenure.store import (
     audit,
+    blockers,
     claims,
     cleaning,
+    events,
+    failures,
     history,
     jobs,
     kinds,
+    late_outputs,
     leases,
     limits,
     live,
@@ -71,6 +76,20 @@ def test_who_may_only_hand_in_jobs_can_do_that_and_nothing_else(owner):
         owner.sql("select nextval('tenure.job_position')")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         owner.sql("create table tenure.mine (id int)")
+
+
+def test_who_may_only_hand_in_jobs_can_make_groups_and_send_events(owner):
+    become(owner, "enqueue")
+    [group_id] = owner.enqueue({"kind": "tenure.group", "after": [], "open": True, "on_failure": "run"})
+    [member] = owner.enqueue({"dependants": True})
+    for _ in range(2):  # as after a lost answer
+        assert owner.fetch(blockers.add_members(group_id, [UUID(member)], expected=0)) == [1]
+    assert owner.fetch(blockers.add_members(group_id, [uuid4()], expected=0)) == []
+    assert owner.fetch(blockers.close_group(group_id)) == [1]
+    assert owner.fetch(blockers.close_group(group_id)) == []
+    owner.run(events.emit('[{"name": "paid"}]'))
+    owner.sql("reset role")
+    assert owner.sql("select total, missing, open from tenure.blocked") == [(1, 1, False)]
 
 
 def test_asking_again_tells_who_may_only_hand_in_nothing_of_other_jobs_but_their_ids(owner):
@@ -166,9 +185,9 @@ def statements(worker: str, holder: str) -> list[Query]:
         limits.regroup(["default"], limit=10),
         limits.lock(["kind:work"], ["default"]),
         limited_claim_query(worker, holder, ["kind:work"]),
-        jobs.owe_output(str(uuid4()), 60.0),
-        jobs.drop_owed_output(str(uuid4())),
-        jobs.find_late_output(str(uuid4())),
+        late_outputs.owe_output(str(uuid4()), 60.0),
+        late_outputs.drop_owed_output(str(uuid4())),
+        late_outputs.find_late_output(str(uuid4())),
         queues.notify("tenure", [Wakeup.new_jobs("x")]),
         kinds.declare("shop:app", {"work": {"queue": "default"}}),
     ]
@@ -195,11 +214,14 @@ def web_statements() -> list[Query]:
         live.find_versions([uuid4()]),
         live.find_shown([uuid4()], 1000),
         live.watch([uuid4()], 10.0),
-        stats.count_waiting(10),
-        stats.count_listed([uuid4()]),
-        stats.count_today(),
+        stats.survey_fleet(10),
         stats.count_buckets(),
         stats.count_series(3600.0, 60.0, None, None),
+        stats.count_series_by_queue(3600.0, 60.0),
+        stats.count_series_by_kind(3600.0, 60.0),
+        stats.count_histogram(3600.0, 60.0, None, None),
+        failures.find_all(datetime(2026, 1, 1, tzinfo=UTC), 10),
+        reports.identify_server(),
         reports.probe_writable(),
     ]
 

@@ -24,6 +24,8 @@ WAKEUPS = {
     "duty": Wakeup.duty_free(),
     "limits": Wakeup.limits_changed(),
     "schedules": Wakeup.schedule_changed(),
+    "chains": Wakeup.chain_ended(),
+    "events": Wakeup.event_sent(),
     "lease nightly": Wakeup.lease_released("nightly"),
     f"test {JOB}": Wakeup.listener_test(JOB),
     "": Wakeup.missed(),
@@ -89,10 +91,10 @@ def test_lost_jobs_are_named_unless_they_are_many():
 
 
 @pytest.mark.parametrize("letter", ["x", "ö"])
-async def test_one_that_is_too_long_is_dropped_and_the_others_are_sent(place, database, other, letter):
+async def test_one_that_is_too_long_is_dropped_and_the_others_are_sent(database_target, database, other, letter):
     other.sql("listen tenure")
     longest = letter * ((LONGEST_PAYLOAD - len("jobs ")) // len(letter.encode()))
-    async with Link(place, "test") as link:
+    async with Link(database_target, "test") as link:
         notifier = Notifier(link)
         notifier.notify(Wakeup.new_jobs(longest + letter))
         notifier.notify(Wakeup.new_jobs(longest))

@@ -10,10 +10,25 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, assert_type
+from typing import Annotated, Any, assert_type
 from uuid import UUID
 
-from tenure import Call, Cancel, Context, Fail, Handle, Retry, ScheduleStatus, Snooze, Tenure, Tick
+from tenure import (
+    Call,
+    Cancel,
+    Context,
+    Continue,
+    Fail,
+    Handle,
+    Provide,
+    Retry,
+    RetryAfter,
+    ScheduleStatus,
+    Snooze,
+    Tenure,
+    Tick,
+    provided,
+)
 
 app = Tenure("postgresql://nowhere")
 
@@ -55,7 +70,7 @@ def plain_with_context(ctx: Context, a: int) -> list[str]:
 
 
 @app.job
-async def decides(ctx: Context, n: int) -> int | Snooze | Fail | Cancel:
+async def decides(ctx: Context, n: int) -> int | Snooze | RetryAfter | Fail | Cancel:
     return Snooze("5s") if n else 1
 
 
@@ -105,6 +120,36 @@ async def answers(n: int) -> bool | Fail:
     return True
 
 
+@app.job
+async def always_continues(n: int) -> Continue[bool]:
+    return Continue(answers, n)
+
+
+@app.job
+async def may_continue(message: Message) -> Receipt | Fail | Continue[bool]:
+    return Continue(always_continues.using(delay="5m"), 1) if message.to else Receipt(1)
+
+
+@app.job
+def loops(n: int) -> int | Continue[int]:
+    return Continue(loops, n - 1) if n else 0
+
+
+@app.job
+async def continues_twice(message: Message) -> Continue[Receipt | bool] | None:
+    return Continue(may_continue, message)
+
+
+async def chaining(message: Message) -> None:
+    assert_type(await (await always_continues.enqueue(1)).result(), bool)
+    assert_type(await (await may_continue.enqueue(message)).result(), Receipt | bool)
+    assert_type(loops.enqueue_sync(1).result_sync(), int)
+    assert_type(await (await continues_twice.enqueue(message)).result(), Receipt | bool | None)
+    Continue(answers)  # type: ignore[call-arg]
+    Continue(answers, "1")  # type: ignore[arg-type]
+    Continue(len, [])  # type: ignore[arg-type]
+
+
 async def resulting(message: Message) -> None:
     # What a handler may return to decide otherwise is not a result.
     assert_type(await (await answers.enqueue(1)).result(), bool)
@@ -145,3 +190,18 @@ async def refused(ctx: Context, message: Message) -> None:
     app.job(run_in="fiber")  # type: ignore[call-overload]
     app.cron("@daily", overlap="never")  # type: ignore[arg-type]
     planned.enqueue_sync("1")  # type: ignore[arg-type]
+
+
+def get_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+@app.job
+async def with_clock(ctx: Context, message: Message, clock: Annotated[datetime, Provide(get_clock)] = provided) -> str:
+    assert_type(clock, datetime)
+    return f"{message.to} {ctx.attempt}"
+
+
+async def provided_parameters_are_not_enqueued(ctx: Context, message: Message) -> None:
+    assert_type(await with_clock.enqueue(message), Handle[str])
+    assert_type(await with_clock(ctx, message, clock=get_clock()), str)

@@ -14,6 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tenure import Tenure
 from tenure.web import create_token
+from tenure.web.http_protocol import HttpProtocol
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
 from tests.waiting import until
@@ -28,8 +29,9 @@ class Server:
         listening = socket.create_server(("127.0.0.1", port))
         self.port = listening.getsockname()[1]
         config = uvicorn.Config(
-            self._asgi, log_config=None, access_log=False, lifespan="on", ws_max_size=65536, timeout_graceful_shutdown=2
-        )
+            self._asgi, http=HttpProtocol, log_config=None, access_log=False, lifespan="on", ws_max_size=65536,
+            timeout_graceful_shutdown=2,
+        )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._server.install_signal_handlers = lambda: None
         self._task = asyncio.create_task(self._server.serve([listening]))

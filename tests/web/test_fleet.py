@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
@@ -50,8 +51,37 @@ async def test_workers_and_leaders(jobs, serving):
         async def duties():
             return {leader["duty"]: leader["state"] for leader in (await web.get("/leaders")).json()["leaders"]}
 
-        await until(duties, is_=dict.fromkeys(["cleaner", "cron", "doctor", "reaper", "rollup", "stager"], "holds"))
+        await until(duties, is_=dict.fromkeys(["cleaner", "cron", "doctor", "reaper", "resolver", "rollup", "stager"], "holds"))
         assert {leader["worker"] for leader in (await web.get("/leaders")).json()["leaders"]} == {worker["name"]}
+
+
+async def test_a_worker_is_drained_and_resumed(jobs, serving):
+    web = await serving.admin()
+    async with jobs.running():
+        [worker] = (await web.get("/workers")).json()["workers"]
+        assert worker["draining_at"] is None
+        drained = await web.post(f"/workers/{worker['id']}/drain")
+        assert drained.json() == {"workers": [worker["id"]], "draining": True}
+        [shown] = (await web.get("/workers")).json()["workers"]
+        assert shown["draining_at"] is not None
+        assert "tenure_workers_draining 1" in (await web.get("/metrics")).text
+        sent = (await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})).json()
+        [reason] = (await web.get(f"/jobs/{sent['id']}/explain")).json()["reasons"]
+        assert reason["code"] == "draining"
+        assert (await web.post(f"/workers/{worker['id']}/resume")).json()["draining"] is False
+        await until(lambda: _status(web, sent["id"]), is_="completed")
+    entries = (await web.get("/audit")).json()["entries"]
+    assert {entry["action"] for entry in entries} >= {"drain_worker", "resume_worker"}
+
+
+async def _status(web, job_id):
+    return (await web.get(f"/jobs/{job_id}")).json()["status"]
+
+
+@pytest.mark.parametrize("worker", ["nonsense", "01890000-0000-7000-8000-000000000000"])
+async def test_a_worker_that_does_not_exist_cannot_be_drained(jobs, serving, worker):
+    answer = await (await serving.admin()).post(f"/workers/{worker}/drain")
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:tenure:problem:not-found")
 
 
 async def test_schedules_are_created_changed_run_paused_and_deleted(jobs, serving):
@@ -163,6 +193,22 @@ async def test_a_histogram_is_cumulative(jobs, serving):
     found = re.findall(r'tenure_job_run_seconds_bucket\{queue="exports",kind="export_users",le="([^"]+)"\} (\d+)', text)
     assert [int(count) for _, count in found] == sorted(int(count) for _, count in found)
     assert found[-1] == ("+Inf", "3")
+
+
+async def test_probes_do_not_take_the_connections_of_others(jobs, serving, sql):
+    server = await serving.serve()
+    web = await server.client()
+    assert (await web.get("/readyz")).status_code == 200
+    sql("begin; lock table tenure.tokens in access exclusive mode")
+    asking = [asyncio.create_task(web.get("/readyz")) for _ in range(20)]
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    await until(lambda: sql(waiting) != [(0,)])
+    for _ in range(5):  # the others arrive
+        assert (await web.get("/healthz")).status_code == 200
+        assert sql(waiting) == [(1,)]
+    sql("rollback")
+    assert {(await task).status_code for task in asking} <= {200, 503}
+    assert (await web.get("/readyz")).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

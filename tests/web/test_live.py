@@ -286,6 +286,55 @@ async def take(outbox):
     return await outbox.take()
 
 
+async def test_nothing_more_is_read_from_a_client_that_does_not_take_what_it_was_sent(jobs, serving, monkeypatch):
+    """Refused topics are not followed, so their number has no other bound."""
+    monkeypatch.setattr(websocket, "MOST_UNSENT", 50)
+    monkeypatch.setattr(websocket, "MESSAGES_PER_SECOND", 10_000)
+    taking, most = asyncio.Event(), []
+    take, put = Outbox.take, Outbox.put
+
+    async def slow(outbox):
+        await taking.wait()
+        return await take(outbox)
+
+    def counted(outbox, topic, text):
+        put(outbox, topic, text)
+        most.append(len(outbox._messages))
+
+    monkeypatch.setattr(Outbox, "take", slow)
+    monkeypatch.setattr(Outbox, "put", counted)
+    server = await serving.serve()
+    live = await server.live(await serving.token("read", kinds=["burn"]))
+    for n in range(20):
+        await live.send(type="subscribe", topics=[f"queue:{n}-{m}" for m in range(10)])
+    await until(lambda: most and most[-1] > 50)
+    await live.connection.ping()
+    assert max(most) <= 60
+    taking.set()
+    refused = {(await live.receive())["topic"] for _ in range(200)}
+    assert len(refused) == 200, "nothing is lost when it goes on"
+
+
+async def test_only_jobs_that_exist_are_watched(jobs, serving, sql):
+    server, token = await serving.serve(), await serving.token("read")
+    job_id = await send(await server.client(await serving.token()))
+    live = await server.live(token)
+    await live.send(type="subscribe", topics=[f"job:{job_id}", *(f"job:{uuid4()}" for _ in range(100))])
+    for _ in range(101):
+        await live.receive()
+    assert [str(watched) for (watched,) in sql("select job_id from tenure.watches")] == [job_id]
+
+
+async def test_a_job_that_is_enqueued_after_the_subscription_is_followed_from_then_on(steps, serving, sql):
+    server, token = await serving.serve(), await serving.token()
+    live, job_id = await server.live(token), uuid4()
+    await live.send(type="subscribe", topics=[f"job:{job_id}"])
+    assert (await live.receive())["type"] == "gone"
+    sql("select * from tenure.enqueue(%s)", json.dumps([{"id": str(job_id), "kind": "walk", "queue": "steps"}]))
+    assert (await live.receive())["job"]["state"] == "pending"
+    await until(lambda: sql("select job_id from tenure.watches"), is_=[(job_id,)])
+
+
 async def test_all_viewers_of_a_process_share_one_look_up(steps, serving):
     from tenure.web.web_app import WebApp
     from tenure.web.web_options import WebOptions

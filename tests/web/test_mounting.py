@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
+from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
@@ -10,6 +13,7 @@ from starlette.routing import Mount
 
 from tenure import Tenure
 from tenure.web import create_app
+from tests.processes import run_process
 from tests.waiting import until
 from tests.web.serving import Serving
 from tests.web.test_jobs import send
@@ -93,3 +97,57 @@ def test_each_event_loop_has_its_own_connections(dsn):
 
     assert [asyncio.run(ask()) for _ in range(2)] == [200, 200]
     assert web_app._services == {}
+
+
+DJANGO = """
+import asyncio
+import sys
+
+import django
+import httpx2
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path
+
+settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="x")
+django.setup()
+urlpatterns = [path("hello/", lambda request: HttpResponse("from django"))]
+
+from django.core.asgi import get_asgi_application
+
+from tenure import Tenure
+from tenure.web import create_app
+
+app = Tenure(sys.argv[1])
+
+
+@app.job
+async def greet(name: str) -> str:
+    return f"Hello, {name}!"
+
+
+# the snippet
+
+async def main():
+    transport = httpx2.ASGITransport(app=application)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as http:
+        print((await http.get("/hello/")).text)
+        print((await http.get("/jobs/_api/healthz")).json(), (await http.get("/jobs/_api/jobs")).status_code)
+        sent = await http.post("/jobs/_api/jobs/greet/dispatch", json={"args": {"name": "Ada"}}, headers={"x-user": "ann"})
+        print(sent.status_code, sent.json()["job"]["enqueued_by"], sent.headers["location"] == "../" + sent.json()["id"])
+    await app.close()
+
+
+asyncio.run(main())
+"""
+
+
+def test_in_asgi_of_django_as_the_docs_show(dsn, tmp_path):
+    """The very lines of the how-to, in a process of its own: Django is configured once per process."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "web.md").read_text()
+    [snippet] = re.findall(r"```\n(web = create_app.*?)```", page, re.DOTALL)
+    hook = "from tenure.web import Principal, Scope\n\n\ndef authorize(request):\n    user = request.headers.get('x-user')\n"
+    hook += "    return None if user is None else Principal(name=user, scope=Scope.OPERATE)\n\n\n"
+    (tmp_path / "asgi.py").write_text(DJANGO.replace("# the snippet", hook + snippet))
+    done = run_process([sys.executable, "asgi.py", dsn], cwd=tmp_path, check=True)
+    assert done.stdout.splitlines() == ["from django", "{'status': 'ok'} 401", "202 ann True"]

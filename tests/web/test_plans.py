@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
 
-from tenure.store import audit, kinds, live, stats, tokens
+from tenure.store import audit, failures, kinds, live, stats, tokens
 from tests.store.database import Database
 from tests.store.plans import MODES, STATES, Node, plan, prepare_tables
 
-BOUNDED = {"jobs_queued", "jobs_limited", "jobs_due", "jobs_dead", "jobs_pkey"}
+BOUNDED = {"jobs_queued", "jobs_limited", "jobs_due", "jobs_dead", "jobs_waiting", "jobs_pkey"}
 """Indexes of live jobs that the statements may read, each up to a limit or for one id."""
 
 QUERIES = {
-    "count_waiting": stats.count_waiting(10_000),
-    "count_listed": stats.count_listed([uuid4() for _ in range(10)]),
+    "survey_fleet": stats.survey_fleet(10_000),
+    "find_failures": failures.find_all(datetime(2026, 1, 1, tzinfo=UTC), 5_000),
     "find_versions": live.find_versions([uuid4() for _ in range(10)]),
     "find_shown": live.find_shown([uuid4() for _ in range(10)], 1000),
     "watch": live.watch([uuid4()], 900.0),

@@ -6,9 +6,11 @@ import ast
 import asyncio
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import tenure.web
 from tenure import ConfigError, Context, Tenure
@@ -24,6 +26,7 @@ from tests.waiting import until
 from tests.web.test_jobs import send
 
 SOURCE = Path(tenure.web.__file__).parent
+ROOT = Path(__file__).parents[2]
 
 
 # S1: loopback, and no other address without auth
@@ -211,7 +214,15 @@ async def test_s7_foreign_names_are_refused(jobs, serving):
     web = await server.client(await serving.token())
     for host in ("jobs.example", "JOBS.example:443", "127.0.0.1:1", "localhost", "[::1]:8080", "192.0.2.1"):
         assert (await web.get("/session", headers={"host": host})).status_code == 200, host
-    for host in ("evil.example", "jobs.example.evil.example", "localhost.evil.example", "", "jobs.example@evil.example"):
+    for host in (
+        "[::1].evil.example",
+        "[::1",
+        "evil.example",
+        "jobs.example.evil.example",
+        "localhost.evil.example",
+        "",
+        "jobs.example@evil.example",
+    ):
         assert (await web.get("/healthz", headers={"host": host})).status_code in (400, 421), host
 
 
@@ -253,6 +264,45 @@ async def test_s8_a_body_that_does_not_arrive_is_given_up(jobs, serving, monkeyp
         "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{".encode()
     )
     assert b"408" in await asyncio.wait_for(reader.readline(), 10)
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /_api/healthz HTTP/1.1\r\nHost: loc",
+        b"GET /_api/healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /",
+        b"POST /_api/queues/x/pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+    ],
+)
+async def test_s8_a_connection_without_a_whole_request_ends(jobs, serving, monkeypatch, sent):
+    monkeypatch.setattr("tenure.web.http_protocol.HEAD_WITHIN", 0.3)
+    server = await serving.serve()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(sent)
+    if b"\r\n\r\n" in sent:
+        await asyncio.wait_for(reader.readuntil(b"}"), 10)
+        writer.write(b"x")  # ends the time that uvicorn waits for the next request
+    await asyncio.wait_for(reader.read(), 10)
+    assert reader.at_eof()
+    writer.close()
+
+
+async def test_s8_connections_that_are_used_stay(jobs, serving, monkeypatch):
+    monkeypatch.setattr("tenure.web.http_protocol.HEAD_WITHIN", 0.2)
+    server, token = await serving.serve(), await serving.token()
+    web, live = await server.client(token), await server.live(token)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    job_id = await send(web)
+    writer.write(f"GET /_api/jobs/{job_id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    await reader.readuntil(b'"pending"')
+    await asyncio.sleep(0.5)  # longer than the time
+    await live.send(type="ping")
+    assert (await live.receive())["type"] == "pong"
+    assert (await web.get("/session")).status_code == 200
+    await web.post(f"/jobs/{job_id}/cancel")
+    await asyncio.wait_for(reader.readuntil(b'"canceled"'), 10)
     writer.close()
 
 
@@ -503,10 +553,34 @@ async def test_s15_an_account_that_may_only_read_is_detected(fresh_dsn, server_d
 # S16: nothing is loaded from elsewhere
 
 
+def locked() -> dict[str, tuple[str, int]]:
+    """By name: the version that the image installs, and how many files are allowed."""
+    text = (ROOT / "deploy" / "requirements.txt").read_text()
+    blocks = re.findall(r"^([\w.-]+)==(\S+)(.*?)(?=^\w|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: (version, len(re.findall(r"--hash=sha256:[0-9a-f]{64}\b", rest))) for name, version, rest in blocks}
+
+
+def test_s16_everything_that_the_image_installs_is_pinned_with_hashes():
+    text = (ROOT / "deploy" / "requirements.txt").read_text()
+    given = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
+    assert len(given) == len(locked()) > 20
+    assert all(files for _, files in locked().values())
+    assert "--require-hashes -r" in (ROOT / "deploy" / "Dockerfile").read_text()
+
+
+def test_s16_the_pins_are_what_we_ask_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for text in [*project["dependencies"], *extras["web"], *extras["speed"]]:
+        wanted = Requirement(text)
+        version, _ = locked()[wanted.name]
+        assert wanted.specifier.contains(version), text
+
+
 def test_s16_nothing_is_loaded_from_other_sites():
-    for path in SOURCE.rglob("*"):
+    for path in [*SOURCE.rglob("*"), *(ROOT / "clients" / "js").glob("*.js")]:
         if path.is_file() and path.suffix in (".py", ".js", ".html", ".css"):
-            found = re.findall(r"https?://(?!shop\.example|\{)[\w.]+", path.read_text())
+            found = re.findall(r"https?://(?![\w.]+\.example|\{)[\w.]+", path.read_text())
             assert found == [], path
 
 

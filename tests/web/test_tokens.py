@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from tenure import ConfigError
 from tenure.web import Principal, Scope, create_token, list_tokens, revoke_token, tracker_token
 from tenure.web.route_table import ROUTES
 from tenure.web.security import rate_limits, tokens
@@ -135,6 +136,23 @@ async def test_requests_of_a_token_are_limited(jobs, serving):
     assert {(await free.get("/session")).status_code for _ in range(30)} == {200}
 
 
+async def test_sessions_count_as_the_token_that_they_were_started_with(jobs, serving, monkeypatch):
+    """A token could start any number of them, each with its own requests and connections."""
+    monkeypatch.setattr("tenure.web.live.hub.MOST_CONNECTIONS", 2)
+    server, token = await serving.serve(rate=0.1), await serving.token(rate=None)
+    web, _ = await sign_in(server, token)
+    assert (await web.get("/session")).status_code == 429
+    free = await serving.token(name="free")
+    for _ in range(2):
+        web, _ = await sign_in(server, free)
+        cookie = {"cookie": f"tenure_session={web.cookies['tenure_session']}"}
+        live = await server.live(additional_headers=cookie, origin=server.url)
+        assert (await live.receive())["type"] == "ready"
+    refused = await server.live()
+    await refused.send(type="auth", token=free)
+    assert (await refused.receive())["problem"]["status"] == 429
+
+
 async def test_wrong_tokens_of_an_address_are_limited_but_known_ones_work(jobs, serving, monkeypatch):
     monkeypatch.setattr(tokens, "RECHECK", 0.0)
     server = await serving.serve()
@@ -175,6 +193,52 @@ async def test_a_browser_signs_in_with_a_cookie_that_scripts_cannot_read(jobs, s
     assert (await web.post("/queues/x/pause", headers={**csrf, "sec-fetch-site": "same-origin"})).status_code == 200
     assert (await web.delete("/session", headers={**csrf, "origin": server.url})).status_code == 204
     assert sql("select count(*) from tenure.tokens where purpose = 'session' and revoked_at is null") == [(0,)]
+
+
+@NEVER
+async def test_a_page_with_a_session_that_has_ended_does_not_lock_out_its_address(jobs, serving, sql):
+    """Every request of an open dashboard counted as a wrong token, so that its user could not sign in again."""
+    server, token = await serving.serve(), await serving.token()
+    web, _ = await sign_in(server, token)
+    sql("update tenure.tokens set expires_at = now() where purpose = 'session'")
+    for _ in range(rate_limits.FAILURES_PER_MINUTE + 3):
+        assert (await web.get("/jobs")).status_code == 401
+    new = await serving.token(name="new")
+    assert (await web.post("/session", json={"token": new})).status_code == 200
+
+
+@NEVER
+async def test_a_program_with_a_revoked_token_does_not_lock_out_its_address(jobs, serving):
+    server, token = await serving.serve(), await serving.token(name="old")
+    await revoke_token(serving.app, "old")
+    for _ in range(rate_limits.FAILURES_PER_MINUTE + 3):
+        assert (await (await server.client(token)).get("/jobs")).status_code == 401
+    assert (await (await server.client(await serving.token(name="new"))).get("/jobs")).status_code == 200
+
+
+async def test_cookies_are_not_accepted_from_pages_of_other_sites(jobs, serving):
+    """Sites that may use the API with a token. A cookie would give them what the user of the browser may do."""
+    shop = {"origin": "https://shop.example"}
+
+    def authorize(request):
+        return Principal(name="ann", scope=Scope.ADMIN) if "host_session" in request.cookies else None
+
+    server = await serving.serve(allowed_origins=["https://shop.example"], authorize=authorize)
+    web, answer = await sign_in(server, await serving.token())
+    session = {"cookie": f"tenure_session={web.cookies['tenure_session']}"}
+    for cookie in (session, {"cookie": "host_session=1"}):
+        own = await server.client(**cookie)
+        assert (await own.get("/session")).status_code == 200
+        assert (await own.get("/session", headers={"origin": server.url})).status_code == 200
+        csrf = {"x-csrf-token": answer.json()["csrf"]}
+        for more in ({}, {"sec-fetch-site": "same-site"}):
+            assert (await own.get("/session", headers={**shop, **more})).status_code == 401
+            assert (await own.post("/queues/x/pause", headers={**shop, **more, **csrf})).status_code == 401
+        live = await server.live(additional_headers=cookie, origin="https://shop.example")
+        await live.send(type="subscribe", topics=["overview"])
+        assert (await live.receive())["problem"]["status"] == 401
+    token = {"authorization": f"Bearer {await serving.token()}"}
+    assert (await (await server.client(**session)).get("/session", headers={**shop, **token})).status_code == 200
 
 
 async def test_a_cookie_is_secure_unless_the_server_is_local(jobs, serving):
@@ -286,10 +350,16 @@ async def test_a_hook_that_fails_answers_nothing_of_its_error(jobs, serving, cap
     assert (answer.status_code, "swordfish" in answer.text) == (500, False)
 
 
-@pytest.mark.parametrize("options", [{"scope": "root"}, {"name": ""}, {"name": "a\nb"}, {"rate": -1}, {"expires_in": "soon"}])
-async def test_tokens_that_cannot_be_created(serving, options):
-    from tenure import ConfigError
+def test_limits_of_a_principal_are_sets():
+    with pytest.raises(ConfigError, match="frozenset"):
+        Principal(name="ann", queues="mail")
+    assert Principal(name="ann", scope="operate").scope is Scope.OPERATE
 
+
+@pytest.mark.parametrize(
+    "options", [{"queues": "mail"}, {"scope": "root"}, {"name": ""}, {"name": "a\nb"}, {"rate": -1}, {"expires_in": "soon"}]
+)
+async def test_tokens_that_cannot_be_created(serving, options):
     given = {"name": "x", "scope": "read", **options}
     with pytest.raises(ConfigError):
         await create_token(serving.app, given.pop("name"), given.pop("scope"), **given)

@@ -30,6 +30,7 @@ def test_the_tracker_follows_jobs_of_a_real_server(dsn):
     assert int(re.search(r"pass (\d+)", shown)[1]) >= 30, shown
 
 
+@pytest.mark.slow
 def test_the_types_and_the_generated_types_are_right(tmp_path):
     """Of all that the tracker exports, and of a module of `tenure typegen`."""
     folder = project(tmp_path / "page", *TYPES)
@@ -60,11 +61,14 @@ def test_the_package_has_no_dependencies_and_contains_what_it_needs():
     assert "import " not in re.sub(r"/\*\*.*?\*/", "", (TRACKER / "tenure.js").read_text(), flags=re.DOTALL)
 
 
-def test_the_wheel_contains_the_tracker(tmp_path):
+def test_the_wheel_contains_the_tracker_and_the_dashboard(tmp_path):
     builder = import_module("hatchling.builders.wheel").WheelBuilder(str(ROOT))
     [built] = builder.build(directory=str(tmp_path), versions=["standard"])
     with zipfile.ZipFile(built) as wheel:
         assert wheel.read("tenure/web/static/tenure.js") == (TRACKER / "tenure.js").read_bytes()
+        static = ROOT / "src" / "tenure" / "web" / "static"
+        files = {path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()}
+        assert {f"tenure/web/static/{name}" for name in files} <= set(wheel.namelist())
 
 
 async def test_the_tracker_is_served_without_a_token_and_cached_by_its_content(jobs, serving: Serving):

@@ -17,7 +17,8 @@ from fastapi.responses import FileResponse, HTMLResponse
 from tenure import Context, Fail, Tenure
 from tenure.web import create_app, tracker_token
 from tests.cli.test_cli import tenure
-from tests.npm import PAGES, chromium, node, project, run
+from tests.npm import PAGES, node, project, run
+from tests.system_packages import chromium
 from tests.waiting import until
 from tests.web.serving import Server, Serving
 

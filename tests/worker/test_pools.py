@@ -106,9 +106,9 @@ async def test_runs_that_all_want_a_second_connection_get_it(app, database, wher
     await app.close()
 
 
-async def test_the_error_after_a_wait_names_the_number_of_connections_and_the_way_out(place, sql, monkeypatch):
+async def test_the_error_after_a_wait_names_the_number_of_connections_and_the_way_out(database_target, sql, monkeypatch):
     monkeypatch.setattr(pools, "PATIENCE", 0.1)
-    handlers = Pools(place, 1)
+    handlers = Pools(database_target, 1)
     try:
         async with handlers.connection():
             with pytest.raises(StoreUnavailable, match=r"hold 1 of 1; leave the blocks of ctx"):

@@ -43,7 +43,7 @@ def test_a_commit_that_fails_leaves_the_run_active(run):
 
 def test_a_commit_that_succeeds_settles_the_run(run):
     run.begin_commit()
-    run.settle_itself()
+    run.settle_itself("completed")
     run.end_commit()
     assert run.settled_itself
     assert not run.settle()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import psycopg
 import pytest
 
-from tenure import Context, Fail, JobSettled, RunFailedAfterCompletion, RunLost
+from tenure import Context, Fail, JobSettled, RunFailedAfterCompletion, RunLost, WorkflowContext
 from tenure.store import workers
+from tenure.store.link import Link
 from tenure.store.wakeup import Wakeup
 from tenure.worker.run import settler
 from tests.store.forged_jobs import change_state, take_over
@@ -47,6 +49,40 @@ async def test_a_row_that_a_transaction_has_locked_holds_up_no_other_outcome(app
             await mine.rollback()
         await until(lambda: states(database), is_={"completed": COUNT})
     assert [await handle.result() for handle in handles] == list(range(COUNT))
+
+
+async def test_an_outcome_is_written_before_the_statements_of_workflows_that_wait_for_the_connection(app, release, monkeypatch):
+    sent: list[str] = []
+    first_is_sent = asyncio.Event()
+    run = Link._run
+
+    async def held_up(link: Link, cursor: Any, query: Any) -> Any:
+        if query.name in ("workflows/start_child", "jobs/finish_jobs"):
+            sent.append(query.name)
+            if len(sent) == 1:
+                await first_is_sent.wait()
+        return await run(link, cursor, query)
+
+    monkeypatch.setattr(Link, "_run", held_up)
+
+    @app.job
+    async def work() -> None:
+        await release.wait()
+
+    @app.workflow
+    async def parent(ctx: WorkflowContext) -> None:
+        await asyncio.gather(*(ctx.start(work) for _ in range(COUNT)))
+
+    async with serving(app, concurrency=COUNT):
+        handle = await work.enqueue()
+        await parent.enqueue()
+        await until(lambda: sent)
+        release.set()
+        for _ in range(50):  # turns in which the handler ends and all of them ask for the connection
+            await asyncio.sleep(0)
+        first_is_sent.set()
+        await handle.result("20s")
+    assert sent[:2] == ["workflows/start_child", "jobs/finish_jobs"]
 
 
 async def test_a_lost_run_whose_neighbour_is_locked_is_not_reported_as_settled(app, database, dsn, release):

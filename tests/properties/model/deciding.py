@@ -10,15 +10,18 @@ from tests.properties.model.rows import Call, Job
 
 CANCELED = "canceled by a person"
 
+Ended = tuple[str, bool, bool, bool, bool, str, str | None]
+"""As the statements that cancel and delete answer for one job."""
+
 
 class Deciding(Entering):
-    def cancel(self, ids: Collection[str], states: Collection[str] | None = None) -> list[tuple[str, bool, bool, bool, str]]:
-        """Gives (id, canceled, ran, watched, kind) of those that were live, and in one of these states."""
+    def cancel(self, ids: Collection[str], states: Collection[str] | None = None) -> list[Ended]:
+        """Gives (id, canceled, ran, watched, dependants, kind, undoing) of those that were live, and in one of these states."""
         meant = [self.books.live[i] for i in ids if i in self.books.live]
         meant = [job for job in meant if states is None or job.state in states]
         return sorted(self._cancel(job) for job in meant)
 
-    def _cancel(self, job: Job) -> tuple[str, bool, bool, bool, str]:
+    def _cancel(self, job: Job) -> Ended:
         ran = job.held
         if ran:
             self.note(job, "canceled", held=True)
@@ -29,7 +32,7 @@ class Deciding(Entering):
         job.claim_id = job.lease_until = None
         job.error = CANCELED
         self.count(job, "canceled")
-        return job.id, True, ran, job.id in self.watched, job.kind
+        return job.id, True, ran, job.id in self.watched, False, job.kind, None
 
     def retry(self, job_id: str) -> list[tuple[str, bool, str, str, str | None]]:
         """Gives the state it was in, whether it was moved, its queue and kind, and the job that has its key instead."""
@@ -104,14 +107,14 @@ class Deciding(Entering):
             told.append((job.id, job.queue, holder is None, job.kind, holder))
         return told
 
-    def delete(self, ids: Collection[str], *, force: bool) -> list[tuple[str, bool, bool, bool, str]]:
-        """Gives (id, gone, ran, watched, kind). Without force nothing goes while one of them runs."""
+    def delete(self, ids: Collection[str], *, force: bool) -> list[Ended]:
+        """Gives (id, gone, ran, watched, dependants, kind, undoing). Without force nothing goes while one of them runs."""
         live = {i: self.books.live[i] for i in ids if i in self.books.live}
         refused = not force and any(job.held for job in live.values())
         if refused:
-            return sorted((i, False, job.held, False, job.kind) for i, job in live.items())
+            return sorted((i, False, job.held, False, False, job.kind, None) for i, job in live.items())
         gone = live | {i: self.books.finished[i] for i in ids if i in self.books.finished}
-        answer = sorted((i, True, i in live and job.held, i in self.watched, job.kind) for i, job in gone.items())
+        answer = sorted((i, True, i in live and job.held, i in self.watched, False, job.kind, None) for i, job in gone.items())
         for job in gone.values():
             self._forget(job)
         return answer

@@ -51,13 +51,13 @@ class Running(Moving):
             self.books.claims[claim_id] = Claim(claim_id, worker_id, self.now, tuple(sorted(job.id for job in found[:limit])))
         return found[:limit]
 
-    def finish(self, outcomes: Iterable[Outcome]) -> list[tuple[str, bool]]:
+    def finish(self, outcomes: Iterable[Outcome]) -> list[tuple[str, bool, bool]]:
         return sorted(self._finish(outcome) for outcome in outcomes if self._may_finish(outcome.run))
 
     def _may_finish(self, run: Run) -> bool:
         return self.holds(run) and run.claim_id in self.books.claims
 
-    def _finish(self, outcome: Outcome) -> tuple[str, bool]:
+    def _finish(self, outcome: Outcome) -> tuple[str, bool, bool]:
         job = self.books.live[outcome.run.job_id]
         self.move(job, outcome.state)
         # The last holder's name and claim stay: they tell which run ended it.
@@ -65,7 +65,7 @@ class Running(Moving):
         job.output = outcome.output
         job.error = outcome.error or job.error
         self.count(job, outcome.state)
-        return job.id, job.id in self.watched
+        return job.id, job.id in self.watched, False
 
     def settle(self, outcomes: Iterable[Outcome]) -> list[tuple[str, bool]]:
         """For outcomes after which the job stays live."""

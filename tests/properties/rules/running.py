@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tenure.model.states import FINISHED, State
-from tenure.store import claims, jobs, queues
+from tenure.store import claims, jobs, late_outputs, queues
 from tenure.store.claims import HeldJob
 from tenure.store.jobs import FinishedRuns
 from tenure.store.query import Query, array_literal
@@ -104,7 +104,7 @@ class RunningRules(StoreMachine):
     @move(1, pick=PICK)
     def add_the_output(self, pick: int) -> None:
         for run in some(self.runs, pick):
-            self.run(jobs.set_output(run.job_id, run.claim_id, '"late"'))
+            self.run(late_outputs.set_output(run.job_id, run.claim_id, '"late"'))
             self.model.set_output(run, '"late"')
 
     @move(1)

@@ -1,0 +1,44 @@
+"""The comparison with other workflow engines, in a small run of Tenure. No other engine is installed here."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from benchmarks import flows, machine
+from benchmarks.engines.comparison import ROWS, EngineComparison, EngineSizes
+from benchmarks.engines.registry import ENGINES, Engine
+from benchmarks.server import Server, open_server
+from rich.console import Console
+
+TINY = EngineSizes(rounds=1, steps=5, starts=5)
+
+
+@pytest.fixture
+def server(server_dsn):
+    with open_server(server_dsn) as server:
+        yield server
+
+
+@pytest.mark.slow
+def test_a_comparison_has_every_row_and_names_who_is_missing(server):
+    comparison = EngineComparison(server, TINY, [Engine("absent")])
+    comparison.run()
+    assert (comparison.names, list(comparison.missing)) == (["tenure"], ["absent"])
+    surveyed = machine.survey(server)
+    comparison.show(Console(file=(shown := StringIO()), width=200), surveyed)
+    assert "absent: not available" in shown.getvalue()
+    found = comparison.as_json(surveyed)
+    assert [row["key"] for row in found["rows"]] == list(ROWS)
+    assert all(row["figure"] > 0 for row in found["rows"])
+
+
+def test_each_engine_is_pinned():
+    assert all("==" in engine.requirements[0] for engine in ENGINES)
+
+
+@pytest.mark.slow
+def test_chains_sleepers_and_a_fan_in_are_measured(server: Server):
+    assert flows.measure_links(server, 2) > 0
+    assert len(flows.measure_sleepers(server, 5, 1.0)) == 5
+    assert flows.measure_fan_in(server, 20) > 0

@@ -1,0 +1,33 @@
+"""The tests of the example shop pass, in a copy of it, as a user would run them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.workshop import as_url
+from tests.processes import run_process
+
+SHOP = Path(__file__).parents[2] / "examples" / "fastapi_shop"
+
+
+@pytest.mark.slow
+def test_type_checkers_find_nothing(tmp_path):
+    copy = tmp_path / "shop"
+    shutil.copytree(SHOP, copy)
+    ran = run_process([sys.executable, "-m", "mypy", "--strict", "shop", "migrations"], cwd=copy, timeout=240)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_its_tests_pass(server_dsn, tmp_path):
+    copy = tmp_path / "shop"
+    shutil.copytree(SHOP, copy)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("TENURE_", "PG", "DATABASE_URL"))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = run_process(command, cwd=copy, env={**inherited, "TENURE_TEST_DSN": as_url(server_dsn)}, timeout=240)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "18 passed" in ran.stdout

@@ -1,0 +1,104 @@
+"""A project's commands, checks, migrations and its own tests."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import tenure
+from tenure.store.migration_files import newest_version
+from tenure.version import __version__
+from tests.integrations.django.conftest import FOLDER
+
+SOURCE = Path(tenure.__file__).parent
+
+
+def test_the_projects_own_tests_run_on_the_test_database_and_leave_the_real_one_alone(shop, sql):
+    ran = shop.manage("test", "--noinput", "orders")
+    assert re.search(r"Ran [12]\d tests", ran.stderr)
+    assert sql("select count(*) from tenure.all_jobs") == [(0,)]
+    assert sql("select count(*) from pg_database where datname = %s", shop.env["SHOP_TEST_NAME"]) == [(0,)]
+
+
+def test_migrate_creates_the_schema_before_migrations_that_need_it(shop, sql):
+    assert sql("select count(*) from uses_tenure") == [(1,)]
+    assert "No migrations to apply" in shop.manage("migrate").stdout
+    assert "No changes detected" in shop.manage("makemigrations", "--check", "--dry-run").stdout
+
+
+@pytest.mark.skipif("dev" in __version__, reason="the schema may change until the release")
+def test_the_newest_django_migration_is_that_of_the_newest_schema():
+    """A release with a newer schema needs a Django migration of its own. In the first release, only the number grows."""
+    [*_, newest] = sorted((SOURCE / "integrations" / "django" / "migrations").glob("0*.py"))
+    assert re.findall(r"MigrateTenure\(version=(\d+)\)", newest.read_text("utf-8")) == [str(newest_version())]
+
+
+def test_sqlmigrate_prints_the_schema_without_a_transaction_of_its_own(shop):
+    printed = shop.manage("sqlmigrate", "tenure", "0001").stdout
+    assert "create table tenure.jobs" in printed
+    assert "begin;" not in printed
+
+
+def test_the_command_line_uses_the_database_and_the_jobs_of_the_project(shop, sql):
+    listed = json.loads(shop.manage("tenure", "config", "--json").stdout)
+    assert "shop" in str(listed)
+    shop.manage("tenure", "enqueue", "mails.send", "--arg", "order_id=3")
+    assert sql("select kind, queue, input from tenure.jobs") == [("mails.send", "mail", {"order_id": 3})]
+    assert "mails.send" in shop.manage("tenure", "jobs", "list").stdout
+    assert shop.manage("tenure", "jobs", "show", "no-such-id", check=False).returncode != 0
+
+
+def test_django_s_own_flags_are_not_passed_on(shop):
+    shop.env["DJANGO_SETTINGS_MODULE"] = "nonsense"
+    assert "version" in shop.manage("tenure", "--settings", "shop.settings", "--version").stdout
+    assert "no jobs" in shop.manage("tenure", "jobs", "list", f"--pythonpath={FOLDER}", "--settings=shop.settings").stderr
+
+
+def test_call_command_runs_it_and_raises_what_fails(shop):
+    program = """
+from django.core.management import CommandError, call_command
+call_command("tenure", "migrate", "--status")
+try:
+    call_command("tenure", "jobs", "show", "nonsense")
+except CommandError as error:
+    print("failed", error.returncode)
+"""
+    printed = shop.run(program)
+    assert "0001_pre_core" in printed
+    assert "failed" in printed
+
+
+def test_mistakes_in_the_settings_are_reported_by_the_checks(shop):
+    wrong = {"DATABASE": "jobs", "RETENTION_SECOND": 1, "DSN": "postgresql://"}
+    told = shop.varied(TENURE=wrong).manage("check", check=False)
+    assert told.returncode == 1
+    assert "DATABASE is 'jobs', but DATABASES has no such alias: use one of 'default'" in told.stderr
+    assert "unknown setting 'RETENTION_SECOND'; did you mean 'RETENTION_SECONDS'?" in told.stderr
+    assert "'DSN' follows from DATABASES" in told.stderr
+    told = shop.varied(TENURE={"WORKERS_CONCURRENCY": 0}).manage("check", check=False)
+    assert "workers.concurrency must be at least 1" in told.stderr
+    told = shop.varied(database={"ENGINE": "django.db.backends.sqlite3"}).manage("check", check=False)
+    assert "the database 'default' is on sqlite, but Tenure needs PostgreSQL" in told.stderr
+
+
+def test_settings_of_the_project_apply_to_workers_and_the_environment_has_precedence(shop, sql):
+    varied = shop.varied(TENURE={"WORKERS_CONCURRENCY": 3, "WORKERS_NAME": "shop-1"})
+    assert "3 shop-1" in varied.run(
+        "from tenure.integrations.django import app; w = app.settings.workers; print(w.concurrency, w.name)"
+    )
+    varied.env["TENURE_WORKERS_CONCURRENCY"] = "4"
+    assert "4 shop-1" in varied.run(
+        "from tenure.integrations.django import app; w = app.settings.workers; print(w.concurrency, w.name)"
+    )
+
+
+def test_the_role_that_django_assumes_is_ours_too(shop, sql):
+    sql("drop role if exists shop_app")
+    sql("create role shop_app")
+    sql("grant shop_app to current_user")
+    program = "from tenure.integrations.django import app; print(app.settings.dsn)"
+    assert "-c role=shop_app" in shop.varied(database={"OPTIONS": {"assume_role": "shop_app"}}).run(program)
+    sql("drop role shop_app")

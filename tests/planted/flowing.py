@@ -1,0 +1,224 @@
+"""Bugs in workflows: what is recorded, who is woken, what is undone."""
+
+from __future__ import annotations
+
+from tests.planted.bug import Bug, Edit, Promise
+
+RECORD, SUSPEND = "store/sql/steps/record_steps.sql", "store/sql/workflows/suspend_jobs.sql"
+WAKE, PLACE = "store/sql/events/wake_waiting.sql", "store/sql/events/place_events.sql"
+RUNNER, JOURNAL, EXECUTION = "flow/step_runner.py", "flow/journal.py", "flow/execution.py"
+ORDERS = "tests/workflows/test_orders.py"
+STEPS, SLEEP, EVENTS = "tests/workflows/test_steps.py", "tests/workflows/test_sleep.py", "tests/workflows/test_events.py"
+ROLLBACK = "tests/workflows/test_rollback.py"
+WAKING = "tests/workflows/test_waking.py"
+TRANSACTIONS = "tests/workflows/test_step_transactions.py"
+
+BUGS = (
+    Bug(
+        name="checkpoint_without_a_lock",
+        breaks="a run that has just lost its job records a step that its successor has not seen",
+        promise=Promise.STALE,
+        edits=(Edit(RECORD, "         limit 1 for share skip locked) j),", "         limit 1) j),"),),
+        caught_by=(f"{WAKING}::test_a_job_is_not_taken_away_while_a_step_of_it_is_being_stored",),
+    ),
+    Bug(
+        name="checkpoint_by_id",
+        breaks="a run whose job was given to another records a step",
+        promise=Promise.STALE,
+        edits=(Edit(RECORD, "where j.id = g.id and j.claim_id = g.claim_id", "where j.id = g.id"),),
+        caught_by=(f"{ORDERS}::test_a_run_that_lost_its_job_records_nothing_that_its_successor_did_not_see[20]",),
+    ),
+    Bug(
+        name="step_returns_before_it_is_stored",
+        breaks="a workflow goes on with a result that a crash forgets",
+        promise=Promise.DURABLE,
+        edits=(Edit("worker/run/steps.py", "        self._begin()\n        await request.answer\n", "        self._begin()\n"),),
+        caught_by=(f"{STEPS}::test_a_workflow_returns_what_its_steps_made", f"{SLEEP}"),
+    ),
+    Bug(
+        name="waits_are_checked_at_birth",
+        breaks="an event that was sent before a workflow began to wait does not wake it",
+        promise=Promise.TIME,
+        edits=(
+            Edit(
+                SUSPEND,
+                "insert into tenure.waits as w (job_id, step, event, key, after, fence)",
+                "insert into tenure.waits as w (job_id, step, event, key, after, fence, checked)",
+            ),
+            Edit(
+                SUSPEND,
+                "select m.id, g.step, g.event, g.key, g.after, m.fence\n",
+                "select m.id, g.step, g.event, g.key, g.after, m.fence, true\n",
+            ),
+        ),
+        caught_by=(f"{ORDERS}::test_an_event_and_a_wait_find_each_other[20]",),
+    ),
+    Bug(
+        name="events_wake_no_checked_wait",
+        breaks="an event that is sent after the resolver has looked at a wait does not wake its workflow",
+        promise=Promise.TIME,
+        edits=(Edit(PLACE, "       set checked = false\n", "       set checked = true\n"),),
+        caught_by=(f"{EVENTS}::test_a_workflow_waits_for_an_event_and_gets_its_payload",),
+    ),
+    Bug(
+        name="wait_without_a_fence",
+        breaks="the resolver marks a wait as checked that was written again meanwhile",
+        promise=Promise.TIME,
+        edits=(
+            Edit(WAKE, "and w.step = u.step and w.fence = u.fence and not w.checked", "and w.step = u.step"),
+            Edit(
+                WAKE,
+                "where j.id = u.job_id and j.state = 'waiting' and j.fence = u.fence limit 1) is null)",
+                "where j.id = u.job_id and j.state = 'waiting' limit 1) is null or u.answered)",
+            ),
+        ),
+        caught_by=(f"{WAKING}::test_a_wait_that_is_written_again_while_the_resolver_looks_at_it_is_looked_at_again",),
+    ),
+    Bug(
+        name="locked_wait_is_checked",
+        breaks="a workflow whose row is locked when its event comes is never woken",
+        promise=Promise.TIME,
+        edits=(
+            Edit(
+                WAKE,
+                "and (not u.answered or u.job_id in (select k.id from woken k)",
+                "and (true or u.job_id in (select k.id from woken k)",
+            ),
+        ),
+        caught_by=(f"{WAKING}::test_a_workflow_whose_row_is_locked_is_woken_later",),
+    ),
+    Bug(
+        name="suspension_spends_an_attempt",
+        breaks="a workflow that sleeps three times is a dead letter",
+        promise=Promise.TIME,
+        edits=(Edit(SUSPEND, "attempt = greatest(j.attempt - 1, 0)", "attempt = j.attempt"),),
+        caught_by=(f"{SLEEP}::test_a_sleeping_workflow_takes_no_slot_and_continues_where_it_was",),
+    ),
+    Bug(
+        name="changed_code_runs_on",
+        breaks="a run whose code was changed does what is new instead of being held",
+        promise=Promise.RECORD,
+        edits=(Edit(JOURNAL, "                    return False\n", "                    return True\n"),),
+        caught_by=(f"{SLEEP}::test_a_changed_workflow_is_held_before_it_does_anything_new",),
+    ),
+    Bug(
+        name="handled_failures_are_forgotten",
+        breaks="a step that failed and was handled succeeds in the next run, and the workflow takes another way",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(
+                RUNNER,
+                "        for failure in failures:\n            self.journal.add(",
+                "        for failure in failures[:0]:\n            self.journal.add(",
+            ),
+        ),
+        caught_by=(f"{STEPS}::test_a_failure_that_the_workflow_handles_is_the_same_in_every_run",),
+    ),
+    Bug(
+        name="unhandled_failures_are_kept",
+        breaks="the next attempt of a workflow repeats the failure of the last one without trying",
+        promise=Promise.TIME,
+        edits=(Edit(EXECUTION, "                await self._journal.forget_failures(_failed_steps(error))\n", ""),),
+        caught_by=(f"{STEPS}::test_a_failure_among_other_tasks_is_tried_again_by_the_next_attempt",),
+    ),
+    Bug(
+        name="rollback_is_not_recorded",
+        breaks="a rollback that is interrupted turns back into the workflow",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(
+                EXECUTION,
+                '        await self._journal.record(MARK, "rollback", ending.to_json())\n        return ending\n',
+                "        return ending\n",
+            ),
+        ),
+        caught_by=(f"{ROLLBACK}::test_a_rollback_waits_for_the_next_try_of_an_undo_and_does_not_go_back_to_the_workflow",),
+    ),
+    Bug(
+        name="cancel_undoes_nothing",
+        breaks="a canceled workflow leaves behind what it has done",
+        promise=Promise.CONTROL,
+        edits=(
+            Edit(
+                "store/sql/jobs/cancel_jobs.sql",
+                "coalesce(j.system ? 'undo' and not j.system ? 'canceling', false) as undoes",
+                "false as undoes",
+            ),
+        ),
+        caught_by=(f"{ROLLBACK}::test_a_canceled_workflow_runs_once_more_to_undo_what_it_has_done",),
+    ),
+    Bug(
+        name="undone_in_the_order_of_doing",
+        breaks="the first thing that was done is undone first",
+        promise=Promise.CONTROL,
+        edits=(Edit("flow/rollback.py", "in reversed(undos):", "in undos:"),),
+        caught_by=(f"{ROLLBACK}::test_all_is_undone_in_reverse_order_after_the_last_attempt",),
+    ),
+    Bug(
+        name="rollback_stops_at_the_first_task",
+        breaks="what other tasks of a canceled workflow have registered is not undone",
+        promise=Promise.CONTROL,
+        edits=(
+            Edit(
+                RUNNER,
+                "            await self.journal.caught_up()  # other tasks may not have reached",
+                "            # other tasks may",
+            ),
+        ),
+        caught_by=(f"{ROLLBACK}::test_what_parallel_tasks_have_registered_is_undone_also_if_another_task_has_not_begun",),
+    ),
+    Bug(
+        name="results_in_the_order_of_python",
+        breaks="a workflow goes through the result of a step in another order after a crash",
+        promise=Promise.RECORD,
+        edits=(Edit("flow/step_functions.py", "self.codec.decode(as_stored(text))", "self.codec.decode(text)"),),
+        caught_by=(f"{STEPS}::test_the_first_run_gets_a_result_in_the_form_in_which_later_runs_get_it",),
+    ),
+    Bug(
+        name="transaction_step_twice",
+        breaks="a step in a transaction whose COMMIT was not answered writes a second time",
+        promise=Promise.TOGETHER,
+        edits=(
+            Edit(
+                "store/sql/steps/record_in_transaction.sql",
+                " where s.state = 'retry'\nreturning name",
+                "returning name",
+            ),
+        ),
+        caught_by=(f"{TRANSACTIONS}::test_a_step_that_is_stored_already_writes_nothing_again",),
+    ),
+    Bug(
+        name="child_without_its_step",
+        breaks="a workflow that crashes after it has started a child starts it again",
+        promise=Promise.ONCE,
+        edits=(
+            Edit(
+                "store/sql/workflows/start_child.sql",
+                "      from child c\n    on conflict",
+                "      from child c where false\n    on conflict",
+            ),
+        ),
+        caught_by=(f"{WAKING}::test_a_child_and_the_step_that_names_it_are_stored_together",),
+    ),
+    Bug(
+        name="child_that_ended_early_is_missed",
+        breaks="a child that ends while its workflow begins to wait for it again never wakes it",
+        promise=Promise.TIME,
+        edits=(Edit(SUSPEND, "do update set armed = false, met = false),", "do nothing),"),),
+        caught_by=(f"{WAKING}::test_a_child_that_ended_while_its_workflow_ran_wakes_it_when_it_waits_again",),
+    ),
+    Bug(
+        name="suspended_while_a_step_runs",
+        breaks="a task that sleeps ends the steps of the others",
+        promise=Promise.ONCE,
+        edits=(
+            Edit(
+                "flow/activity.py",
+                "        if changes != self._changes or self._working:",
+                "        if changes != self._changes:",
+            ),
+            Edit("flow/activity.py", "        if self._steps and not self._working:", "        if self._steps:"),
+        ),
+        caught_by=(f"{SLEEP}::test_one_task_sleeps_while_the_others_work_and_the_workflow_wakes_for_the_first",),
+    ),
+)

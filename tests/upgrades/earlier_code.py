@@ -1,0 +1,89 @@
+"""Code of earlier commits, with the schema that it had: unpacked from the history of this checkout."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenure.store.migration_files import MIGRATIONS, newest_version
+from tests.processes import run_process
+
+ROOT = Path(__file__).parents[2]
+FOLDER = "src/tenure/store/migrations"
+
+
+@dataclass(frozen=True)
+class EarlierState:
+    """A commit before one that added a migration."""
+
+    commit: str
+    version: int
+    """Of its newest migration."""
+
+
+@dataclass(frozen=True)
+class EarlierCode:
+    state: EarlierState
+    source: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For processes that are to run it: this folder comes before that of the installed code."""
+        return {"PYTHONPATH": str(self.source)}
+
+    def tenure(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return run_process([sys.executable, "-m", "tenure", *words], env={**os.environ, **self.environment}, timeout=120)
+
+
+def earlier_states() -> list[EarlierState]:
+    """Those whose migrations are the first ones of ours, newest first. Empty: this checkout has no history."""
+    found: dict[int, EarlierState] = {}
+    for commit in _git("log", "--format=%H", "--diff-filter=A", "--", FOLDER).split():
+        before = _git("rev-parse", "--verify", "--quiet", f"{commit}~1").strip()
+        names = _git("ls-tree", "--name-only", before, f"{FOLDER}/").split() if before else []
+        version = max((int(Path(name).name[:4]) for name in names), default=newest_version())
+        if version < newest_version() and version not in found and _is_part_of_ours(before, names, version):
+            found[version] = EarlierState(before, version)
+    return [found[version] for version in sorted(found, reverse=True)]
+
+
+def _is_part_of_ours(commit: str, names: list[str], version: int) -> bool:
+    """The same files, from which nothing was removed since. A migration may have been changed before its first release."""
+    released = dict(_released(version))
+    if {Path(name).name for name in names} != released.keys():
+        return False
+    return all(
+        set(_git("show", f"{commit}:{name}").splitlines()) <= set(released[Path(name).name].splitlines()) for name in names
+    )
+
+
+def unpack(state: EarlierState, folder: Path) -> EarlierCode:
+    """With the migrations as they were released: databases have those."""
+    packed = subprocess.run(["git", "archive", state.commit, "src"], cwd=ROOT, capture_output=True, check=True, timeout=60).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    for name, text in _released(state.version):
+        (folder / FOLDER / name).write_text(text, "utf-8")
+    return EarlierCode(state, folder / "src")
+
+
+def _released(version: int) -> Iterator[tuple[str, str]]:
+    for file in Path(str(MIGRATIONS)).glob("*.sql"):
+        if int(re.match(r"\d+", file.name)[0]) <= version:
+            yield file.name, file.read_text("utf-8")
+
+
+def _git(*words: str) -> str:
+    """Empty where there is no git, no history, or no such commit."""
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    except FileNotFoundError:
+        return ""
+    return done.stdout if done.returncode == 0 else ""

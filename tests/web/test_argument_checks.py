@@ -1,0 +1,135 @@
+"""Arguments that are checked by published schemas: neither of them may make the server read other addresses, nor keep it busy."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from tenure import Tenure
+from tenure.web.argument_checks import MOST_VALUES, ArgumentCheck
+from tests.web.serving import Serving
+
+
+class Left(BaseModel):
+    inner: Left | Right | None = None
+
+
+class Right(BaseModel):
+    inner: Left | Right | None = None
+
+
+def paths(schema: dict[str, Any], value: Any) -> list[str]:
+    return [one["path"] for one in ArgumentCheck(schema).problems(value, "args")]
+
+
+@pytest.mark.parametrize(
+    ("schema", "fitting", "wrong"),
+    [
+        ({"pattern": "^a+$"}, "aa", "b"),
+        ({"pattern": r"^\p{Lu}\z"}, "Ä", "ä"),  # of Rust, as pydantic has them: Python cannot read it
+        ({"patternProperties": {"^n_": {"type": "integer"}}, "additionalProperties": False}, {"n_a": 1}, {"n_a": "x"}),
+        ({"patternProperties": {"^n_": {"type": "integer"}}, "additionalProperties": False}, {"n_a": 1}, {"m_a": 1}),
+        ({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}, {"a": "x", "b": 1}, {"b": "x"}),
+        ({"uniqueItems": True}, [1, True, "1", {"a": 1}, {"a": 2}], [{"a": 1, "b": 2}, {"b": 2, "a": 1}]),
+        ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}}, 1, "x"),
+        ({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "integer"}, 1, "x"),
+    ],
+)
+def test_what_fits_and_what_does_not(schema, fitting, wrong):
+    assert paths(schema, fitting) == []
+    assert len(paths(schema, wrong)) == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": "^(a|a)*$"}, "a" * 5000 + "b"),
+        ({"patternProperties": {"^(a|a)*$": {"type": "null"}}}, {"a" * 5000 + "b": 1}),
+        ({"uniqueItems": True}, [{"n": n} for n in range(MOST_VALUES // 2 - 2)] + [{"n": 0}]),
+    ],
+)
+def test_what_used_to_take_hours_is_checked_at_once(schema, value):
+    assert len(paths(schema, value)) == (0 if "patternProperties" in schema else 1)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "array", "items": {"type": "string"}}, [1] * (MOST_VALUES + 1)),
+        ({"multipleOf": 0.1}, 10**400),
+        ({"$ref": "#/$defs/missing"}, 1),
+        ({"$ref": "#"}, 1),
+        ({"pattern": "(?=lookahead)"}, "x"),
+    ],
+)
+def test_what_cannot_be_checked_here_is_left_to_the_worker(schema, value):
+    assert paths(schema, value) == []
+
+
+def test_alternatives_in_alternatives_end_the_check_when_its_time_is_over():
+    value: dict[str, Any] = {"inner": "wrong"}
+    for _ in range(50):
+        value = {"inner": value}
+    assert paths(Left.model_json_schema(), value) == []  # would take 2 ** 50 steps
+    assert paths(Left.model_json_schema(), {"inner": {"inner": 1}}) == ["args.inner"]
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "nonsense"}, {"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#"}}}]
+)
+def test_schemas_that_cannot_be_used(schema):
+    with pytest.raises(ValueError, match=r"(?i)schema"):
+        ArgumentCheck(schema)
+
+
+async def publish(sql, name: str, schema: dict[str, Any]) -> None:
+    definition = json.dumps({"input": schema})
+    sql("insert into tenure.kinds (name, app, definition) values (%s, 'other:app', %s::jsonb)", name, definition)
+
+
+@pytest.mark.parametrize(
+    "definition", [[], "x", None, {"input": []}, {"queue": 5}, {"max_attempts": "many"}, {"expires": "late"}, {"key_for": {}}]
+)
+async def test_what_no_worker_can_have_published_hides_no_other_kind(serving: Serving, sql, definition):
+    sql("insert into tenure.kinds (name, app, definition) values ('odd', 'x', %s::jsonb)", json.dumps(definition))
+    await publish(sql, "fine", {"type": "object"})
+    web = await serving.admin()
+    assert [kind["name"] for kind in (await web.get("/kinds")).json()["kinds"]] == ["fine"]
+    assert (await web.post("/jobs/odd/dispatch", json={"args": {}})).status_code == 404
+    assert (await web.post("/jobs/fine/dispatch", json={"args": {}})).status_code == 202
+    assert (await web.get("/workflows")).status_code == 200
+
+
+async def test_a_published_schema_makes_the_server_read_nothing(serving: Serving, sql, tmp_path):
+    """It used to fetch every address and every file that a `$ref` names, in the event loop of all requests."""
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"const": "swordfish"}')
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        port = listening.getsockname()[1]
+        await publish(sql, "remote", {"$ref": f"http://127.0.0.1:{port}/schema.json"})
+        await publish(sql, "file", {"properties": {"a": {"$ref": secret.as_uri()}}})
+        web = await serving.admin()
+        for kind in ("remote", "file"):
+            answer = await web.post(f"/jobs/{kind}/dispatch", json={"args": {"a": "x"}})
+            assert (answer.status_code, "swordfish" in answer.text) == (202, False)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+async def test_a_pattern_of_a_handler_is_checked_as_its_worker_checks_it(dsn, strangers: Tenure, serving: Serving):
+    app = Tenure(dsn)
+
+    @app.job
+    async def rename(name: Annotated[str, Field(pattern=r"^(\p{L}+\s?)*$")]) -> None: ...
+
+    async with app.running():
+        web = await serving.admin(app=strangers)
+        hostile = await web.post("/jobs/rename/dispatch", json={"args": {"name": "a" * 100_000 + "!"}})
+        assert (hostile.status_code, [one["path"] for one in hostile.json()["errors"]]) == (422, ["args.name"])
+        assert (await web.post("/jobs/rename/dispatch", json={"args": {"name": "Ärger im Büro"}})).status_code == 202
+    await app.close()

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tenure import Tenure
+from tests.store.clean import database, dsn, fresh_dsn, other, shared_dsn
+
+__all__ = ["database", "dsn", "fresh_dsn", "other", "shared_dsn"]
+
+
+@pytest.fixture
+async def app(app: Tenure) -> AsyncIterator[Tenure]:
+    yield app
+    await app.close()
