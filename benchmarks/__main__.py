@@ -13,6 +13,9 @@ from typing import TypeVar
 from rich.console import Console
 
 from benchmarks import machine, report
+from benchmarks.engines import comparison as engine_comparison
+from benchmarks.engines.comparison import EngineComparison, EngineSizes
+from benchmarks.engines.registry import ENGINES, Engine
 from benchmarks.peers import report as peer_report
 from benchmarks.peers import sizes as peer_sizes
 from benchmarks.peers.comparison import Comparison
@@ -24,7 +27,8 @@ from benchmarks.server import open_server
 from benchmarks.sizes import FULL, QUICK, Sizes
 from tenure.chaos.summary import publish
 
-S = TypeVar("S", Sizes, PeerSizes)
+S = TypeVar("S", Sizes, PeerSizes, EngineSizes)
+C = TypeVar("C", bound=Candidate)
 
 LETTERS = sorted({row.letter for row in ROWS})
 
@@ -35,7 +39,12 @@ def main() -> None:
     with open_server(options.dsn) as server:
         surveyed = machine.survey(server)
         print(surveyed, file=sys.stderr, flush=True)
-        if options.peers is None:
+        if options.engines is not None:
+            engines = EngineComparison(
+                server, _changed(engine_comparison.QUICK if options.quick else EngineSizes(), options), options.engines
+            )
+            engines.run()
+        elif options.peers is None:
             bench = Bench(server, _changed(QUICK if options.quick else FULL, options), with_needs(options.only))
             bench.run()
         else:
@@ -44,7 +53,10 @@ def main() -> None:
             comparison.run()
     to_stdout = options.json == "-"
     console = _console(stderr=to_stdout)
-    if options.peers is None:
+    if options.engines is not None:
+        engines.show(console, surveyed)
+        found = engines.as_json(surveyed)
+    elif options.peers is None:
         report.show(console, surveyed, bench, quick=options.quick)
         found = report.as_json(surveyed, bench, quick=options.quick)
     else:
@@ -72,6 +84,14 @@ def _options() -> argparse.Namespace:
         metavar="NAMES",
         help=f"other queues and a bare loop instead, side by side with Tenure; some of {','.join(peer.name for peer in PEERS)}",
     )
+    parser.add_argument(
+        "--engines",
+        nargs="?",
+        type=_engines,
+        const=ENGINES,
+        metavar="NAMES",
+        help=f"workflow engines instead, side by side with Tenure; some of {','.join(engine.name for engine in ENGINES)}",
+    )
     parser.add_argument("--rounds", type=int, help="how often each is measured; the median counts (3; quick: 1)")
     parser.add_argument("--jobs", type=int, help="jobs in each drain (50,000; quick: 10,000, with --peers 5,000)")
     parser.add_argument("--concurrency", type=int, help="jobs at a time in each draining child (400); not with --peers")
@@ -89,7 +109,15 @@ def _letters(text: str) -> list[str]:
 
 
 def _peers(text: str) -> tuple[Candidate, ...]:
-    known = {peer.name: peer for peer in PEERS}
+    return _named(text, PEERS)
+
+
+def _engines(text: str) -> tuple[Engine, ...]:
+    return _named(text, ENGINES)
+
+
+def _named(text: str, candidates: tuple[C, ...]) -> tuple[C, ...]:
+    known = {candidate.name: candidate for candidate in candidates}
     names = [name.strip() for name in text.split(",") if name.strip()]
     if unknown := [name for name in names if name not in known]:
         raise argparse.ArgumentTypeError(f"{', '.join(unknown)} is not measured: choose of {','.join(known)}")

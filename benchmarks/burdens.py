@@ -34,7 +34,7 @@ FINISHED = """
 
 def behind_snapshot(server: Server, jobs: int, gone_through: int, concurrency: int) -> tuple[Drain, Drain]:
     """By the worker that has lived through it all, and by one that is started then."""
-    with server.database() as dsn, _held_snapshot(dsn):
+    with server.database() as dsn, held_snapshot(dsn):
         with Worker(dsn, concurrency=concurrency) as worker:
             _go_through(dsn, worker, gone_through)
             _visit(dsn)
@@ -75,7 +75,7 @@ def _visit(dsn: str) -> None:
 
 
 @contextmanager
-def _held_snapshot(dsn: str) -> Iterator[None]:
+def held_snapshot(dsn: str) -> Iterator[None]:
     with psycopg.connect(dsn) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.execute("select count(*) from tenure.jobs")

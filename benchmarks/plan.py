@@ -18,6 +18,7 @@ from benchmarks import (
     enqueue,
     executors,
     fleet,
+    flows,
     footprint,
     idle,
     job_progress,
@@ -28,6 +29,9 @@ from benchmarks import (
     stock,
     typed,
     wakeup,
+    web,
+    web_reads,
+    workflows,
 )
 from benchmarks.figures import Figures
 from benchmarks.noise import Noise, StepNoise
@@ -77,6 +81,8 @@ class Bench:
                 yield f"(f) making {self._count(key):,} {title}", self._maker(kept, key, statement)
         if "l" in self.letters:
             yield f"(l) making {self.sizes.finished:,} finished jobs of many sorts", self._stock_maker(kept)
+        if "v" in self.letters:
+            yield f"(v) making {self.sizes.finished:,} finished and {self.sizes.pending:,} pending jobs", self._reads_maker(kept)
         for number in range(1, self.sizes.rounds + 1):
             for name, step in self._round():
                 yield f"round {number}: {name}", step
@@ -88,7 +94,10 @@ class Bench:
             ("h", "an idle worker", self._idle),
             ("j", "progress", self._progress),
             ("n", "delayed jobs", self._due),
+            ("x", "sleeping workflows", self._sleepers),
             ("o", "fifty idle workers", self._idle_workers),
+            ("u", "web: live sockets", self._web_live),
+            ("v", "web: every GET", self._web_reads),
         ]
         return self._chosen(steps)
 
@@ -107,7 +116,10 @@ class Bench:
             ("d", "wake-up", self._wakeup),
             *(("r", f"steady {rate}/s", partial(self._steady, rate)) for rate in STEADY_RATES),
             ("k", "result()", self._result),
+            ("w", "workflows", self._workflows),
+            ("x", "chains, and a job behind many", self._flows),
             ("l", "lists", self._list),
+            ("t", "web: dispatch", self._web_dispatch),
         ]
         return self._chosen(steps)
 
@@ -219,6 +231,18 @@ class Bench:
         self.figures.add("typed", drained.rate)
         self.figures.add("typed_cpu", drained.worker_cpu / drained.jobs * 1e6)
 
+    def _workflows(self) -> None:
+        for key, found in workflows.measure(self.server, self.sizes.steps).items():
+            self.figures.add(key, found.rate)
+            self.figures.add(f"{key}_statements", found.statements)
+
+    def _flows(self) -> None:
+        self.figures.add("links", flows.measure_links(self.server, self.sizes.links))
+        self.figures.add("fan_in", flows.measure_fan_in(self.server, self.sizes.fan_in))
+
+    def _sleepers(self) -> None:
+        self._cut("sleepers", flows.measure_sleepers(self.server, self.sizes.sleepers, self.sizes.sleep_within))
+
     def _limited(self) -> None:
         for key, drained in limited.measure(self.server, self.sizes.jobs, self.sizes.concurrency).items():
             self.figures.add(key, drained.rate)
@@ -233,6 +257,27 @@ class Bench:
             self._laden["stock"] = kept.enter_context(stock.laden(self.server, self.sizes.finished))
 
         return make
+
+    def _reads_maker(self, kept: ExitStack) -> Callable[[], None]:
+        def make() -> None:
+            made = web_reads.laden(self.server, self.sizes.finished, self.sizes.pending)
+            self._laden["reads"] = kept.enter_context(made)
+
+        return make
+
+    def _web_dispatch(self) -> None:
+        for key, value in web.measure_dispatch(self.server).items():
+            self.figures.add(key, value)
+
+    def _web_live(self) -> None:
+        for key, value in web.measure_live(self.server, self.sizes.sockets, self.sizes.live).items():
+            self.figures.add(key, value)
+
+    def _web_reads(self) -> None:
+        found = web_reads.measure(self._laden["reads"])
+        self.figures.add("web_reads", max(found.values()))
+        for path, took in found.items():
+            self.figures.add(f"web {path}", took)
 
     def _list(self) -> None:
         found = listing.measure(self._laden["stock"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.figures import Figures
 from benchmarks.listing import FILTERS
+from benchmarks.web_reads import PATHS
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,26 @@ ROWS = (
     Row("idle_workers_polls", "o", "  their polls", "statements/s"),
     Row("result_p50", "k", "job's end to result(), p50", MS, targets=(Target(at_most=10),)),
     Row("result_p99", "k", "job's end to result(), p99", MS),
+    Row("steps_alone", "w", "steps of one workflow, one by one", "steps/s", targets=(Target(at_least=1_000),)),
+    Row("steps_alone_statements", "w", "  statements per step", "", targets=(Target(at_most=1.1),)),
+    Row("steps_together", "w", "steps of 100 workflows at once", "steps/s"),
+    Row("steps_together_statements", "w", "  statements per step", "", targets=(Target(at_most=0.1),)),
+    Row("workflow_starts", "w", "workflows of one step", "workflows/s"),
+    Row("workflow_starts_statements", "w", "  statements per workflow", ""),
+    Row("links", "x", "links of 50 chains at once", "links/s", targets=(Target(at_least=3_000),)),
+    Row("sleepers_p50", "x", "sleeping workflows, how late, p50", MS),
+    Row("sleepers_p99", "x", "sleeping workflows, how late, p99", MS, targets=(Target(at_most=3_000),)),
+    Row("fan_in", "x", "a job behind many, after the last of them", MS, targets=(Target(at_most=2_000),)),
     Row("list", "l", "list a page, the slowest filter", MS, targets=(Target(at_most=50),)),
     *(Row(f"list {name}", "l", f"  by {name}", MS) for name in FILTERS),
-)
+    Row(
+        "web_dispatch", "t", "dispatch over HTTP", "requests/s", "web_dispatch_bare", "bare insert",
+        (Target(at_least=1500), _share(0.7)),
+    ),
+    Row("web_dispatch_cpu", "t", "  CPU per request", "µs"),
+    Row("web_live_p95", "u", "progress to a thousand sockets, p95", MS, targets=(Target(at_most=250),)),
+    Row("web_live_cpu", "u", "  CPU of the server, 100 updates/s", "% of a core", targets=(Target(at_most=100),)),
+    Row("web_reads", "v", "GET among millions of jobs, the slowest", MS, targets=(Target(at_most=100),)),
+    Row("web /metrics", "v", "  /metrics", MS, targets=(Target(at_most=20),)),
+    *(Row(f"web {path}", "v", f"  {path}", MS) for path in PATHS if path != "/metrics"),
+)  # fmt: skip

@@ -27,6 +27,19 @@ class Sizes:
     results: int = 200
     """Waited for, one after the other, in each round."""
 
+    steps: int = 5_000
+    """Of workflows, and workflows of one step, in each round."""
+
+    links: int = 200
+    """Of each of fifty chains."""
+
+    sleepers: int = 100_000
+    sleep_within: float = 60.0
+    """Workflows that sleep, and the seconds in which all are to continue."""
+
+    fan_in: int = 10_000
+    """Jobs that one other waits for."""
+
     steady: float = 10.0
     """Seconds of steady load at each rate."""
 
@@ -50,6 +63,12 @@ class Sizes:
     """Jobs that are due in the same moment."""
 
     idle_workers: int = 50
+    pending: int = 1_000_000
+    """Beside the finished jobs, for every GET of the web server."""
+
+    sockets: int = 1_000
+    live: float = 20.0
+    """Seconds of updates for them."""
 
     concurrency: int = 400
     """Jobs at a time in each process of a draining worker."""
@@ -63,6 +82,11 @@ QUICK = Sizes(
     concurrent=4_000,
     wakeups=40,
     results=60,
+    steps=1_000,
+    links=40,
+    sleepers=2_000,
+    sleep_within=5.0,
+    fan_in=2_000,
     steady=4.0,
     gone_through=20_000,
     scheduled=50_000,
@@ -74,4 +98,7 @@ QUICK = Sizes(
     delayed=100,
     flood=5_000,
     idle_workers=10,
+    pending=50_000,
+    sockets=200,
+    live=5.0,
 )

@@ -1,6 +1,6 @@
-"""The web server: `python -m benchmarks.web`. Dispatch beside a bare Starlette app that inserts one row, and 1,000 live sockets.
+"""(t) Dispatch beside a bare Starlette app that inserts one row. (u) A thousand live sockets.
 
-Prints rates, latencies and the CPU time of the server: on a shared machine, the last is the steadiest number.
+On a shared machine, the CPU time of the server is the steadiest number.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from pathlib import Path
 import psycopg
 from websockets.asyncio.client import connect
 
+from benchmarks.server import Server
 from tenure import Tenure
-from tenure.embedded import EmbeddedServer
-from tenure.store.migrator import migrate
-from tenure.store.target import DatabaseTarget
 from tenure.web import create_token
 
-SOCKETS, UPDATES_PER_SECOND, SECONDS = 1000, 100, 20
+UPDATES_PER_SECOND = 100
+DISPATCHING, CONNECTIONS = 5.0, 32  # seconds; kept alive
 BARE_PORT, WEB_PORT = 8471, 8472
 
 JOBS = """
@@ -109,31 +108,46 @@ async def requests(port: int, token: str, seconds: float, connections: int) -> l
     return sorted(latencies)
 
 
-async def dispatch(folder: Path, dsn: str, token: str) -> None:
+def measure_dispatch(server: Server) -> dict[str, float]:
+    """Requests per second of either, and microseconds of CPU for each of ours."""
+    with server.database() as dsn, tempfile.TemporaryDirectory(prefix="tenure-bench-") as name:
+        return asyncio.run(_dispatch(Path(name), dsn))
+
+
+async def _dispatch(folder: Path, dsn: str) -> dict[str, float]:
+    (folder / "jobs.py").write_text(JOBS)
+    (folder / "bare.py").write_text(BARE)
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+        await connection.execute("create table bare (id uuid primary key, args jsonb)")
+    [token] = await _tokens(dsn, 1)
     commands = {
-        "bare insert": (["bare.py", dsn, str(BARE_PORT)], BARE_PORT),
-        "tenure web": (["-m", "tenure", "web", "--app", "jobs:app", "--dsn", dsn, "--port", str(WEB_PORT)], WEB_PORT),
+        "web_dispatch_bare": (["bare.py", dsn, str(BARE_PORT)], BARE_PORT),
+        "web_dispatch": (["-m", "tenure", "web", "--app", "jobs:app", "--dsn", dsn, "--port", str(WEB_PORT)], WEB_PORT),
     }
-    for _ in range(2):
-        for name, (command, port) in commands.items():
-            with running(command, folder) as process:
-                await listening(port)
-                await requests(port, token, 1, 4)
-                before = cpu_seconds(process.pid)
-                latencies = await requests(port, token, 5, 32)
-                used, count = cpu_seconds(process.pid) - before, len(latencies)
-                print(
-                    f"{name:12} {count / 5:6.0f} requests/s, p95 {latencies[int(count * 0.95)] * 1000:5.1f} ms, "
-                    f"{used / count * 1e6:4.0f} us of CPU each"
-                )
+    found: dict[str, float] = {}
+    for key, (command, port) in commands.items():
+        with running(command, folder) as process:
+            await listening(port)
+            await requests(port, token, 1, 4)
+            before = cpu_seconds(process.pid)
+            count = len(await requests(port, token, DISPATCHING, CONNECTIONS))
+            found[key] = count / DISPATCHING
+            found["web_dispatch_cpu"] = (cpu_seconds(process.pid) - before) / count * 1e6  # of the last one
+    return found
 
 
-async def sockets(folder: Path, dsn: str, tokens: list[str]) -> None:
-    """A token may have 100 connections."""
+def measure_live(server: Server, sockets: int, seconds: float) -> dict[str, float]:
+    """Milliseconds from an update to its socket, and the share of a core that the server used."""
+    with server.database() as dsn, tempfile.TemporaryDirectory(prefix="tenure-bench-") as name:
+        return asyncio.run(_live(Path(name), dsn, sockets, seconds))
+
+
+async def _live(folder: Path, dsn: str, sockets: int, seconds: float) -> dict[str, float]:
+    tokens = await _tokens(dsn, -(-sockets // 100))  # a token may have 100 connections
     with running(["-m", "tenure", "web", "--dsn", dsn, "--port", str(WEB_PORT)], folder) as process:
         await listening(WEB_PORT)
         async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-            ids = [row[0] for row in await (await connection.execute(ENQUEUE.encode(), [SOCKETS])).fetchall()]
+            ids = [row[0] for row in await (await connection.execute(ENQUEUE.encode(), [sockets])).fetchall()]
             sent, latencies, ready = dict[tuple[str, int], float](), list[float](), asyncio.Semaphore(0)
 
             async def watch(job_id: str, token: str) -> None:
@@ -152,28 +166,31 @@ async def sockets(folder: Path, dsn: str, tokens: list[str]) -> None:
                         elif (began := sent.pop((job_id, message["job"]["progress_percent"]), None)) is not None:
                             latencies.append(time.monotonic() - began)
 
-            began = time.monotonic()
             tasks = [asyncio.create_task(watch(job_id, token)) for job_id, token in zip(ids, cycle(tokens), strict=False)]
             for _ in ids:
                 await ready.acquire()
-            print(f"{SOCKETS} sockets connected and subscribed in {time.monotonic() - began:.1f} s")
             before, begin, percent = cpu_seconds(process.pid), time.monotonic(), dict[str, int]()
-            for number in range(UPDATES_PER_SECOND * SECONDS):
+            for number in range(int(UPDATES_PER_SECOND * seconds)):
                 job_id = random.choice(ids)
                 percent[job_id] = percent.get(job_id, 0) + 1
                 sent[job_id, percent[job_id]] = time.monotonic()
                 await connection.execute(UPDATE.encode(), [job_id, percent[job_id], job_id])
                 await asyncio.sleep(max(0.0, begin + number / UPDATES_PER_SECOND - time.monotonic()))
-            used = cpu_seconds(process.pid) - before
+            used = (cpu_seconds(process.pid) - before) / (time.monotonic() - begin)
             await asyncio.sleep(2)
             latencies.sort()
-            print(
-                f"{len(latencies)} of {UPDATES_PER_SECOND * SECONDS} updates received (others were replaced by newer ones), "
-                f"p95 {latencies[int(len(latencies) * 0.95)] * 1000:.0f} ms, {used / SECONDS * 100:.0f} % of a core"
-            )
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+    # An update that a newer one replaced before it was sent does not arrive, and is not counted.
+    return {"web_live_p95": latencies[int(len(latencies) * 0.95)] * 1000, "web_live_cpu": used * 100}
+
+
+async def _tokens(dsn: str, count: int) -> list[str]:
+    app = Tenure(dsn)
+    made = [(await create_token(app, f"bench-{number}", "operate", rate=0)).token for number in range(count)]
+    await app.close()
+    return made
 
 
 ENQUEUE = """select id::text
@@ -183,23 +200,3 @@ UPDATE = """with written as (
     insert into tenure.progress (job_id, fence, percent) values (%s, 1, %s)
     on conflict (job_id) do update set percent = excluded.percent)
 select pg_notify('tenure', 'progress ' || %s)"""
-
-
-async def main(folder: Path, dsn: str) -> None:
-    await migrate(DatabaseTarget.at(dsn))
-    (folder / "jobs.py").write_text(JOBS)
-    (folder / "bare.py").write_text(BARE)
-    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await connection.execute("create table bare (id uuid primary key, args jsonb)")
-    app = Tenure(dsn)
-    tokens = [(await create_token(app, f"bench-{number}", "operate", rate=0)).token for number in range(SOCKETS // 100)]
-    await app.close()
-    await dispatch(folder, dsn, tokens[0])
-    await sockets(folder, dsn, tokens)
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="tenure-bench-") as name:
-        Path(name).chmod(0o711)
-        with EmbeddedServer(Path(name) / "server") as server:
-            asyncio.run(main(Path(name), server.dsn))

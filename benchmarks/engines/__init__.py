@@ -1,0 +1,1 @@
+"""Workflow engines on PostgreSQL beside Tenure: steps that do nothing, and workflows of one step."""
