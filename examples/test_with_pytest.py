@@ -1,15 +1,12 @@
 """Test jobs with pytest: as functions, as what your code enqueues, and from end to end on a real PostgreSQL.
 
-Needs `pip install pytest pytest-asyncio`. Run it with `pytest test_with_pytest.py`.
+Needs `pip install "tenure[testing]" pytest-asyncio`. Run it with `pytest test_with_pytest.py`.
 """
-
-import os
-from collections.abc import Iterator
 
 import pytest
 
 from tenure import Tenure
-from tenure.embedded import EmbeddedServer
+from tenure.testing import assert_enqueued, drain
 
 # Your own code: import it from your package instead.
 
@@ -28,24 +25,9 @@ async def sign_up(user_id: int) -> None:
 # The tests.
 
 
-@pytest.fixture(scope="session")
-def dsn(pytestconfig: pytest.Config) -> Iterator[str]:
-    if given := os.environ.get("TEST_DSN"):  # not TENURE_DSN: the tests delete jobs
-        yield given
-        return
-    assert pytestconfig.cache is not None
-    with EmbeddedServer(pytestconfig.cache.mkdir("postgres"), durable=False) as server:  # without fsync: faster
-        yield server.dsn
-
-
-@pytest.fixture(autouse=True)
-def database(dsn: str) -> Iterator[None]:
-    app.configure(dsn=dsn)
-    app.migrate_sync()
-    yield
-    if left := app.client().list_sync(kind="send_welcome").jobs:
-        app.client().delete_sync(*(job.id for job in left))
-    app.close_sync()
+@pytest.fixture
+def tenure_app_object() -> Tenure:
+    return app
 
 
 @pytest.mark.asyncio
@@ -54,14 +36,14 @@ async def test_a_job_is_a_function() -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.usefixtures("tenure_app")
 async def test_a_user_who_signs_up_gets_a_mail() -> None:
     await sign_up(2)
-    [job] = (await app.client().list(kind="send_welcome")).jobs
-    assert job.input == {"user_id": 2}
+    assert_enqueued(send_welcome, args={"user_id": 2}, times=1)
 
 
 @pytest.mark.asyncio
-async def test_the_mail_is_sent() -> None:
-    async with app.running():
-        handle = await send_welcome.enqueue(3)
-        assert await handle.result(timeout="30s") == "welcome sent to user 3"
+async def test_the_mail_is_sent(tenure_app: Tenure) -> None:
+    await sign_up(3)
+    [run] = await drain(tenure_app)
+    assert run.output == "welcome sent to user 3"
