@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import psycopg
+import pytest
 
 from tenure.chaos.ledger import Ledger
 from tenure.chaos.recorder import export, install
@@ -89,3 +90,15 @@ def test_every_change_of_a_step_is_recorded(dsn, tmp_path):
         ("b", "retry", "failed", 1, None),
         ("b", "failed", None, 1, None),
     ]
+
+
+def test_starts_under_a_rate_are_accepted_unless_they_are_refused(dsn):
+    """The trigger on tenure.starts once read columns of tenure.jobs, so that every claim under a rate was refused."""
+    start = "insert into tenure.starts values ('kind:a', now() + make_interval(secs => %s), now(), now(), 1)"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        install(connection)
+        connection.execute(start, [0])
+        connection.execute("insert into chaos.refusals values ('start', 'P0001', now() + interval '1 hour')")
+        with pytest.raises(psycopg.errors.RaiseException, match="refuses to start this row"):
+            connection.execute(start, [1])
+        assert connection.execute("select count(*) from tenure.starts").fetchone() == (1,)

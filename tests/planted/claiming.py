@@ -70,6 +70,22 @@ BUGS = (
         ),
     ),
     Bug(
+        name="refused_kinds_isolated_together",
+        breaks="the jobs of a kind that PostgreSQL refuses to claim delay all other kinds",
+        promise=Promise.ORDER,
+        edits=(Edit("worker/claim/refused_jobs.py", "return list(reversed(kinds.values()))", "return [jobs] if jobs else []"),),
+        caught_by=("tests/worker/test_refused_claims.py::test_a_kind_that_is_refused_delays_no_other_kind",),
+    ),
+    Bug(
+        name="refused_limits_locked_together",
+        breaks="while jobs under one limit are refused, other workers find all other limits locked",
+        promise=Promise.ORDER,
+        edits=(Edit("worker/claim/limited_claimer.py", "if name in wanted]", "if wanted]"),),
+        caught_by=(
+            "tests/worker/test_refused_claims.py::test_while_one_limit_is_refused_other_limits_are_left_to_other_workers[limited]",
+        ),
+    ),
+    Bug(
         name="limit_per_lane",
         breaks="a claim takes as many jobs of each priority as there are slots in all",
         promise=Promise.ORDER,

@@ -10,6 +10,7 @@ import pytest
 
 from tenure import Limit, Tenure
 from tenure.model.errors import StoreUnavailable
+from tenure.store import limits
 from tenure.store.faults import Refused
 from tenure.store.jobs import PeekedJob
 from tenure.worker.claim import refused_jobs
@@ -148,11 +149,35 @@ async def test_a_refusal_that_is_not_about_single_jobs_blames_none(app, database
     assert not [told for told in complaints(caplog) if hasattr(told, "job_id")]
 
 
+async def test_while_one_limit_is_refused_other_limits_are_left_to_other_workers(app, database, refuse, monkeypatch):
+    @app.job(concurrency=Limit(2))
+    async def other() -> None: ...
+
+    locked: list[list[str]] = []
+
+    def lock(names, queues):
+        locked.append(sorted(names))
+        return original(names, queues)
+
+    original = limits.lock
+    monkeypatch.setattr(limits, "lock", lock)
+    refuse("new.state = 'running' and new.kind = 'other'")
+    bad = database.enqueue(*[{"kind": "other"}] * 40)
+    async with serve(app):
+        await tried(database, 3)
+        database.enqueue(*numbered(*range(1, 21)))
+        await completed(database, 20)
+    assert pending(database) == bad
+    everything = sorted({name for names in locked for name in names})
+    # The claim of all, the look at what it would take, then the jobs of the refused kind alone.
+    assert locked[:4] == [everything, everything, ["kind:other"], ["kind:other"]]
+
+
 # Without PostgreSQL
 
 
-def peeked(count: int) -> list[PeekedJob]:
-    return [PeekedJob(f"job {n}", "work", "default", 50, n) for n in range(count)]
+def peeked(count: int, kind: str = "work") -> list[PeekedJob]:
+    return [PeekedJob(f"{kind} {n}" if kind != "work" else f"job {n}", kind, "default", 50, n) for n in range(count)]
 
 
 async def test_what_is_claimed_before_an_outage_is_not_lost():
@@ -180,6 +205,23 @@ async def test_an_outage_before_anything_is_claimed_is_raised():
         await RefusedJobs().isolate(peeked(8), claim)
 
 
+async def test_a_kind_that_is_refused_delays_no_other_kind():
+    """As when a rate limit cannot be written: every claim under it is refused."""
+    sizes = []
+
+    async def claim(these):
+        sizes.append(len(these))
+        if these[0].kind == "refused":
+            raise Refused("no", "P0001")
+        return [SimpleNamespace(job_id=job.job_id) for job in these]
+
+    isolated = await RefusedJobs().isolate(peeked(50, "refused") + peeked(3, "other"), claim)
+    assert sizes[:2] == [50, 3] or sizes[:2] == [3, 50]
+    assert [run.job_id for run in isolated.runs] == ["other 0", "other 1", "other 2"]
+    assert len(isolated.refused) == refused_jobs.MOST_PER_CALL
+    assert len(sizes) < 3 * refused_jobs.MOST_PER_CALL
+
+
 async def test_the_memory_of_refused_jobs_is_bounded(monkeypatch, caplog):
     monkeypatch.setattr(refused_jobs, "MOST_REMEMBERED", 20)
 
@@ -187,8 +229,8 @@ async def test_the_memory_of_refused_jobs_is_bounded(monkeypatch, caplog):
         raise Refused("no", "P0001")
 
     jobs = RefusedJobs()
-    for _ in range(3):
-        await jobs.isolate(peeked(50), claim)
+    for start in range(0, 50, refused_jobs.MOST_PER_CALL):
+        await jobs.isolate(peeked(50)[start:], claim)
     assert len(jobs._again_at) == len(jobs._pauses) == 20
     assert jobs._literal.count("job") == 20
 

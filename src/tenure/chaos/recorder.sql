@@ -104,25 +104,34 @@ create table chaos.effects (relation text not null, n bigint not null, job uuid,
 -- Which steps are refused at present, until when, and with which error.
 create table chaos.refusals (moment text primary key, code text not null, until timestamptz not null);
 
-create function chaos.refuse() returns trigger language plpgsql as $$
+create function chaos.raise_refusal(doing text) returns void language plpgsql as $$
 declare
-    doing text := case
-        when tg_table_name = 'starts' then 'start'
-        when tg_op = 'INSERT' then 'record'
-        when tg_op <> 'UPDATE' then 'finish'
-        when old.claim_id is null and new.claim_id is not null then 'claim'
-        when old.claim_id is null then
-            case when old.state in ('scheduled', 'retry') then 'promote' when old.state = 'dead_letter' then 'replay' else '' end
-        when new.claim_id is not null then ''
-        when new.crashes > old.crashes then 'return'
-        else 'move' end;
     refusal text;
 begin
     select r.code into refusal from chaos.refusals r where r.moment = doing and r.until > clock_timestamp();
     if refusal is not null then
         raise exception 'the campaign refuses to % this row', doing using errcode = refusal;
     end if;
+end $$;
+
+create function chaos.refuse() returns trigger language plpgsql as $$
+begin
+    perform chaos.raise_refusal(case
+        when tg_op <> 'UPDATE' then 'finish'
+        when old.claim_id is null and new.claim_id is not null then 'claim'
+        when old.claim_id is null then
+            case when old.state in ('scheduled', 'retry') then 'promote' when old.state = 'dead_letter' then 'replay' else '' end
+        when new.claim_id is not null then ''
+        when new.crashes > old.crashes then 'return'
+        else 'move' end);
     return coalesce(new, old);
+end $$;
+
+-- The rows of other tables have other columns, so they have a function of their own.
+create function chaos.refuse_insert() returns trigger language plpgsql as $$
+begin
+    perform chaos.raise_refusal(tg_argv[0]);
+    return new;
 end $$;
 
 create function chaos.record_inserted() returns trigger language plpgsql as $$
@@ -275,6 +284,6 @@ create trigger chaos_refuse_end before delete on tenure.jobs
     for each row when (old.kind like 'refused%' and old.claim_id is not null) execute function chaos.refuse();
 -- Refuses all jobs of a claim under a rate limit.
 create trigger chaos_refuse_start before insert on tenure.starts
-    for each row execute function chaos.refuse();
+    for each row execute function chaos.refuse_insert('start');
 create trigger chaos_refuse_record before insert on tenure.jobs
-    for each row when (new.kind = 'refused_planned') execute function chaos.refuse();
+    for each row when (new.kind = 'refused_planned') execute function chaos.refuse_insert('record');

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from tenure.model.kinds import Registry
+from tenure.model.limits import kind_limit, queue_limit
 from tenure.periodic import FOREVER, jittered
 from tenure.store import limits
 from tenure.store.faults import FailedInside, Refused
@@ -87,13 +88,13 @@ class LimitedClaimer:
         if not self._known_limits.names:
             return []
         try:
-            return await self._claim(limit, self._refused.left_out)
+            return await self._claim(limit, self._refused.left_out, self._known_limits.names)
         except (Refused, FailedInside):
             return await self._claim_others(limit)
 
-    async def _claim(self, limit: int, pick: Callable[[LimitedClaim], LimitedClaim]) -> list[Run]:
+    async def _claim(self, limit: int, pick: Callable[[LimitedClaim], LimitedClaim], names: Sequence[str]) -> list[Run]:
         with self._under_way.begin() as claim_id:
-            rows = await self._ask(claim_id, limit, pick)
+            rows = await self._ask(claim_id, limit, pick, names)
         if not rows:
             return []
         reply = LimitedClaimReply.read(rows[0].signals or "{}")
@@ -110,7 +111,7 @@ class LimitedClaimer:
         single jobs, because then the peek is refused as well."""
         tried, limit = 0, min(limit, MOST_AT_ONCE)
         while tried < MOST_AT_ONCE:
-            rows = await self._ask(str(uuid4()), limit, self._refused.peeking)
+            rows = await self._ask(str(uuid4()), limit, self._refused.peeking, self._known_limits.names)
             peeked = LimitedClaimReply.read(rows[0].signals or "{}").peeked if rows else []
             isolated = await self._refused.isolate(peeked, self._claim_only)
             if isolated.runs or not isolated.refused:
@@ -121,12 +122,17 @@ class LimitedClaimer:
         return []
 
     async def _claim_only(self, these: Sequence[PeekedJob]) -> list[Run]:
-        return await self._claim(len(these), lambda query: self._refused.only(query, these))
+        # Only their own limits: while these jobs are refused, other workers must find the other limits free.
+        wanted = {name for job in these for name in (kind_limit(job.kind), queue_limit(job.queue))}
+        names = [name for name in self._known_limits.names if name in wanted]
+        return await self._claim(len(these), lambda query: self._refused.only(query, these), names)
 
-    async def _ask(self, claim_id: str, limit: int, pick: Callable[[LimitedClaim], LimitedClaim]) -> Sequence[ClaimRow]:
-        """`pick` chooses among the jobs that the query claims."""
+    async def _ask(
+        self, claim_id: str, limit: int, pick: Callable[[LimitedClaim], LimitedClaim], names: Sequence[str]
+    ) -> Sequence[ClaimRow]:
+        """`pick` chooses among the jobs that the query claims; `names` are the limits that it may claim under."""
         async with self._link.transaction() as run:
-            locks = await run(limits.lock(self._known_limits.names, self._scope.queues))
+            locks = await run(limits.lock(names, self._scope.queues))
             locked = [row.name for row in locks if row.locked]
             if len(locked) < len(locks):
                 self.rest = jittered(LOCKED_REST)

@@ -25,6 +25,9 @@ log = logging.getLogger("tenure")
 
 __all__ = ["MOST_AT_ONCE", "Isolated", "RefusedJobs"]
 
+MOST_PER_CALL = 10
+"""Refused jobs that one call isolates. Each costs several statements, and the jobs that were claimed wait for them to start."""
+
 FIRST_AGAIN = 2.0
 """Seconds until a refused job is tried again for the first time. Doubled each time, up to `AGAIN_AFTER`."""
 
@@ -83,18 +86,18 @@ class RefusedJobs:
         return query.passing_over("{}", only=tuple(job.job_id for job in jobs))
 
     async def isolate(self, jobs: list[PeekedJob], claim: Callable[[Sequence[PeekedJob]], Awaitable[list[Run]]]) -> Isolated:
-        """Claims these jobs by halves, until each one that is refused is alone. `claim(jobs)` claims those of them that are
-        still pending."""
+        """Claims these jobs kind by kind, and the kinds in which some are refused by halves, until each one that is refused is
+        alone. `claim(jobs)` claims those of them that are still pending. Not all are tried if many are refused."""
         isolated = Isolated()
-        groups = [jobs] if jobs else []
-        while groups:
-            group = groups.pop()
+        untried, halves = _by_kind(jobs), list[list[PeekedJob]]()
+        while untried or (halves and len(isolated.refused) < MOST_PER_CALL):
+            group = untried.pop() if untried else halves.pop()
             try:
                 isolated.runs += await claim(group)
             except (Refused, FailedInside) as error:
                 if len(group) > 1:
                     middle = len(group) // 2
-                    groups += [group[middle:], group[:middle]]
+                    halves += [group[middle:], group[:middle]]
                 else:
                     isolated.refused[group[0]] = error.refusal if isinstance(error, FailedInside) else error
             except Exception:
@@ -129,3 +132,11 @@ class RefusedJobs:
             log.error(text, extra=fields)
         if len(new) > MOST_REPORTED:
             log.error(text, extra={"more": len(new) - MOST_REPORTED})
+
+
+def _by_kind(jobs: list[PeekedJob]) -> list[list[PeekedJob]]:
+    """Often all jobs of a kind are refused, and none of another. The kind of the first job comes last."""
+    kinds: dict[str, list[PeekedJob]] = {}
+    for job in jobs:
+        kinds.setdefault(job.kind, []).append(job)
+    return list(reversed(kinds.values()))
