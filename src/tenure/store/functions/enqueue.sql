@@ -50,8 +50,9 @@ begin
                due.later,
                -- Called only when a value is out of bounds: nearly every job is valid.
                case when octet_length(g.kind) > 200 or octet_length(g.queue) > 200 or octet_length(g.capability) > 200
-                      or g.run_at not between '1970-01-01 00:00:00Z' and '2200-01-01 00:00:00Z'
-                      or g.delay not between -3155760000 and 3155760000 or g.timeout not between 0 and 3155760000
+                      or ((g.run_at is not null or g.delay is not null or g.timeout is not null)
+                          and (g.run_at not between '1970-01-01 00:00:00Z' and '2200-01-01 00:00:00Z'
+                               or g.delay not between -3155760000 and 3155760000 or g.timeout not between 0 and 3155760000))
                     then tenure.check_job(g.kind, g.queue, g.capability, null, g.delay, g.run_at, g.timeout)
                     else g.kind end,
                coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
@@ -70,10 +71,13 @@ begin
                max_attempts integer, timeout double precision, delay double precision, run_at timestamptz, input jsonb,
                key text, parent uuid, by text, auth jsonb, meta jsonb, system jsonb, existing_id uuid, chain uuid, dependants boolean, blockers integer,
                expires double precision, expires_at timestamptz)
+         -- Most jobs have neither: two tests for null are all that a job without a time costs.
          cross join lateral (
-            select coalesce(g.run_at, case when g.delay between -3155760000 and 3155760000
-                                           then clock_timestamp() + make_interval(secs => g.delay) end) as run_at) as wanted
-         cross join lateral (select case when wanted.run_at > clock_timestamp() then wanted.run_at end as later) as due
+            select case when g.run_at is not null or g.delay is not null
+                        then coalesce(g.run_at, case when g.delay between -3155760000 and 3155760000
+                                                     then clock_timestamp() + make_interval(secs => g.delay) end) end as run_at) as wanted
+         cross join lateral (
+            select case when wanted.run_at is not null and wanted.run_at > clock_timestamp() then wanted.run_at end as later) as due
          where not keyed or g.existing_id is null
         returning jobs.id, jobs.queue, jobs.kind),
     tallied as (
