@@ -101,14 +101,14 @@ BUGS = (
     ),
     Bug(
         name="claim_without_a_lease",
-        breaks="a worker that was condemned goes on claiming",
+        breaks="a worker that was condemned continues to claim",
         promise=Promise.STALE,
         edits=(Edit(CLAIM, "w.id = :worker_id::uuid and w.died_at is null and", "w.id = :worker_id::uuid and"),),
         caught_by=(f"{STORE}::test_a_worker_without_a_lease_claims_nothing",),
     ),
     Bug(
         name="claim_without_the_share_lock",
-        breaks="a job claimed while its worker is condemned is held by nobody, for ever",
+        breaks="a job claimed while its worker is condemned stays held for ever, and no process runs it",
         promise=Promise.BACK,
         edits=(
             Edit(
@@ -150,7 +150,7 @@ BUGS = (
     ),
     Bug(
         name="cursor_never_rewound",
-        breaks="jobs that came back below the cursor wait for the full sweep",
+        breaks="jobs that were requeued below the cursor wait for the full sweep",
         promise=Promise.BACK,
         edits=(Edit(CURSORS, "if missed or returned:", "if missed:"),),
         caught_by=(f"{LATE}::test_returned_jobs_below_the_cursor_are_found",),
@@ -164,7 +164,7 @@ BUGS = (
     ),
     Bug(
         name="notify_only",
-        breaks="without a notification nobody looks for work",
+        breaks="without a notification no worker looks for jobs",
         promise=Promise.ORDER,
         edits=(
             Edit(

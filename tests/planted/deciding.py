@@ -22,7 +22,7 @@ BUGS = (
     ),
     Bug(
         name="cancel_leaves_the_run_its_job",
-        breaks="a running job is told to be canceled, and completes",
+        breaks="a running job is canceled, and still completes",
         promise=Promise.CONTROL,
         edits=(
             Edit(
@@ -79,7 +79,7 @@ BUGS = (
     ),
     Bug(
         name="replay_takes_the_fence_back",
-        breaks="the fence of a replayed job begins anew, and stores that check it refuse the new run",
+        breaks="the fence of a replayed job starts from the beginning, and stores that check it refuse the new run",
         promise=Promise.STALE,
         edits=(Edit(REPLAY, "run_at = null, attempt = 0, crashes = 0,", "run_at = null, attempt = 0, crashes = 0, fence = 0,"),),
         caught_by=("tests/client/test_client_replays.py::test_the_fence_of_a_replayed_job_goes_on",),

@@ -53,7 +53,7 @@ BUGS = (
     ),
     Bug(
         name="repeated_as_new",
-        breaks="a caller is told that a job was refused which is there",
+        breaks="a caller gets an error for a job that was enqueued",
         promise=Promise.DURABLE,
         edits=(Edit("client/enqueue_batches.py", "jobs.enqueue(text, again=again)", "jobs.enqueue(text)"),),
         caught_by=(f"{LOST_ANSWERS}::test_an_enqueue_whose_commit_was_not_answered_makes_one_job",),
@@ -93,7 +93,7 @@ BUGS = (
     ),
     Bug(
         name="key_never_freed",
-        breaks="a key for live jobs stands for ever",
+        breaks="a key for live jobs is kept for ever",
         promise=Promise.KEYS,
         edits=(
             Edit(
@@ -130,7 +130,7 @@ BUGS = (
     ),
     Bug(
         name="children_of_a_stale_run",
-        breaks="a run that lost its job still hands in others",
+        breaks="a run that lost its job still enqueues others",
         promise=Promise.STALE,
         edits=(
             Edit(

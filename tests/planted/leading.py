@@ -19,7 +19,7 @@ GUARD = "l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > 
 BUGS = (
     Bug(
         name="promote_without_a_term",
-        breaks="a stager that was deposed goes on promoting",
+        breaks="a stager that was deposed continues to promote jobs",
         promise=Promise.LEADERS,
         edits=(
             Edit(
@@ -52,7 +52,7 @@ BUGS = (
     ),
     Bug(
         name="lease_taken_while_held",
-        breaks="two that stand for a free duty at the same time both win it",
+        breaks="two candidates for a free duty at the same time both win it",
         promise=Promise.LEADERS,
         edits=(
             Edit(ACQUIRE, "     where :forced::boolean or not exists (", "     where true or not exists ("),

@@ -29,7 +29,7 @@ BUGS = (
     ),
     Bug(
         name="buried_too_soon",
-        breaks="a job that was locked when its dead worker was emptied is held by nobody, for ever",
+        breaks="a job that was locked when the jobs of its dead worker were requeued stays held for ever",
         promise=Promise.BACK,
         edits=(
             Edit(
@@ -171,7 +171,7 @@ BUGS = (
     ),
     Bug(
         name="reaper_without_patience",
-        breaks="after an outage the first to come back condemns all the others",
+        breaks="after an outage the first worker that reconnects condemns all the others",
         promise=Promise.OUTAGE,
         edits=(Edit("leader/duties/reaper.py", "reap = self._contact.age >= self.patience", "reap = True"),),
         caught_by=("tests/leader/test_duties.py::test_the_reaper_condemns_only_after_unbroken_contact_of_its_own",),
@@ -234,7 +234,7 @@ BUGS = (
     ),
     Bug(
         name="suspects_among_others",
-        breaks="neighbours of a job that kills its worker are set aside with it",
+        breaks="neighbours of a job that kills its worker are dead-lettered with it",
         promise=Promise.BACK,
         edits=(Edit("manager/spec.py", 'jobs: Which = "healthy"', 'jobs: Which = "all"'),),
         caught_by=(
@@ -243,7 +243,7 @@ BUGS = (
     ),
     Bug(
         name="children_outlive_their_supervisor",
-        breaks="handlers go on without a lease when their supervisor is gone",
+        breaks="handlers continue without a lease when their supervisor is gone",
         promise=Promise.STALE,
         edits=(
             Edit("manager/child.py", "    die_with(int(sys.argv[2]))\n", ""),

@@ -51,7 +51,7 @@ BUGS = (
     ),
     Bug(
         name="snooze_spends_an_attempt",
-        breaks="a job that asks to be run later is set aside after some times",
+        breaks="a job that snoozes several times is dead-lettered",
         promise=Promise.TIME,
         edits=(Edit("model/outcomes.py", "delay=delay, until=until, refund=1)", "delay=delay, until=until)"),),
         caught_by=("tests/worker/test_engine.py::test_a_snooze_spends_no_attempt",),

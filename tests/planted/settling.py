@@ -89,7 +89,7 @@ BUGS = (
     ),
     Bug(
         name="notes_by_id",
-        breaks="a stale run goes on telling progress, log lines and signs of life",
+        breaks="a stale run continues to write progress, log lines and heartbeats",
         promise=Promise.STALE,
         edits=(
             Edit(

@@ -31,7 +31,7 @@ class Marking:
     def mark(self, call: Call[Any]) -> Call[Any]:
         if call.key is not None:
             raise ConfigError(
-                f"a call of {call.kind!r} with a key cannot be a member of a group, because it may stand for an earlier job: "
+                f"a call of {call.kind!r} with a key cannot be a member of a group, because it may return an earlier job: "
                 "enqueue it first, and pass its handle"
             )
         # Nearly all calls share their fields, which are rendered once.

@@ -151,5 +151,5 @@ class StepsRecordedOnce(Rule):
                 yield f"{told}, but {len(values)} are recorded"
 
     def _lost_steps(self, job: JobTrace) -> bool:
-        """A run that goes on after a failover may have recorded steps that the new primary does not have."""
+        """A run that continues after a failover may have recorded steps that the new primary does not have."""
         return any(self.case.lost_commits.overlap(claim.at, claim.until) for claim in job.claims)
