@@ -36,7 +36,7 @@ def test_a_campaign_breaks_no_promise(tmp_path):
     assert output["accepted"] >= JOBS
     assert sum(output["faults"].values()) >= FAULTS
     assert len(output["faults"]) >= KINDS
-    assert (output["unexpected_errors"], output["unexpected_exits"]) == ({}, [])
+    assert (output["unexpected_errors"], output["unexpected_exits"], output["unexpected_refusals"]) == ({}, [], {})
 
     again = chaos("check", str(ledger), "--json", timeout=120)
     assert (again.returncode, json.loads(again.stdout)) == (0, output["verdict"])

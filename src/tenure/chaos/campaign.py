@@ -22,7 +22,7 @@ from tenure.chaos.nemesis import Nemesis
 from tenure.chaos.plan import draw_plan
 from tenure.chaos.testbed import Testbed, open_testbed
 from tenure.chaos.waits import UNFINISHED_JOBS, StepCounter, fetch_number, until_drained, until_ready, until_repaired
-from tenure.chaos.workers import leftover_processes
+from tenure.chaos.workers import leftover_processes, unexpected_refusals
 from tenure.store.workers import MAX_CRASHES
 
 CHECK_EVERY = 0.2
@@ -198,4 +198,5 @@ class Campaign:
             calls=dict(self.clients.total("calls")),
             unexpected_errors=dict(self.clients.total("unexpected_errors")),
             unexpected_exits=self._testbed.workers.unexpected_exits,
+            unexpected_refusals=dict(unexpected_refusals(self._testbed.folder)),
         )

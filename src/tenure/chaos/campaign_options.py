@@ -55,3 +55,5 @@ class CampaignOutcome:
     """Errors raised to clients that are not of a documented type."""
     unexpected_exits: list[str]
     """Workers that exited without being stopped, and processes that outlived their worker."""
+    unexpected_refusals: dict[str, int]
+    """Errors with which PostgreSQL refused a statement of a worker, and that no fault has caused."""

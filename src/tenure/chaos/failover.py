@@ -24,7 +24,7 @@ from tenure.chaos.ledger import Fault, Ledger, as_line
 from tenure.chaos.replication import FailoverTimes, ReplicatedServers
 from tenure.chaos.testbed import APP, Testbed, worker_options
 from tenure.chaos.waits import until_drained, until_ready
-from tenure.chaos.workers import CampaignWorker, WorkerGroup, worker_environment
+from tenure.chaos.workers import CampaignWorker, WorkerGroup, unexpected_refusals, worker_environment
 from tenure.store.migrator import migrate
 from tenure.store.target import DatabaseTarget
 
@@ -140,6 +140,7 @@ class FailoverCampaign:
             calls=dict(self._clients.total("calls")),
             unexpected_errors=dict(self._clients.total("unexpected_errors")),
             unexpected_exits=self._testbed.workers.unexpected_exits,
+            unexpected_refusals=dict(unexpected_refusals(self._testbed.folder)),
         )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,10 @@ CLOCK = "TENURE_CHAOS_CLOCK"
 CHECK_EVERY = 0.1  # seconds
 STOP_TIMEOUT = 10.0  # seconds after each signal, at the end
 
+REFUSAL = re.compile(rb"PostgreSQL refuses .*(sqlstate=(?:2[123]|42).*)")
+"""A line of a worker's log about a wrong statement, value or constraint. A full disk or a lock has other codes."""
+BY_THE_CAMPAIGN = b"the campaign refuses "
+
 
 def worker_environment(folder: Path, lease: float) -> dict[str, str]:
     """The environment of a campaign's workers: leases are short, and leaders rotate and clean up often."""
@@ -31,6 +37,17 @@ def worker_environment(folder: Path, lease: float) -> dict[str, str]:
         FOLDER: str(folder),
         CLOCK: str(time.time() - time.monotonic()),
     }
+
+
+def unexpected_refusals(folder: Path) -> Counter[str]:
+    """What the logs of the workers report as refused by PostgreSQL, and no fault has caused: by error."""
+    found: Counter[str] = Counter()
+    for log in sorted(folder.glob("worker-*.log")):
+        with log.open("rb") as lines:
+            for line in lines:
+                if BY_THE_CAMPAIGN not in line and (refusal := REFUSAL.search(line)):
+                    found[refusal[1].decode("utf-8", "replace").strip()] += 1
+    return found
 
 
 def children_of(supervisor: int) -> list[int]:

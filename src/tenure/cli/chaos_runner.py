@@ -57,7 +57,8 @@ class ChaosResult:
 
     @property
     def good(self) -> bool:
-        return self.verdict.ok and not self.outcome.unexpected_errors and not self.outcome.unexpected_exits
+        outcome = self.outcome
+        return self.verdict.ok and not (outcome.unexpected_errors or outcome.unexpected_exits or outcome.unexpected_refusals)
 
 
 def drawn_seed(seed: int | None) -> int:
@@ -141,6 +142,7 @@ def _print_result(display: Display, result: ChaosResult, kept: Path | None, *, a
     for words in (
         *outcome.unexpected_exits,
         *(f"a client received an error of an undocumented type: {error}" for error in outcome.unexpected_errors),
+        *(f"PostgreSQL refused what no fault made it refuse: {error}" for error in outcome.unexpected_refusals),
     ):
         display.print_lines([f"[bold red]{escape(words)}[/]"])
     for name, why in outcome.unavailable.items():
