@@ -13,7 +13,9 @@ const GUTTER = 52;
 export function niceMax(value, least = 1) {
   const top = Math.max(value, least);
   const power = 10 ** Math.floor(Math.log10(top));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= top * 0.999);
+  // Half of each can be written with one decimal, as the line in the middle is.
+  const steps = power >= 100 ? [1, 1.5, 2, 3, 4, 6, 8, 10] : power >= 1 ? [1, 2, 3, 4, 6, 8, 10] : [1, 2, 4, 6, 8, 10];
+  return steps.map((step) => +(step * power).toPrecision(3)).find((step) => step >= top * 0.999);
 }
 
 export function timeTicks(from, to, few = false) {
@@ -71,7 +73,7 @@ export function stackedBars(series, { height = 120, from, to, label, hover }) {
 }
 
 /** Lines on a linear scale. `series`: {values, name, dash, area}. */
-export function lines(series, { height = 150, max, unit = "", from, to, label, hover, few = true, text = (value) => short(value) + unit }) {
+export function lines(series, { height = 150, max, unit = "", from, to, label, hover, few = true, text = (value) => (value ? short(value) + unit : "0") }) {
   const plot = height - 28;
   const columns = Math.max(1, (series[0]?.values.length ?? 2) - 1);
   return framed(height, label, hover, "",

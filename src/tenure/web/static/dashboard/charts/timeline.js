@@ -70,22 +70,36 @@ export function timeline(report, isEqual) {
     legend(all));
 }
 
-/** [percent, time in ms] of the lines that divide a life. */
-export const marksOf = ({ from, to }) => [0, 20, 40, 60, 80].map((percent) => [percent, from + ((to - from) * percent) / 100]);
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400, 172800, 604800, 1209600].map((seconds) => seconds * 1000)];
+
+/** [percent, time in ms, text] of the lines that divide a life: its beginning, then round times. Below a second they count from the
+ * beginning, because times of day with milliseconds are too long to stand side by side. */
+export function marksOf({ from, to }) {
+  const span = to - from;
+  const step = STEPS.find((one) => span / one <= 6) ?? Math.ceil(span / 6);
+  const isShort = step < 1000;
+  const name = (at) => (span > 86400e3 ? dayTime(at, { seconds: false }) : clockTime(at, { seconds: step < 60e3 }));
+  const marks = [[0, from, isShort ? clockTime(from, { millis: true }) : span > 86400e3 ? name(from) : clockTime(from)]];
+  for (let at = isShort ? from + step : Math.ceil(from / step) * step; at < to; at += step) {
+    const percent = ((at - from) / span) * 100;
+    if (percent >= 14 && percent <= 86) marks.push([percent, at, isShort ? `+${Math.round(at - from)} ms` : name(at)]);
+  }
+  return marks;
+}
 
 /** Times above the lanes. `isBare`: without them, because the scale is not that of time. */
 export function axis(life, marks, isBare = false) {
-  const spans = life.to - life.from;
-  const name = (at) => (spans > 86400e3 ? dayTime(at, { seconds: false }) : clockTime(at, { millis: spans < 5000 }));
+  const span = life.to - life.from;
+  const end = span < 5000 ? `+${duration(span / 1000)}` : span > 86400e3 ? dayTime(life.to, { seconds: false }) : clockTime(life.to);
   return h("svg.tl.axis", { "aria-hidden": "true" },
-    marks.map(([percent, at], k) => h("text", { class: k % 2 ? "alt" : null, x: `${percent}%`, y: 14, "text-anchor": percent ? "middle" : "start" }, name(at))),
-    life.isOver ? h("text", { x: "100%", y: 14, "text-anchor": "end" }, isBare ? "" : name(life.to)) : h("text.now-t", { x: "100%", y: 14, "text-anchor": "end" }, "now"));
+    marks.map(([percent, , text], k) => h("text", { class: k % 2 ? "alt" : null, x: `${r(percent)}%`, y: 14, "text-anchor": percent ? "middle" : "start" }, text)),
+    life.isOver ? h("text", { x: "100%", y: 14, "text-anchor": "end" }, isBare ? "" : end) : h("text.now-t", { x: "100%", y: 14, "text-anchor": "end" }, "now"));
 }
 
 /** The waits and runs of one lane. */
 export function laneBody(text, segments, place, marks, life, percentOf = () => null) {
   return h("svg.tl", { role: "img", "aria-label": text },
-    marks.map(([at]) => h("line.grid", { x1: `${at}%`, x2: `${at}%`, y1: 0, y2: "100%" })),
+    marks.map(([at]) => h("line.grid", { x1: `${r(at)}%`, x2: `${r(at)}%`, y1: 0, y2: "100%" })),
     life.isOver ? null : h("line.now", { x1: "100%", x2: "100%", y1: 0, y2: "100%" }),
     segments.map((one) => segment(one, place, percentOf(one))));
 }
@@ -115,11 +129,11 @@ function segment({ kind, state, from, to }, place, percent) {
   const text = duration((to - from) / 1000);
   const title = h("title", `${kind === "wait" ? label(state) : kind === "lost" ? "lost after" : "ran"} ${text}`);
   if (kind === "wait")
-    return h("g", { "data-state": state }, h("line.wait", { x1: `${r(a)}%`, x2: `${r(b)}%`, y1: "50%", y2: "50%" }), h("rect.wait-cap", { x: `${r(a)}%`, y: "50%", width: 2, height: 8, transform: "translate(0 -4)" }), width > 7 ? h("text.lab", { x: `${r((a + b) / 2)}%`, y: "50%", dy: -6, "text-anchor": "middle" }, text) : null, title);
+    return h("g", { "data-state": state }, h("line.wait", { x1: `${r(a)}%`, x2: `${r(b)}%`, y1: "50%", y2: "50%" }), h("rect.wait-cap", { x: `${r(a)}%`, y: "50%", width: 2, height: 8, transform: "translate(0 -4)" }), width > 10 ? h("text.lab", { x: `${r((a + b) / 2)}%`, y: "50%", dy: -6, "text-anchor": "middle" }, text) : null, title);
   const bar = (name, part) => h("rect", { class: name, x: `${r(a)}%`, y: "50%", width: `${r(width * part)}%`, height: 18, rx: 3, transform: "translate(0 -9)" });
-  const inside = width > 9;
+  const inside = width > 14;
   return h("g", { "data-state": state }, percent !== null ? bar("run-ghost", 1) : null, bar(kind === "lost" ? "lost" : "run", percent ?? 1),
-    inside && kind !== "lost" ? h("text.on", { x: `${r(a)}%`, dx: 7, y: "50%", dy: 4 }, percent !== null ? `${Math.round(percent * 100)} %` : text) : b < 88 ? h("text.lab", { x: `${r(b)}%`, dx: 6, y: "50%", dy: 4 }, text) : h("text.lab", { x: `${r(a)}%`, dx: -6, y: "50%", dy: 4, "text-anchor": "end" }, text), title);
+    inside && kind !== "lost" ? h("text.on", { x: `${r(a)}%`, dx: 7, y: "50%", dy: 4 }, percent !== null ? `${Math.round(percent * 100)} %` : text) : b < 88 ? h("text.lab", { x: `${r(b)}%`, dx: 6, y: "50%", dy: 4 }, text) : null, title); // at the right end there is no room beside a wait; the last column has the figure
 }
 
 export function titleOf(attempt, attempts) {

@@ -75,7 +75,7 @@ export const since = (at) => live(at, "since");
 
 const TEXTS = {
   ago: (at, moment) => relative(at, moment),
-  soon: (at, moment) => (at <= moment ? "now" : relative(at, moment)),
+  soon: (at, moment) => (at - moment < 1000 ? "now" : relative(at, moment)),
   since: (at, moment) => duration((moment - at) / 1000),
 };
 

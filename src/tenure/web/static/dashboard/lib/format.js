@@ -37,7 +37,7 @@ export function relative(at, now) {
   const size = Math.abs(seconds);
   if (size < 1) return "just now";
   const text = size < 60 ? `${Math.floor(size)} s` : size < 3600 ? `${Math.floor(size / 60)}m` : size < 86400 ? `${Math.floor(size / 3600)}h` : `${Math.floor(size / 86400)}d`;
-  return seconds > 0 ? `${text} ago` : `in ${size < 3600 && size >= 60 ? duration(size) : text}`;
+  return seconds > 0 ? `${text} ago` : `in ${size >= 60 ? duration(size) : text}`;
 }
 
 /** The last eight digits: the first ones of a UUIDv7 are the time. */

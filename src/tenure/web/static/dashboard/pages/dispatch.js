@@ -103,7 +103,7 @@ class Form {
         this.problem && callout("bad", "It was not dispatched.", this.problem),
         this.isFilling ? skeleton(4) : this.asJson ? h("div.field", h("label", { for: "json" }, "Arguments, as JSON"), h("textarea.area", { id: "json", rows: "12", spellcheck: "false", value: this.text, oninput: (event) => { this.text = event.target.value; redraw(); } }), this.result.errors.json && h("span.error", icon("warn", 12), this.result.errors.json)) : this.fields.length ? h("div.form-grid", this.fields.map((one) => field(one, this.values, this.errors, redraw))) : h("p.muted", "This kind takes no arguments."),
         h("hr.hr"), h("h3.mini.flat", "Options"),
-        h("div.form-grid", this.option("delay", "Delay", "5m, 2h, or nothing: now"), this.choice(), this.option("queue", "Queue", kind.queue), this.option("key", "Key", kind.makes_key ? "made by the code from the input" : "while a job has it, no second one is made"))),
+        h("div.form-grid", this.option("delay", "Delay", "5m, 2h, or nothing: now"), this.choice(), this.option("queue", "Queue", kind.queue), this.option("key", "Key", kind.makes_key ? "made by the code from the input" : "at most one live job with it"))),
       h("footer", h("span.row", slow ? [h("i.dot.warn"), slow] : [h("i.dot.good"), `${this.options.queue || kind.queue} takes jobs now`]), h("span.push.row", h("button.btn.primary", { type: "submit", form: "dispatch-form", disabled: off, title: off ? "Your access is read: you can look but not change" : null }, "Dispatch ", kbd("Ctrl", "↵")))));
   }
 

@@ -4,6 +4,7 @@ import { now, when } from "../lib/clock.js";
 import { bulk } from "../lib/bulk.js";
 import * as data from "../lib/data.js";
 import { count, duration, plural, shortId } from "../lib/format.js";
+import { inputPairs } from "../lib/jobs.js";
 import { address, setParams } from "../lib/router.js";
 import { traceback } from "../lib/traceback.js";
 import { callout, empty, glyph, icon, panel, segments, skeleton, state, tone, waiting } from "../lib/ui.js";
@@ -63,7 +64,7 @@ function chart(reply, groups) {
   const from = to - reply.seconds * 1000;
   const step = reply.seconds / steps;
   const describe = (k) => ({ when: `${duration((steps - k) * step)} ago`, values: series.map((one) => [one.name, one.label, count(one.values[k])]) });
-  return panel(`Failed jobs per ${duration(step).replace(" 00s", "")}`, { side: h("div.legend.p-1", series.map((one) => h("span", key(one.name), one.label))) },
+  return panel(`Failed jobs per ${step === 1800 ? "half hour" : duration(step).replace(" 00s", "")}`, { side: h("div.legend.p-1", series.map((one) => h("span", key(one.name), one.label))) },
     stackedBars(series.length ? series.toReversed() : [{ values: new Array(48).fill(0), name: "" }], { height: 120, from, to, label: `Failed jobs over time in ${plural(groups.length, "group")}`, hover: { columns: steps, describe } }));
 }
 
@@ -98,7 +99,7 @@ function opened(group, detail) {
   return h("div.g-main.detail-grid", h("div.stack",
     h("div.row.wrap", dead ? button(`Replay ${plural(dead, "dead letter")}…`, "primary", "replay", ["dead_letter"]) : null, retry ? button(`Retry ${count(retry)} now…`, "", "retry", ["retry"]) : null, dead + retry ? button("Discard…", "danger", "cancel", ["dead_letter", "retry"]) : null, h("span.push.faint.p-1", dead + retry ? "All ask first and show the count" : "These jobs are over: nothing to retry")),
     found ? (found.newest[0]?.error ? traceback(found.newest[0].error, "framed") : null) : skeleton(3),
-    found && h("table.table.sub", h("thead", h("tr", h("th", "Latest jobs"), h("th", "State"), h("th.n", "Attempt"), h("th.n", "Next"))), h("tbody", found.newest.map((job) => h("tr", { key: job.id }, h("td.grow", h("div.cut", h("a.name", { href: address("jobs", [job.id]) }, job.kind), " ", h("span.mono.faint", shortId(job.id)))), h("td", state(job.state)), h("td.n.muted", `${job.attempt} / ${job.max_attempts}`), h("td.n.muted", job.state === "retry" && job.run_at ? when(job.run_at) : "never")))))),
+    found && h("table.table.sub", h("thead", h("tr", h("th", "Latest jobs"), h("th", "State"), h("th.n", "Attempt"), h("th.n", "Next"))), h("tbody", found.newest.map((job) => h("tr", { key: job.id }, h("td.grow", h("div.row", h("a.name.mono", { href: address("jobs", [job.id]), title: job.kind }, shortId(job.id)), h("div.cut.p-1", inputPairs(job)))), h("td", state(job.state)), h("td.n.muted", `${job.attempt} / ${job.max_attempts}`), h("td.n.muted", job.state === "retry" && job.run_at ? when(job.run_at) : "never")))))),
   h("aside.stack", found && h("div", h("h3.mini", "What these jobs share"), found.shared.length ? h("dl.facts.share", found.shared.flatMap((one) => [h("dt", `Input ${one.field}`), h("dd", h("div.row", h("span.mono.cut", String(one.value)), h("span.push.muted.nowrap", `${one.jobs} of ${found.compared}`)), share(one.jobs, found.compared))])) : h("p.muted", `Nothing: the inputs of the newest ${plural(found.compared, "job")} differ in every field.`)),
     h("div", h("h3.mini", "All of them"), h("p", h("a.link", { href: address("jobs", [], { kind: group.kind, state: Object.keys(group.states).join(",") }) }, `Jobs of ${group.kind} in these states`)))));
 }

@@ -349,6 +349,7 @@ function none(view, list) {
 
 function pager(list) {
   const jobs = list.order.length;
+  if (!jobs && !list.next && !list.view.params.get("after")) return null;
   return h("div.pager", { key: "pager" }, h("span", jobs ? `${plural(jobs, "job")}, newest first` : ""), h("span.push-1.row",
     list.view.params.get("after") && h("button.btn.sm", { type: "button", onclick: () => history.back() }, icon("left", 12), "Newer"),
     list.next && list.limit <= 200 && h("button.btn.sm", { type: "button", onclick: () => setParams({ rows: list.limit < 200 ? 200 : 1000 }, { replace: true }), class: "p-1" }, `Show ${list.limit < 200 ? 200 : count(1000)}`),

@@ -36,7 +36,7 @@ function alarm(one) {
 function table(duties) {
   const errors = duties.reduce((sum, one) => sum + (one.metadata.errors ?? 0), 0);
   return h("section.panel", h("header", h("h2", plural(duties.length, "duty", "duties")), h("span.sub", `each has one holder at a time${errors ? `; ${plural(errors, "error")} in all` : ""}`)),
-    h("div.table-wrap", h("table.table.two.cards.tall.leaders", h("thead", h("tr", h("th", "Duty"), h("th", "Held by"), h("th.n.p-1", "Term"), h("th.n.p-2", "Since"), h("th.n", "Last round"), h("th.n.p-1", "Took"), h("th.n.p-2", "Rounds"), h("th.n.p-1", "Work done"), h("th.n.p-1", "Errors"))), h("tbody", duties.map(row)))),
+    h("div.table-wrap", h("table.table.two.cards.tall.leaders", h("thead", h("tr", h("th.grow", "Duty"), h("th", "Held by"), h("th.n.p-1", "Term"), h("th.n.p-2", "Since"), h("th.n", "Last round"), h("th.n.p-2", "Took"), h("th.n.p-2", "Rounds"), h("th.n.p-1", "Work done"), h("th.n.p-1", "Errors"))), h("tbody", duties.map(row)))),
     h("div.pager", h("span", "Work done counts jobs and rows in the current term. A duty is stuck when its next round is 30 s overdue while its lease is renewed.")));
 }
 
@@ -44,10 +44,10 @@ function row(one, n) {
   const { metadata: facts } = one;
   const ok = one.state === "holds";
   return h("tr", { key: one.duty, "data-row": true, "data-id": one.holder, tabindex: n ? "-1" : "0", class: ok ? null : "alarm" },
-    h("td.a-name", h("div.two-line", h("div.row", h("span.name", one.duty), !ok && tone("bad", one.state, "stop")), h("div.what", (DUTIES[one.duty] ?? [""])[0]))),
+    h("td.a-name.grow", h("div.two-line", h("div.row", h("span.name", one.duty), !ok && tone("bad", one.state, "stop")), h("div.cut", { title: (DUTIES[one.duty] ?? [null])[0] }, (DUTIES[one.duty] ?? [""])[0]))),
     h("td.a-meta", h("a", { href: address("workers"), title: one.holder }, one.worker ?? `supervisor ${one.holder.slice(-8)}`)),
     h("td.n.muted.p-1", count(one.term)), h("td.n.muted.p-2", when(one.acquired_at)),
-    h("td.n.a-side", { class: ok ? null : "bad" }, facts.last_run ? when(facts.last_run) : "–"), h("td.n.muted.p-1", facts.last_seconds === undefined ? "–" : duration(Number(facts.last_seconds))),
+    h("td.n.a-side", { class: ok ? null : "bad" }, facts.last_run ? when(facts.last_run) : "–"), h("td.n.muted.p-2", facts.last_seconds === undefined ? "–" : duration(Number(facts.last_seconds))),
     h("td.n.muted.p-2", facts.runs === undefined ? "–" : count(facts.runs)), h("td.n.muted.p-1", facts.items === undefined ? "–" : count(facts.items)),
     h("td.n.p-1", { class: facts.errors ? "bad" : "faint", title: facts.last_error ?? null }, count(facts.errors ?? 0)));
 }
@@ -74,7 +74,7 @@ function terms(duties) {
 
 function findings(doctor) {
   const list = doctor?.metadata.findings ?? [];
-  return panel("What the doctor found", { sub: doctor?.metadata.last_run ? "in its last round" : "" }, list.length ? h("ul.links", list.map((line) => {
+  return panel("What the doctor found", { sub: doctor?.metadata.last_run ? "in its last round" : "" }, list.length ? h("ul.links.coded", list.map((line) => {
     const [code, rest = ""] = split(String(line), ": ");
     const [what, wayOut] = split(rest, "; ");
     return h("li.wrapped", h("span.tag", code), h("span", what, wayOut && h("span.muted", `; ${wayOut}`)));

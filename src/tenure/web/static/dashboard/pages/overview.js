@@ -7,11 +7,12 @@ import { address, setParams } from "../lib/router.js";
 import { callout, glyph, icon, link, panel, segments, skeleton, tone } from "../lib/ui.js";
 import { heat, logLines, tiers } from "../charts/charts.js";
 import { key, slots, spark } from "../charts/marks.js";
-import { axis, counts, heatCells, HEAT_LABELS, merged, percentile, percentiles, stepName } from "../charts/series.js";
+import { axis, counts, heatCells, HEAT_LABELS, merged, percentile, percentiles, stepName, whole } from "../charts/series.js";
 
 const RANGES = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["24h", "24 h"], ["7d", "7 d"]];
 const IN_WORDS = { "15m": "last 15 min", "1h": "last hour", "6h": "last 6 h", "24h": "last day", "7d": "last week" };
 const FAILED = ["retry", "dead_letter", "failed"];
+const SHOWN = 7; // rows of each table at the bottom: as many as there are duties, so that the panels end together
 const ENDED = ["completed", ...FAILED];
 export const isLate = (seconds) => (seconds > 600 ? "bad" : seconds > 60 ? "warn" : "");
 
@@ -101,7 +102,7 @@ function vitals({ fleet, series, histogram, usual, range }) {
     vital("Wait, p95", p95 === null ? "–" : amount, p95 === null ? "" : unit, p95 === null ? "nothing finished" : `median ${duration(percentile(waited, 0.5))}`, spark(percentiles(histogram, "waited", 0.95).map((value) => value ?? 0), { name: "c-1" }), { tone: p95 > 600 ? "bad" : "", href: address("queues") }),
     vital("Oldest pending", oldest ? duration(oldest.oldest_pending_seconds) : "–", "", oldest ? `in ${oldest.name}` : "nothing waits", spark(past.map((one) => one.oldest), { name: isLate(oldest?.oldest_pending_seconds) === "bad" ? "c-bad" : "c-1" }), { tone: isLate(oldest?.oldest_pending_seconds), href: address("queues") }),
     vital("Slots busy", count(fleet.held), `of ${count(fleet.slots)}`, `${plural(fleet.workers, "worker")}${lost ? `, ${lost} lost` : ""}`, spark(past.map((one) => one.held), { name: "c-1", max: Math.max(fleet.slots, 1) }), { tone: lost || !fleet.workers ? "bad" : "", href: address("workers") }),
-    vital("Dead letters", capped(dead, fleet.queues.some((queue) => queue.capped.includes("dead_letter"))), "", `${count(sum(counts(series, "dead_letter")))} new, ${IN_WORDS[range]}`, spark(counts(series, "dead_letter"), { name: "c-5" }), { tone: dead ? "bad" : "", href: address("jobs", [], { state: "dead_letter" }) }));
+    vital("Dead letters", capped(dead, fleet.queues.some((queue) => queue.capped.includes("dead_letter"))), "", `${count(sum(counts(series, "dead_letter")))} new, ${IN_WORDS[range]}`, spark(counts(series, "dead_letter").slice(0, -1), { name: "c-5" }), { tone: dead ? "bad" : "", href: address("jobs", [], { state: "dead_letter" }) }));
 }
 
 const sum = (list) => list.reduce((all, value) => all + value, 0);
@@ -130,11 +131,14 @@ function flow({ fleet, series, range }) {
 function finishedChart({ series, fleet }) {
   const name = series && series.step !== 60 ? `Finished per ${duration(series.step).replace(" 00s", "").replace(" 00m", "")}` : "Finished per minute";
   if (!series) return panel(name, {}, h("div.skel.chartish.h-214"));
-  const line = axis(series);
-  const done = counts(series, "completed");
-  const bad = counts(series, ...FAILED);
+  const all = counts(series, ...ENDED);
+  // The current minute is not over: its bar would look like a fall. It is shown only while it is all there is.
+  const isCut = series.step === 60 && all.slice(0, -1).some(Boolean);
+  const line = isCut ? whole(axis(series)) : axis(series);
+  const [done, bad] = [["completed"], FAILED].map((whats) => counts(series, ...whats).slice(0, line.columns));
+  const [lastDone, lastBad] = [done, bad].map((values) => values.at(isCut ? -1 : -2) ?? 0);
   const marks = deploys(fleet, line);
-  const legend = h("div.legend", h("span", key("c-ok soft"), "completed ", h("b", count(done.at(-2) ?? 0))), h("span", key("c-bad"), "failed attempts ", h("b", count(bad.at(-2) ?? 0))));
+  const legend = h("div.legend", h("span", key("c-ok soft"), "completed ", h("b", count(lastDone))), h("span", key("c-bad"), "failed attempts ", h("b", count(lastBad))));
   const describe = (k) => ({ when: stepName(line, k), values: [["c-ok soft", "completed", count(done[k])], ["c-bad", "failed attempts", count(bad[k])]] });
   const label = `Completed jobs and failed attempts over time: ${count(sum(done))} completed, ${count(sum(bad))} failed attempts.`;
   return panel(name, { side: legend }, tiers({ values: done, name: "c-ok soft" }, { values: bad, name: "c-bad" }, { ...line, label, marks, hover: { columns: line.columns, describe } }));
@@ -187,7 +191,7 @@ function attention({ findings }) {
 // Tables
 
 function queueTable({ fleet, queues, waits }) {
-  const list = [...(fleet?.queues ?? [])].sort((a, b) => Boolean(a.paused_at) - Boolean(b.paused_at) || (b.oldest_pending_seconds ?? -1) - (a.oldest_pending_seconds ?? -1) || a.name.localeCompare(b.name)).slice(0, 6);
+  const list = [...(fleet?.queues ?? [])].sort((a, b) => Boolean(a.paused_at) - Boolean(b.paused_at) || (b.oldest_pending_seconds ?? -1) - (a.oldest_pending_seconds ?? -1) || a.name.localeCompare(b.name)).slice(0, SHOWN);
   const rows = list.map((queue) => {
     const mine = queues?.groups.find((group) => group.name === queue.name);
     const out = mine && counts({ ...queues, points: mine.points }, ...ENDED);
@@ -199,7 +203,7 @@ function queueTable({ fleet, queues, waits }) {
 }
 
 function workerTable({ fleet }) {
-  const list = [...(fleet?.fleet ?? [])].sort((a, b) => a.alive - b.alive || b.held / b.concurrency - a.held / a.concurrency).slice(0, 6);
+  const list = [...(fleet?.fleet ?? [])].sort((a, b) => a.alive - b.alive || b.held / b.concurrency - a.held / a.concurrency).slice(0, SHOWN);
   const rows = list.map((worker) => h("tr", { key: worker.id, class: worker.alive ? null : "alarm" }, h("td", h("a.name", { href: address("workers") }, worker.name)), h("td.grow", worker.alive ? slots(worker.held, worker.concurrency) : h("span.bad", "lost")), h("td.n.muted", worker.alive ? `${worker.held}/${worker.concurrency}` : "")));
   return panel("Workers", { flush: true, side: link(address("workers"), `All ${fleet?.fleet.length ?? ""}`) }, rows.length || !fleet ? h("table.table", h("thead", h("tr", h("th", "Worker"), h("th", "Slots"), h("th.n", "Busy"))), h("tbody", rows)) : h("div.empty", h("p", "No worker is running. Start one:"), h("pre.code", { tabindex: "0" }, "tenure worker --app your_module:app")));
 }

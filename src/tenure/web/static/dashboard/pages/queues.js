@@ -104,17 +104,17 @@ const inWords = ({ concurrency, concurrency_per_key: perKey, rate, rate_per_key:
 function limitTable(limits) {
   const add = h("button.btn.sm", { type: "button", disabled: !data.may("admin"), onclick: () => edit(null) }, "New limit");
   if (!limits.length) return panel("Limits", { sub: "what holds jobs back besides slots", side: add }, h("p.faint", "No limit is set. Declare one with @app.job(concurrency=5), or add one here for all workers at once."));
-  return panel("Limits", { flush: true, sub: "what holds jobs back besides slots", side: add }, h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Limit"), h("th.p-1", "Use"), h("th.n", "Now"), h("th.n", "Jobs wait"), h("th.n.p-1", "Set"), h("th", h("span.sr", "Actions")))), h("tbody", limits.map(limitRow)))));
+  return panel("Limits", { flush: true, sub: "what holds jobs back besides slots", side: add }, h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Limit"), h("th.p-1", "Use"), h("th.n", "Now"), h("th.n", "Jobs wait"), h("th.n.p-2", "Set"), h("th", h("span.sr", "Actions")))), h("tbody", limits.map(limitRow)))));
 }
 
 function limitRow(limit) {
   const bound = limit.rules.concurrency ?? limit.rules.rate?.[0];
   const used = limit.rules.concurrency !== undefined ? limit.running : limit.started;
   const off = !data.may("admin");
-  return h("tr", { key: limit.name }, h("td.grow.a-name", h("div.two-line", h("span.name", limit.name), h("span", inWords(limit.rules)))),
+  return h("tr", { key: limit.name }, h("td.grow.a-name", h("div.two-line", h("span.name.cut", limit.name), h("span.cut", { title: inWords(limit.rules) }, inWords(limit.rules)))),
     h("td.p-1", bound !== undefined && h("span.slotcell", slots(Math.min(used, bound), bound, used >= bound ? "c-warn" : ""))),
     h("td.n.a-side", bound === undefined ? count(used) : `${count(used)} of ${count(bound)}`), h("td.n.a-meta", { class: limit.waiting ? "warn" : "faint" }, limit.waiting ? "yes" : "no"),
-    h("td.n.muted.p-1", limit.override ? ["by ", limit.override_by ?? "someone", " ", when(limit.override_at)] : "in code"),
+    h("td.n.muted.p-2", limit.override ? ["by ", limit.override_by ?? "someone", " ", when(limit.override_at)] : "in code"),
     h("td.acts", h("div.row.end", h("button.btn.sm", { type: "button", disabled: off, "aria-label": `Edit ${limit.name}`, onclick: () => edit(limit) }, "Edit"), limit.override && h("button.btn.sm", { type: "button", disabled: off, "aria-label": `Reset ${limit.name}`, onclick: () => reset(limit) }, "Reset"))));
 }
 

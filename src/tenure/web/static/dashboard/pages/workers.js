@@ -60,13 +60,13 @@ function versionPanel(list) {
   const versions = [...new Set(alive.map((worker) => worker.version))].sort();
   const hosts = [...new Set(alive.map((worker) => worker.host))];
   const queues = [...new Set(alive.flatMap((worker) => worker.queues))].sort();
-  return panel("Fleet", {}, h("dl.facts", h("dt", "Workers"), h("dd", `${plural(alive.length, "process", "processes")} on ${plural(hosts.length, "machine")}`), h("dt", "Memory"), h("dd", memoryOf(alive), memoryLine()), h("dt", "Versions"), h("dd", { class: versions.length > 1 ? "warn" : null }, versions.join(", ") || "–"), h("dt", "Queues"), h("dd", h("div.tags.wrap", queues.slice(0, 12).map((queue) => h("span.tag", queue)))), h("dt", "Capabilities"), h("dd", [...new Set(alive.flatMap((worker) => worker.capabilities))].join(", ") || "none")));
+  return panel("Fleet", {}, h("dl.facts", h("dt", "Workers"), h("dd", `${plural(alive.length, "process", "processes")} on ${plural(hosts.length, "machine")}`), h("dt", "Memory"), h("dd", h("div.row.wrap", memoryOf(alive), memoryLine())), h("dt", "Versions"), h("dd", { class: versions.length > 1 ? "warn" : null }, versions.join(", ") || "–"), h("dt", "Queues"), h("dd", h("div.tags.wrap", queues.slice(0, 12).map((queue) => h("span.tag", queue)))), h("dt", "Capabilities"), h("dd", [...new Set(alive.flatMap((worker) => worker.capabilities))].join(", ") || "none")));
 }
 
 /** Of the largest process, while this page was open. */
 function memoryLine() {
   const past = data.fleet.past.filter((_, n, all) => n % Math.ceil(all.length / 120) === 0).map((one) => one.memory);
-  return past.length > 10 && Math.max(...past) > 0 ? spark(past, { name: "c-2" }) : null;
+  return past.length > 10 && Math.max(...past) > 0 ? spark(past, { name: "c-2 inline" }) : null;
 }
 
 function memoryOf(alive) {
