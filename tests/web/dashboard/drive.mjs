@@ -86,6 +86,13 @@ const acts = {
     const { metrics } = await entry.session.send("Performance.getMetrics");
     return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
   },
+  // Seconds of CPU that the processes of all open pages have used. Unlike the time that passes, it does not grow with the load of the machine.
+  cpu: async () => {
+    const session = await browser.newBrowserCDPSession();
+    const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+    await session.detach();
+    return processInfo.filter(({ type }) => type === "renderer").reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+  },
   close: async (given) => { const entry = await opened(given); pages.delete(given.page ?? "a"); await entry.context.close(); },
 };
 

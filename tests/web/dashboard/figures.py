@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -62,7 +63,7 @@ FRAMES = """new Promise((done) => {
 COUNT_CHANGES = """(() => {
   globalThis.__changed = 0;
   const options = { subtree: true, attributes: true, childList: true, characterData: true };
-  new MutationObserver((list) => { globalThis.__changed += list.length; }).observe(document.querySelector("tbody"), options);
+  new MutationObserver((list) => { globalThis.__changed += list.length; }).observe(document.querySelector("#main table"), options);
 })()"""
 
 
@@ -112,17 +113,24 @@ async def frames(browser: Browser, url: str, app: Tenure) -> dict[str, Any]:
 
         await until(shown, within=60)
         await browser("run", script=COUNT_CHANGES, page="rows")
-        before = await browser("spent", page="rows")
+        before, began = await browser("spent", page="rows"), await browser("cpu", page="rows")
         times = await browser("run", script=FRAMES.replace("SECONDS", str(SECONDS)), page="rows")
-        after = await browser("spent", page="rows")
+        after, ended = await browser("spent", page="rows"), await browser("cpu", page="rows")
         changes = await browser("run", script="globalThis.__changed", page="rows")
         await browser("close", page="rows")
+        # What this machine can do now: the same jobs run, and the page is empty.
+        await browser("open", url="about:blank", page="blank")
+        empty = await browser("run", script=FRAMES.replace("SECONDS", str(SECONDS)), page="blank")
+        await browser("close", page="blank")
     gaps = [after - before for before, after in pairwise(times)]
     return {
         "rows": ROWS,
         "changes_per_second": round(changes / SECONDS),
         "frames_per_second": round(len(gaps) / SECONDS, 1),
+        "frames_per_second_of_an_empty_page": round((len(empty) - 1) / SECONDS, 1),
         "slowest_frame_ms": round(max(gaps)),
+        "page_cpu_ms_per_frame": round((ended - began) * 1000 / len(gaps), 1),
+        "load_average": round(os.getloadavg()[0], 1),
         "page_ms_per_second": {
             name: round((after[f"{name}Duration"] - before[f"{name}Duration"]) * 1000 / SECONDS) for name in SPENT
         },

@@ -12,6 +12,7 @@ import { copyText, empty, glyph, icon, kbd, problem, skeleton, state } from "../
 
 const TABS = ["pending", "running", "retry", "scheduled", "blocked", "waiting", "dead_letter", "completed", "failed", "canceled"];
 const PAGE = 50;
+const BLOCK = 20; // rows: the browser lays out and paints only the blocks that are near the window
 
 export function start(view) {
   const list = new JobList(view);
@@ -316,9 +317,9 @@ function tableOf(list) {
     return list.rows(id, [job, list.selected.has(id), n === 0, isUtc()], () => row(list, job, n === 0));
   });
   list.rows.next();
-  return h("div.table-wrap", { key: "rows" }, h("table.table.cards.pick-rows.fixed.jobs-table", { "aria-label": "Jobs" },
+  return h("div.table-wrap", { key: "rows" }, h("table.table.cards.pick-rows.jobs-table.blocks", { "aria-label": "Jobs" },
     h("thead", h("tr", h("th.w-sel", h("span.sr", "Select")), h("th.w-state", "State"), h("th.w-kind", "Kind and id"), h("th.p-2.w-input", "Input"), h("th.w-queue.p-2", "Queue"), h("th.n.w-att.p-1", "Attempt"), h("th", "Reason or progress"), h("th.n.w-age", "Changed"), h("th.n.w-ran.p-2", "Ran"))),
-    h("tbody", rows)));
+    Array.from({ length: Math.ceil(rows.length / BLOCK) }, (_, n) => h("tbody", { key: n }, rows.slice(n * BLOCK, (n + 1) * BLOCK)))));
 }
 
 function row(list, job, isFirst) {
@@ -328,15 +329,15 @@ function row(list, job, isFirst) {
   const loud = ["retry", "dead_letter", "failed"].includes(job.state);
   const progress = job.state === "running" && job.progress_percent > 0;
   return h("tr", { key: job.id, "data-row": true, "data-id": job.id, tabindex: isFirst ? "0" : "-1", "aria-selected": selected ? "true" : null, class: fits ? null : "gone" },
-    h("td.a-sel", h("input.check", { type: "checkbox", tabindex: "-1", "aria-label": `Select ${job.kind} ${id}`, checked: selected, onclick: (event) => { event.preventDefault(); list.select(job.id, event); } })),
-    h("td.a-side", state(job.state)),
-    h("td.a-name", h("div.row", h("a.name.cut", { href: address("jobs", [job.id]), "data-open": true, tabindex: "-1", title: job.kind }, job.kind), h("span.mono.faint", { title: job.id }, id))),
-    h("td.p-2.p-1", inputPairs(job)),
-    h("td.p-2.muted", h("div.cut", { title: job.queue }, job.queue)),
-    h("td.n.p-1.muted", `${job.attempt} / ${job.max_attempts}`),
+    h("td.w-sel.a-sel", h("input.check", { type: "checkbox", tabindex: "-1", "aria-label": `Select ${job.kind} ${id}`, checked: selected, onclick: (event) => { event.preventDefault(); list.select(job.id, event); } })),
+    h("td.w-state.a-side", state(job.state)),
+    h("td.w-kind.a-name", h("div.row", h("a.name.cut", { href: address("jobs", [job.id]), "data-open": true, tabindex: "-1", title: job.kind }, job.kind), h("span.mono.faint", { title: job.id }, id))),
+    h("td.w-input.p-2.p-1", inputPairs(job)),
+    h("td.w-queue.p-2.muted", h("div.cut", { title: job.queue }, job.queue)),
+    h("td.w-att.n.p-1.muted", `${job.attempt} / ${job.max_attempts}`),
     h("td.a-sub", fits ? (progress ? h("div.row", { title: job.progress_message }, h("progress.bar", { "data-state": "running", max: "100", value: job.progress_percent, "aria-label": `${job.progress_percent} percent` }), h("span.muted.nowrap", `${Math.round(job.progress_percent)}%`)) : h("div.cut", { class: loud ? null : "faint", title: errorText(job) || null }, reason(job))) : h("span.tag.plain", job.isGone ? "deleted" : "left this list")),
-    h("td.n.a-meta.muted", when(changedAt(job))),
-    h("td.n.p-2.muted", ran(job)));
+    h("td.w-age.n.a-meta.muted", when(changedAt(job))),
+    h("td.w-ran.n.p-2.muted", ran(job)));
 }
 
 function none(view, list) {
