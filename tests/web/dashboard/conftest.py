@@ -21,6 +21,14 @@ async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
 
 
 @pytest.fixture
+def readable_folder(tmp_path: Path) -> Path:
+    """For an embedded server: as root, it runs under another account, which must be able to enter."""
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    return tmp_path
+
+
+@pytest.fixture
 async def shop(app: Tenure, serving: Serving) -> AsyncIterator[Shop]:
     """A shop whose jobs do what the tests tell them, with a worker and a server that is open to this machine."""
     gates: dict[str, asyncio.Event] = {}

@@ -63,7 +63,8 @@ FRAMES = """new Promise((done) => {
 COUNT_CHANGES = """(() => {
   globalThis.__changed = 0;
   const options = { subtree: true, attributes: true, childList: true, characterData: true };
-  new MutationObserver((list) => { globalThis.__changed += list.length; }).observe(document.querySelector("#main table"), options);
+  const observer = new MutationObserver((list) => { globalThis.__changed += list.length; });
+  observer.observe(document.querySelector("#main table"), options);
 })()"""
 
 

@@ -37,11 +37,8 @@ PICTURES = {
 }
 
 
-async def test_a_shop_at_work(tmp_path, browser):
-    tmp_path.chmod(0o711)
-    for parent in (tmp_path, *tmp_path.parents[:3]):
-        parent.chmod(parent.stat().st_mode | 0o011)  # as root, the server runs under another account, which must be able to enter
-    async with scene(tmp_path / "scene") as (server, _):
+async def test_a_shop_at_work(readable_folder, browser):
+    async with scene(readable_folder / "scene") as (server, _):
         web = await server.client()
         [group, *_] = sorted((await web.get("/failures")).json()["groups"], key=lambda one: -one["jobs"])
         detail = (await web.get(f"/failures/{group['id']}")).json()
@@ -59,7 +56,7 @@ async def test_a_shop_at_work(tmp_path, browser):
                 assert await browser("run", script=SIDEWAYS) <= 0, (page, width)
         await browser.check()
         await browser("size", width=1440, height=900)
-        folder = IMAGES if os.environ.get("TENURE_SCREENS") else tmp_path
+        folder = IMAGES if os.environ.get("TENURE_SCREENS") else readable_folder
         for name, page in PICTURES.items():
             await browser("go", hash=f"#/{page.format(**places)}")
             await browser.see("#main :is(td, h2)")
