@@ -103,7 +103,7 @@ async def test_the_demo_keeps_its_promises_and_leaves_nothing(reachable, eventua
     for said in (plain.said, shown.said):
         for sentence in SENTENCES:
             assert re.search(sentence, " ".join(said.split())) or re.search(sentence, said), (sentence, said)
-    assert f"started a web server: http://127.0.0.1:{port}/_api" in shown.said
+    assert f"started a web server: http://127.0.0.1:{port} (dashboard" in " ".join(shown.said.split())
     assert "web server" not in plain.said
     assert "demo --keep" in plain.said
     assert "demo --keep" not in shown.said

@@ -69,8 +69,12 @@ async def test_without_the_extra_the_workers_run(start, queue, project):
     env = {"TENURE_WEB_LISTEN": str(free_port()), "PYTHONPATH": str(project)}
     up = start("--processes", "1", command="up", env=env)
     await serving(up)
-    assert "starlette is not installed: run `pip install 'tenure[web]'`" in up.said
+    assert "starlette is not installed; for the dashboard and the API, run `pip install 'tenure[web]'`" in up.said
     await queue.completed(*queue.add("quick", 3))
+    dev = start("--processes", "1", command="dev", env=env)
+    await serving(dev)
+    assert "web        none: starlette is not installed" in dev.said
+    assert "WARNING" not in dev.said, "the extra was not asked for"
 
 
 async def test_no_web(start, queue):
@@ -84,7 +88,7 @@ async def test_dev_serves_new_code_as_it_is_saved(start, project):
     port = free_port()
     dev = start("--processes", "1", command="dev", env={"TENURE_WEB_LISTEN": str(port)})
     await until(lambda: "ready: " in dev.said, within=30)
-    assert f"web        http://127.0.0.1:{port}/_api" in dev.said
+    assert f"web        http://127.0.0.1:{port} (dashboard; API below /_api)" in dev.said
     await until(lambda: answer(port, "GET", "/kinds/quick"), within=20)
     code = (project / "jobs.py").read_text()
 

@@ -161,7 +161,7 @@ def _web_server(display: Display, settings: Settings, folder: Path, port: int) -
             display.event(escape(f"no web server: {web}"))
         yield None
         return
-    display.event(f"started a web server: {web.url}/_api")
+    display.event(f"started a web server: {web.url} (dashboard; API below /_api)")
     try:
         yield web.url
     finally:

@@ -132,14 +132,14 @@ def _print_banner(
     opened: OpenedDatabase, spec: ChildSpec, processes: int, web: WebProcess | str | None, *, reload: bool, named: bool
 ) -> None:
     """For a person at a terminal. The log of a service has the same facts in the lines of its processes."""
-    if isinstance(web, WebProcess):
+    if reload or on_terminal():
+        shown = f"{web.url} (dashboard; API below /_api)" if isinstance(web, WebProcess) else web and f"none: {web}"
+        for line in banner.lines(opened, spec.app, processes, shown, reload=reload, named=named):
+            click.echo(line, err=True)
+    elif isinstance(web, WebProcess):
         log.info("web server listens", extra={"url": web.url})
     elif web is not None:
         log.warning("no web server; the workers run without it", extra={"reason": web})
-    if reload or on_terminal():
-        shown = f"{web.url}/_api" if isinstance(web, WebProcess) else web and f"none: {web}"
-        for line in banner.lines(opened, spec.app, processes, shown, reload=reload, named=named):
-            click.echo(line, err=True)
 
 
 async def _migrate_when_reachable(database: DatabaseTarget) -> None:

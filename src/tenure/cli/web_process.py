@@ -114,7 +114,7 @@ class WebProcess:
 def start_web(settings: Settings, app: str, folder: str, port: int, output: Path | None = None) -> WebProcess | str:
     """Or why there is none: the workers do not need it."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
-        return f"{missing[0]} is not installed: run `pip install 'tenure[web]'`"
+        return f"{missing[0]} is not installed; for the dashboard and the API, run `pip install 'tenure[web]'`"
     try:
         listening = socket.create_server((HOST, port))
     except OSError as error:
