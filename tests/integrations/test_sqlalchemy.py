@@ -7,8 +7,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from tenure import StoreUnavailable, Tenure
-from tenure.integrations.sqlalchemy import enqueue_after_commit
+from tenure import ConfigError, StoreUnavailable, Tenure
+from tenure.integrations.sqlalchemy import database_url, enqueue_after_commit
 from tenure.testing import assert_enqueued, enqueued_sync
 from tests.docs.workshop import as_url
 
@@ -28,6 +28,46 @@ def session(dsn):
         session.execute(text("select 1"))
         yield session
     engine.dispose()
+
+
+def test_an_engine_for_the_database_of_the_app(app, dsn, sql):
+    [(expected,)] = sql("select current_database()")
+    for url in (database_url(app), database_url(Tenure(as_url(dsn))), database_url(app).set(drivername="postgresql+psycopg2")):
+        engine = create_engine(url)
+        with engine.connect() as connection:
+            assert connection.execute(text("select current_database()")).scalar() == expected
+        engine.dispose()
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+async def test_an_async_engine_for_the_database_of_the_app(app, sql, driver):
+    [(expected,)] = sql("select current_database()")
+    engine = create_async_engine(database_url(app).set(drivername=f"postgresql+{driver}"))
+    async with engine.connect() as connection:
+        assert (await connection.execute(text("select current_database()"))).scalar() == expected
+    await engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("dsn", "url"),
+    [
+        ("postgresql://me:p%40ss@db:5433/shop?sslmode=require", "postgresql+psycopg://me:p%40ss@db:5433/shop?sslmode=require"),
+        ("postgres://me@db/shop", "postgresql+psycopg://me@db/shop"),
+        ("postgresql+asyncpg://me@db/shop", "postgresql+psycopg://me@db/shop"),
+        ("host=/run/pg port=5433 dbname=shop", "postgresql+psycopg:///shop?host=%2Frun%2Fpg&port=5433"),
+        ("host=a,b port=1,2 user=me", "postgresql+psycopg://me@?host=a%2Cb&port=1%2C2"),
+        ("", "postgresql+psycopg://"),
+    ],
+)
+def test_the_url_of_a_database(dsn, url):
+    assert database_url(Tenure(dsn)).render_as_string(hide_password=False) == url
+
+
+def test_no_url_without_a_database(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TENURE_DSN", raising=False)
+    with pytest.raises(ConfigError, match="no database is set"):
+        database_url(Tenure())
 
 
 def numbers(work):

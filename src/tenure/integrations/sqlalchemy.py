@@ -1,10 +1,14 @@
-"""For SQLAlchemy sessions of another database than Tenure's. With the same database, `job.using(conn=session)` loses nothing."""
+"""An engine for the app's database, and jobs for sessions of another one.
+
+With the same database, `job.using(conn=session)` loses nothing.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import event
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import URL, event
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session, SessionTransaction
 from sqlalchemy.util import await_only
@@ -13,6 +17,26 @@ from tenure.app import Tenure
 from tenure.client.calls import Call
 
 _WAITING = "tenure.after_commit"
+
+
+def database_url(app: Tenure) -> URL:
+    """The app's database, for SQLAlchemy with psycopg: `create_engine(database_url(app))`, `create_async_engine(database_url(app))`.
+
+    For another driver: `database_url(app).set(drivername="postgresql+asyncpg")`. Raises `ConfigError` if no database is set.
+    """
+    parts = {name: str(value) for name, value in conninfo_to_dict(app.settings.database.dsn).items() if value is not None}
+    host = parts.get("host", "")
+    # SQLAlchemy reads the folder of a socket, and several hosts, from the query only.
+    is_name = bool(host) and not host.startswith("/") and "," not in host
+    return URL.create(
+        "postgresql+psycopg",
+        username=parts.pop("user", None),
+        password=parts.pop("password", None),
+        host=parts.pop("host") if is_name else None,
+        port=int(parts.pop("port")) if is_name and "port" in parts else None,
+        database=parts.pop("dbname", None),
+        query=parts,
+    )
 
 
 def enqueue_after_commit(app: Tenure, session: Session | AsyncSession, *calls: Call[Any]) -> None:
