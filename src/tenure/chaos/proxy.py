@@ -185,7 +185,9 @@ async def _connect(server: Parts) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 
 def _redirected(server: Parts, port: int) -> str:
-    parts: Parts = {**server, "port": port, "hostaddr": "127.0.0.1"}
+    # Statements can be read only without encryption. `allow` does without where the server permits it, and skips the request for
+    # TLS, which would be taken for the startup packet.
+    parts: Parts = {"sslmode": "allow", "gssencmode": "disable", **server, "port": port, "hostaddr": "127.0.0.1"}
     if str(server.get("host") or "/").startswith("/"):
         parts |= {"host": "127.0.0.1", "sslmode": "disable", "gssencmode": "disable"}
     return make_conninfo("", **parts)
