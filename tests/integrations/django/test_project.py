@@ -82,6 +82,9 @@ def test_mistakes_in_the_settings_are_reported_by_the_checks(shop):
     assert "workers.concurrency must be at least 1" in told.stderr
     told = shop.varied(database={"ENGINE": "django.db.backends.sqlite3"}).manage("check", check=False)
     assert "the database 'default' is on sqlite, but Tenure needs PostgreSQL" in told.stderr
+    told = shop.varied(database={"ENGINE": "django.db.backends.sqlite3"}).manage("tenure", "worker", check=False)
+    assert told.returncode == 3
+    assert told.stderr.startswith("CommandError: the database 'default' is on sqlite")
 
 
 def test_settings_of_the_project_apply_to_workers_and_the_environment_has_precedence(shop, sql):

@@ -18,6 +18,8 @@ from tenure.setting_sources import PREFIX
 APP = "tenure.integrations.django.worker:app"
 DJANGO_FLAGS = ("--settings", "--pythonpath")
 """Read by `manage.py` before this command runs."""
+WRONG_SETTINGS = 3
+"""The exit code of `tenure` for them."""
 
 
 class Command(BaseCommand):
@@ -30,7 +32,12 @@ class Command(BaseCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         """Becomes the other command, so that signals and exit codes are its own. The process that supervises workers must not
         run code of the project, which is loaded here."""
-        command, environment = self._command(list(_without_django_flags(argv[2:])))
+        try:
+            command, environment = self._command(list(_without_django_flags(argv[2:])))
+        except CommandError as error:
+            # As Django does for other commands, without a traceback.
+            self.stderr.write(f"{type(error).__name__}: {error}")
+            sys.exit(error.returncode)
         sys.stdout.flush()
         sys.stderr.flush()
         os.execve(command[0], command, environment)  # noqa: S606 - no shell
@@ -46,7 +53,7 @@ class Command(BaseCommand):
         try:
             environment = {**os.environ, **exported()}
         except ConfigError as error:
-            raise CommandError(str(error)) from None
+            raise CommandError(str(error), returncode=WRONG_SETTINGS) from None
         return [sys.executable, "-m", "tenure", *arguments], environment
 
 
