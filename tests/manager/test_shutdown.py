@@ -56,6 +56,7 @@ async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clea
     ledger.release()
 
     assert await exit_code(worker, within=AFTER_GRACE) == 0
+    assert worker.said.splitlines()[-1].endswith(" stopped")
     assert queue.states(*ids) == {"completed": 2}
     assert queue.of(late, "state", "attempt") == ("pending", 0)
     assert nothing_left(queue)

@@ -110,6 +110,8 @@ class Supervisor:
             code, why = self._failure
             log.error("supervisor stopped because of a failure", extra={"exit_code": code, "reason": why})
             return code
+        if self._hello is not None:
+            log.info("stopped")
         return EXIT_OK
 
     def stop(self) -> None:
