@@ -20,7 +20,7 @@ _WAITING = "tenure.after_commit"
 
 
 def database_url(app: Tenure) -> URL:
-    """The app's database, for SQLAlchemy with psycopg: `create_engine(database_url(app))`, `create_async_engine(database_url(app))`.
+    """The app's database, for SQLAlchemy with psycopg: `create_engine(database_url(app))`, or `create_async_engine` with it.
 
     For another driver: `database_url(app).set(drivername="postgresql+asyncpg")`. Raises `ConfigError` if no database is set.
     """
