@@ -283,7 +283,7 @@ async def test_a_running_app_carries_out_what_it_declares(app, database):
         seen.append((ctx.schedule, ctx.scheduled_for, ctx.is_late))
 
     async with app.running():
-        await until(lambda: len(seen) >= 3, within=20)
+        await until(lambda: len(seen) >= 3)
         await app.schedules.pause("beat")
         handle = await other.enqueue()
         await handle.result("10s")

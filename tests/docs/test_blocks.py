@@ -40,7 +40,7 @@ def test_there_are_blocks_to_check_and_no_unknown_language():
 async def test_the_programs_of_a_page_run_and_print_what_it_says(page, dsn, project, states):
     with Workshop(page, project, dsn).following():
         if page in COMES_TO:
-            await until(states, is_=COMES_TO[page], within=20)
+            await until(states, is_=COMES_TO[page])
 
 
 @pytest.mark.parametrize(("page", "line"), COMMANDS)

@@ -173,6 +173,6 @@ async def test_a_handler_that_lost_its_lease_is_aborted_before_it_looks_for_itse
     handle = await silent.enqueue()
     async with app.running():
         await started.wait()
-        await until(lambda: aborted, is_=["taken_by_another_worker"], within=20)
+        await until(lambda: aborted, is_=["taken_by_another_worker"])
         await handle.result(timeout="20s")
     await app.close()

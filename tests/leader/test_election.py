@@ -155,7 +155,7 @@ async def test_a_round_is_cut_off_when_the_time_is_over(database_target, databas
     held = terms.HeldTerm(term, terms.boottime())
     with pytest.raises(TimeoutError):
         async with held.round():
-            await until(lambda: False, within=20)
+            await until(lambda: False)
     assert held.left <= 0
 
 
@@ -261,7 +261,7 @@ async def test_a_duty_goes_round_when_there_is_somebody_else(leaders, database_t
         database.worker(supervisor=leader.holder)
     try:
         await until(lambda: second.duties_held, is_=["counting"])
-        await until(lambda: first.duties_held, is_=["counting"], within=20)
+        await until(lambda: first.duties_held, is_=["counting"])
     finally:
         await wakeups.stop()
 
@@ -392,7 +392,7 @@ async def test_by_lock_one_leads_and_the_next_as_soon_as_its_session_ends(leader
     await until(lambda: database.sql(locks), is_=[(1, 1)])
     await first.stop()
     second._elect_in(0.0)
-    await until(lambda: second.duties_held, is_=ALL, within=20)
+    await until(lambda: second.duties_held, is_=ALL)
     assert {(holder, term) for holder, term in database.sql("select holder::text, term from tenure.leases")} == {
         (second.holder, 2)
     }
@@ -434,7 +434,7 @@ async def test_a_heartbeat_that_comes_when_the_round_is_being_cut_off_changes_no
         async with held.round():
             held._limit.reschedule(asyncio.get_running_loop().time() - 1)
             try:
-                await until(lambda: False, within=20)
+                await until(lambda: False)
             except asyncio.CancelledError:
                 held.renewed(terms.boottime())  # it is over all the same
                 raise
@@ -496,7 +496,7 @@ def leading_process(dsn: str, tmp_path: Path) -> Iterator[subprocess.Popen[bytes
 
 async def test_by_lock_a_killed_leader_is_followed_long_before_its_leases_run_out(leaders, leading_process, database):
     holds = "select count(*) from tenure.leases where expires_at > clock_timestamp()"
-    await until(lambda: database.sql(holds), is_=[(len(DUTIES),)], within=20)
+    await until(lambda: database.sql(holds), is_=[(len(DUTIES),)])
     second = leaders(settings={"strategy": "advisory"})
     await until(lambda: second._elect_at > 0)
     leading_process.kill()

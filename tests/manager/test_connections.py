@@ -62,7 +62,7 @@ async def test_a_worker_whose_process_was_killed_is_back_to_four(start, ledger, 
     worker = start()
     [child] = await serving(worker)
     queue.add("kills_itself", 1)
-    await until(lambda: worker.said.count("ready: ") >= 2, within=20)
+    await until(lambda: worker.said.count("ready: ") >= 2)
     assert [child] != worker.children()
     await until(lambda: sorted(name for (name,) in queue.sql(OURS)), is_=FOUR, within=30)
 

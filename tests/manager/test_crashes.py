@@ -106,7 +106,7 @@ async def test_jobs_of_a_killed_machine_run_again_on_another_within_twenty_secon
 async def kill_machine(start, ledger, queue, *, leading):
     """Two workers; one dies with all jobs. Gives the seconds until the other one runs them."""
     first = start(dsn=queue.dsn)
-    await until(lambda: queue.sql("select 1 from tenure.leases where name = 'reaper'"), within=20)
+    await until(lambda: queue.sql("select 1 from tenure.leases where name = 'reaper'"))
     second = start(dsn=queue.dsn)
     await serving(second)
     doomed, rescuer = (first, second) if leading else (second, first)

@@ -42,7 +42,7 @@ def database_away(dsn: str, server_dsn: str):
 async def test_both_files_are_there_while_it_works_and_gone_at_the_end(start, project, ledger):
     file = project / "health"
     worker = start("--health-file", str(file), env=SHORT_LEASE)
-    await until(ready_file(file).exists, within=20)
+    await until(ready_file(file).exists)
     assert json.loads(file.read_text())["pid"] == worker.pid
 
     for what in ("--live", "--ready"):
@@ -66,26 +66,26 @@ async def test_it_is_alive_from_the_start_and_through_any_outage_but_not_ready(s
     file = project / "health"
     with database_away(dsn, server_dsn):
         start("--health-file", str(file), env=SHORT_LEASE)
-        await until(file.exists, within=20)
+        await until(file.exists)
         assert not ready_file(file).exists()
-    await until(lambda: readiness(file).good, within=20)
+    await until(lambda: readiness(file).good)
 
     with database_away(dsn, server_dsn):
-        await until(lambda: not readiness(file, 5.0).good, within=20)
+        await until(lambda: not readiness(file, 5.0).good)
         assert liveness(file, 4.0).good
         assert health("--file", str(file)).returncode == 0
         aged = health("--file", str(file), "--ready", "--max-age", "5s")
         assert (aged.returncode, "leases are not renewed" in aged.stderr) == (1, True)
 
-    await until(lambda: readiness(file, 5.0).good, within=20)
+    await until(lambda: readiness(file, 5.0).good)
 
 
 async def test_it_is_not_alive_when_the_supervisor_is_frozen(start, project, ledger):
     file = project / "health"
     worker = start("--health-file", str(file), env=SHORT_LEASE)
-    await until(file.exists, within=20)
+    await until(file.exists)
     os.kill(worker.pid, signal.SIGSTOP)
-    await until(lambda: not liveness(file, 4.0).good, within=20)
+    await until(lambda: not liveness(file, 4.0).good)
     assert health("--file", str(file), "--max-age", "4s").returncode == 1
 
 
@@ -154,7 +154,7 @@ def line(tmp_path):
 
 async def test_systemd_is_notified_of_every_state(start, ledger, tmp_path, line):
     worker = start(env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "600000"})
-    await until(lambda: line.hear("READY=1"), within=20)
+    await until(lambda: line.hear("READY=1"))
     assert "ready: " in worker.said
     await until(lambda: line.hear("WATCHDOG=1"))
     await until(lambda: line.hear("STATUS=1 worker processes, 0 jobs running"))
@@ -163,7 +163,7 @@ async def test_systemd_is_notified_of_every_state(start, ledger, tmp_path, line)
     os.kill(worker.pid, signal.SIGHUP)
     await until(lambda: line.hear("RELOADING=1"))
     assert line.hear("MONOTONIC_USEC=")
-    await until(lambda: line.hear("READY=1"), within=20)
+    await until(lambda: line.hear("READY=1"))
 
     worker.terminate()
     await until(lambda: line.hear("STOPPING=1"))
@@ -223,7 +223,7 @@ def at_a_terminal(dsn, project, ledger):
 async def test_when_its_terminal_is_closed_it_ends_and_does_not_reload(at_a_terminal, project, queue):
     worker, close = at_a_terminal
     log = project / "at-a-terminal.log"
-    await until(lambda: "ready: " in log.read_text(), within=20)
+    await until(lambda: "ready: " in log.read_text())
     close()
     await until(worker.poll, is_=0, within=12)
     assert "rolling restart" not in log.read_text()

@@ -55,7 +55,7 @@ def pid_inside(pid: int) -> int:
 
 async def test_as_pid_one_it_obeys_sigterm_and_buries_orphans(container, project, ledger, queue):
     said = project / "container.log"
-    await until(lambda: "ready: " in said.read_text(), within=20)
+    await until(lambda: "ready: " in said.read_text())
     [supervisor] = children_of(container.pid)
     assert pid_inside(supervisor) == 1
 
@@ -73,7 +73,7 @@ async def test_as_pid_one_it_obeys_sigterm_and_buries_orphans(container, project
 
 
 async def test_as_pid_one_it_replaces_a_killed_child(container, project, ledger, queue):
-    await until(lambda: "ready: " in (project / "container.log").read_text(), within=20)
+    await until(lambda: "ready: " in (project / "container.log").read_text())
     [supervisor] = children_of(container.pid)
     [job] = queue.add("until_released")
     await until(ledger.entries)

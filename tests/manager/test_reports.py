@@ -25,7 +25,7 @@ EXIT_SETTINGS = 3
 )
 async def test_a_worker_that_starts_with_the_wrong_dsn_reports_why_and_ends(start, ledger, dsn, wrong, texts):
     worker = start(dsn=make_conninfo(dsn, **wrong))
-    await until(lambda: worker.process.poll() is not None, within=20)
+    await until(lambda: worker.process.poll() is not None)
     assert worker.process.returncode == EXIT_SETTINGS
     assert [text for text in texts if text not in worker.said] == [], worker.said
     assert "Traceback" not in worker.said
@@ -80,7 +80,7 @@ async def test_a_lock_that_blocks_a_worker_is_reported_with_its_holder_and_costs
     with psycopg.connect(dsn, application_name="a dba") as dba:
         dba.execute("lock table tenure.jobs in access exclusive mode")
         pid = dba.info.backend_pid
-        await until(lambda: f"for a lock of session {pid} (a dba, " in worker.said, within=20)
+        await until(lambda: f"for a lock of session {pid} (a dba, " in worker.said)
         beats = "select heartbeat_at, expires_at > clock_timestamp() from tenure.workers"
         for _ in range(4):  # longer than a lease
             [(before, _)] = queue.sql(beats)

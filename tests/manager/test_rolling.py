@@ -65,14 +65,14 @@ async def test_code_that_cannot_be_loaded_is_reported_and_the_old_processes_cont
     (project / "jobs.py").write_text("def broken(:\n")
 
     os.kill(worker.pid, signal.SIGHUP)
-    await until(lambda: ENDED in worker.said, within=20)
+    await until(lambda: ENDED in worker.said)
 
     assert "SyntaxError" in worker.said
     assert worker.children() == old
     await queue.completed(*queue.add("quick", 5))
     (project / "jobs.py").write_text(good)
     os.kill(worker.pid, signal.SIGHUP)
-    await until(lambda: DONE in worker.said, within=20)
+    await until(lambda: DONE in worker.said)
     await until(lambda: set(worker.children()).isdisjoint(old))
 
 
@@ -83,7 +83,7 @@ async def test_a_new_process_that_dies_at_its_start_ends_it_as_well(start, ledge
 
     os.kill(worker.pid, signal.SIGHUP)
 
-    await until(lambda: ENDED in worker.said, within=20)
+    await until(lambda: ENDED in worker.said)
     assert worker.children() == old
 
 
@@ -94,7 +94,7 @@ async def test_a_long_job_is_not_cut_short_and_does_not_delay_the_restart(start,
     await until(lambda: ledger.runs(long), is_=[1])
 
     os.kill(worker.pid, signal.SIGHUP)
-    await until(lambda: DONE in worker.said, within=20)
+    await until(lambda: DONE in worker.said)
 
     assert old in worker.children()
     await queue.completed(*queue.add("quick", 3))
@@ -111,7 +111,7 @@ async def test_a_shutdown_ends_a_drain_after_the_grace_period(start, ledger, que
     [long] = queue.add("until_released")
     await until(lambda: ledger.runs(long), is_=[1])
     os.kill(worker.pid, signal.SIGHUP)
-    await until(lambda: DONE in worker.said, within=20)
+    await until(lambda: DONE in worker.said)
 
     worker.terminate()
 
@@ -124,7 +124,7 @@ async def test_a_hang_up_to_the_whole_group_ends_no_process(start, ledger, queue
     worker = start()
     old = await serving(worker)
     os.killpg(worker.pid, signal.SIGHUP)
-    await until(lambda: DONE in worker.said, within=20)
+    await until(lambda: DONE in worker.said)
     await until(lambda: set(worker.children()).isdisjoint(old))
     assert "died" not in worker.said
 
@@ -133,7 +133,7 @@ async def test_asked_twice_it_ends_with_processes_younger_than_both_wishes(start
     worker = start("--processes", "2")
     await serving(worker, 2)
     os.kill(worker.pid, signal.SIGHUP)
-    await until(lambda: worker.said.count("ready: ") == 3, within=20)
+    await until(lambda: worker.said.count("ready: ") == 3)
     half_way = worker.children()
     os.kill(worker.pid, signal.SIGHUP)
     await until(lambda: worker.said.count(DONE) == 2, within=40)
@@ -149,8 +149,8 @@ async def test_one_that_does_not_end_when_its_drain_is_over_is_killed_and_its_jo
     await until(lambda: ledger.runs(job), is_=[1])
 
     os.kill(worker.pid, signal.SIGHUP)
-    await until(lambda: DONE in worker.said, within=20)
-    await until(lambda: "did not stop in time; killing it" in worker.said, within=20)
+    await until(lambda: DONE in worker.said)
+    await until(lambda: "did not stop in time; killing it" in worker.said)
 
     await until(lambda: ledger.runs(job), is_=[2])
     ledger.release()
@@ -164,7 +164,7 @@ async def test_a_crash_during_a_drain_is_a_crash(start, ledger, queue):
     [job] = queue.add("until_released")
     await until(lambda: ledger.runs(job), is_=[1])
     os.kill(worker.pid, signal.SIGHUP)
-    await until(lambda: DONE in worker.said, within=20)
+    await until(lambda: DONE in worker.said)
 
     os.kill(old, signal.SIGKILL)
 

@@ -48,7 +48,7 @@ async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(s
     most = next(number for number, _, _, after in measurements(up) if after == 4)
     assert most - burst <= 1
     assert len({entry["pid"] for entry in ledger.entries()}) > 1, "the new processes ran nothing"
-    await until(lambda: len(up.children()), is_=1, within=20)
+    await until(lambda: len(up.children()), is_=1)
     assert [after - before for _, _, before, after in measurements(up) if after < before] == [-1] * 3
     assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
     # Not the fence: a job whose claim was under way when its process was asked to stop is requeued before it begins.
@@ -60,12 +60,12 @@ async def test_those_with_the_least_to_do_go_first_and_the_others_run_on(start, 
     up = start(command="up", env={**QUICKLY, "TENURE_WORKERS_CONCURRENCY": "1"})
     await serving(up)
     ids = [*queue.add("patient"), *queue.add("until_released", 2)]
-    await until(lambda: ledger.runs(*ids), is_=[1, 1, 1], within=20)
+    await until(lambda: ledger.runs(*ids), is_=[1, 1, 1])
     [kept] = {entry["pid"] for entry in ledger.entries(kind="patient")}
 
     ledger.release()
 
-    await until(up.children, is_=[kept], within=20)
+    await until(up.children, is_=[kept])
     ledger.release("second_release")
     await queue.completed(*ids)
     assert (ledger.runs(*ids), queue.of(ids[0], "fence", "crashes")) == ([1, 1, 1], (1, 0))
@@ -80,19 +80,19 @@ async def test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdo
     for started in (5, 10):
         queue.add("until_released", 4)
         patient += queue.add("patient")
-        await until(lambda started=started: len(ledger.entries()), is_=started, within=20)
+        await until(lambda started=started: len(ledger.entries()), is_=started)
     assert len({entry["pid"] for entry in ledger.entries(kind="patient")}) == 2
 
     ledger.release()
-    await until(lambda: measurements(up)[-1][3] == 1, within=20)
+    await until(lambda: measurements(up)[-1][3] == 1)
     looked = measurements(up)[-1][0]
-    await until(lambda: measurements(up)[-1][0] >= looked + 6, within=20)  # three seconds
+    await until(lambda: measurements(up)[-1][0] >= looked + 6)  # three seconds
     assert len(up.children()) == 2
     ledger.release("second_release")
 
     await queue.completed(*patient)
     assert ledger.runs(*patient) == [1, 1]
-    await until(lambda: len(up.children()), is_=1, within=20)
+    await until(lambda: len(up.children()), is_=1)
     assert "killed" not in up.said
 
 
@@ -143,7 +143,7 @@ async def test_a_single_pool_can_be_started_on_a_machine_of_its_own(start, queue
 async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue, project, ledger):
     (project / "tenure.toml").write_text('[workers]\ndefault_count = 1\n[workers.all]\nqueues = ["default", "other"]\n')
     up = start(command="up")
-    await until(lambda: "pool stops its processes" in up.said, within=20)
+    await until(lambda: "pool stops its processes" in up.said)
     await until(lambda: len(up.children()), is_=1)
     await queue.completed(*queue.add("quick"), *queue.add("elsewhere", queue="other"))
 

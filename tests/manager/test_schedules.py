@@ -121,12 +121,12 @@ async def test_a_child_that_is_replaced_declares_new_code_and_does_not_undo_what
     write(project, NIGHTLY)  # as the old image still has it
     [child] = old.children()
     os.kill(child, 9)
-    await until(lambda: old.said.count("ready: "), is_=2, within=20)
+    await until(lambda: old.said.count("ready: "), is_=2)
     assert sql("select cron from tenure.schedules") == [("30 4 * * *",)]
     write(project, NIGHTLY.replace("0 3", "45 5"))  # as `tenure dev` does when the code changes
     [child] = old.children()
     os.kill(child, 9)
-    await until(lambda: old.said.count("ready: "), is_=3, within=20)
+    await until(lambda: old.said.count("ready: "), is_=3)
     assert sql("select cron from tenure.schedules") == [("45 5 * * *",)]
 
 

@@ -27,7 +27,7 @@ async def test_dev_takes_up_new_code_as_it_is_saved_and_survives_a_typo(start, l
     code = (project / "jobs.py").read_text()
 
     (project / "jobs.py").write_text("def broken(:\n")
-    await until(lambda: "rolling restart failed" in dev.said, within=20)
+    await until(lambda: "rolling restart failed" in dev.said)
     assert dev.children() == old
     (project / "jobs.py").write_text(code + NEW_JOB)
 
@@ -45,13 +45,13 @@ async def test_up_brings_the_schema_up_to_date_first(start, queue, sql):
 
 async def test_a_pool_as_it_is_written_and_flags_that_describe_one_exclude_each_other(start, ledger):
     up = start("--pool", "media", "--queues", "a", command="up")
-    await until(up.process.poll, is_=2, within=20)
+    await until(up.process.poll, is_=2)
     assert "omit the options" in up.said
 
 
 async def test_a_pool_that_is_not_written_down_is_refused_by_name(start, ledger):
     up = start("--pool", "media", command="up")
-    await until(up.process.poll, is_=3, within=20)
+    await until(up.process.poll, is_=3)
     assert "there is no pool 'media': use one of default" in up.said
 
 

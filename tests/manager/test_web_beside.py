@@ -34,7 +34,7 @@ async def test_up_serves_the_api_and_keeps_it_alive(start, queue):
     dispatched = answer(port, "POST", "/jobs/quick/dispatch", json={"args": {}})
     assert dispatched is None or dispatched.status_code == 202
     await until(lambda: "ready: " in up.said, within=30)
-    await until(lambda: answer(port, "GET", "/healthz"), within=20)
+    await until(lambda: answer(port, "GET", "/healthz"))
     sent = answer(port, "POST", "/jobs/quick/dispatch", json={"args": {}}).json()
     await queue.completed(sent["id"])
 
@@ -46,7 +46,7 @@ async def test_up_serves_the_api_and_keeps_it_alive(start, queue):
     await queue.completed(*queue.add("quick", 3))
 
     up.terminate()
-    await until(up.process.poll, is_=0, within=20)
+    await until(up.process.poll, is_=0)
     with socket.create_server(("127.0.0.1", port)):
         pass  # it is free again
 
@@ -89,7 +89,7 @@ async def test_dev_serves_new_code_as_it_is_saved(start, project):
     dev = start("--processes", "1", command="dev", env={"TENURE_WEB_LISTEN": str(port)})
     await until(lambda: "ready: " in dev.said, within=30)
     assert f"web        http://127.0.0.1:{port} (dashboard; API below /_api)" in dev.said
-    await until(lambda: answer(port, "GET", "/kinds/quick"), within=20)
+    await until(lambda: answer(port, "GET", "/kinds/quick"))
     code = (project / "jobs.py").read_text()
 
     def status(kind: str) -> int | None:
@@ -97,6 +97,6 @@ async def test_dev_serves_new_code_as_it_is_saved(start, project):
         return None if found is None else found.status_code
 
     (project / "jobs.py").write_text("def broken(:\n")
-    await until(lambda: "web server died" in dev.said, within=20)
+    await until(lambda: "web server died" in dev.said)
     (project / "jobs.py").write_text(code + "\n@app.job(name='brand_new')\nasync def later(n: int) -> int:\n    return n\n")
     await until(lambda: status("brand_new"), is_=422, within=30)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.processes import WorkerProcess
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 Sql = Callable[..., list[tuple[Any, ...]]]
 SHORT_LEASE = {"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": "3"}
@@ -57,7 +57,7 @@ class Queue:
     def states(self, *ids: str) -> dict[str, int]:
         return dict(self.sql("select state, count(*) from tenure.all_jobs where id = any(%s::uuid[]) group by 1", list(ids)))
 
-    async def completed(self, *ids: str, within: float = 10.0) -> None:
+    async def completed(self, *ids: str, within: float = PATIENCE) -> None:
         """Each of them, and each recorded once."""
         await until(lambda: self.states(*ids), is_={"completed": len(ids)}, within=within)
 
@@ -67,7 +67,7 @@ class Queue:
 
 async def serving(worker: WorkerProcess, processes: int = 1) -> list[int]:
     """Waits until it takes jobs, and gives the pids of its children."""
-    await until(lambda: worker.said.count("ready: ") >= processes, within=20)
+    await until(lambda: worker.said.count("ready: ") >= processes)
     return worker.children()
 
 

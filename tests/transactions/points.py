@@ -28,7 +28,7 @@ class Points:
         return [line for line in lines if line["point"] == point and all(line[name] == value for name, value in wanted.items())]
 
     async def reached(self, point: str, **wanted: Any) -> dict[str, Any]:
-        return (await until(lambda: self.passed(point, **wanted), within=20))[-1]
+        return (await until(lambda: self.passed(point, **wanted)))[-1]
 
 
 class Shop:
@@ -58,7 +58,7 @@ class Shop:
         )  # fmt: skip
 
     async def comes_to(self, name: str, rows: int, handed_on: int, state: str) -> None:
-        await until(lambda: self.seen(name), is_=(rows, handed_on, state), within=20)
+        await until(lambda: self.seen(name), is_=(rows, handed_on, state))
 
     def of(self, name: str, *columns: str) -> tuple[Any, ...]:
         [row] = self.sql(f"select {', '.join(columns)} from tenure.all_jobs where kind <> 'ship' and input ->> 'name' = %s", name)

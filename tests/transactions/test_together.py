@@ -100,7 +100,7 @@ async def test_whatever_is_raised_in_the_block_or_after_it_undoes_all_of_it(app,
     wanted["returns a wrong type after"] = (0, 0, "dead_letter")
     await app.enqueue_many([job.call(name, **dict([reversed(name.rsplit(" ", 1))])) for name in wanted])
 
-    await until(lambda: {name: shop.seen(name) for name in wanted}, is_=wanted, within=20)
+    await until(lambda: {name: shop.seen(name) for name in wanted}, is_=wanted)
 
     for name, error in {"raises inside": "ValueError: no money", "returns a wrong type after": "InvalidOutput"}.items():
         assert error in shop.of(name, "error")[0]
@@ -112,7 +112,7 @@ async def test_an_outcome_that_is_returned_is_committed_with_the_rest(app, worke
     job = EXECUTORS[executor]
     wanted = {how: (1, 1, state) for how, state in KEPT.items()}
     await app.enqueue_many([job.call(name, after=name) for name in wanted])
-    await until(lambda: {name: shop.seen(name) for name in wanted}, is_=wanted, within=20)
+    await until(lambda: {name: shop.seen(name) for name in wanted}, is_=wanted)
     assert shop.of("returns Snooze", "attempt") == (0,)
 
 
@@ -121,7 +121,7 @@ async def test_an_atomic_job_that_raises_has_written_nothing(app, worker, shop, 
     job = ATOMIC[executor]
     wanted = {"raises": (0, 0, "dead_letter"), "raises Fail": (0, 0, "failed"), "returns Fail": (1, 1, "failed")}
     await app.enqueue_many([job.call(name, inside=name) for name in wanted])
-    await until(lambda: {name: shop.seen(name) for name in wanted}, is_=wanted, within=20)
+    await until(lambda: {name: shop.seen(name) for name in wanted}, is_=wanted)
 
 
 @EVERYWHERE

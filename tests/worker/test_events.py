@@ -235,7 +235,7 @@ async def test_each_run_of_a_worker_that_lost_its_lease_is_reported_as_lost_once
         database.condemn(worker.worker_id)
         await until(lambda: len(seen.of(RunLost)), is_=3)
         go_on.set()
-        await until(lambda: len(seen.of(JobSettled)), is_=3, within=20)
+        await until(lambda: len(seen.of(JobSettled)), is_=3)
     assert {event.job_id for event in seen.of(RunLost)} == {handle.id for handle in handles}
     assert len(seen.of(RunLost)) + len(seen.of(JobSettled)) == len(seen.of(JobStarted)) == 6
 

@@ -21,7 +21,7 @@ in_processes = pytest.mark.parametrize("executor", PROCESSES)
 
 
 async def begun(folder, runs=1):
-    return await until(lambda: [entry for entry in notes(folder) if entry.get("event") == "start"][runs - 1 :], within=20)
+    return await until(lambda: [entry for entry in notes(folder) if entry.get("event") == "start"][runs - 1 :])
 
 
 def reasons(folder):

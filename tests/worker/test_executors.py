@@ -47,7 +47,7 @@ async def settled(handle):
         status = await handle.status()
         return status if status.fence and status.state != "running" else None
 
-    return await until(look, within=20)
+    return await until(look)
 
 
 @pytest.mark.parametrize("how", ["returns", "raises"])

@@ -142,7 +142,7 @@ async def test_a_layer_sees_the_outcome_that_the_handler_decided_on(app, executo
             async def state(handle=handle):
                 return (await handle.status()).state
 
-            await until(state, is_="scheduled", within=20)
+            await until(state, is_="scheduled")
     assert sorted(seen) == [("raised", 3600), ("returned", 3600)]
 
 

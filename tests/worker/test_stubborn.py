@@ -233,7 +233,7 @@ async def test_a_process_that_does_not_listen_is_killed(dsn, database, monkeypat
     app = handlers.app
     async with serving(app, concurrency=1):
         handle = await handlers.STUBBORN.enqueue(Order(act="", folder=str(tmp_path)))
-        [entry] = await until(lambda: notes(tmp_path), within=20)
+        [entry] = await until(lambda: notes(tmp_path))
         after = await handlers.JOBS["loop"].enqueue(Order(act="give"))
         await after.result("8s")
         assert not alive(entry["pid"])
