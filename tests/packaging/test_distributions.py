@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -41,20 +40,24 @@ if __name__ == "__main__":
 """
 
 
-def pythons() -> list[str]:
-    """Every CPython from 3.11 on: on the path, and where pyenv and uv keep them."""
-    patterns = (".pyenv/versions/3.*/bin/python3", ".local/share/uv/python/*/bin/python3")
-    candidates = [shutil.which(f"python3.{minor}") for minor in range(11, 16)]
-    candidates += [str(path) for pattern in patterns for path in Path.home().glob(pattern)]
-    found: dict[str, str] = {}
-    for candidate in filter(None, candidates):
-        asked = subprocess.run(
-            [candidate, "-c", "import sys; print(*sys.version_info[:2], sys.implementation.name)"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if match := re.fullmatch(r"3 (\d+) cpython\s*", asked.stdout):
-            found.setdefault(match[1], candidate)
-    return [found[minor] for minor in sorted(found, key=int) if int(minor) >= 11]
+def pythons() -> dict[int, str]:
+    """Every CPython from 3.11 on, by its minor version: on the path, and where pyenv and uv keep them.
+
+    Known by their names: every test process collects this, and starting each of them takes longer than most tests.
+    """
+    found: dict[int, str] = {}
+    for pattern in (".pyenv/versions/3.*/bin/python3", ".local/share/uv/python/cpython-3.*/bin/python3"):
+        for path in sorted(Path.home().glob(pattern)):
+            found.setdefault(int(path.parts[-3].removeprefix("cpython-").split(".")[1]), str(path))
+    for minor in range(11, 16):
+        path = shutil.which(f"python3.{minor}")
+        # A shim of pyenv is there for versions that are not active, too, and fails.
+        if path and "shims" not in Path(path).parts:
+            found.setdefault(minor, path)
+    return {minor: found[minor] for minor in sorted(found) if minor >= 11}
+
+
+PYTHONS = pythons()
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +105,7 @@ def test_the_image_copies_what_the_wheel_is_built_from(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("python", pythons(), ids=lambda path: f"python3.{_minor(path)}")
+@pytest.mark.parametrize("python", PYTHONS.values(), ids=[f"python3.{minor}" for minor in PYTHONS])
 def test_an_empty_environment_runs_a_job(built, python, tmp_path, dsn):
     run([python, "-m", "venv", str(tmp_path / "venv")], tmp_path)
     binaries = tmp_path / "venv" / "bin"
@@ -111,9 +114,3 @@ def test_an_empty_environment_runs_a_job(built, python, tmp_path, dsn):
     assert run([str(binaries / "python"), "jobs.py"], tmp_path, TENURE_DSN=dsn) == "sum 5\n"
     assert "completed" in run([str(binaries / "tenure"), "jobs", "list", "--dsn", dsn], tmp_path)
     run([str(binaries / "python"), "-m", "pip", "check"], tmp_path)
-
-
-def _minor(python: str) -> str:
-    return subprocess.run(
-        [python, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, text=True, check=True
-    ).stdout.strip()

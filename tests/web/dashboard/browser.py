@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +19,47 @@ DRIVER = Path(__file__).parent / "drive.mjs"
 PACKAGES = ("playwright-core@1", "axe-core@4")
 
 
+class BrowserProcess:
+    """Starts with the first act, and again if it has ended. Many tests share it: a start takes longer than most of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._turn = threading.Lock()
+
+    def do(self, act: dict[str, Any]) -> dict[str, Any]:
+        """An act that its test has stopped waiting for still ends before the next one begins."""
+        with self._turn:
+            if self._process is None or self._process.poll() is not None:
+                self._process = self._start()
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps(act).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+            if not line:
+                self._process.wait(30)
+                return {"error": f"the browser ended with {self._process.returncode}"}
+            return dict(json.loads(line))
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        _prepare(self._folder)
+        command = [node(), "drive.mjs", chromium()]
+        return subprocess.Popen(command, cwd=self._folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.communicate(timeout=30)
+
+
 class Browser:
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    """For one test: its pages share nothing with those of other tests."""
+
+    def __init__(self, process: BrowserProcess) -> None:
         self._process = process
-        self._turn = asyncio.Lock()
 
     async def __call__(self, act: str, **given: Any) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        async with self._turn:
-            self._process.stdin.write(json.dumps({"do": act, **given}).encode() + b"\n")
-            answer = json.loads(await self._process.stdout.readline())
+        answer = await asyncio.to_thread(self._process.do, {"do": act, **given})
         assert "error" not in answer, f"{act} {given}: {answer['error']}\n{answer.get('errors')}"
         return answer["value"]
 
@@ -60,23 +92,34 @@ class Browser:
 
 
 def _prepare(folder: Path) -> None:
+    if (folder / DRIVER.name).exists():
+        return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "node_modules").symlink_to(packages(*PACKAGES) / "node_modules")
     (folder / "package.json").write_text('{"private": true, "type": "module"}')
     shutil.copy(DRIVER, folder)
 
 
+@contextmanager
+def browser_process(folder: Path) -> Iterator[BrowserProcess]:
+    process = BrowserProcess(folder)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+@asynccontextmanager
+async def pages_in(process: BrowserProcess) -> AsyncIterator[Browser]:
+    browser = Browser(process)
+    try:
+        yield browser
+    finally:
+        await browser("close_all")
+
+
 @asynccontextmanager
 async def open_browser(folder: Path) -> AsyncIterator[Browser]:
-    _prepare(folder)
-    process = await asyncio.create_subprocess_exec(
-        node(), "drive.mjs", chromium(), cwd=folder,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 26,
-    )  # fmt: skip
-    try:
-        yield Browser(process)
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        async with asyncio.timeout(30):
-            await process.wait()
+    with browser_process(folder) as process:
+        async with pages_in(process) as browser:
+            yield browser

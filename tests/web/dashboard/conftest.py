@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from tenure import Context, Continue, Fail, Retry, Tenure, WorkflowContext
-from tests.web.dashboard.browser import Browser, open_browser
+from tests.web.dashboard.browser import Browser, BrowserProcess, browser_process, pages_in
 from tests.web.dashboard.shop import Shop
 from tests.web.serving import Serving
 
 
+@pytest.fixture(scope="session")
+def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserProcess]:
+    with browser_process(tmp_path_factory.mktemp("browser")) as process:
+        yield process
+
+
 @pytest.fixture
-async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
-    async with open_browser(tmp_path / "browser") as opened:
+async def browser(shared_browser: BrowserProcess) -> AsyncIterator[Browser]:
+    async with pages_in(shared_browser) as opened:
         yield opened
 
 

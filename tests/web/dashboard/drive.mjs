@@ -94,6 +94,7 @@ const acts = {
     return processInfo.filter(({ type }) => type === "renderer").reduce((sum, { cpuTime }) => sum + cpuTime, 0);
   },
   close: async (given) => { const entry = await opened(given); pages.delete(given.page ?? "a"); await entry.context.close(); },
+  close_all: async () => { const entries = [...pages.values()]; pages.clear(); for (const { context } of entries) await context.close(); },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {
