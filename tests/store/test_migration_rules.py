@@ -37,6 +37,10 @@ INDEXES_ONLY = (
 _INDEX = re.compile(
     r"^create (?:unique )?index (?P<concurrently>concurrently )?(?P<name>\w+) on (?P<only>only )?tenure\.(?P<table>\w+)"
 )
+_LOCKING = re.compile(
+    r"^(?:alter table (?:if exists )?(?:only )?|create (?:unique )?index \w+ on (?:only )?|drop table (?:if exists )?)"
+    r"tenure\.(\w+)"
+)
 _CONSTRAINT = re.compile(r"^alter table (?:only )?tenure\.(\w+) .*\badd constraint\b(?!.*\b(?:not valid|using index)\b)")
 
 
@@ -46,10 +50,19 @@ def problems(label: str, text: str) -> list[str]:
     statements = [" ".join(statement.split()) for statement in bare.split(";") if statement.strip()]
     rules = NEVER | (IN_PRE if "_pre_" in label else {})
     found = [why for statement in statements for rule, why in rules.items() if re.search(rule, statement)]
+    found += _problems_of_several_tables(statements, outside=text.startswith(OUTSIDE))
     found += _problems_of_existing_tables(statements, outside=text.startswith(OUTSIDE))
     if text.startswith(OUTSIDE) and not all(re.match(INDEXES_ONLY, statement) for statement in statements):
         found.append("runs outside a transaction, which is for indexes only")
     return found
+
+
+def _problems_of_several_tables(statements: list[str], *, outside: bool) -> Iterator[str]:
+    """Prepared statements that settle jobs lock history before jobs; transactions of handlers lock jobs before history."""
+    made = {table for statement in statements for table in re.findall(r"^create table tenure\.(\w+)", statement)}
+    locked = {match[1] for statement in statements if (match := _LOCKING.match(statement))}
+    if len(locked - made) > 1 and not outside:
+        yield f"locks {' and '.join(sorted(locked - made))} in one transaction, which may deadlock with workers: use two files"
 
 
 def _problems_of_existing_tables(statements: list[str], *, outside: bool) -> Iterator[str]:
@@ -128,6 +141,8 @@ BAD = [
     ("0002_pre_x", "create or replace function tenure.uuid7() returns uuid return null;", "functions/"),
     ("0002_pre_x", "do $$ begin execute 'drop table tenure.jobs'; end $$;", "cannot judge"),
     ("0002_post_x", "reindex table tenure.jobs;", "concurrently"),
+    ("0002_pre_x", "alter table tenure.jobs add column x int; alter table tenure.history add column x int;", "deadlock"),
+    ("0002_pre_x", "alter table tenure.jobs add column x int; create index a on only tenure.history (x);", "deadlock"),
 ]
 
 

@@ -5,11 +5,6 @@ alter table tenure.jobs add column chain_id uuid;
 -- Jobs wait for the end of its chain: the statement that ends it adds a row to chain_endings. Null: none. In no index, so that setting it
 -- stays on the page (a HOT update).
 alter table tenure.jobs add column dependants boolean;
-alter table tenure.history add column chain_id uuid;
--- The next link of the chain, which was created when this one completed.
-alter table tenure.history add column next_id uuid;
-
-create index history_chain on only tenure.history (chain_id, id) where chain_id is not null;
 
 -- Jobs that wait for other chains, from their enqueue until the cleaner removes the row after they have ended.
 create table tenure.blocked (

@@ -1,5 +1,13 @@
 -- What workflows keep: the results of their steps, the events that are sent to them, and what they wait for.
 
+-- The columns of chains in history. Not in the transaction that alters jobs: running workers lock the two tables in either order, so a
+-- transaction that locks both may deadlock with them.
+alter table tenure.history add column chain_id uuid;
+-- The next link of the chain, which was created when this one completed.
+alter table tenure.history add column next_id uuid;
+
+create index history_chain on only tenure.history (chain_id, id) where chain_id is not null;
+
 -- One row per step of a workflow, found by its name when the workflow runs again. Names are unique within a run: the second step of a
 -- name is `name#2`, and steps of tasks that the workflow started begin with the number of the task.
 create table tenure.steps (
