@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 const [executablePath] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, headless: true, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars"] });
 const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-const WITHIN = 20_000;
+const WITHIN = 60_000;
 const pages = new Map();
 
 async function opened({ page: name = "a", width = 1440, height = 900, theme = "dark" }) {

@@ -163,6 +163,7 @@ async def test_a_queue_is_paused_with_a_reason_and_resumed_by_undo(shop, browser
     await browser.button("Pause mail")
     await browser("fill", selector="#ask-reason", value="the provider is down")
     await browser.button("Pause it")
+    await browser("hover", selector=".toast")  # with the pointer on it, it stays
     await browser.see("tr.paused", "the provider is down")
     await browser.see(".nav .flag", "1 paused")
     await browser("click", selector=".toast button", text="Undo")
