@@ -52,7 +52,7 @@ async def test_both_files_are_there_while_it_works_and_gone_at_the_end(start, pr
     before = file.stat().st_mtime, ready_file(file).stat().st_mtime
     await until(lambda: file.stat().st_mtime > before[0] and ready_file(file).stat().st_mtime > before[1])
     worker.terminate()
-    await until(worker.process.poll, is_=0, within=12)
+    await until(worker.process.poll, is_=0, within=20)  # less than the grace
 
     assert not file.exists()
     assert not ready_file(file).exists()
@@ -167,7 +167,7 @@ async def test_systemd_is_notified_of_every_state(start, ledger, tmp_path, line)
 
     worker.terminate()
     await until(lambda: line.hear("STOPPING=1"))
-    await until(worker.process.poll, is_=0, within=12)
+    await until(worker.process.poll, is_=0, within=20)  # less than the grace
 
 
 async def test_the_watchdog_is_fed_while_the_loop_turns_although_nothing_was_ever_renewed(monkeypatch, tmp_path, line):
@@ -225,6 +225,6 @@ async def test_when_its_terminal_is_closed_it_ends_and_does_not_reload(at_a_term
     log = project / "at-a-terminal.log"
     await until(lambda: "ready: " in log.read_text())
     close()
-    await until(worker.poll, is_=0, within=12)
+    await until(worker.poll, is_=0, within=20)
     assert "rolling restart" not in log.read_text()
     assert queue.sql("select id from tenure.workers") == []

@@ -9,7 +9,7 @@ import pytest
 
 from tests.manager.workshop import SHORT_LEASE, ended, serving
 from tests.store.forged_jobs import take_over
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_
 
     os.kill(child, signal.SIGSTOP)
 
-    await ended(child, within=6)
+    await ended(child, within=PATIENCE)
     await until(lambda: ledger.runs(job), is_=[2])
     assert "worker process is frozen; killing it" in worker.said
     ledger.release()
@@ -143,7 +143,7 @@ async def test_a_worker_whose_lease_ran_out_before_anyone_noticed_renews_it_and_
 
     [(job,)] = queue.sql("""select id::text from tenure.enqueue('[{"kind": "quick"}]')""")  # without a notification
 
-    await queue.completed(job, within=6)
+    await queue.completed(job)
     assert queue.of(job, "worker_id") == (worker_id,)
 
 
@@ -154,7 +154,7 @@ async def test_a_run_that_lost_its_lease_may_await_its_clean_up(start, ledger, q
 
     queue.sql("update tenure.workers set died_at = clock_timestamp(), died_how = 'expired'")
 
-    [told] = await until(lambda: ledger.entries("tidied"), within=6)
+    [told] = await until(lambda: ledger.entries("tidied"))
     assert told["reason"] == "taken_by_another_worker"
 
 
@@ -179,10 +179,10 @@ async def test_a_worker_whose_renewal_is_rejected_costs_no_other_its_lease_and_c
     [(last,)] = queue.sql("select heartbeat_at from tenure.workers where id = %s", bad)
     [(seen,)] = queue.sql("select clock_timestamp()")
     for _ in range(3):
-        [(seen,)] = await until(lambda since=seen: renewed(good, since), within=6)
+        [(seen,)] = await until(lambda since=seen: renewed(good, since))
     assert not renewed(bad, last)
     queue.sql("drop function refuse() cascade")
-    await until(lambda: renewed(bad, last), within=6)
+    await until(lambda: renewed(bad, last))
     assert queue.sql("select count(*) from tenure.workers where died_at is null and id in (%s, %s)", bad, good) == [(2,)]
     assert worker.said.count("PostgreSQL rejects the renewal of a worker") == 1
     assert "lost its lease" not in worker.said

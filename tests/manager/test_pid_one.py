@@ -66,7 +66,7 @@ async def test_as_pid_one_it_obeys_sigterm_and_buries_orphans(container, project
     [child] = children_of(supervisor)
     os.kill(supervisor, signal.SIGTERM)
 
-    await until(lambda: container.poll() is not None, within=12)
+    await until(lambda: container.poll() is not None, within=20)  # less than the grace
     assert container.returncode == 0
     assert not alive(child)
     assert queue.sql("select id from tenure.workers") == []
@@ -91,5 +91,5 @@ async def test_as_pid_one_it_obeys_a_sigterm_that_comes_before_it_is_ready(conta
 
     os.kill(supervisor, signal.SIGTERM)
 
-    await until(lambda: container.poll() is not None, within=12)
+    await until(lambda: container.poll() is not None, within=20)  # less than the grace
     assert (container.returncode, (project / "container.log").read_text()) == (0, "")

@@ -17,8 +17,8 @@ async def test_a_job_that_kills_its_worker_is_dead_lettered_and_its_neighbours_a
     neighbours += queue.add("neighbour", 3)
     worker = start()
 
-    await until(lambda: queue.of(pill, "state") == ("dead_letter",), within=15)
-    await queue.completed(*neighbours, within=15)
+    await until(lambda: queue.of(pill, "state") == ("dead_letter",))
+    await queue.completed(*neighbours)
 
     state, crashes, error = queue.of(pill, "state", "crashes", "error")
     assert (state, crashes, error) == ("dead_letter", 3, "quarantined: its worker died 3 times while running it")

@@ -33,8 +33,8 @@ async def test_one_refused_outcome_does_not_harm_the_others_of_its_group(start, 
 
     ledger.release()  # all end at once, and are sent together
 
-    await queue.completed(*good, within=6)
-    await until(lambda: queue.of(bad, "state"), is_=("dead_letter",), within=6)
+    await queue.completed(*good)
+    await until(lambda: queue.of(bad, "state"), is_=("dead_letter",))
     attempt, error = queue.of(bad, "attempt", "error")
     assert (attempt, ledger.runs(bad)) == (3, [3])
     assert "refused the outcome" in error
@@ -58,5 +58,5 @@ async def test_a_row_that_refuses_every_outcome_does_not_stop_the_settling_of_ot
 
     ledger.release()
 
-    await queue.completed(*good, within=6)
-    await queue.completed(*queue.add("quick", 3), within=6)
+    await queue.completed(*good)
+    await queue.completed(*queue.add("quick", 3))

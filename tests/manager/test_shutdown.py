@@ -13,7 +13,7 @@ from tenure.manager import supervisor
 from tests.manager.workshop import SHORT_LEASE, serving
 from tests.waiting import until
 
-AFTER_GRACE = 10.0
+AFTER_GRACE = 20.0  # less than the grace itself
 SHORT_GRACE = {"TENURE_WORKERS_GRACE_SECONDS": "1"}
 
 
