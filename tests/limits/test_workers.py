@@ -174,12 +174,12 @@ async def test_a_limit_is_changed_while_workers_run(app, crowd, database, fleet)
     await until(lambda: crowd.came >= 2)
     assert crowd.most == 1
     assert await client.set_limit("kind:work", concurrency=Limit(4), by="ann") == {"concurrency": 4}
-    await until(lambda: crowd.most, is_=4, within=5)
+    await until(lambda: crowd.most, is_=4)
     await client.set_limit("kind:work", concurrency=Limit(0))
-    await until(lambda: crowd.inside, is_=0, within=5)
+    await until(lambda: crowd.inside, is_=0)
     assert database.sql("select count(*) > 0 from tenure.jobs where state = 'pending'") == [(True,)]
     await client.reset_limit("kind:work")
-    await until(lambda: crowd.came > 8, within=5)
+    await until(lambda: crowd.came > 8)
     assert (await client.limits())[0].rules == {"concurrency": 1}
 
 
@@ -223,7 +223,7 @@ async def test_when_a_limit_goes_what_waits_is_free(app, crowd, fleet):
     await fleet(1)
     await until(lambda: crowd.came, is_=1)
     await app.client().reset_limit("kind:work")
-    await until(lambda: crowd.came, is_=6, within=5)
+    await until(lambda: crowd.came, is_=6)
     release.set()
 
 
@@ -303,7 +303,7 @@ async def test_a_transaction_of_the_handlers_makes_room_when_it_commits(app, cro
 
     await app.enqueue_many([work.call(n) for n in range(10)])
     await fleet(1)
-    await until(lambda: crowd.came, is_=10, within=5)
+    await until(lambda: crowd.came, is_=10)
     assert crowd.most == 1
 
 

@@ -20,7 +20,7 @@ from tests.simulate.running import found, run_all
 pytestmark = pytest.mark.slow
 
 IN_THIS_PROCESS = [kind for kind in ALL_KINDS if kind != ONLY_UNDER_A_SUPERVISOR]
-PATIENCE = 60.0
+PATIENCE = 150.0
 Ask = Callable[..., list[tuple[Any, ...]]]
 
 

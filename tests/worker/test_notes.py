@@ -100,7 +100,7 @@ async def test_progress_is_seen_while_the_job_runs(app, database):
 
     async with serving(app):
         handle = await work.enqueue()
-        first = await until(handle.progress, within=3)
+        first = await until(handle.progress)
         assert (first.percent, first.message) == (10, "on my way")
         seen = []
 
@@ -112,7 +112,7 @@ async def test_progress_is_seen_while_the_job_runs(app, database):
         watching = asyncio.create_task(watch())
         await until(lambda: seen, is_=[("running", 10)])
         go_on.set()
-        await until(lambda: seen, is_=[("running", 10), ("running", 20)], within=3)
+        await until(lambda: seen, is_=[("running", 10), ("running", 20)])
         go_on.set()
         await watching
         assert seen[-1] == ("completed", 20)
@@ -161,7 +161,7 @@ async def test_the_notes_of_a_stale_run_are_refused(app, database):
         database.sql("update tenure.jobs set lease_until = '2100-01-01'")
         database.sql("update tenure.progress set fence = 2, percent = 15")
         taken.set()
-        await until(lambda: reasons, is_=["taken_by_another_worker"], within=3)
+        await until(lambda: reasons, is_=["taken_by_another_worker"])
         assert database.sql("select lease_until = '2100-01-01' from tenure.jobs") == [(True,)]
     assert (await handle.progress()).percent == 15
     assert database.sql("select count(*) from tenure.logs") == [(0,)]
