@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.store import blockers, chains, jobs, late_outputs
+from tenure.store import blockers, chains, cleaning, jobs, late_outputs
 from tenure.store.jobs import FinishedRuns
 from tenure.store.wakeup import Wakeup
 from tests.chains.resolving import Resolving, resolving
@@ -125,7 +125,7 @@ async def test_what_happens_when_a_blocker_does_not_complete(database, resolver,
         second = blocked(database, first, other, on_failure=policy)
     end(database, first, ending)
     await resolver.settle()
-    if policy == "cancel":
+    if policy == "cancel" or (policy == "wait" and ending != "dead_letter"):
         assert state(database, second) == "canceled"
         [(error,)] = database.sql("select error from tenure.history where id = %s", second)
         assert f"chain {first}" in error
@@ -134,7 +134,7 @@ async def test_what_happens_when_a_blocker_does_not_complete(database, resolver,
     assert state(database, second) == "blocked"
     database.run(jobs.cancel([other], error="not needed"))
     await resolver.settle()
-    assert (state(database, second), missing(database, second)) == (("pending", None) if policy == "run" else ("blocked", 2))
+    assert (state(database, second), missing(database, second)) == ("pending" if policy == "run" else "canceled", None)
 
 
 def end(database: Database, job_id: str, how: str) -> None:
@@ -160,6 +160,28 @@ async def test_with_wait_a_replayed_dead_letter_unblocks_when_it_completes(datab
     complete(database, first, output=1)
     await resolver.settle()
     assert state(database, second) == "pending"
+
+
+@pytest.mark.parametrize("when", ["while it waits", "before it waits"])
+async def test_with_wait_a_dead_letter_that_is_cleaned_away_ends_the_job(database, resolver, when):
+    [first] = database.enqueue({})
+    if when == "while it waits":
+        second = blocked(database, first, on_failure="wait")
+        await resolver.settle()
+    end(database, first, "dead_letter")
+    if when == "before it waits":
+        second = blocked(database, first, on_failure="wait")
+    else:
+        await resolver.settle()
+    assert state(database, second) == "blocked"
+    third = blocked(database, second, on_failure="run")
+    database.run(cleaning.clean_dead(database.term("cleaner"), limit=10, keep=-1.0))
+    await resolver.settle()
+    assert (state(database, second), state(database, third)) == ("canceled", "pending")
+    [(error,)] = database.sql("select error from tenure.history where id = %s", second)
+    assert f"chain {first}" in error
+    assert "older than its retention" in error
+    assert database.sql("select what, error from tenure.incidents where job_id = %s", second) == [("canceled", error)]
 
 
 async def test_a_dead_letter_that_was_replayed_is_not_an_end(database, resolver):

@@ -221,7 +221,7 @@ def problems(database: Database) -> list[str]:
     for job_id, state, missing, total, policy in database.sql(WAITING, [uid("N")]):
         if missing is not None and not 0 < missing <= total:
             found.append(f"{job_id} waits for {missing} of {total}")
-        if over and state == "blocked" and policy != "wait":
+        if over and state == "blocked" and not (policy == "wait" and live):
             found.append(f"{job_id} waits for a chain that has ended")
         if not over and state == "blocked" and not (live[0][1] and database.sql(ARMED, job_id) == [(True,)]):
             found.append(f"{job_id} would miss the end")

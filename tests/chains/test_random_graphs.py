@@ -33,7 +33,8 @@ class Node:
         """The state of its last link. It is known at once: the order of events must not matter."""
         ends = [node.expected() for node in self.after]
         unhappy = [end for end in ends if end not in ("completed", "blocked")]
-        if unhappy and self.policy == "cancel":
+        final = [end for end in unhappy if end != "dead_letter"]
+        if (unhappy and self.policy == "cancel") or (final and self.policy == "wait"):
             return "canceled"
         if "blocked" in ends or (unhappy and self.policy == "wait"):
             return "blocked"

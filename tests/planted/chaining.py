@@ -154,8 +154,8 @@ BUGS = (
         edits=(
             Edit(
                 UNBLOCK,
-                "(d.failed is null or d.on_failure <> 'cancel') and exists (select from leader)",
-                "(d.failed is null or d.on_failure <> 'cancel')",
+                "(d.failed is null or d.on_failure = 'run') and exists (select from leader)",
+                "(d.failed is null or d.on_failure = 'run')",
             ),
         ),
         caught_by=("tests/leader/test_terms.py",),

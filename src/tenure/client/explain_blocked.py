@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from tenure.client.facts import Blocked, Facts, MissingChain, Reason
 from tenure.model.states import State
 
-_FAILED = frozenset({State.DEAD_LETTER, State.FAILED, State.CANCELED, "deleted"})
-
 
 def blocked_by(facts: Facts) -> list[Reason]:
     """The chains that are missing, and whether a process unblocks the job when they end."""
@@ -41,9 +39,10 @@ def _missing(blocked: Blocked) -> Iterator[Reason]:
     yield Reason(
         "blocked", f"it waits for {_chains(blocked.missing or 0)} ({ended} of {blocked.total} have ended): {named}{others}"
     )
-    if any(chain.state in _FAILED for chain in blocked.chains) and blocked.on_failure == "wait":
+    if any(chain.state == State.DEAD_LETTER for chain in blocked.chains) and blocked.on_failure == "wait":
         told = (
-            "a chain that it waits for has failed; it waits until that is replayed and completes: replay it, or cancel this job"
+            "a chain that it waits for is a dead letter; it waits until that is replayed and completes, and is canceled when the dead "
+            "letter is removed after its retention: replay it, or cancel this job"
         )
         yield Reason("blocker_failed", told)
 

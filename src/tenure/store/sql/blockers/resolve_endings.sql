@@ -1,7 +1,8 @@
 -- resolve_endings: the ends of chains are counted for the jobs that wait for them. Run by a duty: the statement itself checks holder and
 -- term.
 --   Each waiting job is changed once per statement, by the number of its chains that have ended. If one of them did not complete, a job
---   with on_failure = cancel need not wait for the others, and one with on_failure = wait continues to wait for it.
+--   with on_failure = cancel need not wait for the others. One with on_failure = wait continues to wait for a dead letter, which may be
+--   replayed. Every other failure is final, also that of a dead letter which was deleted: then it is the same as cancel.
 --   A dead letter that was replayed meanwhile is not an end any more: no waiting job is changed.
 --   Output and error of the last link are kept with the ending, also when the chain is looked at again after its history was dropped. A job
 --   that was completed by a session of its handler may get its output later: its ending waits for that.
@@ -36,7 +37,7 @@ pairs as materialized (
      cross join lateral (
         select b.ctid as place, b.chain_id, b.job_id
           from tenure.blockers b
-         where b.chain_id = e.chain_id and b.armed and not b.met and (e.state = 'completed' or not b.waits)
+         where b.chain_id = e.chain_id and b.armed and not b.met and (e.state <> 'dead_letter' or not b.waits)
          order by b.chain_id, b.job_id
          limit :limit::integer) b
      where not e.replayed and not :peek::boolean
@@ -54,7 +55,7 @@ told as materialized (
      group by m.job_id),
 lowered as (
     update tenure.blocked d
-       set missing = case when t.failed is not null and d.on_failure = 'cancel' then 0 else greatest(d.missing - t.chains, 0) end,
+       set missing = case when t.failed is not null and d.on_failure <> 'run' then 0 else greatest(d.missing - t.chains, 0) end,
            failed = coalesce(d.failed, t.failed)
       from told t
      where d.job_id = t.job_id and d.missing > 0
@@ -64,7 +65,7 @@ resolved as (
        set output = n.output, error = n.error,
            resolved = n.replayed or not exists (
                select from tenure.blockers b
-                where b.chain_id = n.chain_id and b.armed and not b.met and (n.state = 'completed' or not b.waits)
+                where b.chain_id = n.chain_id and b.armed and not b.met and (n.state <> 'dead_letter' or not b.waits)
                   and b.ctid not in (select p.place from pairs p))
       from ended n
      where e.ctid = n.place and not :peek::boolean

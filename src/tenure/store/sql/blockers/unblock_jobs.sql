@@ -18,7 +18,7 @@ ready as materialized (
          where j.id = d.job_id and j.state in ('blocked', 'waiting') and j.kind <> 'tenure.group' and not coalesce(j.system ? 'held', false)
          limit 1
            for no key update skip locked) j
-     where d.missing = 0 and d.error is null and (d.failed is null or d.on_failure <> 'cancel') and exists (select from leader)
+     where d.missing = 0 and d.error is null and (d.failed is null or d.on_failure = 'run') and exists (select from leader)
        and (:only::uuid[] is null or d.job_id = any (:only::uuid[]))
      order by d.job_id
      limit :limit::integer),
