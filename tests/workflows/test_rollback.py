@@ -325,3 +325,60 @@ def test_something_to_undo_is_registered_although_the_row_of_the_job_changes_mea
         assert registering.result(20) == [(job, claim.id)]
     assert other.sql("select system ? 'undo', dependants from tenure.jobs") == [(True, True)]
     assert other.sql("select name from tenure.steps") == [("undo",)]
+
+
+async def test_a_workflow_that_waits_for_its_own_child_in_a_circle_is_rolled_back(app, shop, sql):
+    """The child waits for the workflow that called it: neither can ever continue."""
+
+    async def undo() -> None:
+        await shop.do("undo")
+
+    @app.job
+    async def child() -> None: ...
+
+    @app.workflow(retry=AT_ONCE)
+    async def circle(ctx: WorkflowContext) -> None:
+        await ctx.on_rollback(undo)
+        await ctx.step("book", shop.do, "book")
+        try:
+            await ctx.call(child.using(after=[ctx.job_id]))
+        finally:
+            shop.did.append("left")
+
+    async with serving(app):
+        handle = await circle.enqueue()
+        with pytest.raises(JobFailed, match="it can never run: it waits for chain") as failed:
+            await handle.result("20s")
+        assert failed.value.state == "failed"
+        [(waited,)] = sql("select id from tenure.all_jobs where kind = 'child'")
+        await until(lambda: sql("select state from tenure.all_jobs where kind = 'child'") == [("canceled",)])
+    assert [one for one in shop.did if one != "left"] == ["book", "undo"]
+    assert f"waits for chain {waited}" in (await handle.status()).error
+    assert sql("select name from tenure.steps where what = 'undo'") == [("(undo) undo undo",)]
+
+
+async def test_a_fork_whose_blocker_fails_undoes_what_it_has_kept(app, shop, sql):
+    """A fork that keeps registrations is blocked by the chains of the old run. It is canceled before it runs, and undoes them."""
+
+    async def undo() -> None:
+        await shop.do("undo")
+
+    @app.job(retry=Retry(max_attempts=1))
+    async def fails() -> None:
+        raise RuntimeError("broken")
+
+    @app.workflow(retry=AT_ONCE)
+    async def flow(ctx: WorkflowContext) -> None:
+        await ctx.on_rollback(undo)
+        await ctx.step("book", shop.do, "book")
+        await ctx.step("pay", shop.do, "pay")
+
+    async with serving(app):
+        first = await fails.enqueue()
+        handle = await flow.using(after=[first], on_blocker_failure="run").enqueue()
+        await handle.result("20s")
+        sql("update tenure.blocked set on_failure = 'cancel'")
+        forked = await app.workflows.fork(handle.id, from_step="pay")
+        with pytest.raises(JobCanceled, match=f"did not complete: chain {first.id}"):
+            await forked.result("20s")
+    assert shop.did == ["book", "pay", "undo"]

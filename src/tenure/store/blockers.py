@@ -65,6 +65,8 @@ class EndedBlockedRow(NamedTuple):
     released: int
     jobs: str | None
     """JSON: the jobs; their ids if `pick.peek`."""
+    queues: list[str]
+    """Of workflows that are to be rolled back."""
 
 
 class BlockerRow(NamedTuple):

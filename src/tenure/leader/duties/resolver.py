@@ -5,7 +5,7 @@ statement that handles a batch of rows:
 - arm: blockers that were committed since the last round. From then on, the end of their chain cannot be missed.
 - resolve: the ends of chains are counted for the jobs that wait for them.
 - unblock: jobs that wait for nothing more become pending.
-- end: jobs whose blocker failed are canceled, and groups are completed.
+- end: jobs whose blocker failed are canceled, or rolled back if they have something to undo, and groups are completed.
 - events: workflows whose events were sent become pending (see `waking`).
 """
 
@@ -114,6 +114,8 @@ class Resolver:
 
     async def _end(self, link: Link, term: Term) -> int:
         answers = await self._run("end", link, lambda pick: blockers.end_blocked(term, limit=self.batch, pick=pick))
+        for answer in answers:
+            self._announce(answer.queues)
         for job in [job for answer in answers for job in json.loads(answer.jobs or "[]")]:
             self._report_ended(job)
         return sum(answer.released for answer in answers)

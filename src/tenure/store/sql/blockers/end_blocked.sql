@@ -1,30 +1,34 @@
--- end_blocked: blocked, waiting -> canceled for jobs with a chain that did not complete (on_failure = cancel), failed for jobs that wait for
--- themselves, and completed or failed for groups whose members have all ended. Run by a duty: the statement itself checks holder and term.
+-- end_blocked: blocked, waiting -> canceled for jobs with a chain that did not complete (on_failure is not run), failed for jobs that wait
+-- for themselves, and completed or failed for groups whose members have all ended. Run by a duty: the statement itself checks holder and term.
+--   A workflow that has something to undo becomes pending instead: how it ends is recorded as the mark of its rollback, and its next run
+--   undoes what it has done.
 --   The output of a group is the list of the outputs of its members, if it has at most :most members and they have at most :most_bytes in
 --   all. A group has failed if one of its members has not completed by now: a dead letter may have been replayed meanwhile.
 --   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would end
 -- A job that another session has locked is left for the next round. Rows of jobs that do not wait any more, or are held, are left out from
 -- then on.
--- Returns whether the term holds, the number of rows that were handled, and the jobs that ended as JSON, or with peek the ids.
+-- Returns whether the term holds, the number of rows that were handled, the jobs that ended as JSON, or with peek the ids, and the queues of
+-- workflows that are to be rolled back, for the caller to announce.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 ready as materialized (
-    select d.ctid as row, d.job_id, d.failed, d.error, d.total, d.failed is not null and d.on_failure = 'cancel' as cancels
+    select d.ctid as row, d.job_id, d.failed, d.error, d.total, d.failed is not null and d.on_failure <> 'run' as cancels
       from tenure.blocked d
      where d.missing = 0 and exists (select from leader) and (:only::uuid[] is null or d.job_id = any (:only::uuid[]))
        -- Not those that unblock_jobs is to move, and could not: they must not hide the others.
-       and (d.error is not null or (d.failed is not null and d.on_failure = 'cancel')
+       and (d.error is not null or (d.failed is not null and d.on_failure <> 'run')
             or coalesce((select j.kind = 'tenure.group' from tenure.jobs j
                           where j.id = d.job_id and j.state in ('blocked', 'waiting') and not coalesce(j.system ? 'held', false) limit 1), true))
      order by d.job_id
      limit :limit::integer),
 found as materialized (
-    select r.row, j.place, j.id, m.failed, c.state as final, c.error as cause, c.output
+    select r.row, j.place, j.id, j.fence as last_fence, j.undoes, m.failed, c.state as final, c.error as cause, c.output
       from ready r
      cross join lateral (
-        select j.ctid as place, j.id, j.kind from tenure.jobs j
+        select j.ctid as place, j.id, j.kind, j.fence, coalesce(j.system ? 'undo' and not j.system ? 'canceling', false) as undoes
+          from tenure.jobs j
          where j.id = r.job_id and j.state in ('blocked', 'waiting')
            and (r.error is not null or j.kind = 'tenure.group' or r.cancels)
          limit 1
@@ -42,7 +46,9 @@ found as materialized (
                     when m.failed is null then 'completed' else 'failed' end as state,
                coalesce(r.error, (
                    select case when j.kind = 'tenure.group' then 'a member of the group did not complete: ' else 'a job that it waits for did not complete: ' end
-                          || 'chain ' || e.chain_id || ' (' || coalesce(e.kind || ', ', '') || e.state || ')' || coalesce(E'\n' || e.error, '')
+                          || 'chain ' || e.chain_id || ' (' || coalesce(e.kind || ', ', '')
+                          || case e.state when 'deleted' then 'deleted, or a dead letter that was older than its retention' else e.state end
+                          || ')' || coalesce(E'\n' || e.error, '')
                      from tenure.chain_endings e where e.chain_id = m.failed limit 1)) as error,
                case when j.kind = 'tenure.group' and m.failed is null and r.total <= :most::integer then
                    case when (select coalesce(sum(octet_length(e.output::text)), 0)
@@ -57,8 +63,26 @@ found as materialized (
      where not :peek::boolean),
 taken as (
     delete from tenure.jobs j
-     where j.ctid = any (array(select f.place from found f))
+     where j.ctid = any (array(select f.place from found f where not f.undoes))
     returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
+placed as materialized (
+    select f.place, nextval('tenure.job_position') as position from (select f.place from found f where f.undoes order by f.id) f),
+undoing as (
+    update tenure.jobs j
+       set state = 'pending', position = p.position, run_at = null,
+           limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
+      from placed p
+     where j.ctid = p.place
+    returning j.id, j.queue),
+marked as (
+    insert into tenure.steps (job_id, name, number, what, state, output, started_at, ended_at, fence)
+    select f.id, '(rollback)', n.number, 'rollback', 'done', jsonb_build_object('state', f.final, 'reason', f.cause),
+           coalesce(:now::timestamptz, clock_timestamp()), coalesce(:now::timestamptz, clock_timestamp()), f.last_fence
+      from found f
+     cross join lateral (select coalesce(max(s.number), 0) + 1 as number from tenure.steps s where s.job_id = f.id) n
+     where f.id in (select u.id from undoing u)
+    -- An earlier run began to roll back: that ending stays.
+    on conflict (job_id, name) do nothing),
 finished as (
     insert into tenure.history (id, started_at, finished_at, state, error, output, /* include: job_columns */)
     select id, started_at, ended_at, f.final, f.cause, f.output, /* include: job_columns */
@@ -69,11 +93,12 @@ recorded_incidents as (
     select t.id, t.ended_at, f.final, 'tenure', f.cause from taken t join found f using (id) where f.final <> 'completed'),
 released as (
     update tenure.blocked d
-       set missing = null, failed = case when r.job_id in (select t.id from taken t) then (select f.failed from found f where f.id = r.job_id)
+       set missing = null, error = case when r.job_id in (select u.id from undoing u) then null else d.error end,
+           failed = case when r.job_id in (select t.id from taken t) then (select f.failed from found f where f.id = r.job_id)
                                          else d.failed end
       from ready r
      where d.ctid = r.row and d.missing = 0 and not :peek::boolean
-       and (r.job_id in (select t.id from taken t)
+       and (r.job_id in (select t.id from taken t union all select u.id from undoing u)
             or (select j.id from tenure.jobs j
                  where j.id = r.job_id and j.state in ('blocked', 'waiting') and not coalesce(j.system ? 'held', false) limit 1) is null)
     returning d.job_id),
@@ -88,4 +113,5 @@ select exists (select from leader) as holds, (select count(*) from released) as 
             else (select json_agg(json_build_object(
                       'job_id', t.id, 'kind', t.kind, 'queue', t.queue, 'state', f.final, 'error', f.cause,
                       'watched', t.id in (select a.id from awaited a), 'dependants', t.id in (select c.id from ended_chains c)))::text
-                    from taken t join found f using (id)) end as jobs
+                    from taken t join found f using (id)) end as jobs,
+       (select coalesce(array_agg(distinct u.queue), '{}') from undoing u) as queues
