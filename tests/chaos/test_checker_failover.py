@@ -110,15 +110,22 @@ def test_a_settlement_that_was_lost_must_be_noticed_soon(tmp_path):
     assert builder.broken(tmp_path) == ["I20"]
 
 
-@pytest.mark.parametrize(("at", "found"), [(0.0, []), (-5.0, ["I12"]), (5.0, ["I12"])])
-def test_steps_recorded_while_the_standby_lagged_may_be_lost(at, found, tmp_path):
-    """The run still holds its claim, so it continues, and completes with more steps than are recorded."""
+@pytest.mark.parametrize(
+    ("at", "lost", "found"), [(0.0, "last", []), (-5.0, "last", ["I12"]), (5.0, "last", ["I12"]), (0.0, "first", ["I12"])]
+)
+def test_only_the_last_steps_before_a_failover_may_be_lost(at, lost, found, tmp_path):
+    """The run still holds its claim, and completes with more steps than are recorded."""
     builder, moment = failed_over()
     builder.now = moment + at
     row = builder.enqueue("workflow_sequence")
     builder.claim(row)
     builder.start(row)
-    builder.ran(row, "a", "lost")
-    last = builder.step(row, "b")
+    if lost == "first":
+        builder.ran(row, "a", "lost")
+        last = builder.step(row, "b")
+    else:
+        builder.step(row, "a")
+        last = "lost"
+        builder.ran(row, "b", last)
     builder.complete(row, output=builder.output_of(row, steps=2, last=last))
     assert builder.broken(tmp_path) == found

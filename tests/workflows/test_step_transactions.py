@@ -215,11 +215,11 @@ async def test_a_thread_that_goes_on_after_its_time_limit_commits_only_what_the_
     if late == "before the failure is stored":
         record = StepWriter.record
 
-        async def committed_first(writer: StepWriter, run: Any, step: str) -> None:
-            if '"failed"' in step:
+        async def committed_first(writer: StepWriter, run: Any, steps: str, last: str) -> None:
+            if '"failed"' in steps:
                 go_on.set()
                 await until(bookings, is_=["hotel"])
-            await record(writer, run, step)
+            await record(writer, run, steps, last)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(StepWriter, "record", committed_first)

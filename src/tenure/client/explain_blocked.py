@@ -41,8 +41,8 @@ def _missing(blocked: Blocked) -> Iterator[Reason]:
     )
     if any(chain.state == State.DEAD_LETTER for chain in blocked.chains) and blocked.on_failure == "wait":
         told = (
-            "a chain that it waits for is a dead letter; it waits until that is replayed and completes, and is canceled when the dead "
-            "letter is removed after its retention: replay it, or cancel this job"
+            "a chain that it waits for is a dead letter; it waits until that is replayed and completes, and is canceled when the "
+            "dead letter is removed after its retention: replay it, or cancel this job"
         )
         yield Reason("blocker_failed", told)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tenure.model.suspensions import ChainWait, EventWait, OpenStep, Suspension
+from tenure.worker.run.steps import StepsLost
 
 IDLE_TURNS = 10
 """Turns of the event loop after which a task that could continue would have done so."""
@@ -22,9 +23,14 @@ class Stop:
     """The workflow is not to continue: it is canceled, or has failed in an earlier run."""
 
 
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Steps that the run has stored are gone: the workflow begins again with what is recorded."""
+
+
 class Activity:
     def __init__(self) -> None:
-        self.halted: asyncio.Future[Suspension | Stop] = asyncio.get_running_loop().create_future()
+        self.halted: asyncio.Future[Suspension | Stop | Restart] = asyncio.get_running_loop().create_future()
         """Set when the code of the workflow is not to run any further for now."""
         self._working = 0
         self._changes = 0
@@ -46,6 +52,9 @@ class Activity:
         self._working += 1
         try:
             yield
+        except StepsLost:
+            self._halt(Restart())  # also if the code of the workflow handles the error
+            raise
         finally:
             self._working -= 1
             self._changed()
@@ -74,7 +83,7 @@ class Activity:
         await asyncio.get_running_loop().create_future()
         raise AssertionError("no one sets this future")
 
-    def _halt(self, how: Suspension | Stop) -> None:
+    def _halt(self, how: Suspension | Stop | Restart) -> None:
         if not self.halted.done():
             self.halted.set_result(how)
 

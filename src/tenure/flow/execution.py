@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from tenure.flow.activity import PATIENT_TURNS, Stop
+from tenure.flow.activity import PATIENT_TURNS, Restart, Stop
 from tenure.flow.branches import begin_branches
 from tenure.flow.context import WorkflowContext, current_workflow
 from tenure.flow.rollback import MARK, Ending, is_final, undo_all, undo_key
@@ -19,6 +19,7 @@ from tenure.model.events import WorkflowSuspended
 from tenure.model.outcomes import Cancel, Decision, Fail, Outcome
 from tenure.model.suspensions import OpenStep, Suspension
 from tenure.worker.run import settlement as settlements
+from tenure.worker.run.steps import StepsLost
 
 log = logging.getLogger("tenure")
 
@@ -61,6 +62,12 @@ class Execution:
 
     async def run(self, body: Body) -> Any:
         """The result of the workflow, or what it waits for."""
+        try:
+            return await self._run_or_roll_back(body)
+        except StepsLost:
+            return self._restart()
+
+    async def _run_or_roll_back(self, body: Body) -> Any:
         if self._context._continues:  # noqa: SLF001
             await self._journal.load()
         ending = self._earlier_ending()
@@ -110,9 +117,11 @@ class Execution:
             await _end([task, *tasks])
         return await self._halted(activity.halted.result())
 
-    async def _halted(self, how: Suspension | Stop) -> Any:
+    async def _halted(self, how: Suspension | Stop | Restart) -> Any:
         if isinstance(how, Stop):
             return how
+        if isinstance(how, Restart):
+            raise StepsLost(self._run)
         await self._context._written()  # noqa: SLF001
         if how.held is not None:
             fields = {"job_id": self._run.job_id, "kind": self._run.kind_name, "reason": how.held}
@@ -124,6 +133,14 @@ class Execution:
         self._steps.add_failures()
         unwritten = self._journal.take_unwritten()
         return Suspend(replace(how, steps=(*unwritten, *how.steps)))
+
+    def _restart(self) -> Suspend:
+        """The statement that suspends the workflow finds that steps are gone, and makes it due at once."""
+        fields = {"job_id": self._run.job_id, "kind": self._run.kind_name, "fence": self._run.fence}
+        log.warning(
+            "workflow restarts: PostgreSQL does not have steps that the run has stored, as after a failover", extra=fields
+        )
+        return Suspend(Suspension())
 
     # Rolling back
 

@@ -134,19 +134,19 @@ class Journal:
         number = self._written[key] = self.number_of(key)
         step = self._head(key, number, what, "done") | {"ran": round(ran, 6), "error": error, "attempts": attempts}
         # The output is JSON already.
-        await self._store(f'{json.dumps(step, ensure_ascii=False)[:-1]},"output":{output}}}')
+        await self._store(f'{json.dumps(step, ensure_ascii=False)[:-1]},"output":{output}}}', last=key)
 
     async def flush(self) -> None:
         """Stores what was added."""
         if self._unwritten:
-            await self._store()
+            await self._store(last=self._unwritten[-1].name)
 
-    async def _store(self, *steps: Json) -> None:
+    async def _store(self, *steps: Json, last: str) -> None:
         """Stores what was added, and these steps. If PostgreSQL refuses the result of the step, or its task is canceled, what was
         added is written with what follows: the workflow may have used it. It may be stored already; then nothing changes."""
         added = self.take_unwritten()
         try:
-            await self._writer.record(self._run, ",".join([*map(self._text, added), *steps]))
+            await self._writer.record(self._run, ",".join([*map(self._text, added), *steps]), last)
         except BaseException:
             self._unwritten[:0] = added
             raise

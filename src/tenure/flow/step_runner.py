@@ -23,6 +23,7 @@ from tenure.model.suspensions import OpenStep
 from tenure.store.query import Query
 from tenure.store.steps import StepResult, StepRow
 from tenure.worker.run.run import Run
+from tenure.worker.run.steps import confirm_stored
 
 if TYPE_CHECKING:
     from tenure.worker.run.services import LoopServices
@@ -99,13 +100,15 @@ class StepRunner:
     ) -> Any:
         async def perform(attempts: int) -> Any:
             await self.journal.flush()  # the step's own transaction stores only the step
-            number = self.journal.number_of(key)
+            number, stored = self.journal.number_of(key), self._run.stored_steps
 
             def result(output: Json) -> StepResult:
-                return StepResult(self._run.job_id, self._run.claim_id, key, number, output, attempts)
+                return StepResult(self._run.job_id, self._run.claim_id, key, number, output, attempts, stored)
 
             async with asyncio.timeout(options.timeout):
-                return await StepTransaction(self._run, self._services, session, result).call(function, call.args)
+                value = await StepTransaction(self._run, self._services, session, result).call(function, call.args)
+            confirm_stored(self._run, stored, key)
+            return value
 
         return await self._once(key, "transaction", function, options.retry, perform)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.flow.step_functions import StepFunction
 from tenure.model.errors import LeaseLost, StoreUnavailable
 from tenure.model.payloads import Json
-from tenure.store.steps import StepResult, StepRow
+from tenure.store.steps import StepResult
 
 if TYPE_CHECKING:
     from tenure.worker.run.run import Run
@@ -37,9 +37,12 @@ class StepTransaction:
             return await asyncio.get_running_loop().run_in_executor(self._services.threads, in_thread)
         except (StoreUnavailable, AlreadyRecorded) as error:
             # The COMMIT may have happened although it was not answered: then the result is stored.
-            if (row := await self._stored()) is not None:
+            rows = await self._services.steps.load(self._run)
+            name = self._result("null").name
+            if (row := next((row for row in rows if row.name == name and row.state == "done"), None)) is not None:
                 return function.decode(row.output)
             if isinstance(error, AlreadyRecorded):
+                self._services.steps.check_stored(self._run, rows)
                 raise LeaseLost(self._run.job_uuid, "taken_by_another_worker") from None
             raise
 
@@ -73,11 +76,6 @@ class StepTransaction:
 
         return TransactionBlock(self._run, self._services, self._session, lambda: None)
 
-    async def _stored(self) -> StepRow | None:
-        name = self._result("null").name
-        rows = await self._services.steps.load(self._run)
-        return next((row for row in rows if row.name == name and row.state == "done"), None)
-
 
 class AlreadyRecorded(Exception):  # noqa: N818 - reads as the fact it states
-    """The step is stored, or the run has lost its job. Nothing was written by this try."""
+    """The step is stored, or the run has lost its job or earlier steps. Nothing was written by this try."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -39,24 +40,40 @@ class StepResult(NamedTuple):
     output: str
     """JSON."""
     attempts: int
+    stored: Sequence[str] = ()
+    """Steps whose storage was confirmed to the run."""
 
 
-def record(steps: str, *, now: datetime | None = None) -> Query[HeldJob]:
-    """Returns the runs whose steps are stored."""
-    return Query("steps/record_steps", HeldJob, {"steps": steps, "now": now})
+class RecordedRow(NamedTuple):
+    """A run that holds its job."""
+
+    job_id: str
+    claim_id: str
+    whole: bool
+    """The steps that it had stored before are there: those that were given are stored."""
+
+
+def record(steps: str, *, now: datetime | None = None) -> Query[RecordedRow]:
+    return Query("steps/record_steps", RecordedRow, {"steps": steps, "now": now})
+
+
+def find_lost(stored: Iterable[tuple[str, str]]) -> Query[str]:
+    """Of jobs, each with the name of a step that was stored: those of which one is gone."""
+    return Query("steps/find_lost_steps", TEXT, {"stored": json.dumps([{"id": id_, "name": name} for id_, name in stored])})
 
 
 def record_in_transaction(step: StepResult, xact: str) -> Query[str]:
     """Writes nothing unless `xact` is the id of the current transaction. Returns the name of the step."""
     values = {
         "id": step.id, "claim_id": step.claim_id, "name": step.name, "number": step.number, "output": step.output,
-        "attempts": step.attempts, "xact": xact,
+        "attempts": step.attempts, "xact": xact, "stored": array_literal(list(step.stored)),
     }  # fmt: skip
     return Query("steps/record_in_transaction", TEXT, values)
 
 
-def record_rollback(job_id: str, claim_id: str, name: str, number: int) -> Query[HeldJob]:
-    return Query("steps/record_rollback", HeldJob, {"id": job_id, "claim_id": claim_id, "name": name, "number": number})
+def record_rollback(job_id: str, claim_id: str, name: str, number: int, stored: Iterable[str] = ()) -> Query[HeldJob]:
+    values = {"id": job_id, "claim_id": claim_id, "name": name, "number": number, "stored": array_literal(list(stored))}
+    return Query("steps/record_rollback", HeldJob, values)
 
 
 def forget(job_id: str, claim_id: str, names: Iterable[str]) -> Query[None]:

@@ -65,11 +65,11 @@ class ChildStep(NamedTuple):
     fence: int
 
 
-def start_child(job: str, step: ChildStep, *, again: bool = False) -> Query[str]:
-    """Returns the id of the child."""
+def start_child(job: str, step: ChildStep, *, again: bool = False, stored: Iterable[str] = ()) -> Query[str]:
+    """Returns the id of the child, unless one of the steps that are stored is gone."""
     values = {
         "job": job, "again": again, "id": step.id, "name": step.name, "number": step.number, "what": step.what,
-        "state": step.state, "fence": step.fence,
+        "state": step.state, "fence": step.fence, "stored": array_literal(list(stored)),
     }  # fmt: skip
     return Query("workflows/start_child", TEXT, values)
 

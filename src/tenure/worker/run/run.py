@@ -65,6 +65,7 @@ class Run:
         "queue",
         "settled_as",
         "started",
+        "stored_steps",
         "task",
         "thread",
         "transaction",
@@ -83,6 +84,8 @@ class Run:
         self.claim_id = claim_id
         self.worker_id = worker_id
         self._state = _ACTIVE
+        self.stored_steps: tuple[str, ...] = ()
+        """Of a workflow: the steps whose storage was confirmed since a statement has checked that the ones before are there."""
         self.started = time.monotonic()
         self.deadline: float | None = None
         self.leased_until: float | None = None if kind.lease is None else self.started + kind.lease.total_seconds()

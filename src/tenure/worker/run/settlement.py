@@ -135,7 +135,7 @@ def suspended_runs(group: Iterable[Settlement]) -> str:
 
 
 def _suspended(run: Run, suspension: Suspension) -> dict[str, Any]:
-    return {"id": run.job_id, "claim_id": run.claim_id, **suspension.to_fields()}
+    return {"id": run.job_id, "claim_id": run.claim_id, "stored": run.stored_steps, **suspension.to_fields()}
 
 
 def of_result(run: Run, result: Any) -> Settlement:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -32,12 +32,27 @@ STALE_PARENT = "P0T01"  # the SQLSTATE with which tenure.enqueue() refuses a par
 T = TypeVar("T")
 
 
+class StepsLost(LeaseLost):
+    """Steps that a run has stored are gone: PostgreSQL has failed over to a standby that did not have them. The run holds its
+    job, but must not continue: the workflow begins again with what is recorded."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.job_uuid, "steps_lost")
+
+
 @dataclass(slots=True, eq=False)
 class Request(Generic[T]):
     run: Run
     text: Json
-    """A step that is to be stored; empty for a request to read."""
+    """Steps that are to be stored; empty for a request to read."""
+    last: str
+    """The name of one of them."""
     answer: asyncio.Future[T]
+
+    def to_json(self) -> Json:
+        """The steps, the last one with what the run has stored before."""
+        before = self.run.stored_steps
+        return f'{self.text[:-1]},"before":{json.dumps(before[-1], ensure_ascii=False)}}}' if before else self.text
 
     @property
     def held(self) -> HeldJob:
@@ -53,16 +68,17 @@ class StepWriter:
         self._to_load: list[Request[list[StepRow]]] = []
         self._turns: asyncio.Task[None] | None = None
 
-    async def record(self, run: Run, step: Json) -> None:
-        """Returns when the step is stored. Raises `LeaseLost` when the run no longer holds its job."""
-        request: Request[None] = Request(run, step, asyncio.get_running_loop().create_future())
+    async def record(self, run: Run, steps: Json, last: str) -> None:
+        """Returns when the steps are stored; `last` is the name of one of them. Raises `LeaseLost` when the run no longer holds
+        its job, `StepsLost` when steps that it had stored are gone."""
+        request: Request[None] = Request(run, steps, last, asyncio.get_running_loop().create_future())
         self._to_record.append(request)
         self._begin()
         await request.answer
 
     async def load(self, run: Run) -> list[StepRow]:
         """All steps of the job that earlier runs have stored, in order."""
-        request: Request[list[StepRow]] = Request(run, "", asyncio.get_running_loop().create_future())
+        request: Request[list[StepRow]] = Request(run, "", "", asyncio.get_running_loop().create_future())
         self._to_load.append(request)
         self._begin()
         return await request.answer
@@ -82,11 +98,17 @@ class StepWriter:
         await self.read(steps.forget(run.job_id, run.claim_id, names))
 
     async def start_child(self, run: Run, job: Json, step: ChildStep) -> str:
-        """Enqueues a job and stores it as a step. Returns its id. Raises `LeaseLost` when the run no longer holds its job."""
+        """Enqueues a job and stores it as a step. Returns its id. Raises `LeaseLost` when the run no longer holds its job,
+        `StepsLost` when steps that it had stored are gone."""
         failures = 0
         while True:
+            stored = run.stored_steps
             try:
-                return (await self._link.fetch(workflows.start_child(job, step, again=failures > 0)))[0]
+                started = await self._link.fetch(workflows.start_child(job, step, again=failures > 0, stored=stored))
+                if not started:
+                    raise StepsLost(run)
+                confirm_stored(run, stored, step.name)
+                return started[0]
             except StoreUnavailable:
                 failures += 1
                 await asyncio.sleep(backoff(failures))
@@ -97,10 +119,20 @@ class StepWriter:
                 raise LeaseLost(run.job_uuid, "taken_by_another_worker") from error
 
     async def record_rollback(self, run: Run, name: str, number: int) -> None:
-        """A workflow has registered something to undo. Raises `LeaseLost` when the run no longer holds its job."""
-        if not await self.read(steps.record_rollback(run.job_id, run.claim_id, name, number)):
+        """A workflow has registered something to undo. Raises `LeaseLost` when the run no longer holds its job, `StepsLost` when
+        steps that it had stored are gone."""
+        stored = run.stored_steps
+        if not await self.read(steps.record_rollback(run.job_id, run.claim_id, name, number, stored)):
+            self.check_stored(run, await self.load(run))
             self._lost([run])
             raise LeaseLost(run.job_uuid, "taken_by_another_worker")
+        confirm_stored(run, stored, name)
+
+    @staticmethod
+    def check_stored(run: Run, recorded: Iterable[StepRow]) -> None:
+        """Raises `StepsLost` if the run has stored a step that is not among those that are recorded."""
+        if not set(run.stored_steps) <= {row.name for row in recorded}:
+            raise StepsLost(run)
 
     def _begin(self) -> None:
         if self._turns is None:
@@ -142,13 +174,21 @@ class StepWriter:
         for request in group:
             _answer(request, found[request.run.job_id])
 
-    async def _record(self, group: list[Request[None]]) -> None:
-        stored = set(await self._link.fetch(steps.record("[" + ",".join([request.text for request in group]) + "]")))
-        missing = [request for request in group if request.held not in stored]
+    async def _record(self, given: list[Request[None]]) -> None:
+        if not (group := await self._without_lost(given)):
+            return
+        before = {request.run: request.run.stored_steps[-1:] for request in group}
+        rows = await self._link.fetch(steps.record("[" + ",".join([request.to_json() for request in group]) + "]"))
+        found = {HeldJob(row.job_id, row.claim_id): row.whole for row in rows}
+        missing = [request for request in group if request.held not in found]
         lost = await self._lost_among(missing) if missing else {}
         for request in group:
-            if request.held in stored:
+            if found.get(request.held):
+                confirm_stored(request.run, before[request.run], request.last)
+                before[request.run] = (*before[request.run], request.last)  # the same transaction
                 _answer(request, None)
+            elif request.held in found:
+                _fail(request, StepsLost(request.run))
             elif request.held in lost:
                 _fail(request, LeaseLost(request.run.job_uuid, lost[request.held]))
         if lost:
@@ -157,6 +197,22 @@ class StepWriter:
             # Another session has locked the rows of these jobs. Their steps are sent again.
             await asyncio.sleep(backoff(1))
 
+    async def _without_lost(self, group: list[Request[None]]) -> list[Request[None]]:
+        """Tasks of a run may have stored steps at the same time, by several statements: it is not known which was the last, so
+        all are looked up. Returns the requests of runs that have all of them."""
+        several = {request.run: request.run.stored_steps for request in group if len(request.run.stored_steps) > 1}
+        if not several:
+            return group
+        pairs = [(run.job_id, name) for run, names in several.items() for name in names]
+        lost = set(await self._link.fetch(steps.find_lost(pairs)))
+        for run, names in several.items():
+            if run.job_id not in lost:
+                confirm_stored(run, names, names[-1])
+        for request in group:
+            if request.run.job_id in lost and request.run in several:
+                _fail(request, StepsLost(request.run))
+        return [request for request in group if not request.answer.done()]
+
     async def _lost_among(self, missing: list[Request[None]]) -> dict[HeldJob, str]:
         """Why the runs have lost their jobs."""
         held = json.dumps([{"id": request.run.job_id, "claim_id": request.run.claim_id} for request in missing])
@@ -164,6 +220,12 @@ class StepWriter:
 
     async def _refused(self, request: Request[None], error: Refused) -> None:
         _fail(request, InvalidOutput(f"PostgreSQL refuses the result of a step: {error}"))
+
+
+def confirm_stored(run: Run, checked: Collection[str], name: str) -> None:
+    """A step is stored, by a statement that has found those that were `checked`. Of what it has written, one is enough to check:
+    a transaction is replicated as a whole. What other statements have stored meanwhile is still to be checked."""
+    run.stored_steps = (*(one for one in run.stored_steps if one not in checked and one != name), name)
 
 
 def _answer(request: Request[T], value: T) -> None:

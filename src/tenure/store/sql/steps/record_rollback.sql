@@ -2,10 +2,13 @@
 -- the job lets it run once more, to undo it.
 -- The row is found by its id, not by its ctid: another session may change it at the same moment, as the resolver does when a job begins to
 -- wait for this one. The step is stored only with the mark on the job: without that, a cancellation would undo nothing.
--- Returns the runs that have stored it, as record_steps does.
+--   stored  the names of steps whose storage was confirmed to the run: nothing is written if one of them is gone (see record_steps)
+-- Returns the runs that have stored it.
 with marked as (
     update tenure.jobs j set system = coalesce(j.system, '{}') || '{"undo": true}'
      where j.id = :id::uuid and j.claim_id = :claim_id::uuid
+       and not exists (select from unnest(:stored::text[]) as v(name)
+                        where (select s.number from tenure.steps s where s.job_id = :id::uuid and s.name = v.name limit 1) is null)
     returning j.id, j.claim_id, j.fence),
 recorded as (
     insert into tenure.steps (job_id, name, number, what, state, started_at, ended_at, fence)

@@ -5,15 +5,21 @@
 --             when the wait ends, if it does;
 --             waits: the events among them, each with step, event, key, after;
 --             chains: the children among them, each with id and number, and missing: how many of them must end before it runs again;
---             held: why it cannot continue, if a person must decide
+--             held: why it cannot continue, if a person must decide;
+--             stored: the names of steps whose storage was confirmed to the run. If one of them is gone (see record_steps), nothing that it
+--             waits for is written, and it is due at once: its next run begins with what is recorded
 -- The waits are written by the same statement: they are visible as soon as the job is waiting, unchecked, so the resolver finds events
 -- that were sent before.
 -- Returns the ids moved, whether a client watches them, whether jobs wait for their chains (none has ended), and their state and error; a missing id has lost its lease.
 -- Rows are found one by one, then moved by ctid, as in finish_jobs.
 with found as materialized (
-    select o.id, o.claim_id, o.steps, o.waits, o.chains, o.missing, o.held, j.place, j.fence, c.at as started_at
+    select o.id, o.claim_id, o.missing, j.place, j.fence, c.at as started_at, w.whole, case when w.whole then o.steps end as steps,
+           case when w.whole then o.waits end as waits, case when w.whole then o.chains end as chains, case when w.whole then o.held end as held
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, steps jsonb, waits jsonb, chains jsonb,
-           missing integer, held text)
+           missing integer, held text, stored jsonb)
+     cross join lateral (
+        select not exists (select from jsonb_array_elements_text(o.stored) as v(name)
+                            where (select s.number from tenure.steps s where s.job_id = o.id and s.name = v.name limit 1) is null) as whole) w
      cross join lateral (
         select j.ctid as place, j.fence from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1 /* skip locked */) j
       left join tenure.claims c on c.id = o.claim_id),
@@ -33,7 +39,9 @@ moved as (
            attempt = greatest(j.attempt - 1, 0), crashes = 0, error = coalesce(f.held, j.error),
            system = case when f.held is null then j.system else coalesce(j.system, '{}') || jsonb_build_object('held', f.held) end
       from found f
-     cross join lateral (select min(b.due_at) as due_at from begun b where b.id = f.id and f.held is null) d
+     cross join lateral (
+        select case when f.whole then min(b.due_at) else coalesce(:now::timestamptz, clock_timestamp()) end as due_at
+          from begun b where b.id = f.id and f.held is null) d
      where j.ctid = f.place and j.claim_id = f.claim_id
     returning j.id, j.kind, j.queue, j.state, j.fence, f.held, f.waits, f.chains, f.missing),
 began_steps as (
