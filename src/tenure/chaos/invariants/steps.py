@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tenure.chaos.invariants.kinds import CHILD, WORKFLOW
@@ -155,7 +155,7 @@ class StepsRecordedOnce(Rule):
                 told = f"completed with {output.get('steps')} steps, the last one {output.get('last')!r}"
                 yield f"{told}, but {len(values)} are recorded"
 
-    def _lost_the_last(self, job: JobTrace, output: dict[str, Any], values: list[str | None]) -> bool:
+    def _lost_the_last(self, job: JobTrace, output: dict[str, Any], values: Sequence[str | None]) -> bool:
         """A run that completes right after a failover may have recorded steps that the new primary does not have: the last ones.
         If one before them is lost, the run cannot record another one, and the next run begins with what is recorded."""
         if not job.claims or len(values) > output.get("steps", 0):
