@@ -3,16 +3,30 @@
 The steps of one task follow each other, so their order is the same in every run. Steps of different tasks overtake each other, so
 each task has names of its own: the first task that a workflow starts names its steps `1/name`, the second one `2/name`. Tasks of
 `ctx.gather()` are numbered by their place there, others in the order of their first steps.
+
+A name of the user's may look like one of these. No task has the number 0, so `0/` says that what follows is the name; and a name that
+ends like the second use of another one has the number of its use from the first on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_PATH = re.compile(r"(?:[1-9][0-9]*/)*")
+_LIKE_A_TASK = re.compile(r"[0-9]+/")
+_LIKE_A_USE = re.compile(r"#[0-9]+\Z")
+
+
+def path_of(key: str) -> str:
+    """The path of the task that a step belongs to."""
+    found = _PATH.match(key)
+    return found[0] if found else ""
 
 
 class Branch:
@@ -31,7 +45,8 @@ class Branch:
     def key(self, name: str) -> str:
         """Unique in the run: the second use of a name gets `#2`."""
         uses = self._uses[name] = self._uses.get(name, 0) + 1
-        return f"{self.path}{name}" if uses == 1 else f"{self.path}{name}#{uses}"
+        path = f"{self.path}0/" if _LIKE_A_TASK.match(name) else self.path
+        return f"{path}{name}" if uses == 1 and not _LIKE_A_USE.search(name) else f"{path}{name}#{uses}"
 
     def here(self) -> Branch:
         """The branch of the current task: this one, or a new one for a task that inherited it."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tenure.flow.branches import path_of
 from tenure.model.payloads import Json
 from tenure.model.suspensions import OpenStep
 from tenure.store.steps import StepRow
@@ -77,8 +78,8 @@ class Journal:
 
     def _is_followed(self, key: str) -> bool:
         """By its own task. What other tasks did meanwhile does not depend on it."""
-        path, last = key.rpartition("/")[0], self._written[key]
-        return any(number > last and name.rpartition("/")[0] == path for name, number in self._written.items())
+        path, last = path_of(key), self._written[key]
+        return any(number > last and path_of(name) == path for name, number in self._written.items())
 
     async def record_rollback(self, key: str) -> None:
         """Something is registered to be undone. From now on, a cancellation lets the workflow run once more."""
