@@ -243,7 +243,9 @@ class Tenure(Decorators):
 
     @checks_options("app.map_sync()")
     def map_sync(self, job: MapJob[R], items: Iterable[Any], *, key: str | None = None) -> Group[R]:
-        return self._portal.run(self.map(job, items, key=key))
+        from tenure.flow.grouping import map_items_sync  # noqa: PLC0415
+
+        return map_items_sync(self._runtime, job, items, key)
 
     @checks_options("app.lease()")
     def lease(self, name: str, *, wait: bool = True, timeout: Duration | None = None, duration: Duration = "15s") -> Lease:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -275,3 +277,43 @@ async def test_a_member_that_continues_while_the_group_is_canceled_is_canceled_t
     monkeypatch.setattr(Client, "cancel", continue_first)
     assert await group.cancel() == 1
     assert database.sql("select count(*) from tenure.jobs") == [(0,)]
+
+
+async def test_map_sync_reads_its_items_in_the_callers_thread(app):
+    """They may come from other synchronous calls: in the thread of the client's event loop, these would wait for themselves."""
+
+    @app.job
+    async def double(n: int) -> int:
+        return 2 * n
+
+    threads = set()
+
+    def items() -> Iterator[int]:
+        for n in range(3):
+            threads.add(threading.get_ident())
+            assert double.enqueue_sync(n).status_sync().kind == "double"
+            yield n
+
+    def map_all() -> tuple[int, list[int]]:
+        group = app.map_sync(double, items())
+        return threading.get_ident(), list(group.iterate_sync("30s"))
+
+    async with app.running():
+        caller, results = await asyncio.wait_for(asyncio.to_thread(map_all), 30)
+    assert (threads, results) == ({caller}, [0, 2, 4])
+
+
+async def test_a_map_of_large_inputs_is_split_by_their_size(app, monkeypatch, database):
+    monkeypatch.setattr(grouping, "CHUNK_BYTES", 10_000)
+
+    @app.job
+    async def length(text: str) -> int:
+        return len(text)
+
+    sizes = [1, 9_000, 9_000, 2, 3, 50_000, 4]
+    group = await app.map(length, ("x" * size for size in sizes))
+    found = database.sql("select xmin::text, length(input ->> 'text') from tenure.jobs where kind = 'length' order by id")
+    assert [size for _, size in found] == sizes
+    assert len({transaction for transaction, _ in found}) == 3
+    async with app.running():
+        assert await group.results("30s") == sizes

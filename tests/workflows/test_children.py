@@ -249,3 +249,36 @@ async def test_children_pass_the_hooks_around_an_enqueue_once(app, double, sql):
         assert await (await parent.enqueue()).result("20s") == 10
     assert passed == ["parent", "double", "double"]
     assert sql("select meta from tenure.history where kind = 'double'") == [({"tenant": "acme"},)] * 2
+
+
+async def test_a_gather_of_children_does_not_wait_for_those_of_other_tasks(app):
+    """One task waits for a child that another task lets continue, once its own children have ended."""
+
+    @app.job
+    async def quick(n: int) -> int:
+        return n
+
+    @app.workflow
+    async def patient(ctx: WorkflowContext, key: str) -> str:
+        return await ctx.wait_for("go", key=key, type=str)
+
+    async def gathers(ctx: WorkflowContext) -> list[int]:
+        found = await ctx.gather(ctx.call(quick, 1), ctx.call(quick, 2))
+        await ctx.step("go", emit, "go", "gone", key_of(ctx))
+        return found
+
+    async def waits(ctx: WorkflowContext) -> str:
+        return await ctx.call(patient, key_of(ctx))
+
+    def key_of(ctx: WorkflowContext) -> str:
+        return str(ctx.job_id)
+
+    @app.workflow
+    async def flow(ctx: WorkflowContext) -> list[Any]:
+        return [*await asyncio.gather(gathers(ctx), waits(ctx))]
+
+    async def emit(event: str, payload: str, key: str) -> None:
+        await app.emit(event, payload, key=key)
+
+    async with serving(app):
+        assert await (await flow.enqueue()).result("30s") == [[1, 2], "gone"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -16,6 +17,10 @@ IDLE_TURNS = 10
 
 PATIENT_TURNS = 1000
 """The same when it would not be made good by the next run."""
+
+
+_gather: ContextVar[int] = ContextVar("workflow_gather", default=0)
+"""The gather that the current task is part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +42,10 @@ class Activity:
         self._steps: list[OpenStep] = []
         self._waits: list[EventWait] = []
         self._chains: list[ChainWait] = []
+        self._gathers = 0
+        self._missing: dict[int, int] = {}
+        """By gather of children: how many of them it waits for. 0: children that are waited for one by one."""
         self.idle_turns = IDLE_TURNS
-        self.all_children = False
-        """All children must end before the workflow can continue."""
 
     def check(self) -> None:
         """The code is being ended: what it does now, in its `finally` blocks, is not part of the workflow."""
@@ -59,6 +65,16 @@ class Activity:
             self._working -= 1
             self._changed()
 
+    @contextmanager
+    def gathering(self, *, children: bool) -> Iterator[None]:
+        """Tasks that are started here are gathered. If all are `children`, the workflow continues when the last one has ended."""
+        self._gathers += 1
+        token = _gather.set(self._gathers if children else 0)
+        try:
+            yield
+        finally:
+            _gather.reset(token)
+
     async def wait(self, step: OpenStep, event: EventWait | None = None, chain: ChainWait | None = None) -> NoReturn:
         """The workflow waits for this. Never returns: the workflow runs again when the wait is over."""
         self.check()
@@ -67,6 +83,8 @@ class Activity:
             self._waits.append(event)
         if chain is not None:
             self._chains.append(chain)
+            gather = _gather.get()
+            self._missing[gather] = self._missing.get(gather, 0) + 1
         self._changed()
         await self._for_ever()
 
@@ -102,10 +120,11 @@ class Activity:
             self._halt(self._suspension())
 
     def _suspension(self) -> Suspension:
-        together = self.all_children and len(self._chains) == len(self._steps)
+        # No task can continue before this number of children has ended. Others than the children of one gather may continue each.
+        missing = 1 if 0 in self._missing else min(self._missing.values(), default=1)
         return Suspension(
             steps=tuple(self._steps),
             waits=tuple(self._waits),
             chains=tuple(self._chains),
-            missing=len(self._chains) if together else 1,
+            missing=missing,
         )

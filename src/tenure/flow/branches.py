@@ -4,8 +4,8 @@ The steps of one task follow each other, so their order is the same in every run
 each task has names of its own: the first task that a workflow starts names its steps `1/name`, the second one `2/name`. Tasks of
 `ctx.gather()` are numbered by their place there, others in the order of their first steps.
 
-A name of the user's may look like one of these. No task has the number 0, so `0/` says that what follows is the name; and a name that
-ends like the second use of another one has the number of its use from the first on.
+A name of the user's may look like one of these. No task has the number 0, so `0/` says that what follows is the name; and a
+name that ends like the second use of another one has the number of its use from the first on.
 """
 
 from __future__ import annotations

@@ -190,12 +190,9 @@ class WorkflowContext(Context):
     async def gather(self, *steps: Coroutine[Any, Any, T]) -> list[T]:
         """Runs steps, children and coroutines with several steps at the same time. Returns their results in this order, or raises
         the first error. If all are `ctx.call(...)`, the workflow runs again when all of them have ended, not for each."""
-        activity, branch = self._steps.activity, current_branch()
-        activity.all_children = all(step in self._calls for step in steps)
-        try:
+        branch = current_branch()
+        with self._steps.activity.gathering(children=all(step in self._calls for step in steps)):
             return await asyncio.gather(*(branch.next().run(step) for step in steps))
-        finally:
-            activity.all_children = False
 
     def continue_as_new(self, *args: Any, **kwargs: Any) -> Continue[Any]:
         """Ends this run and begins the workflow again with other arguments and nothing recorded, as the next link of its chain:

@@ -21,6 +21,9 @@ from tenure.store.wakeup import Wakeup
 CHUNK = 1000
 """Members that `app.map()` adds in one transaction."""
 
+CHUNK_BYTES = 16 * 1024 * 1024
+"""A transaction also ends when its inputs have this many characters as JSON: PostgreSQL reads no JSON of more than 256 MB."""
+
 
 async def gather(runtime: ClientRuntime, given: Iterable[Call[Any] | HasId], conn: object | None) -> Group[Any]:
     members, options = members_of(given), call_options("", "gather()", conn=conn)
@@ -42,30 +45,70 @@ def _all(members: Members, group: Call[Any]) -> list[Call[Any]]:
 
 async def map_items(runtime: ClientRuntime, job: Any, items: Iterable[Any], key: str | None) -> Group[Any]:
     """An open group gets its members chunk by chunk, each in a transaction, and is closed after the last."""
-    handle = await send_call(runtime, Options(), open_group_call(key))
-    group: Group[Any] = Group(handle.id, runtime, existed=handle.existed)
-    added = 0
-    if handle.existed:
+    growing = await GrowingGroup.open(runtime, key)
+    if growing.is_open:
+        for chunk in growing.chunks(job, items):
+            await growing.add(chunk)
+        await growing.close()
+    return growing.group
+
+
+def map_items_sync(runtime: ClientRuntime, job: Any, items: Iterable[Any], key: str | None) -> Group[Any]:
+    """The items are read in the caller's thread: they may come from a database or from other synchronous calls of Tenure."""
+    run = runtime.portal.run
+    growing = run(GrowingGroup.open(runtime, key))
+    if growing.is_open:
+        for chunk in growing.chunks(job, items):
+            run(growing.add(chunk))
+        run(growing.close())
+    return growing.group
+
+
+class GrowingGroup:
+    """A group while `app.map()` adds members to it."""
+
+    def __init__(self, runtime: ClientRuntime, group: Group[Any], *, added: int = 0, is_open: bool = True) -> None:
+        self.group = group
+        self.is_open = is_open
+        self._runtime = runtime
+        self._added = added
+
+    @classmethod
+    async def open(cls, runtime: ClientRuntime, key: str | None) -> GrowingGroup:
+        handle = await send_call(runtime, Options(), open_group_call(key))
+        group: Group[Any] = Group(handle.id, runtime, existed=handle.existed)
+        if not handle.existed:
+            return cls(runtime, group)
         progress = await group.progress()
-        if not progress.open:
-            return group
-        added = progress.total  # the call that began it was interrupted: what it has added is there
-    marking, source = Marking(), iter(items)
-    for _ in islice(source, added):
-        pass
-    for chunk in _chunks(marking.mark(job.call(item)) for item in source):
-        with within_hooks(runtime, chunk) as calls:
-            await _add(runtime, group, calls, added)
-        added += len(chunk)
-    session = runtime.session()
-    await session.reader(runtime.patience())(blockers.close_group(str(group.id)))
-    session.notify(Wakeup.chain_ended())
-    return group
+        # The call that began it was interrupted: what it has added is there.
+        return cls(runtime, group, added=progress.total, is_open=progress.open)
 
+    def chunks(self, job: Any, items: Iterable[Any]) -> Iterator[list[Call[Any]]]:
+        """Calls for the items that are not members yet."""
+        marking, source = Marking(), iter(items)
+        for _ in islice(source, self._added):
+            pass
+        chunk: list[Call[Any]] = []
+        size = 0
+        for item in source:
+            call = marking.mark(job.call(item))
+            chunk.append(call)
+            size += len(call.input)
+            if len(chunk) == CHUNK or size >= CHUNK_BYTES:
+                yield chunk
+                chunk, size = [], 0
+        if chunk:
+            yield chunk
 
-def _chunks(calls: Iterator[Call[Any]]) -> Iterator[list[Call[Any]]]:
-    while chunk := list(islice(calls, CHUNK)):
-        yield chunk
+    async def add(self, chunk: list[Call[Any]]) -> None:
+        with within_hooks(self._runtime, chunk) as calls:
+            await _add(self._runtime, self.group, calls, self._added)
+        self._added += len(chunk)
+
+    async def close(self) -> None:
+        session = self._runtime.session()
+        await session.reader(self._runtime.patience())(blockers.close_group(str(self.group.id)))
+        session.notify(Wakeup.chain_ended())
 
 
 async def _add(runtime: ClientRuntime, group: Group[Any], chunk: Sequence[Call[Any]], expected: int) -> None:

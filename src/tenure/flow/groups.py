@@ -7,7 +7,7 @@ another group.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -72,6 +72,15 @@ class Group(Generic[R_co]):
         async for _, result in self._pages():
             yield result
 
+    def iterate_sync(self, timeout: Duration | None = None) -> Iterator[R_co]:
+        """For code without an event loop. Reads a page of members at a time."""
+        run, after = self._runtime.portal.run, 0
+        run(self._ended(timeout))
+        while page := run(self._page(after)):
+            for row in page:
+                yield blocker_result(row, self._runtime.kinds)
+            after = page[-1].number
+
     async def _ended(self, timeout: Duration | None) -> None:
         seconds = None if timeout is None else to_seconds(timeout, what="timeout")
         status = await self.handle._over(seconds)  # noqa: SLF001 - what `result()` does first
@@ -81,11 +90,14 @@ class Group(Generic[R_co]):
             raise JobCanceled(self.id, "group", status.error)
 
     async def _pages(self) -> AsyncIterator[tuple[BlockerRow, Any]]:
-        read, after = self._reads(), 0
-        while rows := await read(blockers.find(str(self.id), most=PAGE, after=after)):
+        after = 0
+        while rows := await self._page(after):
             for row in rows:
                 yield row, blocker_result(row, self._runtime.kinds)
             after = rows[-1].number
+
+    async def _page(self, after: int) -> list[BlockerRow]:
+        return await self._reads()(blockers.find(str(self.id), most=PAGE, after=after))
 
     async def progress(self) -> GroupProgress:
         rows = await self._reads()(blockers.find_blocked(str(self.id)))
