@@ -234,8 +234,8 @@ class Tenure(Decorators):
     async def map(self, job: MapJob[R], items: Iterable[Any], *, key: str | None = None) -> Group[R]:
         """Enqueues a job for each item, as one group: `group = await app.map(resize, paths, key="2030-01-01")`.
 
-        In transactions of 1,000 jobs, so that a million items need no memory for a million. If the call is interrupted, the group
-        stays open; the same call with the same `key` and items continues it.
+        In transactions of up to 1,000 jobs, so that a million items need no memory for a million. If the call is interrupted, the
+        group stays open; the same call with the same `key` and items continues it.
         """
         from tenure.flow.grouping import map_items  # noqa: PLC0415
 

@@ -13,7 +13,50 @@ ROLLBACK = "tests/workflows/test_rollback.py"
 WAKING = "tests/workflows/test_waking.py"
 TRANSACTIONS = "tests/workflows/test_step_transactions.py"
 
+LOST = "tests/workflows/test_lost_steps.py::test_a_run_that_lost_steps_begins_again_with_what_is_recorded"
+
 BUGS = (
+    Bug(
+        name="steps_after_lost_ones",
+        breaks="a run records steps after a failover that has lost the ones before",
+        promise=Promise.STALE,
+        edits=(
+            Edit(RECORD, "     where h.whole\n", ""),
+            Edit(RECORD, "h.claim_id::text as claim_id, h.whole from", "h.claim_id::text as claim_id, true as whole from"),
+        ),
+        caught_by=(f"{LOST}[step]",),
+    ),
+    Bug(
+        name="waits_after_lost_steps",
+        breaks="a workflow waits for what follows from steps that a failover has lost",
+        promise=Promise.STALE,
+        edits=(
+            Edit(
+                SUSPEND, "s.name = v.name limit 1) is null) as whole) w", "s.name = v.name limit 1) is null) or true as whole) w"
+            ),
+        ),
+        caught_by=(f"{LOST}[sleep]",),
+    ),
+    Bug(
+        name="circle_without_rollback",
+        breaks="a workflow that waits for itself ends without undoing what it has done",
+        promise=Promise.CHAINS,
+        edits=(
+            Edit(
+                "store/sql/blockers/end_blocked.sql",
+                "coalesce(j.system ? 'undo' and not j.system ? 'canceling', false) as undoes",
+                "false as undoes",
+            ),
+        ),
+        caught_by=(f"{ROLLBACK}::test_a_workflow_that_waits_for_its_own_child_in_a_circle_is_rolled_back",),
+    ),
+    Bug(
+        name="steps_share_a_key",
+        breaks="a replay returns the result of another step whose name looks like this one",
+        promise=Promise.ONCE,
+        edits=(Edit("flow/branches.py", " and not _LIKE_A_USE.search(name) else", " else"),),
+        caught_by=("tests/workflows/test_step_names.py",),
+    ),
     Bug(
         name="checkpoint_without_a_lock",
         breaks="a run that has just lost its job records a step that its successor has not seen",
