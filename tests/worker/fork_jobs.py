@@ -65,14 +65,16 @@ def fork_that_speaks(ctx: Context) -> str:
     """The copy tries to report for the job; only the original can."""
     reader, writer = os.pipe()
     if os.fork() == 0:
-        try:
-            ctx.progress(99)
-            ctx.heartbeat()
-        except RuntimeError as refused:
-            os.write(writer, str(refused).encode())
+        for report in (lambda: ctx.progress(99), ctx.heartbeat):
+            try:
+                report()
+            except RuntimeError as refused:
+                os.write(writer, str(refused).encode())
+        time.sleep(0.2)  # longer than progress is held back
         os._exit(0)
     os.close(writer)
-    return os.read(reader, 1000).decode()
+    with os.fdopen(reader) as refusals:
+        return refusals.read()
 
 
 @app.job(max_attempts=1)

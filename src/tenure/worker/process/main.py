@@ -109,14 +109,17 @@ class WorkerConnection:
         threading.Thread(target=self._read, daemon=True, name="tenure connection").start()
 
     def send(self, message: ToWorker) -> None:
+        self.check_process()
+        with self._lock:
+            self._file.write(encode(message))
+            self._file.flush()
+
+    def check_process(self) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
                 "this process was forked by the handler: only the process that runs the handler can use its Context; send it "
                 "what you have to report"
             )
-        with self._lock:
-            self._file.write(encode(message))
-            self._file.flush()
 
     def next(self) -> ToProcess:
         return self._messages.get()
@@ -178,6 +181,9 @@ class ProcessServices:
 
     def progress(self, run: Run, percent: float, message: str | None) -> None:  # noqa: ARG002 - one run at a time
         """Only the latest is sent, a moment later: a tight loop must not flood the connection."""
+        # Here, not when it is sent: the timer's thread could only print a traceback, and a thread of the original may have held
+        # the lock at the fork.
+        self.connection.check_process()
         with self._lock:
             self._progress = (percent, message)
             if self._timer is None:
