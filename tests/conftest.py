@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg.conninfo import make_conninfo
 
 from tenure import Tenure
@@ -27,6 +28,10 @@ from tests.system_packages import install_missing
 from tests.waiting import until
 
 HOME = "TENURE_TEST_HOME"
+
+# How long an example takes says nothing on a machine that others use as well.
+settings.register_profile("tenure", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tenure")
 
 
 def pytest_configure(config: pytest.Config) -> None:
