@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from uuid import uuid4
 
@@ -263,10 +264,11 @@ def test_a_connection_of_a_kind_that_is_not_known_is_refused_with_all_that_are(a
 
 
 async def test_djangos_connection_in_a_coroutine_is_refused_with_the_way_out(app, dsn):
-    caller = await asyncio.to_thread(callers.Django, dsn)
-    with pytest.raises(ConfigError, match="sync_to_async"):
-        await app.ship.using(conn=caller.connection).enqueue("ada")
-    await asyncio.to_thread(caller.close)
+    with ThreadPoolExecutor(1) as thread:  # Django's connections are closed by the thread that opened them
+        caller = await asyncio.wrap_future(thread.submit(callers.Django, dsn))
+        with pytest.raises(ConfigError, match="sync_to_async"):
+            await app.ship.using(conn=caller.connection).enqueue("ada")
+        await asyncio.wrap_future(thread.submit(caller.close))
 
 
 def test_a_connection_of_psycopg2_works_as_the_others_do(app, dsn, shop, fresh_dsn):
