@@ -560,3 +560,20 @@ async def test_a_chain_that_is_deleted_after_its_end_was_counted_has_completed(d
     for job_id in (second, third):
         [row] = database.fetch(blockers.find(job_id, most=10))
         assert (state(database, job_id), row.state, row.output) == ("pending", "completed", "7")
+
+
+@pytest.mark.parametrize("job", [{"on_failure": "run"}, {"kind": "tenure.group", "on_failure": "run"}])
+async def test_the_output_of_a_replayed_dead_letter_is_known_before_the_resolver_has_seen_its_new_end(database, resolver, job):
+    [first] = database.enqueue({})
+    second = blocked(database, first, **job)
+    await resolver.part("arm")
+    end(database, first, "dead_letter")
+    await resolver.part("resolve")
+    assert missing(database, second) == 0
+    database.run(jobs.replay([first]))
+    complete(database, first, output=7)
+    [row] = database.fetch(blockers.find(second, most=1))
+    assert (row.met, row.state, row.output) == (True, "completed", "7")
+    if "kind" in job:
+        await resolver.part("end")
+        assert database.sql("select state, output from tenure.history where id = %s", second) == [("completed", [7])]

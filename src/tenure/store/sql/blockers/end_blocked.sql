@@ -3,7 +3,8 @@
 --   A workflow that has something to undo becomes pending instead: how it ends is recorded as the mark of its rollback, and its next run
 --   undoes what it has done.
 --   The output of a group is the list of the outputs of its members, if it has at most :most members and they have at most :most_bytes in
---   all. A group has failed if one of its members has not completed by now: a dead letter may have been replayed meanwhile.
+--   all. A group has failed if one of its members has not completed by now: a dead letter may have been replayed meanwhile. Its output is
+--   in history until the resolver has seen its new end.
 --   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would end
 -- A job that another session has locked is left for the next round. Rows of jobs that do not wait any more, or are held, are left out from
 -- then on.
@@ -54,12 +55,16 @@ found as materialized (
                    case when (select coalesce(sum(octet_length(e.output::text)), 0)
                                 from tenure.blockers b
                                cross join lateral (
-                                  select e.output from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e
+                                  select case when e.resolved then e.output
+                                              else (select h.output from tenure.history h where h.id = e.job_id limit 1) end as output
+                                    from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e
                                where b.job_id = r.job_id) <= :most_bytes::bigint
                         then (select jsonb_agg(coalesce(e.output, 'null') order by b.number)
                                 from (select b.chain_id, b.number from tenure.blockers b where b.job_id = r.job_id order by b.job_id, b.number) b
                                cross join lateral (
-                                  select e.output from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e) end end as output) c
+                                  select case when e.resolved then e.output
+                                              else (select h.output from tenure.history h where h.id = e.job_id limit 1) end as output
+                                    from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e) end end as output) c
      where not :peek::boolean),
 taken as (
     delete from tenure.jobs j
