@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tenure.model.suspensions import ChainWait, EventWait, OpenStep, Suspension
-from tenure.worker.run.steps import StepsLost
+from tenure.worker.run.stored_steps import StepsLost
 
 IDLE_TURNS = 10
 """Turns of the event loop after which a task that could continue would have done so."""

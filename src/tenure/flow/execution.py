@@ -19,7 +19,7 @@ from tenure.model.events import WorkflowSuspended
 from tenure.model.outcomes import Cancel, Decision, Fail, Outcome
 from tenure.model.suspensions import OpenStep, Suspension
 from tenure.worker.run import settlement as settlements
-from tenure.worker.run.steps import StepsLost
+from tenure.worker.run.stored_steps import StepsLost
 
 log = logging.getLogger("tenure")
 

@@ -23,7 +23,7 @@ from tenure.model.suspensions import OpenStep
 from tenure.store.query import Query
 from tenure.store.steps import StepResult, StepRow
 from tenure.worker.run.run import Run
-from tenure.worker.run.steps import confirm_stored
+from tenure.worker.run.stored_steps import confirm_stored
 
 if TYPE_CHECKING:
     from tenure.worker.run.services import LoopServices

@@ -71,9 +71,12 @@ class DirectSteps:
 
     def __init__(self, journal: DirectJournal, services: RecordingServices) -> None:
         self.activity = self
-        self.all_children = False
         self._journal = journal
         self._services = services
+
+    @contextmanager
+    def gathering(self, *, children: bool) -> Iterator[None]:  # noqa: ARG002 - nothing waits here
+        yield
 
     async def run(self, key: str, function: StepFunction, call: StepCall, options: StepOptions, what: str = "step") -> Any:
         async def perform() -> Any:

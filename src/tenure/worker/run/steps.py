@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -24,20 +24,13 @@ from tenure.store.query import Query
 from tenure.store.steps import StepRow
 from tenure.store.workflows import ChildStep
 from tenure.worker.run.run import Run
+from tenure.worker.run.stored_steps import StepsLost, confirm_stored
 
 LARGEST_GROUP = 500
 
 STALE_PARENT = "P0T01"  # the SQLSTATE with which tenure.enqueue() refuses a parent that has lost its claim
 
 T = TypeVar("T")
-
-
-class StepsLost(LeaseLost):
-    """Steps that a run has stored are gone: PostgreSQL has failed over to a standby that did not have them. The run holds its
-    job, but must not continue: the workflow begins again with what is recorded."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__(run.job_uuid, "steps_lost")
 
 
 @dataclass(slots=True, eq=False)
@@ -220,12 +213,6 @@ class StepWriter:
 
     async def _refused(self, request: Request[None], error: Refused) -> None:
         _fail(request, InvalidOutput(f"PostgreSQL refuses the result of a step: {error}"))
-
-
-def confirm_stored(run: Run, checked: Collection[str], name: str) -> None:
-    """A step is stored, by a statement that has found those that were `checked`. Of what it has written, one is enough to check:
-    a transaction is replicated as a whole. What other statements have stored meanwhile is still to be checked."""
-    run.stored_steps = (*(one for one in run.stored_steps if one not in checked and one != name), name)
 
 
 def _answer(request: Request[T], value: T) -> None:
