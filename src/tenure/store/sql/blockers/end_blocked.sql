@@ -56,14 +56,14 @@ found as materialized (
                                 from tenure.blockers b
                                cross join lateral (
                                   select case when e.resolved then e.output
-                                              else (select h.output from tenure.history h where h.id = e.job_id limit 1) end as output
+                                              else coalesce((select h.output from tenure.history h where h.id = e.job_id limit 1), e.output) end as output
                                     from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e
                                where b.job_id = r.job_id) <= :most_bytes::bigint
                         then (select jsonb_agg(coalesce(e.output, 'null') order by b.number)
                                 from (select b.chain_id, b.number from tenure.blockers b where b.job_id = r.job_id order by b.job_id, b.number) b
                                cross join lateral (
                                   select case when e.resolved then e.output
-                                              else (select h.output from tenure.history h where h.id = e.job_id limit 1) end as output
+                                              else coalesce((select h.output from tenure.history h where h.id = e.job_id limit 1), e.output) end as output
                                     from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e) end end as output) c
      where not :peek::boolean),
 taken as (
