@@ -1,8 +1,10 @@
-"""A campaign whose own triggers fail must not pass: the workers report it in their logs."""
+"""What a campaign reports about its workers: refusals that no fault has caused, and processes that should have exited."""
 
 from __future__ import annotations
 
-from tenure.chaos.workers import unexpected_refusals
+import os
+
+from tenure.chaos.workers import describe_process, unexpected_refusals
 
 LINE = '18:10:06 ERROR   tenure[7] PostgreSQL refuses to claim a job: it is passed over  job_id=1  sqlstate={}  error="{}"\n'
 
@@ -13,3 +15,10 @@ def test_what_no_fault_has_caused_is_found_in_the_logs(tmp_path):
     (tmp_path / "worker-1.log").write_text("".join(log) + "an ordinary line with sqlstate=42703\n", "utf-8")
     (tmp_path / "worker-2.log").write_bytes(b"\xff\xfe not text\n")
     assert unexpected_refusals(tmp_path) == {'sqlstate=42703  error="record \\"old\\" has no field"': 2}
+
+
+def test_a_process_is_described_by_its_command_and_parent():
+    described = describe_process(os.getpid())
+    assert "pytest" in described or "python" in described
+    assert f"parent {os.getppid()}" in described
+    assert describe_process(1 << 30) == "it has exited meanwhile"

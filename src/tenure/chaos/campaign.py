@@ -22,7 +22,7 @@ from tenure.chaos.nemesis import Nemesis
 from tenure.chaos.plan import draw_plan
 from tenure.chaos.testbed import Testbed, open_testbed
 from tenure.chaos.waits import UNFINISHED_JOBS, StepCounter, fetch_number, until_drained, until_ready, until_repaired
-from tenure.chaos.workers import leftover_processes, unexpected_refusals
+from tenure.chaos.workers import describe_process, leftover_processes, unexpected_refusals
 from tenure.store.workers import MAX_CRASHES
 
 CHECK_EVERY = 0.2
@@ -142,7 +142,7 @@ class Campaign:
     async def _kill_leftovers(self) -> None:
         """A process that a handler started must end with its worker."""
         for pid in await asyncio.to_thread(leftover_processes, self._testbed.folder, EXIT_TIMEOUT):
-            self._testbed.workers.unexpected_exits.append(f"process {pid} outlived its worker")
+            self._testbed.workers.unexpected_exits.append(f"process {pid} outlived its worker: {describe_process(pid)}")
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -70,6 +70,17 @@ def leftover_processes(folder: Path, within: float) -> list[int]:
     return left
 
 
+def describe_process(pid: int) -> str:
+    """For the report about one that should have exited: what it runs, its state and parent, and what it waits for."""
+    entry = Path("/proc", str(pid))
+    try:
+        command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+        return f"{command!r}, state {state}, parent {parent}, waits in {(entry / 'wchan').read_text() or '-'}"
+    except OSError:
+        return "it has exited meanwhile"
+
+
 def _processes_of(folder: Path) -> list[int]:
     """Found by the folder in their environment."""
     mark = f"{FOLDER}={folder}".encode()
