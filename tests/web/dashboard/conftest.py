@@ -84,3 +84,5 @@ async def shop(app: Tenure, serving: Serving) -> AsyncIterator[Shop]:
     server = await serving.serve(open_locally=True)
     async with app.running():
         yield Shop(app, server, gates)
+        for gate in gates.values():  # what still runs may end: the worker waits for it
+            gate.set()
