@@ -51,6 +51,42 @@ async def test_a_workflow_shows_its_steps_and_receives_what_it_waits_for(shop, b
     await browser.check()
 
 
+HOLD_ANSWERS = """const ask = fetch;
+globalThis.__held = 0;
+globalThis.__released = new Promise((release) => { globalThis.__release = release; });
+globalThis.fetch = async (...given) => {
+  const answer = await ask(...given);
+  if (new RegExp("/workflows/[^/]+$").test(answer.url)) {
+    globalThis.__held += 1;
+    await globalThis.__released;
+  }
+  return answer;
+}; 0"""
+
+RELEASE_ANSWERS = """globalThis.__release();
+new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 100))"""
+
+
+async def test_an_old_answer_does_not_undo_what_a_message_said(shop, browser):
+    job_id = await shop.fulfil()
+    await browser("open", url=shop.page(f"workflows/{job_id}"))
+    await browser.see(".callout h2", "Waits for the signal approve")
+    await browser("run", script=HOLD_ANSWERS)
+    await browser.button("Send signal…")
+    await browser("fill", selector="#ask-name", value="unknown")
+    await browser.button("Send it")
+
+    async def held() -> bool:
+        return await browser("run", script="globalThis.__held") > 0
+
+    await until(held)  # it was asked for while the workflow waits for approve
+    await shop.app.workflows.signal(job_id, "approve", "yes")
+    await browser.see(".callout h2", "Waits for the event parcel.scanned")
+    await browser("run", script=RELEASE_ANSWERS)
+    assert "parcel.scanned" in await browser.see(".callout h2")
+    await browser.check()
+
+
 async def test_a_step_is_chosen_and_the_workflow_forked_from_it(shop, browser):
     job_id = await shop.fulfil()
     await browser("open", url=shop.page(f"workflows/{job_id}"))

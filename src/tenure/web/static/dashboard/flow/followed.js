@@ -11,6 +11,8 @@ export class Followed {
     this.path = `/${subject}s/${part(id)}`;
     this.value = null;
     this.error = null;
+    this.asked = 0;
+    this.shown = 0; // which of the answers, messages included
     this.mustAsk = data.isLimited();
     if (!this.mustAsk) view.follow(`${subject}:${id}`, (message) => this.received(message));
     this.load();
@@ -20,23 +22,23 @@ export class Followed {
     if (message.type !== this.subject) return;
     this.mustAsk = message.omitted;
     if (message.omitted || !message[this.subject]) return this.load();
+    this.shown = ++this.asked; // newer than every answer that is still on its way
     this.put(message[this.subject]);
   }
 
-  put(value) {
+  put(value, error = null) {
     this.value = value;
-    this.error = null;
+    this.error = error;
     this.view.redraw();
   }
 
   async load() {
     this.askedAt = Date.now();
-    try {
-      this.put(await get(this.path));
-    } catch (error) {
-      this.error = error;
-      this.view.redraw();
-    }
+    const mine = ++this.asked;
+    const [value, error] = await get(this.path).then((found) => [found, null], (problem) => [this.value, problem]);
+    if (mine < this.shown) return;
+    this.shown = mine;
+    this.put(value, error);
   }
 
   /** Called every second. `changes`: there may be changes that are not sent. */

@@ -32,6 +32,8 @@ class JobPage {
     this.reasons = null;
     this.error = null;
     this.errorAt = null;
+    this.asked = 0;
+    this.shown = 0; // which of the answers
     this.warningsOnly = false;
     this.relations = new Relations(view, id);
     view.follow(`job:${id}`, (message) => this.changed(message));
@@ -56,21 +58,27 @@ class JobPage {
   async load() {
     if (this.view.closed) return;
     this.loadedAt = Date.now();
-    try {
-      const report = await get(`/jobs/${part(this.id)}/report`);
-      report.job.last_error ??= report.job.error_message;
-      const waits = !isFinal(report.job) && report.job.state !== "running";
-      this.reasons = waits ? (await get(`/jobs/${part(this.id)}/explain`)).reasons : null;
-      this.report = report;
-      this.error = null;
-      this.relations.look(report.job);
-    } catch (error) {
-      this.error = error;
+    const mine = ++this.asked;
+    const [found, error] = await this.read().then((answer) => [answer, null], (problem) => [null, problem]);
+    if (mine < this.shown) return; // a later answer came first
+    this.shown = mine;
+    this.error = error;
+    if (found) {
+      this.report = found.report;
+      this.reasons = found.reasons;
+      this.relations.look(this.report.job);
     }
     this.view.redraw();
     // Log lines come without a change of the job.
     clearTimeout(this.again);
     if (this.report?.job.state === "running") this.again = setTimeout(() => !document.hidden && !data.status.paused && this.load(), 3000);
+  }
+
+  async read() {
+    const report = await get(`/jobs/${part(this.id)}/report`);
+    report.job.last_error ??= report.job.error_message;
+    const waits = !isFinal(report.job) && report.job.state !== "running";
+    return { report, reasons: waits ? (await get(`/jobs/${part(this.id)}/explain`)).reasons : null };
   }
 
   draw() {

@@ -37,6 +37,9 @@ class JobList {
     this.order = [];
     this.fresh = [];
     this.follows = new Map();
+    this.turn = 0; // orders answers and messages: an older answer does not undo what a message said
+    this.answered = 0; // the turn of the answer that is shown
+    this.changes = new Map(); // the turn of the last message, by job
     this.selected = new Set();
     this.all = null;
     this.parts = memo();
@@ -68,6 +71,7 @@ class JobList {
 
   async reload() {
     const key = this.key;
+    const began = ++this.turn;
     this.isLoading = true;
     this.view.redraw();
     try {
@@ -78,10 +82,11 @@ class JobList {
         found.push(...reply.jobs);
         after = reply.next;
       } while (after && found.length < this.limit && (this.limit > 200 || found.length < 10));
-      if (key !== this.key || this.view.closed) return;
+      if (key !== this.key || this.view.closed || began < this.answered) return;
+      this.answered = began;
       this.error = null;
       this.next = after;
-      this.put(found);
+      this.put(found.map((job) => (this.changes.get(job.id) > began ? this.jobs.get(job.id) : job)));
     } catch (error) {
       this.error = error;
     }
@@ -95,7 +100,7 @@ class JobList {
     this.fresh = [];
     this.order = found.map((job) => job.id);
     this.jobs = new Map(found.map((job) => [job.id, job]));
-    for (const id of this.drawn.keys()) if (!this.jobs.has(id)) this.drawn.delete(id);
+    for (const known of [this.drawn, this.changes]) for (const id of known.keys()) if (!this.jobs.has(id)) known.delete(id);
     for (const id of [...this.selected]) if (!this.jobs.has(id)) this.selected.delete(id);
     this.follow();
   }
@@ -109,6 +114,7 @@ class JobList {
 
   changed(id, message) {
     if (!this.jobs.has(id)) return;
+    this.changes.set(id, ++this.turn);
     if (message.type === "gone") this.jobs.set(id, { ...this.jobs.get(id), isGone: true });
     else if (message.type === "job") this.jobs.set(id, message.job);
     if (this.inSight.has(id)) this.catchUp(id);
