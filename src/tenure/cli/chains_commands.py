@@ -6,19 +6,15 @@ from typing import Any, TextIO, Unpack
 
 import click
 
-from tenure.cli import exit_codes, options, output, param_types
+from tenure.cli import exit_codes, options, output, paging, param_types
 from tenure.cli.command_context import CommandContext, with_context
 from tenure.cli.filters import filters
 from tenure.cli.output import Column
 from tenure.client.filters import FilterWords
-from tenure.client.pages import LARGEST_PAGE
-from tenure.flow.chain_status import ChainPage, ChainSummary
+from tenure.flow.chain_status import ChainSummary
 from tenure.flow.drawing import mermaid, tree
 from tenure.flow.svg import chain_svg
 from tenure.model.errors import NotPossible
-
-MAX_PAGES = 50
-"""A page passes over some thousand jobs. After this many pages the user decides whether to continue."""
 
 LIST = (
     Column("ID"),
@@ -33,35 +29,23 @@ LIST = (
 @click.command("list")
 @with_context
 @filters()
-@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many to list.")
-@click.option("--after", type=param_types.CURSOR, help="Continue after the previous page.")
+@paging.limit_option
+@paging.after_option
 async def list_(context: CommandContext, limit: int, after: str | None, **given: Unpack[FilterWords]) -> None:
     """List the newest chains. The filters apply to the first job of a chain, except the state, which is that of the chain."""
-    page = await _page(context, limit, after, given)
-    if context.as_json:
-        output.print_json({"chains": [chain.to_json() for chain in page.chains], "next": page.next})
-        return
-    if page.chains:
-        output.show_table(LIST, [_row(chain) for chain in page.chains])
-    if page.next:
-        output.note(
-            f"there are more: --after {page.next}" if page.chains else f"no matches yet; continue with --after {page.next}"
-        )
-    elif not page.chains:
-        output.note("no matching chains")
 
-
-async def _page(context: CommandContext, limit: int, after: str | None, given: FilterWords) -> ChainPage:
-    """A page may hold few matches although there are more."""
-    found: list[ChainSummary] = []
-    for _ in range(MAX_PAGES):
+    async def read(size: int, position: str | None) -> tuple[list[ChainSummary], str | None]:
         words: FilterWords = {**given}
-        page = await context.app.chains.list(limit=min(limit - len(found), LARGEST_PAGE), after=after, **words)
-        found += page.chains
-        after = page.next
-        if after is None or len(found) >= limit:
-            break
-    return ChainPage(found, after)
+        page = await context.app.chains.list(limit=size, after=position, **words)
+        return page.chains, page.next
+
+    chains, next_ = await paging.gather(read, limit, after)
+    if context.as_json:
+        output.print_json({"chains": [chain.to_json() for chain in chains], "next": next_})
+        return
+    if chains:
+        output.show_table(LIST, [_row(chain) for chain in chains])
+    paging.note_more(chains, next_, "no matching chains")
 
 
 def _row(chain: ChainSummary) -> tuple[object, ...]:

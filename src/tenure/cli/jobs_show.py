@@ -9,19 +9,15 @@ from typing import Unpack
 
 import click
 
-from tenure.cli import output, param_types
+from tenure.cli import output, paging
 from tenure.cli.command_context import CommandContext, with_context
 from tenure.cli.filters import filters
 from tenure.cli.output import Column
 from tenure.client.filters import FilterWords
-from tenure.client.pages import LARGEST_PAGE, Page
 from tenure.client.report.words import gist, plain, value
 from tenure.client.status import JobStatus, Progress
 from tenure.model.priorities import priority_name
 from tenure.model.states import HELD, State
-
-MAX_PAGES = 50
-"""A page passes over some thousand jobs. After this many pages the user decides whether to continue."""
 
 LIST = (
     Column("ID"),
@@ -37,32 +33,22 @@ LIST = (
 @click.command("list")
 @with_context
 @filters()
-@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many to list.")
-@click.option("--after", type=param_types.CURSOR, help="Continue after the previous page.")
+@paging.limit_option
+@paging.after_option
 async def list_(context: CommandContext, limit: int, after: str | None, **given: Unpack[FilterWords]) -> None:
     """List the newest jobs that match, live and finished."""
-    page = await _page(context, limit, after, given)
+
+    async def read(size: int, position: str | None) -> tuple[list[JobStatus], str | None]:
+        page = await context.client.list(limit=size, after=position, **given)
+        return page.jobs, page.next
+
+    jobs, next_ = await paging.gather(read, limit, after)
     if context.as_json:
-        output.print_json({"jobs": [job.to_json() for job in page.jobs], "next": page.next})
+        output.print_json({"jobs": [job.to_json() for job in jobs], "next": next_})
         return
-    if page.jobs:
-        output.show_table(LIST, [_row(job) for job in page.jobs])
-    if page.next:
-        output.note(f"there are more: --after {page.next}" if page.jobs else f"no matches yet; continue with --after {page.next}")
-    elif not page.jobs:
-        output.note("no matching jobs" if any(word is not None for word in given.values()) else "no jobs")
-
-
-async def _page(context: CommandContext, limit: int, after: str | None, given: FilterWords) -> Page:
-    """A page may hold few matches although there are more."""
-    found: list[JobStatus] = []
-    for _ in range(MAX_PAGES):
-        page = await context.client.list(limit=min(limit - len(found), LARGEST_PAGE), after=after, **given)
-        found += page.jobs
-        after = page.next
-        if after is None or len(found) >= limit:
-            break
-    return Page(found, after)
+    if jobs:
+        output.show_table(LIST, [_row(job) for job in jobs])
+    paging.note_more(jobs, next_, "no matching jobs" if any(word is not None for word in given.values()) else "no jobs")
 
 
 def _row(job: JobStatus) -> tuple[object, ...]:

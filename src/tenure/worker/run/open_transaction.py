@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import SchemaMismatch, TransactionError
@@ -112,7 +112,7 @@ class OpenTransaction:
         """Settles the job and commits: returns whether a client watches it. None: the job was lost, nothing was written."""
         if not self._borrowed.is_async:
             return await asyncio.get_running_loop().run_in_executor(threads, self.commit_sync, settlement)
-        try:
+        async with self._ending():
             query = self._settling(settlement)
             # Twice: it finds the row by its ctid, which a concurrent heartbeat may have changed.
             rows = await self._borrowed.fetch(query, self._schema) or await self._borrowed.fetch(query, self._schema)
@@ -122,19 +122,11 @@ class OpenTransaction:
                 await self._borrowed.commit()
                 settlement.dependants = rows[0].dependants
                 return rows[0].watched
-            now = await self._borrowed.fetch(self._check, self._schema)
-            self._refuse_if_ended(now[0], (await self._borrowed.fetch(self._check, self._schema))[0])
-            await self._borrowed.rollback()
-        except BaseException:
-            with suppress(Exception):  # the first error is more useful
-                await self._borrowed.rollback()
-            raise
-        finally:
-            await self._give_back()
+            await self._refuse_if_ended()
         return None
 
     def commit_sync(self, settlement: Settlement) -> bool | None:
-        try:
+        with self._ending_sync():
             query = self._settling(settlement)
             rows = self._borrowed.fetch_sync(query, self._schema) or self._borrowed.fetch_sync(query, self._schema)
             if rows:
@@ -143,50 +135,26 @@ class OpenTransaction:
                 self._borrowed.commit_sync()
                 settlement.dependants = rows[0].dependants
                 return rows[0].watched
-            now = self._borrowed.fetch_sync(self._check, self._schema)
-            self._refuse_if_ended(now[0], self._borrowed.fetch_sync(self._check, self._schema)[0])
-            self._borrowed.rollback_sync()
-        except BaseException:
-            with suppress(Exception):
-                self._borrowed.rollback_sync()
-            raise
-        finally:
-            self._give_back_sync()
+            self._refuse_if_ended_sync()
         return None
 
     # A step of a workflow
 
     async def commit_step(self, step: StepResult) -> bool:
         """Stores the step and commits. False: the job was lost, or the step is stored already; nothing was written."""
-        try:
+        async with self._ending():
             if await self._borrowed.fetch(self._recording(step), self._schema):
                 await self._borrowed.commit()
                 return True
-            now = await self._borrowed.fetch(self._check, self._schema)
-            self._refuse_if_ended(now[0], (await self._borrowed.fetch(self._check, self._schema))[0])
-            await self._borrowed.rollback()
-        except BaseException:
-            with suppress(Exception):  # the first error is more useful
-                await self._borrowed.rollback()
-            raise
-        finally:
-            await self._give_back()
+            await self._refuse_if_ended()
         return False
 
     def commit_step_sync(self, step: StepResult) -> bool:
-        try:
+        with self._ending_sync():
             if self._borrowed.fetch_sync(self._recording(step), self._schema):
                 self._borrowed.commit_sync()
                 return True
-            now = self._borrowed.fetch_sync(self._check, self._schema)
-            self._refuse_if_ended(now[0], self._borrowed.fetch_sync(self._check, self._schema)[0])
-            self._borrowed.rollback_sync()
-        except BaseException:
-            with suppress(Exception):
-                self._borrowed.rollback_sync()
-            raise
-        finally:
-            self._give_back_sync()
+            self._refuse_if_ended_sync()
         return False
 
     def _recording(self, step: StepResult) -> Query[str]:
@@ -228,7 +196,43 @@ class OpenTransaction:
                     self._borrowed.rollback_sync()
             self._give_back_sync()
 
-    def _refuse_if_ended(self, now: TransactionRow, again: TransactionRow) -> None:
+    @asynccontextmanager
+    async def _ending(self) -> AsyncIterator[None]:
+        """Rolls back on any error, and returns the connection in any case."""
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):  # the first error is more useful
+                await self._borrowed.rollback()
+            raise
+        finally:
+            await self._give_back()
+
+    @contextmanager
+    def _ending_sync(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):
+                self._borrowed.rollback_sync()
+            raise
+        finally:
+            self._give_back_sync()
+
+    async def _refuse_if_ended(self) -> None:
+        """Nothing was written: the job was lost, which is no error, or the handler has ended the transaction, which is one."""
+        [now] = await self._borrowed.fetch(self._check, self._schema)
+        [again] = await self._borrowed.fetch(self._check, self._schema)
+        self._compare(now, again)
+        await self._borrowed.rollback()
+
+    def _refuse_if_ended_sync(self) -> None:
+        [now] = self._borrowed.fetch_sync(self._check, self._schema)
+        [again] = self._borrowed.fetch_sync(self._check, self._schema)
+        self._compare(now, again)
+        self._borrowed.rollback_sync()
+
+    def _compare(self, now: TransactionRow, again: TransactionRow) -> None:
         if now.xact == self._xact:
             return
         if (
