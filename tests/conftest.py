@@ -98,13 +98,20 @@ def template(server_dsn: str) -> Iterator[str]:
     _admin(server_dsn, f"drop database {name} with (force)")
 
 
+@pytest.fixture(scope="session")
+def administrator(server_dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """Makes and drops the databases of tests: opening a connection for each of them takes as long as some of the statements."""
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        yield connection
+
+
 @pytest.fixture
-def dsn(server_dsn: str, template: str, threads_end: None) -> Iterator[str]:
+def dsn(administrator: psycopg.Connection[Any], server_dsn: str, template: str, threads_end: None) -> Iterator[str]:
     """A database of this test's own, migrated and empty."""
     name = f"test_{uuid4().hex[:12]}"
-    _admin(server_dsn, f"create database {name} template {template}")
+    administrator.execute(f"create database {name} template {template}")
     yield make_conninfo(server_dsn, dbname=name, password=PASSWORD)
-    _admin(server_dsn, f"drop database {name} with (force)")
+    administrator.execute(f"drop database {name} with (force)")
 
 
 @pytest.fixture(autouse=True)
