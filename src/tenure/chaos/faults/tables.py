@@ -64,6 +64,8 @@ async def lose_partition(testbed: Testbed, _random: Random) -> FaultResult:
     if not rows:
         raise FaultSkipped("today has no partition already")
     [(name, size)] = rows
+    if size is None:
+        raise FaultSkipped(f"{name} was dropped meanwhile")
     if size > MAX_PARTITION:
         raise FaultSkipped(f"{name} has {size >> 20} MB, and moving them would take too long")
     async with await testbed.connect() as connection, connection.transaction():
