@@ -145,6 +145,11 @@ async def test_a_group_of_failures_is_replayed_and_discarded(shop, browser):
     await browser.button("KeyError")
     await browser.see(".detail", "in render_invoice")
     await browser.see(".detail", "Input template")
+    await browser.button(f"Replay {dead[0][-8:]}")
+    await browser.button("Replay 1 job")
+    await browser.see(".toast", "1 job is pending again")
+    await shop.until_state(dead[0], "dead_letter")
+    await browser.see(".detail button", "Replay 3 dead letters…")
     await browser.button("Replay 3 dead letters…")
     await browser.button("Replay 3 jobs")
     await browser.see(".toast", "3 jobs are pending again")
@@ -212,6 +217,7 @@ async def test_a_schedule_is_created_run_paused_resumed_and_deleted(shop, browse
         return [job.output for job in (await shop.app.client().list(kind="send_receipt")).jobs]
 
     await until(receipts, is_=["sent 9 to ann@example.org"])
+    await browser.see("tr[data-row] td a .state", "completed")
     await browser.button("Pause nightly")
     await browser("fill", selector="#ask-reason", value="holidays")
     await browser.button("Pause it")

@@ -88,6 +88,12 @@ function row(group, n, open) {
     h("td.n.a-side.strong", count(group.jobs)), h("td.n.p-1", number("retry")), h("td.n.p-1", number("dead_letter")), h("td.n.muted.p-2", when(group.first)), h("td.n.muted.a-meta", when(group.last)));
 }
 
+/** For one job of a group: whether the cause is gone shows on one job before all of them run. */
+function single(job, off, title) {
+  const [text, action] = { dead_letter: ["Replay", "replay"], retry: ["Retry", "retry"] }[job.state] ?? [];
+  return text && h("button.btn.sm", { type: "button", disabled: off, title, "aria-label": `${text} ${shortId(job.id)}`, onclick: () => bulk(action, { ids: [job.id] }, "This job.") }, text);
+}
+
 function opened(group, detail) {
   const found = detail?.value?.group.id === group.id ? detail.value : null;
   const { dead_letter: dead = 0, retry = 0 } = group.states;
@@ -99,7 +105,7 @@ function opened(group, detail) {
   return h("div.g-main.detail-grid", h("div.stack",
     h("div.row.wrap", dead ? button(`Replay ${plural(dead, "dead letter")}…`, "primary", "replay", ["dead_letter"]) : null, retry ? button(`Retry ${count(retry)} now…`, "", "retry", ["retry"]) : null, dead + retry ? button("Discard…", "danger", "cancel", ["dead_letter", "retry"]) : null, h("span.push.faint.p-1", dead + retry ? "All ask first and show the count" : "These jobs are over: nothing to retry")),
     found ? (found.newest[0]?.error ? traceback(found.newest[0].error, "framed") : null) : skeleton(3),
-    found && h("table.table.sub", h("thead", h("tr", h("th", "Latest jobs"), h("th", "State"), h("th.n", "Attempt"), h("th.n", "Next"))), h("tbody", found.newest.map((job) => h("tr", { key: job.id }, h("td.grow", h("div.row", h("a.name.mono", { href: address("jobs", [job.id]), title: job.kind }, shortId(job.id)), h("div.cut.p-1", inputPairs(job)))), h("td", state(job.state)), h("td.n.muted", `${job.attempt} / ${job.max_attempts}`), h("td.n.muted", job.state === "retry" && job.run_at ? when(job.run_at) : "never")))))),
+    found && h("table.table.sub", h("thead", h("tr", h("th", "Latest jobs"), h("th", "State"), h("th.n", "Attempt"), h("th.n", "Next"), h("th", h("span.sr", "Actions")))), h("tbody", found.newest.map((job) => h("tr", { key: job.id }, h("td.grow", h("div.row", h("a.name.mono", { href: address("jobs", [job.id]), title: job.kind }, shortId(job.id)), h("div.cut.p-1", inputPairs(job)))), h("td", state(job.state)), h("td.n.muted", `${job.attempt} / ${job.max_attempts}`), h("td.n.muted", job.state === "retry" && job.run_at ? when(job.run_at) : "never"), h("td.acts", single(job, off, reasonOff))))))),
   h("aside.stack", found && h("div", h("h3.mini", "What these jobs share"), found.shared.length ? h("dl.facts.share", found.shared.flatMap((one) => [h("dt", `Input ${one.field}`), h("dd", h("div.row", h("span.mono.cut", String(one.value)), h("span.push.muted.nowrap", `${one.jobs} of ${found.compared}`)), share(one.jobs, found.compared))])) : h("p.muted", `Nothing: the inputs of the newest ${plural(found.compared, "job")} differ in every field.`)),
     h("div", h("h3.mini", "All of them"), h("p", h("a.link", { href: address("jobs", [], { kind: group.kind, state: Object.keys(group.states).join(",") }) }, `Jobs of ${group.kind} in these states`)))));
 }

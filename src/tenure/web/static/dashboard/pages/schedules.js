@@ -7,38 +7,67 @@ import * as data from "../lib/data.js";
 import { duration, shortId } from "../lib/format.js";
 import { address, go, setParams } from "../lib/router.js";
 import { act } from "../lib/toasts.js";
-import { code, empty, icon, json, segments, skeleton, tone, waiting } from "../lib/ui.js";
+import { code, empty, icon, json, segments, skeleton, state, tone, waiting } from "../lib/ui.js";
 import { ticks } from "../charts/marks.js";
 
+const MOST_ASKED = 60;
 const MISSED = { none: "left out", one: "runs once", all: "runs for each, up to a limit" };
 const OVERLAP = { skip: "the time is skipped", queue: "it waits for the earlier one", allow: "both run" };
 
 export function start(view) {
   const list = view.use("/schedules", 10);
-  const past = new Map(); // schedule: its last ticks
-  let asked = "";
-  const loadTicks = async (schedules) => {
-    const key = schedules.map((one) => `${one.name}${one.last_at}`).join();
-    if (key === asked) return;
-    asked = key;
-    for (const one of schedules.slice(0, 60)) {
-      if (past.get(one.name)?.for === one.last_at) continue;
-      try {
-        past.set(one.name, { for: one.last_at, ticks: (await get(`/schedules/${part(one.name)}/ticks`, { limit: 24 })).ticks });
-      } catch {
-        return;
-      }
-      view.redraw();
-    }
-  };
+  const past = new PastTimes(view);
   view.onPlace = () => view.redraw();
   view.draw = () => {
     if (!list.value) return waiting(list, 8);
     const all = list.value.schedules;
-    loadTicks(all);
+    past.load(all);
     if (!all.length) return h("section.panel", empty("No schedules yet", h("p", "Declare one beside a job, and a worker makes it known when it starts:"), h("pre.code", { tabindex: "0" }, '@app.cron("0 3 * * *", timezone="Europe/Berlin")\nasync def nightly(ctx) -> None: ...'), h("p", "Or create one here, for any kind."), h("button.btn.primary", { type: "button", disabled: !data.may("admin"), onclick: create }, "New schedule")));
     return [bar(view, all), table(view, chosen(all, view.params.get("show")), past)];
   };
+}
+
+/** The last planned times of each schedule, and the states of the jobs that they enqueued last, live. */
+class PastTimes {
+  constructor(view) {
+    this.view = view;
+    this.ticks = new Map(); // by schedule
+    this.asked = new Map(); // schedule: for which last time
+    this.states = new Map(); // by job
+    this.follows = new Map();
+    this.last = Promise.resolve();
+  }
+
+  load(schedules) {
+    for (const one of schedules.slice(0, MOST_ASKED)) {
+      if (this.asked.get(one.name) === one.last_at) continue;
+      this.asked.set(one.name, one.last_at);
+      this.last = this.last.then(() => this.ask(one.name)); // one at a time
+    }
+  }
+
+  async ask(name) {
+    if (this.view.closed) return;
+    try {
+      this.ticks.set(name, (await get(`/schedules/${part(name)}/ticks`, { limit: 24 })).ticks);
+    } catch {
+      return this.asked.delete(name); // asked again when the list is
+    }
+    this.follow();
+    this.view.redraw();
+  }
+
+  follow() {
+    const wanted = new Set([...this.ticks.values()].map((ticks) => ticks[0]?.job_id).filter(Boolean));
+    for (const [id, end] of this.follows) if (!wanted.has(id)) { end(); this.follows.delete(id); this.states.delete(id); }
+    for (const id of wanted) if (!this.follows.has(id)) this.follows.set(id, this.view.follow(`job:${id}`, (message) => this.changed(id, message)));
+  }
+
+  changed(id, message) {
+    if (message.type === "gone") this.states.delete(id);
+    else if (message.type === "job") this.states.set(id, message.job.state);
+    this.view.redraw();
+  }
 }
 
 const isSoon = (one) => !one.paused_at && one.next_at && Date.parse(one.next_at) - now() < 3600e3;
@@ -52,15 +81,15 @@ function bar(view, all) {
 function table(view, list, past) {
   const open = view.params.get("name");
   return h("section.panel", h("table.table.two.cards", h("thead", h("tr", h("th", "Schedule"), h("th", "When"), h("th.n", "Next run"), h("th.p-3", "Then"), h("th.p-1", "Last run"), h("th.p-2", "Last 24"), h("th", h("span.sr", "Actions")))),
-    h("tbody", list.map((one, n) => [row(one, n, open, past.get(one.name)), one.name === open && h("tr.detail", { key: `d${one.name}` }, h("td", { colspan: "7" }, detail(one, past.get(one.name))))]))),
+    h("tbody", list.map((one, n) => [row(one, n, open, past), one.name === open && h("tr.detail", { key: `d${one.name}` }, h("td", { colspan: "7" }, detail(one, past.ticks.get(one.name))))]))),
     h("div.pager", h("div.legend", legend("ok", "enqueued"), legend("late", "late"), legend("skip", "skipped"), legend("no", "missed"))));
 }
 
 const legend = (name, text) => h("span", h("svg.ticks.k", { "aria-hidden": "true" }, h("rect", { class: name, x: name === "skip" ? 0.5 : 0, y: name === "no" ? 0 : name === "skip" ? 4.5 : 3, width: 6, height: name === "no" ? 16 : name === "skip" ? 8 : 10, rx: 1 })), text);
 const mark = (tick) => (tick.outcome === "missed" ? "no" : tick.outcome === "skipped" || tick.outcome === "queued" ? "skip" : tick.is_late ? "late" : "ok");
 
-function row(one, n, open, known) {
-  const list = known?.ticks ?? [];
+function row(one, n, open, past) {
+  const list = past.ticks.get(one.name) ?? [];
   const isOpen = one.name === open;
   const marks = [...new Array(Math.max(0, 24 - list.length)).fill("none"), ...list.toReversed().map(mark)];
   const off = !data.may("operate");
@@ -70,23 +99,24 @@ function row(one, n, open, known) {
     h("td.grow.a-sub", h("div.two-line", h("div.cut", { title: one.words }, one.words), h("div.mono.cut", one.cron ?? `every ${duration(one.every)}`))),
     h("td.n.a-side", h("div.two-line", one.paused_at ? [h("span.medium", "paused"), h("span", `by ${one.paused_by ?? "someone"}`)] : [h("span.medium", one.next_at ? when(one.next_at) : "–"), h("span", one.next_at ? dayTime(one.next_at) : "")])),
     h("td.p-3.muted", one.upcoming.slice(1, 3).map((at) => dayTime(at, { seconds: false })).join(", ")),
-    h("td.p-1", h("div.two-line", last ? [last.job_id ? h("a.link", { href: address("jobs", [last.job_id]) }, shortId(last.job_id)) : h("span", last.outcome), h("span", when(last.planned_at))] : [h("span.faint", "never"), h("span", "")])),
+    h("td.p-1", h("div.two-line", last ? [last.job_id ? h("a.link", { href: address("jobs", [last.job_id]), title: last.job_id }, past.states.has(last.job_id) ? state(past.states.get(last.job_id)) : shortId(last.job_id)) : h("span", last.outcome), h("span", when(last.planned_at))] : [h("span.faint", "never"), h("span", "")])),
     h("td.tickcell.p-2", ticks(marks, `last ${list.length} planned times`)),
-    h("td.acts.a-meta", h("div.row.end", h("button.btn.sm", { type: "button", disabled: off, onclick: () => run(one) }, "Run now"), h("button.btn.sm.icon", { type: "button", disabled: off, "aria-label": `${one.paused_at ? "Resume" : "Pause"} ${one.name}`, title: one.paused_at ? "Resume" : "Pause", onclick: () => (one.paused_at ? resume(one) : pause(one)) }, icon(one.paused_at ? "play" : "pause", 12)))));
+    h("td.acts.a-meta", h("div.row.end", h("button.btn.sm", { type: "button", disabled: off, onclick: () => run(one, past) }, "Run now"), h("button.btn.sm.icon", { type: "button", disabled: off, "aria-label": `${one.paused_at ? "Resume" : "Pause"} ${one.name}`, title: one.paused_at ? "Resume" : "Pause", onclick: () => (one.paused_at ? resume(one) : pause(one)) }, icon(one.paused_at ? "play" : "pause", 12)))));
 }
 
-function detail(one, known) {
+function detail(one, ticks) {
   return h("div.g-3e",
     h("div", h("h2.mini", "What it does"), h("p", "Runs ", h("span.mono", one.kind), ` ${one.words}.`), one.pause_reason && h("p.warn", `Paused: ${one.pause_reason}`),
       h("dl.facts.gap", h("dt", "Queue"), h("dd", one.queue), h("dt", "If missed"), h("dd", MISSED[one.catch_up] ?? one.catch_up), h("dt", "If still running"), h("dd", OVERLAP[one.overlap] ?? one.overlap), h("dt", "Defined"), h("dd", one.owner ? ["in the code of ", h("span.mono", one.owner)] : `here, by ${one.changed_by ?? "someone"}`)),
       h("h2.mini.gap", "Input"), code(json(one.input)),
       !one.owner && h("div.row.gap", h("button.btn.sm.danger", { type: "button", disabled: !data.may("admin"), onclick: () => drop(one) }, "Delete…"))),
-    h("div", h("h2.mini", "Past times"), known ? h("ol.links.ticklist", known.ticks.slice(0, 10).map((tick) => h("li", { key: tick.planned_at }, h("span.mono.faint", { title: exact(tick.planned_at) }, dayTime(tick.planned_at)), tick.job_id ? h("a.link", { href: address("jobs", [tick.job_id]) }, tick.by ? `run by ${tick.by}` : "enqueued") : h("span", tick.times > 1 ? `${tick.outcome}, ${tick.times} times` : tick.outcome), h("span.push.faint", tick.is_late ? "late" : ""))), !known.ticks.length && h("li.faint", "No planned time has passed yet.")) : skeleton(3)),
+    h("div", h("h2.mini", "Past times"), ticks ? h("ol.links.ticklist", ticks.slice(0, 10).map((tick) => h("li", { key: tick.planned_at }, h("span.mono.faint", { title: exact(tick.planned_at) }, dayTime(tick.planned_at)), tick.job_id ? h("a.link", { href: address("jobs", [tick.job_id]) }, tick.by ? `run by ${tick.by}` : "enqueued") : h("span", tick.times > 1 ? `${tick.outcome}, ${tick.times} times` : tick.outcome), h("span.push.faint", tick.is_late ? "late" : ""))), !ticks.length && h("li.faint", "No planned time has passed yet.")) : skeleton(3)),
     h("div", h("h2.mini", `Next times, ${one.timezone}`), h("ol.links.ticklist", one.upcoming.map((at) => h("li", { key: at }, h("span.mono.faint", { title: exact(at) }, `${at.slice(0, 10)} ${at.slice(11, 19)}${at.slice(19)}`), h("span.push.faint", when(at)))))));
 }
 
-async function run(one) {
+async function run(one, past) {
   await act(() => post(`/schedules/${part(one.name)}/run`), ({ id }) => ["good", `${one.kind} will run now.`, { action: "Open", onaction: () => go(address("jobs", [id])) }]);
+  past.ask(one.name);
   data.refresh("/schedules");
 }
 
