@@ -20,6 +20,8 @@ from benchmarks.peers.sizes import PeerSizes
 from benchmarks.server import open_server
 from rich.console import Console
 
+pytestmark = pytest.mark.slow
+
 TINY = PeerSizes(rounds=1, jobs=60, singles=5, wakeups=5, steady=10)
 
 
@@ -41,7 +43,6 @@ def test_enqueues_and_drains(server, candidate):
         assert figures.median(figure_of(candidate.name, key)) > 0
 
 
-@pytest.mark.slow
 def test_a_comparison_has_every_row_and_names_who_is_missing(server):
     comparison = Comparison(server, TINY, [Candidate("absent")])
     comparison.run()
@@ -59,12 +60,10 @@ def test_a_comparison_has_every_row_and_names_who_is_missing(server):
     assert "| drain, one process (jobs/s) |" in report.as_markdown(surveyed, comparison)
 
 
-@pytest.mark.slow
 def test_a_bare_drain_by_two_processes(server):
     assert bare_drain.measure(server, 60, 2).rate > 0
 
 
-@pytest.mark.slow
 def test_a_peer_that_cannot_be_installed_gives_the_reason(tmp_path):
     absent = Candidate("absent", (str(tmp_path / "no-such-package"),))
     with pytest.raises(NotAvailableError, match="no-such-package"):

@@ -163,7 +163,7 @@ def interleaved(server_dsn: str, template: str) -> Iterator[InterleavedDatabase]
         admin.execute(f"drop database {name} with (force)")
 
 
-FEW = 100
+FEW = 40
 """Orders of a case that is played in any case; the others in `make proof`."""
 
 

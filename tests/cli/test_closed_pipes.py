@@ -12,6 +12,8 @@ from tenure.cli import exit_codes
 from tenure.store.migrator import newest_version
 from tests.cli.started import FOREIGN
 
+pytestmark = pytest.mark.slow
+
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
 
 

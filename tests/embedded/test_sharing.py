@@ -6,10 +6,13 @@ import sys
 
 import asyncpg
 import psycopg
+import pytest
 
 from tenure.embedded import EmbeddedServer, find_binaries, processes
 
 from .conftest import SEARCH_PATH, guardians_of, processes_naming, status, until
+
+pytestmark = pytest.mark.slow
 
 
 def answer(dsn):

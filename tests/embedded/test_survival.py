@@ -11,6 +11,8 @@ from tenure.embedded.processes import start_time
 
 from .conftest import guardians_of, processes_naming, status, until
 
+pytestmark = pytest.mark.slow
+
 
 def kill_guardian(home):
     [guardian] = until(lambda: guardians_of(home))
@@ -41,7 +43,6 @@ def test_a_server_without_holders_is_adopted_not_killed(home, hold):
     until(lambda: not processes_naming(home))
 
 
-@pytest.mark.slow
 def test_the_next_entry_replaces_a_killed_guardian(home):
     with EmbeddedServer(home, durable=False) as server:
         killed = kill_guardian(home)

@@ -16,6 +16,8 @@ from tests.conftest import HOME
 from tests.docs.workshop import as_url
 from tests.processes import run_process
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
 FOLDERS = sorted(folder for folder in EXAMPLES.iterdir() if (folder / "README.md").is_file())

@@ -12,10 +12,11 @@ import pytest
 from tests.docs.workshop import as_url
 from tests.processes import run_process
 
+pytestmark = pytest.mark.slow
+
 SHOP = Path(__file__).parents[2] / "examples" / "fastapi_shop"
 
 
-@pytest.mark.slow
 def test_type_checkers_find_nothing(tmp_path):
     copy = tmp_path / "shop"
     shutil.copytree(SHOP, copy)

@@ -13,6 +13,8 @@ from tests.manager.workshop import serving
 from tests.processes import run_process
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 EXIT_SETTINGS, EXIT_SCHEMA = 3, 4
 
 

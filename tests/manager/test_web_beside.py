@@ -8,10 +8,13 @@ import socket
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from tests.manager.workshop import serving
 from tests.processes import free_port
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 
 def answer(port: int, method: str, path: str, **more):

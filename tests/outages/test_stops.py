@@ -12,6 +12,8 @@ from tests.manager.workshop import serving
 from tests.outages.test_lost_answers import Standby
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def standby(sql):

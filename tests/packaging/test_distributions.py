@@ -13,6 +13,8 @@ import pytest
 
 from tests.packaging.distributions import ROOT, build, run, tracked
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 # jobs.py
 from tenure import Tenure
@@ -104,7 +106,6 @@ def test_the_image_copies_what_the_wheel_is_built_from(tmp_path):
     assert "tenure/web/static/tenure.js" in zipfile.ZipFile(wheel).namelist()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("python", PYTHONS.values(), ids=[f"python3.{minor}" for minor in PYTHONS])
 def test_an_empty_environment_runs_a_job(built, python, tmp_path, dsn):
     run([python, "-m", "venv", str(tmp_path / "venv")], tmp_path)

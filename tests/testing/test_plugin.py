@@ -13,6 +13,8 @@ import pytest
 from tests.docs.workshop import as_url
 from tests.processes import run_process
 
+pytestmark = pytest.mark.slow
+
 APP = """
 from tenure import Tenure
 

@@ -27,6 +27,8 @@ from tests.waiting import until
 from tests.web.serving import Live
 from tests.web.test_server import url_of
 
+pytestmark = pytest.mark.slow
+
 APP = """
 import asyncio
 from pathlib import Path

@@ -105,6 +105,7 @@ async def is_published(web, kind) -> bool:
     return (await web.get(f"/kinds/{kind}")).status_code == 200
 
 
+@pytest.mark.slow
 async def test_viewers_of_a_killed_server_see_the_end_at_another_one(dsn, tmp_path, app):
     """Kill -9 of the web process and of the workers, while sockets watch."""
     (tmp_path / "jobs.py").write_text(APP)

@@ -17,6 +17,8 @@ from tests.cli.test_cli import tenure
 from tests.npm import ROOT, TRACKER, TYPES, node, packages, project, run
 from tests.web.serving import Serving
 
+pytestmark = pytest.mark.slow
+
 TYPESCRIPT = Path(__file__).parent / "typescript"
 
 
@@ -30,7 +32,6 @@ def test_the_tracker_follows_jobs_of_a_real_server(dsn):
     assert int(re.search(r"pass (\d+)", shown)[1]) >= 30, shown
 
 
-@pytest.mark.slow
 def test_the_types_and_the_generated_types_are_right(tmp_path):
     """Of all that the tracker exports, and of a module of `tenure typegen`."""
     folder = project(tmp_path / "page", *TYPES)

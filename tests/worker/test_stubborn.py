@@ -17,6 +17,8 @@ from tests.worker import handlers
 from tests.worker.handlers import Order, notes
 from tests.worker.serving import serving
 
+pytestmark = pytest.mark.slow
+
 LONG_STUBBORN = 20.0
 """Seconds for which a stubborn handler goes on at most, if the test does not release it."""
 
