@@ -48,8 +48,15 @@ class Pooler:
     def dsn(self) -> str:
         return make_conninfo("", host="127.0.0.1", port=self._port, dbname=self._server["dbname"], user=self._server["user"])
 
+    @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
+        """Does nothing if it runs: a second one could not listen, and the first one would never be killed."""
         assert PGBOUNCER is not None
+        if self.runs:
+            return
         sockets = Path(str(self._server["host"]))
         # It refuses to run as root, and must be able to reach the server's socket.
         run_as = ["-u", sockets.owner() if sockets.is_dir() else "nobody"] if os.geteuid() == 0 else []

@@ -23,7 +23,7 @@ KINDS = {
         FaultKind(networks.cut, 10, "all connections through a proxy cut"),
         FaultKind(networks.silence, 1, "a proxy that forwards nothing and closes nothing, up to 2 leases"),
         FaultKind(networks.slow, 2, "a proxy with 200 ms each way"),
-        FaultKind(networks.kill_pooler, 2, "kill -9 of PgBouncer"),
+        FaultKind(networks.kill_pooler, 2, "kill -9 of PgBouncer", heal=networks.start_pooler),
         FaultKind(servers.server_stop, 1.2, "an immediate stop of PostgreSQL"),
         FaultKind(servers.server_kill, 0.6, "kill -9 of the postmaster"),
         FaultKind(tables.lock_jobs, 2, "a lock on the table of live jobs, up to 20 s"),

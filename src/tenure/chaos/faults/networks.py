@@ -48,8 +48,15 @@ async def lose_answer(testbed: Testbed, random: Random) -> FaultResult:
 
 async def kill_pooler(testbed: Testbed, random: Random) -> FaultResult:
     if testbed.pooler is None:
-        raise FaultSkipped("no pooler is running")
+        raise FaultSkipped("there is no pooler")
+    if not testbed.pooler.runs:
+        raise FaultSkipped("PgBouncer is down already")
     testbed.pooler.kill()
     await asyncio.sleep(random.uniform(0, 1))
     testbed.pooler.start()
     return FaultResult("PgBouncer")
+
+
+async def start_pooler(testbed: Testbed) -> None:
+    if testbed.pooler is not None:
+        testbed.pooler.start()
