@@ -170,3 +170,20 @@ def test_rows_that_are_refused_wait_and_their_neighbours_do_not(kind, found, tmp
     builder.settle(row, "completed", output=builder.output_of(row))
     runs_other_jobs(builder)
     assert [number for number in builder.broken(tmp_path) if number == "I20"] == found
+
+
+@pytest.mark.parametrize(("steps", "found"), [(5, []), (0, ["I20"])])
+def test_a_workflow_runs_as_long_as_it_records_steps(steps, found, tmp_path):
+    """On a slow machine, thirty steps take longer than any other job. The one that stands still is abandoned."""
+    builder, _ = claimed_job()
+    builder.finish(next(iter(builder.rows.values())))
+    row = builder.enqueue("workflow_sequence")
+    builder.claim(row)
+    builder.start(row)
+    for number in range(5):
+        if number < steps:
+            builder.step(row, f"step {number}")
+        runs_other_jobs(builder, builder.campaign.longest)
+    builder.requeue(row)
+    builder.finish(row, worker="w2")
+    assert [number for number in builder.broken(tmp_path) if number == "I20"] == found

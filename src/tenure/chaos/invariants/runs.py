@@ -260,9 +260,12 @@ class NoJobAbandoned(Rule):
             claim.ended_at = line.at
 
     def on_step(self, job: JobTrace | None, change: StepChange) -> None:
-        """What a workflow has done is undone after its function has ended."""
+        """A workflow that records steps runs. What it has done is undone after its function has ended."""
         claim = None if job is None else job.claim_with(change.fence)
-        if claim is not None and claim.ended_at:
+        if claim is None:
+            return
+        claim.stepped_at = max(claim.stepped_at, change.at)
+        if claim.ended_at:
             claim.ended_at = max(claim.ended_at, change.at)
 
     def at_end(self) -> None:
@@ -282,7 +285,8 @@ class NoJobAbandoned(Rule):
         elif claim.ended_at:
             self._check_wait(job, claim, "its run had ended", claim.ended_at, until)
         elif claim.started_at:
-            self._check_wait(job, claim, "its run should have ended", claim.started_at + self._longest, until)
+            since = max(claim.started_at, claim.stepped_at) + self._longest
+            self._check_wait(job, claim, "its run should have ended", since, until)
         else:
             self._check_wait(job, claim, "it was claimed, and no run of it started", claim.at, until)
 

@@ -29,7 +29,7 @@ STEPS: tuple[Step, ...] = get_args(Step)
 
 
 class ClaimTrace:
-    __slots__ = ("at", "claim_id", "ended_at", "fence", "previous_at", "started_at", "until", "worker")
+    __slots__ = ("at", "claim_id", "ended_at", "fence", "previous_at", "started_at", "stepped_at", "until", "worker")
 
     def __init__(self, job: JobTrace, at: float) -> None:
         self.fence = job.fence
@@ -41,6 +41,8 @@ class ClaimTrace:
         self.started_at = 0.0
         self.ended_at = 0.0
         """When its handler recorded its start and its end; 0: it did not."""
+        self.stepped_at = 0.0
+        """When it recorded its last step; 0: it recorded none."""
         self.until = float("inf")
         """When the claim ended: the job was claimed again, requeued or removed."""
 
