@@ -76,6 +76,29 @@ async def test_a_round_that_does_not_get_a_lock_ends_and_does_not_break_the_cont
     await until(lambda: database.sql("select sum(jobs) from tenure.counters where what = 'completed'"), is_=[(1,)])
 
 
+async def test_rounds_that_follow_each_other_do_not_keep_another_one_waiting(database_target, monkeypatch):
+    """None of them is blocked, but together they never let go of the connection: the stager once waited nine seconds."""
+    monkeypatch.setattr(links, "PATIENCE", 0.2)
+    monkeypatch.setattr(links, "LONGEST_WAIT", 0.3)
+    taken = links.DutyLinks(database_target)
+    served = asyncio.Event()
+
+    async def rounds() -> int:
+        for number in range(100):
+            if served.is_set():
+                return number
+            async with taken.take():
+                await asyncio.sleep(0.15)
+        return 100
+
+    others = [asyncio.create_task(rounds()) for _ in range(3)]
+    await asyncio.sleep(0)
+    async with taken.take():
+        served.set()
+    assert all([await other < 100 for other in others])
+    await taken.close()
+
+
 async def test_a_further_connection_is_opened_only_while_a_round_is_held_up(database_target, database):
     taken = links.DutyLinks(database_target)
     try:
@@ -97,7 +120,7 @@ async def test_one_connection_serves_all_duties_when_nothing_is_wrong(leader, da
     leader.start()
     ran = "select count(*) from tenure.leases where metadata ? 'last_run'"
     await until(lambda: database.sql(ran), is_=[(len(DUTIES),)])
-    assert database.sql(CONNECTED, "tenure duties") == [(1,)]
+    await until(lambda: database.sql(CONNECTED, "tenure duties"), is_=[(1,)])
 
 
 async def test_a_heartbeat_does_not_wait_for_a_statement_of_its_duty(dsn, database, other):

@@ -51,6 +51,13 @@ BUGS = (
         caught_by=(f"{TERMS}::test_a_leader_that_won_its_duty_again_writes_nothing_under_its_older_term",),
     ),
     Bug(
+        name="rounds_wait_for_all_others",
+        breaks="on a busy server the stager waits for the connection for as long as other duties pass it to each other",
+        promise=Promise.LEADERS,
+        edits=(Edit("leader/links.py", "left = min(latest, blocked) - ", "left = blocked - "),),
+        caught_by=("tests/leader/test_links.py::test_rounds_that_follow_each_other_do_not_keep_another_one_waiting",),
+    ),
+    Bug(
         name="lease_taken_while_held",
         breaks="two candidates for a free duty at the same time both win it",
         promise=Promise.LEADERS,

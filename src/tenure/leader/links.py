@@ -13,6 +13,10 @@ from tenure.store.target import DatabaseTarget
 PATIENCE = 2.0
 """Seconds. A round that has its connection for longer counts as blocked, and the others no longer wait for it."""
 
+LONGEST_WAIT = 1.0
+"""Seconds that a round waits for the connection in all. On a busy server the rounds of several duties follow each other without
+a pause, and each of them may take almost `PATIENCE`."""
+
 
 class DutyLinks:
     """A blocked round (for instance by a locked table) keeps its connection and does not delay the other rounds for long."""
@@ -40,9 +44,11 @@ class DutyLinks:
         self._idle.put_nowait(DutyLink(self._database))
 
     async def _taken(self) -> DutyLink:
-        """An idle link. A new one only if all others are blocked: rounds that follow each other share one."""
+        """An idle link: rounds that follow each other share one. A new one if all others are blocked, or it takes too long."""
+        latest = time.monotonic() + LONGEST_WAIT
         while self._idle.empty():
-            left = max(self._taken_at.values(), default=0.0) + PATIENCE - time.monotonic()
+            blocked = max(self._taken_at.values(), default=0.0) + PATIENCE
+            left = min(latest, blocked) - time.monotonic()
             if left <= 0:
                 return DutyLink(self._database)
             try:
