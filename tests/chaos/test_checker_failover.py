@@ -129,3 +129,22 @@ def test_only_the_last_steps_before_a_failover_may_be_lost(at, lost, found, tmp_
         builder.ran(row, "b", last)
     builder.complete(row, output=builder.output_of(row, steps=2, last=last))
     assert builder.broken(tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    ("at", "ran", "found"), [(0.0, True, []), (-5.0, True, ["I26"]), (5.0, True, ["I26"]), (0.0, False, ["I26"])]
+)
+def test_only_the_record_of_what_was_undone_may_be_lost(at, ran, found, tmp_path):
+    """The run undoes what it did while the old primary answers, and is settled by the new one."""
+    builder, moment = failed_over()
+    builder.now = moment + at
+    row = builder.enqueue("workflow_undone")
+    builder.claim(row)
+    builder.start(row)
+    builder.record(row, "undo x", what="on_rollback")
+    builder.run("raised", row)
+    if ran:
+        builder.ran(row, "(undo) undo x", "lost")
+    builder.remove(row)
+    builder.settle(row, "failed")
+    assert [number for number in builder.broken(tmp_path) if number == "I26"] == found
