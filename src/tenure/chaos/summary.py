@@ -16,7 +16,9 @@ from tenure.version import __version__
 def summary(outcome: CampaignOutcome, verdict: CheckerVerdict) -> str:
     options, counts = outcome.options, verdict.counts
     faults = sum(outcome.faults.values())
-    command = f"tenure chaos run --seed {options.seed} --seconds {options.seconds:g} --workflows {options.workflows:g}"
+    goals = {"jobs": options.jobs, "faults": options.faults, "steps": options.steps}
+    until = "".join(f" --{name} {goal}" for name, goal in goals.items() if goal)
+    command = f"tenure chaos run --seed {options.seed} --seconds {options.seconds:g}{until} --workflows {options.workflows:g}"
     figures = (
         f"{counts.jobs:,} jobs, {counts.steps:,} workflow steps, {faults:,} faults of {len(outcome.faults)} kinds, "
         f"{sum(verdict.totals.values()):,} violations"
