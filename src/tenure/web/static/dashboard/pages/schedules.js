@@ -42,8 +42,13 @@ class PastTimes {
     for (const one of schedules.slice(0, MOST_ASKED)) {
       if (this.asked.get(one.name) === one.last_at) continue;
       this.asked.set(one.name, one.last_at);
-      this.last = this.last.then(() => this.ask(one.name)); // one at a time
+      this.refresh(one.name);
     }
+  }
+
+  /** One at a time: an older answer never replaces a newer one. */
+  refresh(name) {
+    this.last = this.last.then(() => this.ask(name));
   }
 
   async ask(name) {
@@ -116,7 +121,7 @@ function detail(one, ticks) {
 
 async function run(one, past) {
   await act(() => post(`/schedules/${part(one.name)}/run`), ({ id }) => ["good", `${one.kind} will run now.`, { action: "Open", onaction: () => go(address("jobs", [id])) }]);
-  past.ask(one.name);
+  past.refresh(one.name);
   data.refresh("/schedules");
 }
 
