@@ -77,7 +77,7 @@ async def test_a_round_that_does_not_get_a_lock_ends_and_does_not_break_the_cont
 
 
 async def test_rounds_that_follow_each_other_do_not_keep_another_one_waiting(database_target, monkeypatch):
-    """None of them is blocked, but together they never let go of the connection: the stager once waited nine seconds."""
+    """None of them is blocked, but together they never let go of the connection."""
     monkeypatch.setattr(links, "PATIENCE", 0.2)
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.3)
     taken = links.DutyLinks(database_target)

@@ -48,7 +48,7 @@ async def lose_answer(testbed: Testbed, random: Random) -> FaultResult:
 
 async def kill_pooler(testbed: Testbed, random: Random) -> FaultResult:
     if testbed.pooler is None:
-        raise FaultSkipped("there is no pooler")
+        raise FaultSkipped("the testbed has no pooler")
     if not testbed.pooler.runs:
         raise FaultSkipped("PgBouncer is down already")
     testbed.pooler.kill()

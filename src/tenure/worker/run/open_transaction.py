@@ -220,7 +220,7 @@ class OpenTransaction:
             self._give_back_sync()
 
     async def _refuse_if_ended(self) -> None:
-        """Nothing was written: the job was lost, which is no error, or the handler has ended the transaction, which is one."""
+        """Nothing was written: the job was lost, or the handler has ended the transaction. Only the second is an error."""
         [now] = await self._borrowed.fetch(self._check, self._schema)
         [again] = await self._borrowed.fetch(self._check, self._schema)
         self._compare(now, again)
