@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     )
     from tenure.model.events import (
         Event,
+        JobCompleted,
         JobDeleted,
         JobDue,
         JobEnqueued,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
         JobRetried,
         JobSettled,
         JobStarted,
+        JobUnblocked,
         LeaderDeposed,
         LeaderElected,
         QueuePaused,
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
         WorkerStopped,
         WorkerStopping,
         WorkflowSuspended,
+        WorkflowWoken,
     )
     from tenure.model.health import Probe
     from tenure.model.limits import Limit, Rate
@@ -124,6 +127,7 @@ __all__ = [
     "InvalidPayload",
     "Job",
     "JobCanceled",
+    "JobCompleted",
     "JobDeleted",
     "JobDue",
     "JobEnqueued",
@@ -135,6 +139,7 @@ __all__ = [
     "JobSettled",
     "JobStarted",
     "JobStatus",
+    "JobUnblocked",
     "JobUnfinished",
     "JobUpdate",
     "Jobs",
@@ -202,6 +207,7 @@ __all__ = [
     "WorkerStopping",
     "WorkflowContext",
     "WorkflowSuspended",
+    "WorkflowWoken",
     "__version__",
     "provided",
 ]
@@ -234,9 +240,10 @@ _HOMES = {
         "TransactionAborted TransactionError UnknownKind WaitTimeout"
     ),
     "tenure.model.events": (
-        "Event JobDeleted JobDue JobEnqueued JobReaped JobReplayed JobRetried JobSettled JobStarted LeaderDeposed LeaderElected "
+        "Event JobCompleted JobDeleted JobDue JobEnqueued JobReaped JobReplayed JobRetried JobSettled JobStarted JobUnblocked "
+        "LeaderDeposed LeaderElected "
         "QueuePaused QueueResumed RunAbandoned RunFailedAfterCompletion RunLost ScheduleTicked WorkerDied WorkerLeaseLost "
-        "WorkerStarted WorkerStopping WorkerStopped StepEnded WorkflowSuspended"
+        "WorkerStarted WorkerStopping WorkerStopped StepEnded WorkflowSuspended WorkflowWoken"
     ),
     "tenure.model.health": "Probe",
     "tenure.model.limits": "Limit Rate",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack
 from uuid import UUID
@@ -42,12 +42,13 @@ if TYPE_CHECKING:
     from tenure.store.target import DatabaseTarget
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
-class MapJob(Protocol[R]):
+class MapJob(Protocol[R_co]):
     """A job, or `job.using(...)`."""
 
-    def call(self, item: Any, /) -> Call[R]: ...
+    def call(self, item: Any, /) -> Call[R_co]: ...
 
 
 class Tenure(Decorators):
@@ -113,6 +114,17 @@ class Tenure(Decorators):
         self.given.update({name: value for name, value in given.items() if value is not None})
         for name in ("settings", "_database", "_default_retry"):
             self.__dict__.pop(name, None)
+
+    @contextmanager
+    def _configured(self, **given: Any) -> Iterator[None]:
+        """Overrides settings for as long as the block lasts, for tests."""
+        before = dict(self.given)
+        self.configure(**given)
+        try:
+            yield
+        finally:
+            self.given = before
+            self.configure()  # forgets what was made from the other settings
 
     @cached_property
     def _database(self) -> DatabaseTarget:
@@ -229,6 +241,13 @@ class Tenure(Decorators):
         from tenure.flow.grouping import gather_sync  # noqa: PLC0415
 
         return gather_sync(self._runtime, members, conn)
+
+    def group(self, group_id: UUID | str) -> Group[Any]:
+        """A group by its id, in any process: `await app.group(id).progress()`. It is not looked up before it is used."""
+        from tenure.client.filters import to_id  # noqa: PLC0415
+        from tenure.flow.groups import Group  # noqa: PLC0415
+
+        return Group(to_id(group_id), self._runtime)
 
     @checks_options("app.map()")
     async def map(self, job: MapJob[R], items: Iterable[Any], *, key: str | None = None) -> Group[R]:

@@ -34,7 +34,7 @@ def add_builtin_kinds(kinds: Registry, runtime: ClientRuntime) -> None:
         except ConfigError as error:
             return Fail(str(error))
         matched = changed = 0
-        async for matched, changed in what.carry_out(runtime, spare=ctx.job_id):
+        async for matched, changed in what.carry_out(runtime):
             ctx.progress(min(99.0, 100 * matched / expected) if expected else 0.0, f"{changed} of {matched} jobs changed")
         return {"matched": matched, "changed": changed}
 

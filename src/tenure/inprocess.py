@@ -159,6 +159,7 @@ class InProcessWorker:
             capabilities=self._scope.capabilities,
             concurrency=self._engine_settings.concurrency,
             name=self.name,
+            app_version=self._settings.app_version or None,
         )
         await self._link.fetch(workers.register(registration, self._settings.workers.lease_timeout_seconds))
         return Engine(

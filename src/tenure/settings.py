@@ -32,6 +32,9 @@ NO_DSN = """no database is set. Set the PostgreSQL to use in one of these ways:
   Tenure("postgresql://user@host/database")      in your code
 or start one with `tenure dev`: programs in the same folder or below then find it automatically."""
 
+SHORTEST_AUDIT = 30 * 86400.0
+"""Seconds. `drop_audit.sql` keeps entries of the audit log for at least this long."""
+
 DEFAULT_POOL = "default"
 """The pool that `[workers]` describes."""
 
@@ -42,6 +45,9 @@ class Settings:
     """The name of the app, which owns the schedules that its code declares. Default: `module:attribute`."""
     app: str = "app:app"
     """The Tenure object that workers load and `tenure enqueue` uses to check jobs, as module:attribute."""
+    app_version: str | None = None
+    """The version of the app's own code, which its workers report: a release, or a commit. The dashboard shows when it changes.
+    Not the version of a workflow."""
     log_format: str = "text"
     """The log format of the processes that Tenure starts: text or json."""
     dsn: str | None = None
@@ -51,6 +57,7 @@ class Settings:
     retention_seconds: float = 7 * 86400.0
     dead_letter_retention_seconds: float = 30 * 86400.0
     event_retention_seconds: float = 7 * 86400.0
+    audit_retention_seconds: float = 365 * 86400.0
     client_timeout_seconds: float = 10.0
     """How long enqueues and reads are retried while PostgreSQL cannot be reached, before they raise `StoreUnavailable`.
     Should be less than the timeout of a web request."""
@@ -86,6 +93,8 @@ class Settings:
     web_listen: int = 8080
     """The port of the web server that `tenure up` and `tenure dev` start on 127.0.0.1. 0: none. Not named `web_port`: Kubernetes
     sets TENURE_WEB_PORT to a URL, for a service named tenure-web."""
+    web_secret_names: tuple[str, ...] = ()
+    """Names whose values web servers hide, besides those that they know."""
     routes: Routes = ()
     """`[routes]`: queues and priorities by patterns of kinds. They win over the definition of a job, and options of a call over
     them."""
@@ -107,6 +116,7 @@ class Settings:
             retention=self.retention_seconds,
             dead_letter_retention=self.dead_letter_retention_seconds,
             event_retention=self.event_retention_seconds,
+            audit_retention=self.audit_retention_seconds,
             strategy=cast("Strategy", self.leader_strategy),
             rotate=self.leader_rotate_seconds,
             term=self.leader_term_seconds,
@@ -229,13 +239,16 @@ def _built(given: Mapping[str, tuple[Any, str]]) -> Settings:
     problems += _retry_problems(others) + _leader_contradictions(others) + contradictions("workers", workers)
     for pool, own in pools.items():
         problems += _misnamed(pool) + contradictions(f"workers.{pool}", own, workers)
-    name = workers.get("name") or ""
-    if len(name.encode()) > 200 or not name.isprintable():
-        problems.append("workers.name must be at most 200 bytes of printable text")
+    problems += _unprintable("workers.name", workers.get("name")) + _unprintable("app_version", others.get("app_version"))
     if problems:
         raise ConfigError("invalid settings: " + "; ".join(problems))
     base = worker_settings(workers)
     return Settings(**others, workers=base, pools={name: worker_settings(own, workers) for name, own in pools.items()})
+
+
+def _unprintable(name: str, text: str | None) -> list[str]:
+    is_fine = not text or (len(text.encode()) <= 200 and text.isprintable())
+    return [] if is_fine else [f"{name} must be at most 200 bytes of printable text"]
 
 
 def _retry_problems(given: Mapping[str, Any]) -> list[str]:
@@ -268,6 +281,8 @@ def _leader_contradictions(given: Mapping[str, Any]) -> list[str]:
         for name in ("heartbeat_seconds", "term_seconds", "reap_interval_seconds", "cleanup_interval_seconds")
     )
     found = []
+    if given.get("audit_retention_seconds", SHORTEST_AUDIT) < SHORTEST_AUDIT:
+        found.append("audit_retention_seconds must be at least 30 days: newer entries of the audit log cannot be removed")
     if heartbeat < 0.5:
         found.append(f"leader.heartbeat_seconds is {heartbeat:g}, but must be at least 0.5: each one is a write")
     if term < 3 * heartbeat:

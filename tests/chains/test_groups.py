@@ -218,6 +218,34 @@ async def test_canceling_a_group_cancels_its_live_members(app, database):
         await until(lambda: database.sql("select count(*) from tenure.blocked where missing = 0") == [(0,)])
 
 
+async def test_canceling_a_group_cancels_the_members_of_groups_in_it(app, database):
+    double, _ = define(app)
+    inner = await app.gather([double.using(delay="1h").call(n) for n in range(2)])
+    middle = await app.gather([inner, double.using(delay="1h").call(2)])
+    outer = await app.gather([middle])
+    assert await app.group(str(outer.id)).cancel("enough") == 5
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
+
+
+async def test_canceling_a_group_again_reaches_what_an_interrupted_call_has_left(app, database):
+    double, _ = define(app)
+    inner = await app.gather([double.using(delay="1h").call(1)])
+    outer = await app.gather([inner])
+    async with app.running():
+        await app.client().cancel(outer.id, inner.id)
+        await until(lambda: database.sql("select met from tenure.blockers where job_id = %s", outer.id), is_=[(True,)])
+    assert await outer.cancel() == 1
+    assert database.sql("select count(*) from tenure.jobs") == [(0,)]
+
+
+async def test_a_group_is_found_by_its_id_in_another_process(app):
+    double, _ = define(app)
+    group = await app.gather([double.call(n) for n in range(2)])
+    async with app.running():
+        assert await app.group(group.id).results("30s") == [0, 2]
+        assert (await app.group(str(group.id)).progress()).ended == 2
+
+
 async def test_a_member_that_was_replayed_after_the_group_had_failed_counts_with_its_result(app):
     broken = True
 

@@ -114,7 +114,7 @@ async def test_a_job_that_takes_one_model_is_called_by_parameter_or_by_the_model
     await runner.close()
 
 
-async def test_an_argument_without_annotation_that_json_does_not_have_is_told_once(app, caplog):
+async def test_an_argument_without_annotation_that_json_does_not_have_is_reported_once(app, caplog):
     @app.job
     async def charge(amount, currency="EUR", *, at: datetime | None = None) -> None: ...
 

@@ -108,7 +108,7 @@ def test_code_without_a_loop_cancels_too(dsn, database):
     app._portal.close()
 
 
-async def test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why(client, database):
+async def test_a_worker_whose_job_was_canceled_can_settle_nothing_and_learns_why(client, database):
     worker = database.worker()
     [job_id] = database.enqueue({})
     claim = database.claim(worker)
@@ -121,7 +121,7 @@ async def test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_wh
     assert database.sql("select count(*) from tenure.all_jobs") == [(1,)]
 
 
-async def test_workers_and_waiters_are_told(client, database, other):
+async def test_workers_and_waiters_are_notified(client, database, other):
     running, waiting, watched = database.enqueue({}, {"queue": "later"}, {"queue": "later"})
     database.claim(database.worker())
     database.run(jobs.watch(watched, 60.0))
@@ -246,7 +246,7 @@ async def test_jobs_that_are_claimed_and_settled_meanwhile_are_neither_lost_nor_
     assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
-async def test_a_row_that_stays_locked_is_told_after_a_while_and_the_others_are_done(client, database, other, monkeypatch):
+async def test_a_row_that_stays_locked_is_reported_after_a_while_and_the_others_are_done(client, database, other, monkeypatch):
     monkeypatch.setattr(patience, "PATIENCE", 0.2)
     stuck, free = database.enqueue({}, {})
     with other.connection.transaction():

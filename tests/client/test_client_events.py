@@ -67,7 +67,7 @@ async def test_a_pause(client, database, heard):
     assert heard == [QueuePaused(queue="mail", reason="too many", by="ann"), QueueResumed(queue="mail")]
 
 
-def test_the_error_of_the_same_name_is_told_from_the_event():
+def test_the_error_of_the_same_name_is_distinguished_from_the_event():
     with pytest.raises(ConfigError, match=r"the event of that name is tenure\.events\.JobCanceled"):
         Tenure().on(CanceledError)(print)
 

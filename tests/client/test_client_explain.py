@@ -167,7 +167,7 @@ VERDICTS = {
             lease_expires_at=NOW + timedelta(seconds=12),
         ),
         ["running"],
-        r"by worker [0-]+9 \(process 42 on moon\), since 2026.*attempt 2 of 3; its lease expires in 12s",
+        r"since 2026.* on worker [0-]+9 \(process 42 on moon\), attempt 2 of 3; its lease expires in 12s",
     ),
     "running under a lease that ran out": (
         replace(RUNNING, lease_expires_at=NOW - timedelta(seconds=1)),
@@ -346,7 +346,7 @@ async def test_a_job_that_is_not_there_cannot_be_explained(client):
         await client.explain("x")
 
 
-def test_code_without_a_loop_is_told_too(dsn, database):
+def test_code_without_a_loop_gets_an_explanation_too(dsn, database):
     app = Tenure(dsn)
     [job_id] = database.enqueue({})
     assert app.client().explain_sync(job_id).reasons[0].code == "no_worker"

@@ -67,7 +67,7 @@ def test_a_limit_is_a_number_from_1_to_1000(limit):
 
 
 @pytest.mark.parametrize("wrong", ["", "abc", 5, None])
-def test_an_id_is_a_uuid_and_what_is_none_is_told_as_a_job_that_does_not_exist(wrong):
+def test_an_id_is_a_uuid_and_what_is_none_is_reported_as_a_job_that_does_not_exist(wrong):
     with pytest.raises(JobNotFound, match="not a UUID") as caught:
         to_id(wrong)
     assert isinstance(caught.value, InvalidJobId)

@@ -111,6 +111,6 @@ def test_the_same_name_twice_is_refused():
         app.include(two)
 
 
-def test_mistakes_in_options_are_told():
+def test_mistakes_in_options_are_reported():
     with pytest.raises(ConfigError, match="Jobs\\(\\) has no option 'queu'; did you mean 'queue'"):
         Jobs(queu="x")

@@ -195,7 +195,7 @@ async def test_a_synchronous_connection_works_in_a_coroutine_too(app, dsn, shop)
 
 
 @pytest.mark.parametrize("kind", [callers.Psycopg, callers.AlchemyAsyncSession, callers.Django])
-def test_a_job_that_postgresql_refuses_is_told_as_without_a_connection(app, opened, shop, kind):
+def test_a_job_that_postgresql_refuses_is_reported_as_without_a_connection(app, opened, shop, kind):
     caller = opened(kind)
     refused = app.ship.using(conn=caller.connection)
     refused._maker._fields = replace(refused._maker._fields, queue="")

@@ -71,6 +71,31 @@ def test_notifications_can_be_turned_off_for_a_call_and_by_a_setting(app, dsn, o
     assert payloads(other) == ["jobs mail"]
 
 
+@pytest.mark.parametrize("kind", [callers.Psycopg, callers.AlchemyAsyncSession])
+def test_cancellations_and_completed_chains_notify_only_if_the_setting_allows_it(app, opened, other, kind):
+    caller = opened(kind)
+    calls = [app.ship.call(name) for name in ("canceled", "completed", "loud")]
+    canceled, completed, loud = (app.ship.handle(call.id) for call in calls)
+
+    def change(method, *args):
+        if isinstance(caller, AsyncCaller):
+            return caller.wait(method(*args, conn=caller.connection))
+        return getattr(method.__self__, f"{method.__name__}_sync")(*args, conn=caller.connection)
+
+    other.sql("listen tenure")
+    app.configure(notify_in_transactions=False)
+    with caller.transaction():
+        change(app.gather, calls)
+    with caller.transaction():
+        assert change(canceled.cancel)
+        change(app.chains.complete, completed, "done")
+    assert payloads(other) == []
+    app.configure(notify_in_transactions=True)
+    with caller.transaction():
+        assert change(loud.cancel)
+    assert payloads(other) != []
+
+
 @pytest.mark.parametrize("kind", CALLERS, ids=lambda kind: kind.__name__)
 def test_an_enqueue_is_one_statement(app, opened, kind, monkeypatch):
     caller = opened(kind)
@@ -93,7 +118,7 @@ def test_an_enqueue_is_one_statement(app, opened, kind, monkeypatch):
 # Transactions that take nothing more
 
 
-def test_a_transaction_that_was_aborted_is_told_as_such(app, caller, shop):
+def test_a_transaction_that_was_aborted_is_reported_as_such(app, caller, shop):
     with suppress(Exception), caller.transaction():
         with suppress(Exception):
             caller.run("insert into public.orders values (1 / 0)")
@@ -103,7 +128,7 @@ def test_a_transaction_that_was_aborted_is_told_as_such(app, caller, shop):
     assert shop() == ([], [])
 
 
-def test_djangos_own_refusal_after_a_swallowed_error_is_told_as_such(app, opened, database):
+def test_djangos_own_refusal_after_a_swallowed_error_is_reported_as_such(app, opened, database):
     from django.db import IntegrityError, transaction
 
     caller = opened(callers.Django)
@@ -124,7 +149,7 @@ def test_djangos_own_refusal_after_a_swallowed_error_is_told_as_such(app, opened
         database.sql("drop table public.unique_orders")
 
 
-def test_a_session_of_sqlalchemy_whose_flush_failed_is_told_as_such(app, opened, database):
+def test_a_session_of_sqlalchemy_whose_flush_failed_is_reported_as_such(app, opened, database):
     from sqlalchemy import Column, Integer
     from sqlalchemy.exc import IntegrityError
     from sqlalchemy.orm import DeclarativeBase
@@ -193,7 +218,7 @@ def test_a_database_that_was_made_anew_under_its_name_is_known_again(server_dsn,
             admin.execute(f"drop database {conninfo_to_dict(dsn)['dbname']} with (force)")
 
 
-def test_a_connection_to_a_database_without_the_schema_is_told_as_before(app, bare_dsn, opened):
+def test_a_connection_to_a_database_without_the_schema_is_reported_as_before(app, bare_dsn, opened):
     elsewhere = callers.Psycopg(bare_dsn)
     try:
         with pytest.raises(SchemaMismatch), elsewhere.transaction():

@@ -46,7 +46,7 @@ def test_the_same_function_may_be_defined_again(app):
     assert app.kinds["work"].queue == "mail"
 
 
-def test_an_unknown_kind_is_told_with_the_nearest_known_one(app):
+def test_an_unknown_kind_is_reported_with_the_nearest_known_one(app):
     @app.job
     async def send_email() -> None: ...
 
@@ -76,7 +76,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_a_definition_is_told_at_once(app, mistake):
+def test_a_mistake_in_a_definition_is_reported_at_once(app, mistake):
     with pytest.raises(ConfigError):
 
         @app.job(**MISTAKES[mistake])
@@ -90,7 +90,7 @@ def test_a_plain_function_cannot_run_in_the_loop(app):
         def work() -> None: ...
 
 
-def test_an_unknown_option_is_told(app):
+def test_an_unknown_option_is_reported(app):
     with pytest.raises(ConfigError, match=r"@app\.job has no option 'queu'; did you mean 'queue'"):
 
         @app.job(queu="mail")

@@ -157,7 +157,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-async def test_a_mistake_is_told_where_it_is_made_and_nothing_is_written(greet, database, mistake):
+async def test_a_mistake_is_reported_where_it_is_made_and_nothing_is_written(greet, database, mistake):
     error, make = MISTAKES[mistake]
     with pytest.raises(error) as caught:
         make(greet)
@@ -188,7 +188,7 @@ async def test_calls_may_come_from_a_generator_and_its_mistake_undoes_them_all(a
     assert database.sql("select count(*) from tenure.jobs") == [(len(handles),)]
 
 
-async def test_a_time_in_the_past_means_now_and_the_workers_of_the_queue_are_told(greet, database, other):
+async def test_a_time_in_the_past_means_now_and_the_workers_of_the_queue_are_notified(greet, database, other):
     other.sql("listen tenure")
     await greet.using(run_at=datetime.now(UTC) - timedelta(hours=1)).enqueue("late")
     assert rows(database)[0][5] == "pending"

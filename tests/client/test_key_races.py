@@ -294,7 +294,7 @@ def test_asking_again_gives_up_where_it_can_never_succeed(database):
         database.sql("drop index tenure.others")
 
 
-def test_asking_again_under_an_old_snapshot_is_told_as_a_serialization_failure(database, other):
+def test_asking_again_under_an_old_snapshot_is_reported_as_a_serialization_failure(database, other):
     asked = json.dumps([{"id": str(uuid4()), "kind": "work"}])
     other.sql("begin isolation level repeatable read")
     other.sql("select count(*) from tenure.jobs")  # takes the snapshot

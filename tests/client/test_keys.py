@@ -97,7 +97,7 @@ async def test_a_single_call_may_have_a_key_of_its_own(app, database):
     assert [key for _, key in rows(database)] == ["k1", "a"]
 
 
-async def test_other_input_under_the_same_key_is_told(pay, database, caplog):
+async def test_other_input_under_the_same_key_is_reported(pay, database, caplog):
     first = await pay.using(key="k").enqueue("a", amount=1)
     assert (await pay.using(key="k").enqueue("a", amount=1)).same_input
     assert caplog.text == ""
@@ -163,7 +163,7 @@ async def test_a_key_for_ever_stands_for_ever_but_for_a_job_that_is_deleted(pay,
     assert not (await keyed.enqueue("a")).existed
 
 
-async def test_how_long_a_key_stands_is_decided_by_who_takes_it(pay, database):
+async def test_how_long_a_key_is_kept_is_decided_by_the_call_that_takes_it(pay, database):
     first = await pay.using(key="k", key_for="forever").enqueue("a")
     assert finish(database, "pay") == 1
     assert (await pay.using(key="k", key_for="live").enqueue("a")).id == first.id
@@ -232,13 +232,13 @@ async def plain(order: str, amount: int = 1) -> None: ...
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_a_definition_is_told_at_once(app, mistake):
+def test_a_mistake_in_a_definition_is_reported_at_once(app, mistake):
     with pytest.raises(ConfigError) as caught:
         MISTAKES[mistake](app)
     assert str(caught.value)
 
 
-async def test_a_path_that_leads_nowhere_is_told_as_a_mistake_of_the_call(app, database):
+async def test_a_path_that_leads_nowhere_is_reported_as_a_mistake_of_the_call(app, database):
     """Not as an error from deep inside: nothing was written, and the call can be mended."""
 
     @app.job(key="order.payment.number")

@@ -80,7 +80,7 @@ async def test_it_is_held_inside_the_block_and_free_after_it(app, database):
         assert again.term == 2
 
 
-async def test_another_that_does_not_wait_is_told_at_once(app, other):
+async def test_another_that_does_not_wait_is_refused_at_once(app, other):
     async with app.lease("import"):
         with pytest.raises(LeaseTaken, match="tenure leaders"):
             async with other.lease("import", wait=False):

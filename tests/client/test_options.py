@@ -64,14 +64,14 @@ MISSPELLED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", MISSPELLED)
-def test_a_misspelled_option_is_told_with_the_nearest_one(app, work, case):
+def test_a_misspelled_option_is_reported_with_the_nearest_one(app, work, case):
     make, told = MISSPELLED[case]
     with pytest.raises(ConfigError) as caught:
         make(app, work)
     assert told in str(caught.value)
 
 
-def test_an_option_like_none_is_told_with_all_there_are(work):
+def test_an_option_like_none_is_reported_with_all_there_are(work):
     with pytest.raises(ConfigError, match=r"using\(\) has no option 'zzz'; use one of queue, priority"):
         work.using(zzz=1)
 
@@ -95,7 +95,7 @@ VALUES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", VALUES)
-def test_a_value_that_cannot_be_meant_is_told_in_a_definition(app, case):
+def test_a_value_that_cannot_be_meant_is_reported_in_a_definition(app, case):
     options, told = VALUES[case]
 
     def work(n: int = 1, message: str = "") -> None: ...
@@ -127,7 +127,7 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_a_value_that_cannot_be_meant_is_told_in_a_call(work, case):
+def test_a_value_that_cannot_be_meant_is_reported_in_a_call(work, case):
     options, told = CALLS[case]
     with pytest.raises(ConfigError) as caught:
         work.using(**options)
@@ -222,7 +222,7 @@ def test_the_default_retry_can_be_a_setting(tmp_path, monkeypatch):
     assert Tenure(retry=2)._runtime.default_retry() == Retry(2)
 
 
-def test_a_default_retry_that_cannot_be_meant_is_told_with_the_other_settings(tmp_path, monkeypatch):
+def test_a_default_retry_that_cannot_be_meant_is_reported_with_the_other_settings(tmp_path, monkeypatch):
     (tmp_path / "tenure.toml").write_text('[retry]\nbackoff = "linaer"\n')
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="did you mean 'linear'"):

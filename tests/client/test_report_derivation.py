@@ -16,7 +16,7 @@ def texts(told):
     return [moment.text for moment in told.events]
 
 
-def test_a_job_that_simply_completed_is_told_by_its_row():
+def test_a_job_that_simply_completed_is_reported_by_its_row():
     told = report(status("completed", fence=1, worker_id=WORKER, started_at=at(0.15), finished_at=at(1.15)))
     [attempt] = told.attempts
     assert (attempt.number, attempt.outcome, attempt.worker, attempt.error) == (1, "completed", "here:1", None)
@@ -159,7 +159,7 @@ def test_canceled_while_it_ran():
         assert [attempt.outcome for attempt in told.attempts] == ["canceled"]
 
 
-def test_a_cancel_that_took_a_while_is_told_apart_from_the_end():
+def test_a_cancel_that_took_a_while_is_reported_apart_from_the_end():
     told = report(
         status("canceled", fence=1, worker_id=WORKER, started_at=at(1), finished_at=at(9)),
         Noted(at=at(5), what="canceled", by="ada"),
@@ -237,7 +237,7 @@ def test_incidents_of_a_name_that_nobody_knows_yet_are_shown_as_they_are():
     assert texts(told)[-2:] == ["attempt 1 moved away after 1.00 s", "looked at by ada"]
 
 
-def test_what_happened_at_the_same_time_is_told_in_order():
+def test_what_happened_at_the_same_time_is_reported_in_order():
     told = report(status("completed", fence=1, worker_id=WORKER, started_at=START, finished_at=START))
     assert [what for _, what in timeline(told)] == ["enqueued", "started", "completed"]
 

@@ -129,8 +129,8 @@ async def test_a_snooze_and_a_crash_of_its_worker(database, told):
         (1, 2, "crashed"),
         (1, 3, "completed"),
     ]
-    # The dead worker's row is gone; its id is still known.
-    assert [a.worker for a in report.attempts] == [None, None, "here:1"]
+    # The dead worker's row is gone: its name was stored with the crash.
+    assert [a.worker for a in report.attempts] == [None, "here:1", "here:1"]
     assert report.attempts[1].worker_id == UUID(first)
     assert report.job.crashes == 1
 
@@ -205,7 +205,7 @@ async def test_progress_and_the_log_of_all_runs(database, told):
     assert (report.progress.percent, report.progress.message) == (40, "well on")
 
 
-async def test_only_the_last_lines_are_told(database, told):
+async def test_only_the_last_lines_are_reported(database, told):
     worker = database.worker()
     [job_id] = database.enqueue({})
     claim = database.claim(worker)
@@ -219,7 +219,7 @@ async def test_only_the_last_lines_are_told(database, told):
 @pytest.mark.parametrize(
     "odd", [[], {}, "text", None, 7, {"message": 7, "level": None, "at": "yesterday", "fields": []}, {"at": 5}]
 )
-async def test_log_lines_of_any_shape_are_told(database, told, odd):
+async def test_log_lines_of_any_shape_are_reported(database, told, odd):
     worker = database.worker()
     [job_id] = database.enqueue({})
     note(database, database.claim(worker), odd)
@@ -256,7 +256,7 @@ async def test_not_all_of_many_children_are_listed(database, told):
     assert (len(report.children), report.more_children) == (MAX_CHILDREN, True)
 
 
-async def test_of_many_incidents_the_last_are_told(database, told):
+async def test_of_many_incidents_the_last_are_reported(database, told):
     worker = database.worker()
     [job_id] = database.enqueue({})
     many = MAX_INCIDENTS + 20

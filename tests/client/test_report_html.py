@@ -122,7 +122,7 @@ def test_huge_errors_and_long_logs_make_a_page_of_bearable_size():
     Page(text)
 
 
-def test_hundreds_of_attempts_are_drawn_as_far_as_they_can_be_told_apart():
+def test_hundreds_of_attempts_are_drawn_as_far_as_they_can_be_distinguished():
     told = report(status("retry", fence=200, run_at=at(999)), *[ended(n, n, n + 0.5) for n in range(1, 201)])
     text = told.to_html()
     assert text.count('class="lane"') == 40

@@ -62,7 +62,7 @@ async def test_a_result_is_what_the_handler_returned_in_its_own_type(app):
     assert await handles[0].result() == results[0]  # it was finished before we asked
 
 
-async def test_that_there_is_no_result_is_told_without_looking_again(app, monkeypatch):
+async def test_that_there_is_no_result_is_reported_without_looking_again(app, monkeypatch):
     @app.job
     async def nothing() -> None: ...
 
@@ -94,7 +94,7 @@ async def failure(app, job, *args, **kwargs) -> JobFailed:
     return failed.value
 
 
-async def test_a_job_whose_attempts_are_used_up_is_told_with_the_error_of_its_last(app):
+async def test_a_job_whose_attempts_are_used_up_is_reported_with_the_error_of_its_last(app):
     @app.job(retry=AT_ONCE)
     async def work(ctx: Context) -> None:
         raise PaymentError(f"declined in attempt {ctx.attempt}")
@@ -116,7 +116,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("case", MESSAGES)
-async def test_the_type_and_the_message_of_an_error_are_told_apart(app, case):
+async def test_the_type_and_the_message_of_an_error_are_separate(app, case):
     given, error_type, message = MESSAGES[case]
 
     @app.job(max_attempts=1)
@@ -143,7 +143,7 @@ async def test_the_cause_of_an_error_and_its_notes_do_not_hide_it(app):
     assert "Hint: call the bank" in failed.traceback
 
 
-async def test_of_several_errors_at_once_the_group_is_told(app):
+async def test_of_several_errors_at_once_the_group_is_reported(app):
     @app.job(max_attempts=1)
     async def work() -> None:
         raise ExceptionGroup("two at once", [ValueError("a: one"), PaymentError("b")])
@@ -163,7 +163,7 @@ async def test_a_reason_that_the_handler_gave_is_no_error_of_a_type(app, reason)
     assert (failed.state, failed.error_type, failed.message) == ("failed", None, reason)
 
 
-async def test_a_run_that_took_too_long_is_told_as_such(app):
+async def test_a_run_that_took_too_long_is_reported_as_such(app):
     @app.job(max_attempts=1, timeout="50ms")
     async def work() -> None:
         await asyncio.sleep(3600)
@@ -172,7 +172,7 @@ async def test_a_run_that_took_too_long_is_told_as_such(app):
     assert (failed.error_type, failed.message.startswith("timed out")) == ("TimeoutError", True)
 
 
-async def test_a_canceled_job_is_told_with_its_reason(app, database):
+async def test_a_canceled_job_is_reported_with_its_reason(app, database):
     @app.job
     async def by_itself() -> None:
         raise Cancel("not needed")
@@ -191,7 +191,7 @@ async def test_a_canceled_job_is_told_with_its_reason(app, database):
     assert "changed my mind" in canceled.value.reason
 
 
-async def test_time_that_is_up_is_told_and_the_job_goes_on(app):
+async def test_time_that_is_up_is_reported_and_the_job_goes_on(app):
     go_on = asyncio.Event()
 
     @app.job
@@ -228,7 +228,7 @@ async def test_a_job_that_is_tried_again_and_snoozed_is_waited_for(app):
         assert await (await work.enqueue()).result(timeout=10) == 3
 
 
-async def test_a_job_that_is_not_there_is_told_as_such(app, database):
+async def test_a_job_that_is_not_there_is_reported_as_such(app, database):
     @app.job
     async def work() -> None: ...
 
@@ -270,7 +270,7 @@ async def test_a_job_that_was_set_aside_because_its_processes_died_has_no_type_o
     assert (failed.value.error_type, failed.value.message) == (None, error)
 
 
-async def test_plain_threads_ask_by_the_twins(app):
+async def test_plain_threads_use_the_sync_methods(app):
     @app.job
     async def work(ctx: Context, n: int) -> Receipt:
         ctx.progress(50, "half")

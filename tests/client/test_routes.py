@@ -23,6 +23,10 @@ def test_the_first_pattern_that_fits_counts():
     assert route_of(routes, "report") is None
 
 
+def test_as_the_json_of_a_table():
+    assert to_routes(json.dumps(TABLE)) == to_routes(TABLE)
+
+
 @pytest.mark.parametrize("given", ["billing.*=money, *.x=other", {"billing.*": "money", "*.x": "other"}])
 def test_as_a_table_or_as_the_text_of_a_variable(given):
     assert to_routes(given) == (Route("billing.*", "money", None), Route("*.x", "other", None))
@@ -32,13 +36,14 @@ def test_as_a_table_or_as_the_text_of_a_variable(given):
     ("given", "told"),
     [
         ("billing", "'billing' is not a route: write PATTERN=QUEUE"),
+        ('{"billing.*": money}', "is not valid JSON .*: correct it, or write PATTERN=QUEUE"),
         ({"a": 3}, "'a' leads to 3: give the name of a queue"),
         ({"a": {"queu": "b"}}, "the route 'a' has no option 'queu'; did you mean 'queue'?"),
         ({"a": {"priority": "hgih"}}, "hgih"),
         (7, "7 is not a table of patterns and queues"),
     ],
 )
-def test_mistakes_are_told(given, told):
+def test_mistakes_are_reported(given, told):
     with pytest.raises(ConfigError, match="(?s).*" + told.replace("?", r"\?")):
         Settings.load(routes=given)
 

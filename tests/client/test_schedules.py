@@ -32,7 +32,7 @@ def report(app: Tenure):
     return report
 
 
-async def test_a_new_schedule_has_the_defaults_of_its_job_and_the_leader_is_told(schedules, report, other):
+async def test_a_new_schedule_has_the_defaults_of_its_job_and_the_leader_is_notified(schedules, report, other):
     other.sql("listen tenure")
     made = await schedules.create(
         "daily", report, "0 9 * * 1-5", timezone="Europe/Berlin", input={"to": "ann"}, jitter="5m", overlap="queue", by="ada"
@@ -149,7 +149,7 @@ async def test_run_now_hands_in_a_job_of_it_and_writes_down_who_asked(schedules,
     assert (await second.status()).input == {"to": "bob"}
     newest, oldest = await schedules.ticks("s")
     assert (oldest.job_id, oldest.by, oldest.outcome, oldest.is_late) == (first.id, "ada", "enqueued", False)
-    assert newest.job_id == second.id
+    assert (newest.job_id, newest.job_state) == (second.id, "pending")
     assert await schedules.ticks("s", before=newest.planned_at) == [oldest]
     with pytest.raises(InvalidInput):
         await schedules.run_now("s", input={"nobody": 1})
@@ -253,7 +253,7 @@ def test_a_duty_runs_once_is_never_repeated_and_never_caught_up():
     assert app.kinds["sweep"].retry.max_attempts == 1
 
 
-def test_what_is_wrong_with_a_declaration_is_told_where_it_stands():
+def test_what_is_wrong_with_a_declaration_is_reported_where_it_stands():
     app = Tenure("postgresql://nowhere")
 
     async def work(n: int) -> None: ...
@@ -295,6 +295,7 @@ async def test_a_running_app_carries_out_what_it_declares(app, database):
     [beating] = await app.schedules.list()
     assert beating.owner == __name__
     [tick, *_] = [tick for tick in await app.schedules.ticks("beat") if tick.job_id]
+    assert tick.job_state == "completed", "as its job ended, which is in the history"
     told = (await app.client().report(tick.job_id)).to_text()
     assert "schedule    beat, for " in told
     await app.close()
@@ -316,7 +317,7 @@ async def test_an_app_that_declares_nothing_retires_what_it_declared(dsn, databa
     await after.close()
 
 
-def test_upcoming_is_told_from_postgresqls_clock(app, report):
+def test_upcoming_is_computed_from_postgresqls_clock(app, report):
     made = app.schedules.create_sync("s", report, every="1m", input={"to": "ann"})
     assert abs(made.asked_at - datetime.now(UTC)) < timedelta(minutes=5)
     assert made.asked_at < made.upcoming(1)[0] <= made.asked_at + timedelta(minutes=1)

@@ -56,7 +56,7 @@ def test_nothing_is_read_before_it_is_needed(tmp_path, monkeypatch):
         _ = app.settings
 
 
-def test_all_faults_are_told_at_once_with_where_they_stand(tmp_path):
+def test_all_faults_are_reported_at_once_with_where_they_stand(tmp_path):
     (tmp_path / FILE).write_text('shema = "x"\n[workers]\nconcurrency = 0\nlease_timeout_seconds = "soon"\n')
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, {"TENURE_WORKERS_POLL_INTERVAL_MS": "fast"})
@@ -80,7 +80,7 @@ def test_all_faults_are_told_at_once_with_where_they_stand(tmp_path):
         "retention_seconds = -1\n",
     ],
 )
-def test_a_value_of_the_wrong_kind_is_told_as_such(tmp_path, text):
+def test_a_value_of_the_wrong_kind_is_reported_as_such(tmp_path, text):
     (tmp_path / FILE).write_text(text)
     with pytest.raises(ConfigError):
         load(tmp_path)
@@ -144,7 +144,7 @@ def test_a_pooler_is_found_by_its_port_or_its_word(tmp_path, dsn, pooled):
     assert load(tmp_path, dsn=dsn, pooled=not pooled).database.pooled is not pooled
 
 
-def test_a_dsn_that_cannot_be_read_is_told_without_a_traceback_of_the_driver(tmp_path):
+def test_a_dsn_that_cannot_be_read_is_reported_without_a_traceback_of_the_driver(tmp_path):
     with pytest.raises(ConfigError, match="DSN"):
         _ = load(tmp_path, dsn="postgresql://h/x?nonsense=1").database
 
@@ -206,6 +206,12 @@ def test_the_port_of_the_web_server(tmp_path):
         load(tmp_path, {"TENURE_WEB_LISTEN": "70000"})
 
 
+def test_the_audit_log_is_kept_for_at_least_thirty_days(tmp_path):
+    assert load(tmp_path, {"TENURE_AUDIT_RETENTION_SECONDS": "90d"}).leader.audit_retention == 90 * 86400
+    with pytest.raises(ConfigError, match="audit_retention_seconds must be at least 30 days"):
+        load(tmp_path, {"TENURE_AUDIT_RETENTION_SECONDS": "29d"})
+
+
 def test_a_misspelled_variable_is_reported_once_and_those_of_others_are_left_alone(tmp_path, caplog):
     foreign = {"TENURE_PORT": "tcp://10.0.0.1:5432", "TENURE_SERVICE_HOST": "10.0.0.1", "TENURE_TEST_DSN": "x", "TENURE_LOG": "x"}
     for _ in range(2):
@@ -213,3 +219,12 @@ def test_a_misspelled_variable_is_reported_once_and_those_of_others_are_left_alo
     assert [record.getMessage() for record in caplog.records] == [
         "TENURE_WORKERS_CONCURENCY is not a setting and is ignored; did you mean TENURE_WORKERS_CONCURRENCY?"
     ]
+
+
+def test_the_version_of_the_app_is_any_short_text(tmp_path):
+    assert load(tmp_path, {}).app_version is None
+    assert load(tmp_path, {"TENURE_APP_VERSION": "v12-3fa9c1"}).app_version == "v12-3fa9c1"
+    assert Tenure("postgresql://", app_version="2026.11.3").settings.app_version == "2026.11.3"
+    for text in ("two\nlines", "x" * 201):
+        with pytest.raises(ConfigError, match="app_version must be at most 200 bytes of printable text"):
+            load(tmp_path, {"TENURE_APP_VERSION": text})

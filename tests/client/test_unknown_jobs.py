@@ -54,7 +54,7 @@ async def test_of_several_jobs_those_are_canceled_that_exist(client, database):
     assert await client.cancel(uuid4(), job_id) == 1
 
 
-def test_code_without_a_loop_is_told_too(dsn):
+def test_code_without_a_loop_gets_the_error_too(dsn):
     app = Tenure(dsn)
     with pytest.raises(JobNotFound):
         app.client().cancel_sync(uuid4())

@@ -193,7 +193,7 @@ async def test_in_a_workflow_they_are_provided_in_every_run(server_dsn):
     assert last.output == "session of 1, open"
 
 
-def test_mistakes_are_told_where_the_job_is_defined(app):
+def test_mistakes_are_reported_where_the_job_is_defined(app):
     def needs(n: int) -> int:
         return n
 

@@ -106,7 +106,7 @@ FAULTS = [
     Fault(
         "the row of a claim goes though a job is held under it",
         "claims/forget_claims",
-        (("and not exists (", "and (true or not exists ("), ("limit 1) j))", "limit 1) j)))")),
+        (("and not exists (", "and (true or not exists ("), ("limit 1) j)\n", "limit 1) j))\n")),
         "held",
         ("W1 forgets", "C1 tells"),
     ),

@@ -34,7 +34,7 @@ def touch(worker: str) -> Step:
     return Step(f"touch {worker}", sends, lambda _: (), lambda _: [], locks=rows(worker), waits=rows(worker))
 
 
-def test_a_deadlock_is_seen_and_told_step_by_step(interleaved: InterleavedDatabase):
+def test_a_deadlock_is_seen_and_reported_step_by_step(interleaved: InterleavedDatabase):
     scripts = {"up": (touch("W1"), touch("W2"), COMMIT), "down": (touch("W2"), touch("W1"), COMMIT)}
     found = explore(interleaved, "empty", scripts)
     told = tell("empty", found, plainest(interleaved, "empty", scripts, found))

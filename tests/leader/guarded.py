@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from tenure.model.ids import uuid7
-from tenure.store import blockers, cleaning, events, history, jobs, leases, schedules, workers
+from tenure.store import blockers, cleaning, events, history, jobs, leases, schedules, stats, workers
 from tenure.store.leases import Term
 from tenure.store.query import Query
 from tests.leader.plans import at, plan
@@ -44,11 +44,14 @@ WRITES: dict[str, Ask] = {
     "blockers/unblock_jobs": lambda _, term: blockers.unblock(term, limit=10),
     "blockers/end_blocked": lambda _, term: blockers.end_blocked(term, limit=10),
     "cleaning/clean_progress": lambda _, term: cleaning.clean_progress(term, limit=10, keep=60.0),
+    "cleaning/clean_audit": lambda _, term: cleaning.clean_audit(term, limit=10, keep=60.0),
     "cleaning/clean_logs": lambda _, term: cleaning.clean_logs(term, limit=10, keep=60.0),
     "cleaning/clean_incidents": lambda _, term: cleaning.clean_incidents(term, limit=10, keep=60.0),
     "cleaning/clean_watches": lambda _, term: cleaning.clean_watches(term, limit=10),
     "cleaning/clean_counters": lambda _, term: cleaning.clean_counters(term, limit=10, keep=60.0),
     "cleaning/clean_minutes": lambda _, term: cleaning.clean_minutes(term, limit=10),
+    "cleaning/clean_fleet_minutes": lambda _, term: cleaning.clean_fleet_minutes(term, limit=10),
+    "stats/record_fleet": lambda _, term: stats.record_fleet(term, 10),
     "cleaning/clean_latencies": lambda _, term: cleaning.clean_latencies(term, limit=10, keep=60.0),
     "cleaning/clean_steps": lambda _, term: cleaning.clean_steps(term, limit=10, keep=60.0),
     "cleaning/clean_events": lambda _, term: cleaning.clean_events(term, limit=10, keep=60.0),
@@ -125,8 +128,14 @@ def _counts(database: Database) -> None:
         "insert into tenure.counters (hour, queue, kind, what, jobs) values (now() - interval '1 day', 'q', 'k', 'failed', 1)"
     )
     database.sql("insert into tenure.minutes values (now() - interval '2 days', 'q', 'k', 'failed', 1)")
+    old = ("2 days", 1, 10, 0, 0, 0.0, None, "[]", "[]")
+    database.sql("insert into tenure.fleet_minutes values (now() - %s::interval, %s, %s, %s, %s, %s, %s, %s, %s)", *old)
     database.sql("insert into tenure.latencies values (now() - interval '2 days', 'minute', 'q', 'k', 'ran', 5, 1)")
     database.sql("insert into tenure.watches values (gen_random_uuid(), now() - interval '1 hour')")
+    database.sql(
+        "insert into tenure.audit (at, request_id, phase, actor, action)"
+        " values (now() - interval '400 days', gen_random_uuid(), 'requested', 'ann', 'cancel_job')"
+    )
 
 
 def _traces(database: Database) -> None:

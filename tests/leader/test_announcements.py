@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -67,20 +67,24 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, database, ears
     how = "expired" if why == "lease_lost" else why
     caplog.set_level("INFO", "tenure")
     worker = database.worker()
+    database.sql("update tenure.workers set name = 'mail-1'")
     first, second = database.enqueue({}, {"kind": "poison", "queue": "mail"})
     database.sql("update tenure.jobs set crashes = 2 where kind = 'poison'")
     database.claim(worker, queues=["default", "mail"], kinds=["work", "poison"])
     database.condemn(worker, how)
     await requeue_jobs(link, worker, ears.outlets)
     blamed = how != "stopped"
+    holder: dict[str, Any] = {"worker_id": UUID(worker), "worker": "mail-1", "host": "here"}
     assert sorted(ears.seen, key=lambda event: event.kind) == [
-        JobReaped(job_id=UUID(second), kind="poison", queue="mail", worker_id=UUID(worker), why=why, quarantined=blamed),
-        JobReaped(job_id=UUID(first), kind="work", queue="default", worker_id=UUID(worker), why=why, quarantined=False),
+        JobReaped(job_id=UUID(second), kind="poison", queue="mail", why=why, quarantined=blamed, **holder),
+        JobReaped(job_id=UUID(first), kind="work", queue="default", why=why, quarantined=False, **holder),
     ]
     assert {Wakeup.new_jobs("default"), Wakeup.new_jobs("mail")} <= set(ears.wakeups)
     [record] = [record for record in caplog.records if "requeued" in record.getMessage()]
     assert record.levelname == ("WARNING" if blamed else "INFO")
     assert (record.worker_id, record.jobs) == (worker, 1 if blamed else 2)
+    assert (record.worker, record.host) == ("mail-1", "here")
+    assert database.sql("select distinct worker from tenure.incidents") == [("mail-1",)]
     assert first in record.job_ids
     assert (second in record.job_ids) == (not blamed)
 
@@ -145,6 +149,8 @@ async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, datab
     assert set(ears.wakeups) == {Wakeup.new_jobs("default"), Wakeup.job_lost(job_id)}
     [event] = ears.seen
     assert (event.job_id, event.why, event.worker_id, event.quarantined) == (UUID(job_id), "expired", UUID(worker), False)
+    assert event.host == "here"
+    assert database.sql("select worker from tenure.incidents") == [("here:1",)]
 
 
 async def test_if_very_many_jobs_are_lost_one_notification_is_for_all_runs(link, database, ears):

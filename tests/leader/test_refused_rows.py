@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import string
@@ -17,10 +18,11 @@ from tenure.leader.duties.cleaner import Cleaner
 from tenure.leader.duties.cron import Cron
 from tenure.leader.duties.duty import Duty
 from tenure.leader.duties.reaper import Contact, Reaper
+from tenure.leader.duties.resolver import Resolver
 from tenure.leader.duties.rollup import Rollup
 from tenure.leader.duties.stager import Stager
 from tenure.model.ids import uuid7
-from tenure.store import isolation, schedules
+from tenure.store import events, isolation, jobs, schedules, workflows
 from tenure.store.duty_link import DutyLink
 from tenure.store.faults import Refused
 from tenure.store.target import DatabaseTarget
@@ -302,6 +304,100 @@ async def test_a_reaper_of_an_older_term_condemns_around_no_refused_worker(link,
     assert database.sql("select count(*) from tenure.workers where died_at is not null") == [(0,)]
 
 
+# Expired, blocked and waiting jobs
+
+
+async def test_an_expired_job_that_cannot_be_canceled_blocks_no_other(link, database, refuse, caplog):
+    [bad] = database.enqueue({"kind": "bad", "expires": 60})
+    database.enqueue(*({"expires": 60} for _ in range(GOOD)))
+    database.sql("update tenure.jobs set expires_at = now() - interval '1 s'")
+    due(database)
+    refuse("history", "insert", "new.kind = 'bad'")
+    await rounds(Stager(), link, database, count=3)
+    assert database.sql("select kind, state, count(*) from tenure.all_jobs group by 1, 2 order by 1, 2") == [
+        ("bad", "pending", 1),
+        ("work", "canceled", GOOD),
+        ("work", "pending", 1),
+    ]
+    assert [told.job_id for told in complaints(caplog)] == [bad]
+
+
+def waiting_for(database: Database, *chains: str) -> list[str]:
+    """For each chain a job that waits for it."""
+    return [job for chain in chains for job in database.enqueue({"after": [chain]})]
+
+
+def end_all(database: Database) -> None:
+    """Ends all pending jobs."""
+    claim = database.claim(database.worker(), limit=100)
+    database.run(jobs.finish(claim.finished()))
+
+
+async def test_an_end_of_a_chain_that_cannot_be_recorded_blocks_no_other(link, database, refuse, caplog):
+    chains = database.enqueue(*({} for _ in range(3)))
+    bad, *good = waiting_for(database, *chains)
+    resolver = Resolver()
+    await rounds(resolver, link, database)
+    end_all(database)
+    refuse("chain_endings", "update", f"new.chain_id = '{chains[0]}' and new.resolved")
+    await rounds(resolver, link, database, count=3)
+    assert dict(database.sql("select id::text, state from tenure.jobs")) == {bad: "blocked", **dict.fromkeys(good, "pending")}
+    assert [told.chain_id for told in complaints(caplog)] == [chains[0]]
+
+
+async def test_a_job_that_cannot_be_unblocked_blocks_no_other(link, database, refuse, caplog):
+    bad, *good = waiting_for(database, *database.enqueue(*({} for _ in range(3))))
+    resolver = Resolver()
+    await rounds(resolver, link, database)
+    end_all(database)
+    refuse("jobs", "update", f"new.id = '{bad}' and new.state = 'pending'")
+    await rounds(resolver, link, database, count=3)
+    assert dict(database.sql("select id::text, state from tenure.jobs")) == {bad: "blocked", **dict.fromkeys(good, "pending")}
+    assert [told.job_id for told in complaints(caplog)] == [bad]
+
+
+async def test_a_job_that_cannot_be_ended_because_of_its_blocker_blocks_no_other(link, database, refuse, caplog):
+    chains = database.enqueue(*({} for _ in range(3)))
+    bad, *good = waiting_for(database, *chains)
+    resolver = Resolver()
+    await rounds(resolver, link, database)
+    database.run(jobs.cancel(chains, error="canceled"))
+    refuse("history", "insert", f"new.id = '{bad}'")
+    await rounds(resolver, link, database, count=3)
+    assert database.sql("select id::text, state from tenure.jobs") == [(bad, "blocked")]
+    assert {job for (job,) in database.sql("select id::text from tenure.history where state = 'canceled'")} == {*chains, *good}
+    assert [told.job_id for told in complaints(caplog)] == [bad]
+
+
+def workflow_that_waits(database: Database, event: str) -> str:
+    [job] = database.enqueue({})
+    claim = database.claim(database.worker())
+    wait = {"step": event, "event": event, "key": ""}
+    outcome = {"id": job, "claim_id": claim.id, "steps": [], "waits": [wait], "chains": [], "missing": 0}
+    assert database.run(workflows.suspend(json.dumps([outcome])))
+    return job
+
+
+async def test_an_event_that_cannot_be_placed_blocks_no_other(link, database, refuse, caplog):
+    waiting = {workflow_that_waits(database, event): event for event in ("bad", "good", "fine")}
+    refuse("events", "update", "new.name = 'bad'")
+    database.run(events.emit(json.dumps([{"name": event} for event in waiting.values()])))
+    await rounds(Resolver(), link, database, count=3)
+    states = {waiting[job]: state for job, state in database.sql("select id::text, state from tenure.jobs")}
+    assert states == {"bad": "waiting", "good": "pending", "fine": "pending"}
+    [(bad,)] = database.sql("select id from tenure.events where name = 'bad'")
+    assert [str(told.id) for told in complaints(caplog)] == [str(bad)]
+
+
+async def test_a_workflow_that_cannot_be_woken_blocks_no_other(link, database, refuse, caplog):
+    bad, good = workflow_that_waits(database, "paid"), workflow_that_waits(database, "paid")
+    refuse("jobs", "update", f"new.id = '{bad}' and new.state = 'pending'")
+    database.run(events.emit('[{"name": "paid"}]'))
+    await rounds(Resolver(), link, database, count=3)
+    assert dict(database.sql("select id::text, state from tenure.jobs")) == {bad: "waiting", good: "pending"}
+    assert [told.job_id for told in complaints(caplog)] == [bad]
+
+
 # Counting and cleaning
 
 
@@ -316,6 +412,13 @@ async def test_a_count_that_cannot_be_added_blocks_no_other(link, database, refu
 
 
 CLEANED = {
+    "audit": (
+        (
+            "insert into tenure.audit (at, request_id, phase, actor, action)"
+            " select now() - interval '400 days', gen_random_uuid(), 'requested', n::text, 'x' from generate_series(1, 10) n"
+        ),
+        "old.actor = '4'",
+    ),
     "keys": (
         (
             "insert into tenure.keys select 'k', n::text, gen_random_uuid(), 'window', now(), now() - interval '1 day', ''"
@@ -344,6 +447,42 @@ CLEANED = {
         ),
         "old.fence = 4",
     ),
+    "steps": (
+        (
+            "insert into tenure.steps (job_id, name, number, what, state, fence)"
+            " select lpad(n::text, 32, '0')::uuid, 's', n, 'step', 'done', 1 from generate_series(1, 10) n"
+        ),
+        "old.number = 4",
+    ),
+    "events": (
+        (
+            "insert into tenure.events (name, key, at, position)"
+            " select 'paid', n::text, now() - interval '30 days', n from generate_series(1, 10) n"
+        ),
+        "old.key = '4'",
+    ),
+    "waits": (
+        (
+            "insert into tenure.waits (job_id, step, event, key, fence)"
+            " select gen_random_uuid(), 's', 'paid', '', n from generate_series(1, 10) n"
+        ),
+        "old.fence = 4",
+    ),
+    "blocked": (
+        (
+            "insert into tenure.blocked (job_id, total, missing)"
+            " select lpad(n::text, 32, '0')::uuid, n, null from generate_series(1, 10) n"
+        ),
+        "old.total = 4",
+    ),
+    "chain_endings": (
+        (
+            "insert into tenure.chain_endings (chain_id, kind, state, ended_at, resolved)"
+            " select lpad(n::text, 32, '0')::uuid, n::text, 'completed', now() - interval '1 day', true"
+            " from generate_series(1, 10) n"
+        ),
+        "old.kind = '4'",
+    ),
     "watches": (
         "insert into tenure.watches select gen_random_uuid(), now() - n * interval '1 day' from generate_series(1, 10) n",
         "old.until between now() - interval '4 days 1 hour' and now() - interval '3 days 23 hours'",
@@ -358,6 +497,13 @@ CLEANED = {
     "minutes": (
         "insert into tenure.minutes select now() - interval '2 days', 'q', n::text, 'completed', 1 from generate_series(1, 10) n",
         "old.kind = '4'",
+    ),
+    "fleet_minutes": (
+        (
+            "insert into tenure.fleet_minutes select now() - interval '2 days' - n * interval '1 minute', n, 1, 0, 0, 0, null,"
+            " '[]', '[]' from generate_series(1, 10) n"
+        ),
+        "old.workers = 4",
     ),
     "latencies": (
         (
@@ -395,6 +541,28 @@ async def test_a_row_that_cannot_be_removed_blocks_no_other_row_or_table(link, d
     assert database.sql(f"select count(*) from tenure.{table}") == [(1,)]
     assert database.sql(f"select count(*) from tenure.{other}") == [(0,)]
     assert len(complaints(caplog)) == 1
+
+
+STILL_USED = {
+    "blocked": (
+        "insert into tenure.jobs (id, state, position, kind)"
+        " select lpad(n::text, 32, '0')::uuid, 'blocked', -2, 'work' from generate_series(1, 3) n"
+    ),
+    "chain_endings": "update tenure.chain_endings set ended_at = now() where kind in ('1', '2', '3')",
+}
+
+
+@pytest.mark.parametrize("table", STILL_USED)
+async def test_a_table_that_is_checked_row_by_row_is_checked_to_its_end_around_a_bad_row(link, database, refuse, table):
+    """In batches. The first ones have nothing to remove, and one of them has the bad row."""
+    make, bad = CLEANED[table]
+    database.sql(make)
+    database.sql(STILL_USED[table])
+    refuse(table, "delete", bad)
+    cleaner = Cleaner(7 * DAY, 30 * DAY)
+    cleaner.batch = 2
+    await rounds(cleaner, link, database, count=12)
+    assert database.sql(f"select count(*) from tenure.{table}") == [(4,)]
 
 
 async def test_a_kind_with_its_own_retention_is_cleaned_around_a_bad_row(link, database, refuse, caplog):

@@ -183,7 +183,7 @@ def test_jobs_that_are_not_for_this_worker_hide_nobody(database):
     assert len(database.take(worker, capabilities=["gpu"]).ids) == 10
 
 
-def test_suspects_are_told_from_the_healthy(database):
+def test_suspects_are_distinguished_from_healthy_jobs(database):
     database.limit("kind:work", concurrency=10)
     worker = database.worker()
     healthy, suspect = database.many(2)

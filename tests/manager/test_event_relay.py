@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tenure.manager.event_relay import EventRelay, relayed_event
-from tenure.model.events import Event, JobDue, JobReaped, LeaderElected, ScheduleTicked, WorkerDied
+from tenure import leader
+from tenure.manager.event_relay import _RELAYED, EventRelay, relayed_event
+from tenure.model.events import (
+    Event,
+    JobCanceled,
+    JobCompleted,
+    JobDue,
+    JobFailed,
+    JobReaped,
+    JobUnblocked,
+    LeaderElected,
+    ScheduleTicked,
+    WorkerDied,
+    WorkflowWoken,
+)
+from tenure.model.states import State
 from tests.manager.workshop import serving
 from tests.waiting import until
 
@@ -31,10 +47,26 @@ EVENTS: list[Event] = [
     LeaderElected(duty="stager", term=3),
     WorkerDied(worker_id=uuid4(), cause="signal SIGKILL"),
     JobDue(job_id=uuid4(), kind="work", queue="default"),
-    JobReaped(job_id=uuid4(), kind="work", queue="default", worker_id=uuid4(), why="crashed", quarantined=True),
+    JobReaped(
+        job_id=uuid4(), kind="work", queue="default", worker_id=uuid4(), why="crashed", quarantined=True, worker="a", host="b"
+    ),
+    JobCanceled(job_id=uuid4(), kind="work", reason="expired", by=None, ran=False),
+    JobCompleted(job_id=uuid4(), kind="tenure.group", by=None),
+    JobFailed(job_id=uuid4(), kind="tenure.group", queue="default", error="no"),
+    JobUnblocked(job_id=uuid4(), kind="work", queue="default", state=State.SCHEDULED),
+    WorkflowWoken(job_id=uuid4(), kind="work", queue="default"),
     ScheduleTicked(schedule="s", planned_at=datetime.now(UTC), outcome="missed", times=3, until=datetime.now(UTC), job_id=None),
     ScheduleTicked(schedule="s", planned_at=datetime.now(UTC), outcome="enqueued", times=1, until=None, job_id=uuid4()),
 ]
+
+
+def test_every_event_that_duties_emit_is_relayed():
+    """A child does not know others, and cannot call their subscribers."""
+    known = {type_.__name__ for type_ in Event.__subclasses__()}
+    folder = Path(leader.__file__).parent
+    emitted = {name for path in folder.rglob("*.py") for name in re.findall(r"\b(\w+)\(", path.read_text("utf-8"))} & known
+    assert len(emitted) >= 8
+    assert emitted <= set(_RELAYED)
 
 
 class Child:

@@ -51,7 +51,7 @@ SENT = [
     LoseLease("taken_by_another_worker"),
     AppLoaded(hello()),
     AppUnusable("no module"),
-    ChildHeartbeat(1, 20, 45.5),
+    ChildHeartbeat(1, 20, 45.5, 3),
     ChildRuns([RunCount("default", "work", "completed", 2, 0.25, [0] * 14 + [2, 0])]),
     WorkerFoundCondemned(),
     StoppedCleanly(),

@@ -72,3 +72,8 @@ def test_a_name_that_cannot_be_shown_is_refused(dsn, name):
         Tenure(dsn).worker(name=name)
     with pytest.raises(ConfigError, match=r"workers\.name"):
         _ = Tenure(dsn, workers_name=name).settings
+
+
+async def test_its_processes_report_the_version_of_the_app(start, ledger, queue):
+    await serving(start(env={"TENURE_APP_VERSION": "v12"}))
+    assert queue.sql("select app_version from tenure.workers where died_at is null") == [("v12",)]

@@ -111,7 +111,7 @@ def test_a_moment_within_its_minute_does_not_come_again():
         ("a/b c d e f", "wrong minute"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_the_way_out(text, told):
+def test_what_cannot_be_read_is_reported_with_the_way_out(text, told):
     with pytest.raises(ConfigError) as caught:
         Crontab(text, "UTC")
     assert told in str(caught.value)
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_told_with_the_way_out(text, told):
     ("zone", "told"),
     [("Europe/Berln", "did you mean 'Europe/Berlin'?"), ("Moon", "IANA"), ("../../etc/passwd", "IANA"), ("", "IANA")],
 )
-def test_an_unknown_zone_is_told_with_the_way_out(zone, told):
+def test_an_unknown_zone_is_reported_with_the_way_out(zone, told):
     with pytest.raises(ConfigError, match=told.replace("?", r"\?")):
         Crontab("0 9 * * *", zone)
 

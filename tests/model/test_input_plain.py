@@ -126,7 +126,7 @@ def test_a_model_may_be_passed_as_a_dict():
     assert round_trip(job, {"user_id": 1}, {"user_id": 2}) == {"a": Model(user_id=1), "b": Struct(2)}
 
 
-def test_each_wrong_field_is_told_in_a_line():
+def test_each_wrong_field_is_reported_in_a_line():
     def job(user_id: int, text: str): ...
 
     told = problems(job, "x", 5)
@@ -148,7 +148,7 @@ def test_constraints_are_kept():
     assert [line.split(":")[0] for line in problems(job, 0, mode="c")] == ["n", "mode"]
 
 
-def test_thousands_of_problems_are_not_all_told():
+def test_thousands_of_problems_are_not_all_reported():
     def job(numbers: list[int]): ...
 
     told = problems(job, ["x"] * 5_000)
@@ -166,7 +166,7 @@ def test_thousands_of_problems_are_not_all_told():
         ((1,), {"ctx": 2}, "unexpected keyword argument 'ctx'"),
     ],
 )
-def test_a_call_that_does_not_fit_is_told_with_the_signature(args, kwargs, reason):
+def test_a_call_that_does_not_fit_is_reported_with_the_signature(args, kwargs, reason):
     def job(ctx: Ctx, a: int, b: int = 0, *, c: int = 0): ...
 
     told = problems(job, *args, **kwargs)

@@ -109,7 +109,7 @@ def test_a_validator_that_breaks_is_invalid_input():
         codec(job).decode(b'{"n":1}')
 
 
-def test_a_type_without_a_json_form_is_told_with_the_parameter():
+def test_a_type_without_a_json_form_is_reported_with_the_parameter():
     class Socket: ...
 
     def job(n: int, socket: Socket): ...

@@ -138,7 +138,7 @@ def test_an_exception_is_described_by_its_traceback():
     assert described.endswith("ValueError: no such user\n")
 
 
-def test_the_cause_is_told_too():
+def test_the_cause_is_reported_too():
     exc = ValueError("outer")
     exc.__cause__ = KeyError("inner")
     assert "KeyError: 'inner'" in describe_exception(exc)

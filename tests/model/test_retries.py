@@ -92,7 +92,7 @@ def test_giving_up_wins_over_retrying():
     assert not policy.wants(FileNotFoundError())
 
 
-def test_all_faults_are_told_at_once():
+def test_all_faults_are_reported_at_once():
     with pytest.raises(ConfigError) as caught:
         Retry(
             max_attempts=0,

@@ -142,7 +142,7 @@ def test_a_long_time_away_is_gone_through_in_steps_and_nothing_is_left_out(catch
         assert after.missed.first == before.missed.last + MINUTE
 
 
-def test_what_a_job_is_told_of_its_time():
+def test_what_a_job_learns_of_its_planned_time():
     system = {"schedule": {"name": "s", "for": "2026-03-03T12:00:00+00:00", "late": True}}
     planned = planned_of(system)
     assert planned is not None

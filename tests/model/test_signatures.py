@@ -152,21 +152,21 @@ def test_types_of_the_enclosing_function_are_found():
     assert signature.returns is Local
 
 
-def test_an_unknown_type_is_told_with_the_parameter_and_the_way_out():
+def test_an_unknown_type_is_reported_with_the_parameter_and_the_way_out():
     def job(n: int, price: Decimal): ...
 
     with pytest.raises(ConfigError, match=r"parameter 'price' .*'Decimal' is not defined.*TYPE_CHECKING"):
         read(job)
 
 
-def test_an_unknown_return_type_is_told_as_such():
+def test_an_unknown_return_type_is_reported_as_such():
     def job(n: int) -> Decimal: ...
 
     with pytest.raises(ConfigError, match="the return annotation"):
         read(job)
 
 
-def test_an_annotation_that_is_no_python_is_told_with_the_parameter():
+def test_an_annotation_that_is_no_python_is_reported_with_the_parameter():
     def job(n): ...
 
     job.__annotations__["n"] = "int ["

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from textwrap import dedent
 
 import pytest
@@ -13,8 +14,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from tenure import ConfigError, Context, Continue, Fail, Retry, Snooze, Tenure
+from tenure import ConfigError, Context, Continue, Fail, Retry, Snooze, StepFailed, Tenure, WorkflowContext
 from tenure.observe.otel import instrument
+from tenure.testing import bound, drain, temporary_database
 from tests.processes import run_process, worker_process
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -150,6 +152,57 @@ async def test_the_next_links_of_a_chain_continue_its_trace(app, collected):
     [attempt], [following] = collected.spans("job:first"), collected.spans("job:last")
     [sent] = [span for span in collected.spans("send default") if span.attributes["tenure.job.kind"] == "last"]
     assert (following.parent.span_id, sent.parent.span_id) == (sent.context.span_id, attempt.context.span_id)
+
+
+@pytest.fixture
+async def travelling(app, server_dsn):
+    """The app on a database whose clock can be set."""
+    with temporary_database(server_dsn) as dsn, bound(app, dsn):
+        yield app
+        await app.close()
+
+
+async def test_the_first_run_of_a_workflow_is_a_child_of_the_enqueue_and_later_ones_are_linked_to_it(travelling, collected):
+    @travelling.workflow
+    async def ship(ctx: WorkflowContext, label: str) -> None:
+        await ctx.sleep("cool down", "1h")
+
+    await ship.enqueue("parcel")
+    assert [run.what for run in await drain(travelling, skip_sleeps=True)] == ["suspended", "completed"]
+    [sent], [first, second] = collected.spans("send default"), collected.spans("job:ship")
+    assert (first.parent.span_id, first.links) == (sent.context.span_id, ())
+    assert (second.parent, [link.context.span_id for link in second.links]) == (None, [sent.context.span_id])
+    assert [run.attributes.get("tenure.job.outcome") for run in (first, second)] == ["Suspend", None]
+    assert {run.attributes["tenure.job.attempt"] for run in (first, second)} == {1}
+    assert {run.status.status_code for run in (first, second)} == {StatusCode.UNSET}
+
+
+async def test_a_step_is_a_child_of_the_run_in_which_it_ran_and_is_not_repeated_by_a_replay(travelling, collected):
+    tracer = collected.tracers.get_tracer("shop")
+
+    def pack() -> None:
+        with tracer.start_as_current_span("tape"):
+            pass
+
+    async def refuse() -> None:
+        raise ValueError("no stamps")
+
+    @travelling.workflow
+    async def ship(ctx: WorkflowContext) -> None:
+        await ctx.step("pack", pack)
+        await ctx.sleep("cool down", "1h")
+        with suppress(StepFailed):
+            await ctx.step("stamp", refuse)
+
+    await ship.enqueue()
+    await drain(travelling, skip_sleeps=True)
+    [first, second], [packed], [stamped], [tape] = map(collected.spans, ("job:ship", "step:pack", "step:stamp", "tape"))
+    assert [span.parent.span_id for span in (packed, stamped, tape)] == [
+        first.context.span_id, second.context.span_id, first.context.span_id,
+    ]  # fmt: skip
+    assert (packed.status.status_code, packed.attributes["tenure.step.state"]) == (StatusCode.UNSET, "done")
+    assert (stamped.status.status_code, stamped.status.description) == (StatusCode.ERROR, "no stamps")
+    assert first.start_time <= packed.start_time <= packed.end_time <= first.end_time
 
 
 @pytest.mark.parametrize(

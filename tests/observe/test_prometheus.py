@@ -155,3 +155,20 @@ def test_a_supervisor_without_processes_has_metrics_too():
     from tenure.model.run_counts import SupervisorMetrics
 
     assert "tenure_worker_process_deaths_total 0" in render(SupervisorMetrics(processes=[], deaths=0, renewed_ago=None, runs=[]))
+
+
+def test_lost_runs_and_outcomes_that_are_not_written_are_counted():
+    from uuid import uuid4
+
+    from tenure.model.events import RunLost
+    from tenure.model.run_counts import ProcessMetrics, RunCounter, SupervisorMetrics
+
+    counter = RunCounter()
+    counter.add_lost(RunLost(job_id=uuid4(), kind="work", fence=1, reason="taken_by_another_worker", queue="mail"))
+    processes = [
+        ProcessMetrics(pool="default", name=name, running=1, slots=2, memory_mb=1.0, age=1.0, unwritten=unwritten)
+        for name, unwritten in (("a", 2), ("b", 3))
+    ]
+    text = render(SupervisorMetrics(processes=processes, deaths=0, renewed_ago=None, runs=counter.take()))
+    assert 'tenure_worker_runs_total{queue="mail",kind="work",outcome="lost"} 1' in text
+    assert 'tenure_worker_outcomes_unwritten{pool="default"} 5' in text

@@ -28,7 +28,7 @@ EMPTY = """
     begin
         foreach name in array array[
             'jobs', 'claims', 'starts', 'keys', 'progress', 'logs', 'incidents', 'watches', 'tallies', 'counters',
-            'minutes', 'latencies', 'retentions', 'schedules', 'ticks', 'declarations', 'kinds',
+            'minutes', 'fleet_minutes', 'latencies', 'retentions', 'schedules', 'ticks', 'declarations', 'kinds',
             'tokens', 'signing_keys', 'audit', 'blocked', 'blockers', 'chain_endings', 'steps', 'events', 'waits'
         ] loop
             -- Truncating makes new files for the table and for each of its indexes.

@@ -133,7 +133,7 @@ def test_claimers_at_the_same_time_never_share_a_job(dsn, database):
     assert database.sql("select min(fence), max(fence), min(attempt), max(attempt) from tenure.jobs") == [(1, 1, 1, 1)]
 
 
-async def test_a_job_that_changed_while_the_claim_waited_is_told_and_taken_by_the_next(dsn, database, other):
+async def test_a_job_that_changed_while_the_claim_waited_is_reported_and_taken_by_the_next(dsn, database, other):
     """The claim's snapshot is older than the change: the row is locked at its new place but not claimed. The claim says
     so, and the cursors go back."""
     worker = database.worker()
@@ -198,7 +198,7 @@ def test_only_known_kinds_and_capabilities_are_taken(database):
     assert database.sql("select kind from tenure.jobs where state = 'pending'") == [("strange",)]
 
 
-def test_suspects_are_told_from_the_healthy(database):
+def test_suspects_are_distinguished_from_healthy_jobs(database):
     worker = database.worker()
     ids = database.enqueue({}, {}, {})
     for crashes, job_id in enumerate(ids):
@@ -222,7 +222,7 @@ def test_a_worker_without_a_lease_claims_nothing(database, reason):
     assert database.sql("select state, fence from tenure.jobs") == [("pending", 0)]
 
 
-def test_the_fence_and_the_start_of_every_lane_are_told_without_jobs_as_well(database):
+def test_the_fence_and_the_start_of_every_lane_are_returned_without_jobs_as_well(database):
     claim = database.claim(database.worker(), lanes=[everything("nothing here")])
     assert claim.signals.holds
     assert claim.signals.xmin <= claim.signals.xid

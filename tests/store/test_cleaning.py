@@ -19,6 +19,7 @@ WRITES: dict[str, Any] = {
     "clean progress": lambda term: cleaning.clean_progress(term, limit=100, keep=60.0),
     "clean logs": lambda term: cleaning.clean_logs(term, limit=100, keep=60.0),
     "clean incidents": lambda term: cleaning.clean_incidents(term, limit=100, keep=60.0),
+    "clean audit": lambda term: cleaning.clean_audit(term, limit=100, keep=60.0),
     "clean watches": lambda term: cleaning.clean_watches(term, limit=100),
     "clean counters": lambda term: cleaning.clean_counters(term, limit=100, keep=60.0),
     "clean dead": lambda term: cleaning.clean_dead(term, limit=100, keep=60.0),
@@ -36,6 +37,7 @@ def lay_out(database: Database) -> None:
     )
     leave_traces(database, str(uuid4()))
     database.sql("insert into tenure.watches (job_id, until) values (gen_random_uuid(), now() - interval '1 s')")
+    record_call(database, "400 days")
     database.sql(
         "insert into tenure.counters (hour, queue, kind, what, jobs) values (now() - interval '1 day', 'q', 'k', 'failed', 1)"
     )
@@ -44,6 +46,15 @@ def lay_out(database: Database) -> None:
     database.sql("insert into tenure.retentions values ('kept', '1 day')")
     finish(database, "work", "1 hour")
     finish(database, "kept", "2 days")
+
+
+def record_call(database: Database, age: str) -> None:
+    """An entry of the audit log."""
+    database.sql(
+        "insert into tenure.audit (at, request_id, phase, actor, action)"
+        " values (now() - %s::interval, gen_random_uuid(), 'requested', %s, 'cancel_job')",
+        *(age, age),
+    )
 
 
 def finish(database: Database, kind: str, age: str) -> None:
@@ -80,6 +91,7 @@ def everything(database: Database) -> dict[str, list[Any]]:
         "latencies",
         "jobs",
         "history",
+        "audit",
     )
     return {table: sorted(database.sql(f"select t::text from tenure.{table} t")) for table in tables}
 
@@ -173,6 +185,18 @@ def test_old_counts_and_watches_that_are_over_go_and_the_others_stay(database):
         "select count(*) from tenure.watches"
     )
     assert database.sql("select count(*) from tenure.counters") == [(5,)]
+
+
+def test_old_entries_of_the_audit_log_go_but_none_of_the_last_thirty_days(database):
+    term = database.term("cleaner")
+    for age in ("400 days", "370 days", "360 days", "31 days", "29 days", "1 second"):
+        record_call(database, age)
+    left = lambda: [age for (age,) in database.sql("select actor from tenure.audit order by at")]  # noqa: E731
+    for removed in (1, 1, 0):
+        assert database.run(cleaning.clean_audit(term, limit=1, keep=365 * 86400.0))[0] == (True, removed, None)
+    assert left() == ["360 days", "31 days", "29 days", "1 second"]
+    database.run(cleaning.clean_audit(term, limit=100, keep=0.0))
+    assert left() == ["29 days", "1 second"]
 
 
 def test_tallies_are_added_up_by_the_minute_with_their_latencies(database):

@@ -21,7 +21,7 @@ def test_nothing_waits_in_an_empty_queue(database):
     assert measured(database) == {}
 
 
-def test_pools_are_told_apart_by_their_queues_in_one_statement(database):
+def test_pools_are_distinguished_by_their_queues_in_one_statement(database):
     database.enqueue({}, {}, {"priority": 99}, {"queue": "media"}, {"queue": "nobody"})
     assert measured(database, wants(), wants("media", ["media", "other"])) == {"default": 3, "media": 1}
 

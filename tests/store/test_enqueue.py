@@ -183,6 +183,17 @@ def test_the_callers_search_path_does_not_matter(database):
         database.sql("reset search_path; drop schema trap cascade")
 
 
+def test_the_digest_of_an_input_does_not_depend_on_the_callers_search_path(database):
+    digest = "select tenure.input_digest(jsonb_build_object('a', 1))"
+    expected = database.sql(digest)
+    database.sql("create schema trap; create function trap.encode(bytea, text) returns text language sql as $$ select 'x' $$")
+    try:
+        database.sql("set search_path = trap, pg_catalog")
+        assert database.sql(digest) == expected
+    finally:
+        database.sql("reset search_path; drop schema trap cascade")
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_the_same_id_twice_in_one_call_is_refused_or_makes_one_job(database, again):
     database.sql("set statement_timeout = '2s'")

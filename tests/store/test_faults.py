@@ -59,7 +59,7 @@ def test_every_code_is_exactly_one_thing(state):
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), Refused),
     ],
 )
-def test_errors_of_the_driver_itself_are_told_apart(error, kind):
+def test_errors_of_the_driver_itself_are_distinguished(error, kind):
     assert type(translated(error)) is kind
 
 

@@ -178,7 +178,7 @@ async def test_a_refused_statement_costs_no_connection(database_target):
 
 
 @pytest.mark.slow
-async def test_a_server_that_does_not_answer_is_told_by_a_ping(database_target, dsn):
+async def test_a_server_that_does_not_answer_is_reported_by_a_ping(database_target, dsn):
     """Half-open: nothing comes back, and nobody says so."""
     wire = Proxy(dsn)
     async with wire.open() as way, Link(DatabaseTarget.at(way), "test") as link:

@@ -65,7 +65,7 @@ async def test_a_test_that_could_not_be_sent_proves_nothing(database_target, dsn
         assert not ears.not_delivering
 
 
-async def test_what_does_not_arrive_twice_is_told_and_tested_again(database_target, dsn, caplog, monkeypatch):
+async def test_what_does_not_arrive_twice_is_reported_and_tested_again(database_target, dsn, caplog, monkeypatch):
     monkeypatch.setattr(listener, "SILENCE", 0.05)
     sender = Sender(dsn)
     sender.arrives = False
@@ -144,7 +144,7 @@ async def test_a_pooler_of_sessions_that_nobody_named_delivers(unnamed_pooler):
 
 
 @needs_pgbouncer
-async def test_a_pooler_of_transactions_that_nobody_named_is_told_with_the_way_out(unnamed_pooler, caplog):
+async def test_a_pooler_of_transactions_that_nobody_named_is_reported_with_the_way_out(unnamed_pooler, caplog):
     pooler = unnamed_pooler("transaction")
     await until(lambda: pooler.answers)
     wakeups = Wakeups(DatabaseTarget(dsn=pooler.dsn, pooled=False), lambda _: None)

@@ -102,7 +102,7 @@ async def test_two_schemas_live_side_by_side(fresh_dsn):
     await second.close()
 
 
-async def test_without_a_schema_the_way_out_is_told(bare_dsn):
+async def test_without_a_schema_the_way_out_is_given(bare_dsn):
     with pytest.raises(SchemaMismatch, match="tenure migrate") as caught:
         await check_schema(DatabaseTarget.at(bare_dsn))
     assert (caught.value.found, caught.value.needed) == (None, newest_version())
@@ -133,7 +133,7 @@ async def test_a_newer_schema_that_still_has_what_we_need_is_fine(fresh_dsn):
     await check_schema(DatabaseTarget.at(fresh_dsn))
 
 
-async def test_a_server_that_is_not_there_is_told_as_such():
+async def test_a_server_that_is_not_there_is_reported_as_such():
     with pytest.raises(StoreUnavailable):
         await check_schema(DatabaseTarget.at("postgresql://nobody@127.0.0.1:1/nothing"))
 

@@ -130,7 +130,7 @@ async def test_an_administrator_who_is_no_superuser_grants_for_the_owner_of_the_
         assert worker.sql("select count(*) from tenure.late") == [(0,)]
 
 
-async def test_an_owner_who_may_not_create_roles_is_told_who_runs_what(shop):
+async def test_an_owner_who_may_not_create_roles_learns_who_runs_what(shop):
     await migrate(of(shop, "shop_owner"))
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="role tenure_worker is missing") as refused:
         run_script(shop, "shop_owner", roles_sql("tenure"))
@@ -148,7 +148,7 @@ async def test_what_other_sessions_do_is_seen_where_the_server_allows_it(shop, s
     assert [server.sql(granted, role) for role in ROLES] == [[(True,)], [(False,)], [(True,)]]
 
 
-async def test_who_may_not_migrate_is_told_who_may(shop, server):
+async def test_a_role_that_may_not_migrate_learns_which_role_may(shop, server):
     server.sql("create role shop_reader login")
     with pytest.raises(MigrationRefused, match=r"'shop_reader' may not run 0001_pre_core .* as the owner of schema 'tenure'"):
         await migrate(of(shop, "shop_reader"))

@@ -240,7 +240,7 @@ def pooler_before(dsn, folder):
 
 
 @needs_pgbouncer
-async def test_behind_a_pooler_a_setting_that_breaks_us_is_told_with_the_statement_that_mends_it(fresh_dsn, tmp_path):
+async def test_behind_a_pooler_a_setting_that_breaks_us_is_reported_with_the_statement_that_mends_it(fresh_dsn, tmp_path):
     with psycopg.connect(fresh_dsn, autocommit=True) as connection:
         [(name,)] = connection.execute("select current_database()").fetchall()
         connection.execute(f"alter database {name} set default_transaction_isolation = 'repeatable read'")
@@ -257,7 +257,7 @@ async def test_behind_a_pooler_a_setting_that_breaks_us_is_told_with_the_stateme
 
 
 @needs_pgbouncer
-async def test_a_pooler_that_is_not_known_as_one_is_told_with_the_way_out(fresh_dsn, tmp_path):
+async def test_a_pooler_that_is_not_known_as_one_is_reported_with_the_way_out(fresh_dsn, tmp_path):
     with pooler_before(fresh_dsn, tmp_path) as pooler:
         await until(lambda: pooler.answers)
         async with Link(DatabaseTarget.at(pooler.dsn, pooled=False), "test") as link:
@@ -283,7 +283,7 @@ def test_code_without_an_event_loop_enqueues_in_spite_of_hostile_settings(hostil
     app.close_sync()
 
 
-def test_what_a_server_rejects_is_told_by_its_name_without_the_password(dsn):
+def test_what_a_server_rejects_is_reported_by_its_name_without_the_password(dsn):
     refused = make_conninfo(dsn, dbname=f"nowhere_{uuid4().hex[:8]}", password="s3cret")
     with pytest.raises(StoreUnavailable) as caught:
         Tenure(refused).enqueue_sync("work", within=0.1)

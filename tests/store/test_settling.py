@@ -174,7 +174,7 @@ def test_output_error_and_input_stand_in_history(database):
     assert job["enqueued_at"] <= job["started_at"] <= job["finished_at"]
 
 
-def test_runs_that_are_no_longer_ours_are_told_with_the_reason(database):
+def test_runs_that_are_no_longer_ours_are_reported_with_the_reason(database):
     claim = claimed(database, 5)
     ours, taken, deleted, completed, canceled = claim.ids
     take_over(database.sql, taken)

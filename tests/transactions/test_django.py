@@ -135,7 +135,7 @@ async def test_an_inner_block_that_was_never_left_is_refused(app, shop, payments
     assert names(shop) == []
 
 
-async def test_a_coroutine_is_told_to_be_a_plain_function(app, shop):
+async def test_a_coroutine_fails_with_the_advice_to_make_it_a_plain_function(app, shop):
     @app.job(max_attempts=1)
     async def pay(ctx: Context) -> None:
         async with ctx.transaction(connection):

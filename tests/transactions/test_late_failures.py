@@ -48,7 +48,7 @@ def fail():
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_an_exception_is_logged_told_and_kept_with_the_job(app, shop, dsn, told, *, caplog, run_in):
+async def test_an_exception_is_logged_reported_and_kept_with_the_job(app, shop, dsn, told, *, caplog, run_in):
     job = ends(app, dsn, fail, run_in)
     async with serving(app):
         handle = await job.enqueue()

@@ -87,7 +87,7 @@ async def test_a_commit_whose_answer_is_lost_counts_once_and_is_not_taken_for_lo
     assert [type(event) for event in told] == [JobSettled]
 
 
-async def test_a_job_whose_commit_was_not_answered_is_told_as_what_it_is(cutter, shop, points, told):
+async def test_a_job_whose_commit_was_not_answered_is_reported_as_what_it_is(cutter, shop, points, told):
     points.hold("leaving")
     await EXECUTORS["in_loop"].enqueue("ada")
     await points.reached("leaving")
@@ -196,7 +196,7 @@ async def test_what_an_abandoned_coroutine_still_writes_does_not_count_with_anyb
     assert shop.sql("select name from public.payments order by 1") == HONEST
 
 
-async def test_a_handler_whose_own_timer_cancels_it_during_the_commit_is_told_as_what_it_is(app, shop, told, monkeypatch):
+async def test_a_handler_whose_own_timer_cancels_it_during_the_commit_is_reported_as_what_it_is(app, shop, told, monkeypatch):
     commit = OpenTransaction.commit
 
     async def committed_and_canceled(self, *arguments):

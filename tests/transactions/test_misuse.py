@@ -134,7 +134,7 @@ async def test_what_is_no_connection_is_refused_with_what_is_understood(app, sho
     await refused(app, work, "pass a psycopg Connection")
 
 
-async def test_an_output_that_does_not_fit_is_told_in_the_block_and_leaves_the_session_rolled_back(app, shop, dsn):
+async def test_an_output_that_does_not_fit_is_reported_in_the_block_and_leaves_the_session_rolled_back(app, shop, dsn):
     seen: list[bool] = []
 
     @app.job(max_attempts=1)

@@ -132,7 +132,7 @@ async def test_an_output_that_was_set_inside_is_committed_with_the_rest_and_stay
 
 
 @SOME
-async def test_a_run_whose_job_was_taken_away_is_told_so_and_has_written_nothing(app, shop, session):
+async def test_a_run_whose_job_was_taken_away_learns_it_and_has_written_nothing(app, shop, session):
     await job(app, session).enqueue("ada", set_output=True)
     await until(lambda: app.places.at, is_=["inside"])
     shop.take_away("ada")
@@ -171,7 +171,7 @@ async def test_a_constraint_that_fails_at_the_commit_undoes_all_of_it_and_tells(
 
 
 @pytest.mark.parametrize("session", ["alchemy_async_session", "alchemy_session"])
-async def test_who_waits_for_the_result_is_told_when_it_is_there(app, shop, monkeypatch, session):
+async def test_a_client_that_waits_for_the_result_is_notified_when_it_is_there(app, shop, monkeypatch, session):
     """Not when the job is completed, for its output comes after that."""
     monkeypatch.setattr(waiting, "FIRST_LOOK", 3600.0)
     handle = await job(app, session).enqueue("ada")

@@ -19,7 +19,9 @@ from tenure import (
     Context,
     Continue,
     Fail,
+    Group,
     Handle,
+    Jobs,
     Provide,
     Retry,
     RetryAfter,
@@ -27,7 +29,20 @@ from tenure import (
     Snooze,
     Tenure,
     Tick,
+    WorkflowContext,
     provided,
+)
+from tenure.testing import (
+    EnqueuedJob,
+    JobRun,
+    RecordingContext,
+    RecordingWorkflowContext,
+    context,
+    drain,
+    drain_sync,
+    enqueued,
+    run_inline,
+    workflow_context,
 )
 
 app = Tenure("postgresql://nowhere")
@@ -205,3 +220,84 @@ async def with_clock(ctx: Context, message: Message, clock: Annotated[datetime, 
 async def provided_parameters_are_not_enqueued(ctx: Context, message: Message) -> None:
     assert_type(await with_clock.enqueue(message), Handle[str])
     assert_type(await with_clock(ctx, message, clock=get_clock()), str)
+
+
+# Workflows
+
+
+async def reserve(item: str, count: int) -> Receipt:
+    return Receipt(count)
+
+
+def weigh(item: str) -> float:
+    return 1.5
+
+
+@app.step
+async def wrap(item: str, paper: str = "") -> Receipt:
+    return Receipt(1)
+
+
+@app.workflow
+async def sell(ctx: WorkflowContext, item: str, count: int = 1) -> Receipt:
+    assert_type(await ctx.step("reserve", reserve, item, count), Receipt)
+    assert_type(await ctx.step("weigh", weigh, item), float)
+    assert_type(await ctx.call(plain, 1, b=2), str)
+    assert_type(await (await ctx.start(answers, 1)).join(), bool)
+    assert_type(await ctx.call(bare.using(queue="q"), Message("ann")), Receipt)
+    assert_type(await ctx.gather(ctx.call(plain, 1, 2), ctx.call(plain, 3, 4)), list[str])
+    assert_type(await ctx.wait_for("paid", type=Message), Message)
+    assert_type(await wrap(item, paper="red"), Receipt)
+    assert_type(ctx.now(), datetime)
+    assert_type(ctx.uuid(), UUID)
+    await wrap(7)  # type: ignore[arg-type]
+    await ctx.step("reserve", reserve, item, "two")  # type: ignore[arg-type, call-arg]
+    await ctx.call(plain, "1", 2)  # type: ignore[arg-type]
+    return Receipt(1)
+
+
+async def selling() -> None:
+    assert_type(await sell.enqueue("cup", count=2), Handle[Receipt])
+    assert_type(await (await sell.using(delay="5m").enqueue("cup")).result(), Receipt)
+    assert_type(app.group(UUID(int=0)).id, UUID)
+    await sell.enqueue(1)  # type: ignore[arg-type]
+
+
+# Collections, chains and groups
+
+billing = Jobs(prefix="billing")
+
+
+@billing.job(queue="mail")
+async def invoice(ctx: Context, order_id: int) -> Receipt:
+    return Receipt(order_id)
+
+
+async def collecting() -> None:
+    app.include(billing)
+    assert_type(await invoice.enqueue(1), Handle[Receipt])
+    assert_type(await (await app.chains.start(may_continue, Message("ann"))).result(), Receipt | bool)
+    assert_type(app.chains.start_sync(invoice.using(queue="q"), 1), Handle[Receipt])
+    assert_type(await app.gather([invoice.call(1), invoice.call(2)]), Group[Receipt])
+    assert_type(await (await app.gather([answers.call(1)])).results(), list[bool])
+    assert_type(app.gather_sync([always_continues.call(1)]).results_sync(), list[bool])
+    assert_type(await (await app.map(invoice, [1, 2])).results(), list[Receipt])
+    await invoice.enqueue("1")  # type: ignore[arg-type]
+    await app.chains.start(invoice, "1")  # type: ignore[call-overload]
+    app.include(app)  # type: ignore[arg-type]
+
+
+# Tests of users
+
+
+async def testing() -> None:
+    assert_type(await drain(app), list[JobRun])
+    assert_type(drain_sync(app, retries=False), list[JobRun])
+    assert_type(await enqueued(invoice), list[EnqueuedJob])
+    assert_type(context(attempt=2), RecordingContext)
+    assert_type(workflow_context(events={"paid": [{"to": "ann"}]}), RecordingWorkflowContext)
+    assert_type(await invoice(context(), 1), Receipt)
+    assert_type(await sell(workflow_context(), "cup"), Receipt)
+    with run_inline(app):
+        assert_type(invoice.enqueue_sync(1).result_sync(), Receipt)
+    await sell(context(), "cup")  # type: ignore[arg-type]

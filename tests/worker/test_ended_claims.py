@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -101,3 +102,59 @@ async def test_jobs_that_run_and_are_claimed_all_the_time_are_never_without_the_
             await asyncio.sleep(0)
     assert seen <= {(0,)}
     assert database.sql(CLAIMS) == [(0,)], "and none is left when the worker has gone"
+
+
+REFUSE_ONE = """
+    create or replace function public.refuse() returns trigger language plpgsql as
+        'begin raise exception ''not today'' using errcode = ''AU001''; end';
+    create trigger refuse before delete on tenure.claims for each row
+        when (old.id = '{claim}') execute function public.refuse()"""
+
+
+def ended_claim(database, worker_id):
+    """The row of a claim whose jobs have ended, older than those that the worker makes."""
+    [(claim_id,)] = database.sql(
+        "insert into tenure.claims (id, worker_id, at, job_ids)"
+        " values (gen_random_uuid(), %s, now(), array[gen_random_uuid()]) returning id::text",
+        worker_id,
+    )
+    return claim_id
+
+
+async def test_a_claim_that_postgresql_refuses_to_delete_stops_no_other_and_is_reported_once(app, database, caplog):
+    @app.job
+    async def work() -> None: ...
+
+    async with serving(app) as worker:
+        refused = ended_claim(database, worker.worker_id)
+        database.sql(REFUSE_ONE.format(claim=refused))
+        try:
+            for count in range(1, 4):
+                await work.enqueue()
+                await completed(database, count)
+                await until(lambda: database.sql("select id::text from tenure.claims"), is_=[(refused,)])
+        finally:
+            database.sql("drop function public.refuse() cascade")
+    told = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [record.claim_id for record in told] == [refused]
+
+
+async def test_a_claim_that_a_transaction_has_locked_holds_up_neither_other_claims_nor_outcomes_and_goes_later(
+    app, database, other, monkeypatch
+):
+    """Behind a pooler, where no lock timeout of ours would end the wait."""
+    monkeypatch.setattr("tenure.worker.engine.POOLED_LIMIT", 3600.0)
+    app.configure(pooled=True)
+
+    @app.job
+    async def work() -> None: ...
+
+    async with serving(app) as worker:
+        locked = ended_claim(database, worker.worker_id)
+        with other.connection.transaction():
+            other.sql("select from tenure.claims where id = %s for update", locked)
+            for count in range(1, 4):
+                await work.enqueue()
+                await completed(database, count)
+                await until(lambda: database.sql("select id::text from tenure.claims"), is_=[(locked,)])
+        await until(lambda: database.sql(CLAIMS), is_=[(0,)])

@@ -57,7 +57,7 @@ def seen(app):
     return seen
 
 
-async def test_every_job_handed_in_is_told(app, seen):
+async def test_every_job_handed_in_is_reported(app, seen):
     @app.job
     async def work() -> None: ...
 
@@ -85,7 +85,7 @@ async def test_a_refused_job_was_not_handed_in(app, seen):
     assert seen == []
 
 
-async def test_the_life_of_a_job_and_its_worker_is_told_in_order(app, seen):
+async def test_the_life_of_a_job_and_its_worker_is_reported_in_order(app, seen):
     @app.job(queue="mail")
     async def work() -> str:
         return "done"
@@ -123,7 +123,7 @@ async def test_the_life_of_a_job_and_its_worker_is_told_in_order(app, seen):
     ],
     ids=["Fail", "Cancel", "Snooze", "error", "timeout"],
 )
-async def test_each_end_of_a_run_is_told_by_its_own_word(app, seen, deed, told):
+async def test_each_end_of_a_run_is_reported_by_its_own_word(app, seen, deed, told):
     @app.job(timeout="100ms", retry=Retry(2, initial="10ms", jitter=False))
     async def work() -> None:
         value = deed()
@@ -154,7 +154,7 @@ async def test_a_job_that_is_requeued_is_reported(app, seen):
 
 
 @pytest.mark.parametrize("what", ["taken_by_another_worker", "not_found", "canceled"])
-async def test_a_run_that_lost_its_job_is_told_once(app, seen, database, caplog, what):
+async def test_a_run_that_lost_its_job_is_reported_once(app, seen, database, caplog, what):
     caplog.set_level("INFO", "tenure")
     ended, started = asyncio.Event(), asyncio.Event()
 
@@ -176,13 +176,13 @@ async def test_a_run_that_lost_its_job_is_told_once(app, seen, database, caplog,
         else:
             take_over(database.sql)
         await asyncio.wait_for(ended.wait(), 10)
-    assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason=what)]
+    assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason=what, queue="default")]
     [record] = [record for record in caplog.records if f"aborted, {what}" in record.getMessage()]
     assert record.levelname == ("INFO" if what == "canceled" else "WARNING")
     assert seen.of(JobSettled) == []
 
 
-async def test_the_refused_outcome_of_a_stale_run_is_told(app, seen, database):
+async def test_the_refused_outcome_of_a_stale_run_is_reported(app, seen, database):
     started, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job
@@ -217,7 +217,9 @@ async def test_a_run_whose_job_the_same_worker_claims_again_is_reported_as_lost_
         handle = await job.enqueue()
         assert await handle.result("30s") == 2
         await until(lambda: seen.of(JobSettled))
-    assert seen.of(RunLost) == [RunLost(job_id=handle.id, kind="work", fence=1, reason="taken_by_another_worker")]
+    assert seen.of(RunLost) == [
+        RunLost(job_id=handle.id, kind="work", fence=1, reason="taken_by_another_worker", queue="default")
+    ]
     assert [event.fence for event in seen.of(JobStarted)] == [1, 2]
     assert [event.fence for event in seen.of(JobSettled)] == [2]
 
@@ -240,7 +242,7 @@ async def test_each_run_of_a_worker_that_lost_its_lease_is_reported_as_lost_once
     assert len(seen.of(RunLost)) + len(seen.of(JobSettled)) == len(seen.of(JobStarted)) == 6
 
 
-async def test_a_worker_that_lost_its_lease_and_a_leader_that_lost_its_duty_are_told(app, seen, database):
+async def test_a_worker_that_lost_its_lease_and_a_leader_that_lost_its_duty_are_reported(app, seen, database):
     async with serving(app) as worker:
         first = worker.worker_id
         await until(lambda: ("reaper", 1) in seen.terms())

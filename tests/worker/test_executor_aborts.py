@@ -50,7 +50,7 @@ async def test_a_call_may_have_its_own_time_limit_and_a_timeout_is_tried_again(s
 
 
 @everywhere
-async def test_a_running_job_that_is_canceled_is_told_why_and_ends(shared_worker, executor, tmp_path):
+async def test_a_running_job_that_is_canceled_learns_why_and_ends(shared_worker, executor, tmp_path):
     handle = await JOBS[executor].enqueue(Order(act="wait", folder=str(tmp_path)))
     [entry] = await begun(tmp_path)
     assert await handle.cancel("changed my mind", by="alice")

@@ -112,7 +112,7 @@ async def test_stop_iteration_is_an_error_like_any_other(shared_worker, executor
     assert (await handle.status()).attempt == 2
 
 
-async def test_an_exception_that_cannot_tell_itself_is_told_by_its_name(shared_worker, executor):
+async def test_an_exception_that_cannot_be_printed_is_reported_by_its_name(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="raise_named", text="Awkward"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "Awkward")

@@ -150,7 +150,7 @@ async def test_jobs_of_a_schedule_expire(tested):
     assert (changed.expires, (await app.schedules.change("never", expires=None)).expires) == (timedelta(minutes=5), None)
 
 
-def test_mistakes_are_told():
+def test_mistakes_are_reported():
     with pytest.raises(ConfigError, match="expires needs a time zone"):
         patient.using(expires=datetime(2030, 1, 1))  # noqa: DTZ001
     with pytest.raises(ConfigError, match="expires"):

@@ -240,3 +240,48 @@ async def test_an_unknown_job_that_cannot_be_requeued_holds_up_no_other_and_is_r
             database.sql("drop function public.refuse() cascade")
     told = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert [record.message.startswith("PostgreSQL refuses to requeue a job") for record in told] == [True]
+
+
+async def test_an_unknown_job_that_a_transaction_has_locked_holds_up_neither_others_nor_outcomes_and_is_requeued_later(
+    app, database, other, monkeypatch
+):
+    """Behind a pooler, where no lock timeout of ours would end the wait. When the lock is released the worker is idle: only what
+    the last comparison left makes it look again."""
+    monkeypatch.setattr(held, "BUSY_EVERY", 0.05)
+    monkeypatch.setattr(held, "AFTER_DOUBT", ())
+    monkeypatch.setattr("tenure.worker.engine.POOLED_LIMIT", 3600.0)
+    app.configure(pooled=True)
+    released = asyncio.Event()
+
+    @app.job
+    async def work(n: int) -> None:
+        if n == 0:
+            await released.wait()
+
+    async with serving(app) as worker:
+        await work.enqueue(0)
+        await until(lambda: worker._engine.running == 1)
+        with other.connection.transaction():
+            locked = forge_job(database.sql, "running", fence=1, attempt=1, input=json.dumps({"n": 1}))
+            other.sql("select from tenure.jobs where id = %s for update", locked)
+            database.sql("update tenure.claims set worker_id = %s where %s = any (job_ids)", worker.worker_id, locked)
+            forge_job(database.sql, "running", worker_id=worker.worker_id, fence=1, attempt=1, input=json.dumps({"n": 2}))
+            await completed(database, 1)
+            released.set()
+            await completed(database, 2)
+        await completed(database, 3)
+
+
+async def test_while_a_claim_is_in_doubt_an_idle_worker_keeps_comparing(app, database, monkeypatch):
+    """Its transaction may commit at any time, as one behind a pooler that waited for a lock."""
+    monkeypatch.setattr(held, "BUSY_EVERY", 0.05)
+    monkeypatch.setattr(held, "AFTER_DOUBT", (0.0, 3600.0))
+
+    @app.job
+    async def work(n: int) -> None: ...
+
+    async with serving(app) as worker:
+        worker._engine._held_jobs.doubt()
+        await until(lambda: len(worker._engine._held_jobs._doubts) == 1)  # the first comparison has found nothing
+        forge_job(database.sql, "running", worker_id=worker.worker_id, fence=1, attempt=1, input=json.dumps({"n": 1}))
+        await completed(database, 1)

@@ -9,7 +9,7 @@ from tests.worker.serving import serving
 from tests.worker.shared_worker import failure
 
 
-async def test_a_plain_function_that_returns_a_coroutine_is_told_to_be_one(dsn, database, recwarn):
+async def test_a_plain_function_that_returns_a_coroutine_is_reported_as_a_mistake(dsn, database, recwarn):
     app = Tenure(dsn)
 
     @app.job(max_attempts=1)

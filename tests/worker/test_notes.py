@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from tenure import Aborted, Context, JobSettled, Tenure
+from tenure.periodic import FOREVER
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.worker.run.updates import UpdateWriter
+from tenure.worker.run.update_pace import GAP, UpdatePace
+from tenure.worker.run.updates import RunUpdates, UpdateWriter
 from tests.store.forged_jobs import take_over
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -68,6 +71,46 @@ async def test_the_latest_progress_always_arrives_and_costs_few_statements(app, 
     assert (progress.percent, progress.message) == (100, "step 10000")
     # Two a second, one at once, one at the end.
     assert 1 <= sent["jobs/note_runs"] <= 2 * took + 2
+
+
+def reporting(*, watched):
+    run = SimpleNamespace(updates=RunUpdates())
+    run.updates.watched = watched
+    return run
+
+
+def test_reports_of_a_watched_run_do_not_wait_for_those_of_others():
+    watched, other, pace = reporting(watched=True), reporting(watched=False), UpdatePace()
+    assert pace.due([other], 100.0) == [other], "at once, after a quiet time"
+    pace.written(100.0)
+    assert pace.rest([], 100.1) == FOREVER
+    assert (pace.due([other], 100.1), pace.rest([other], 100.1)) == ([], pytest.approx(GAP - 0.1))
+    assert (pace.rest([other, watched], 100.1), pace.due([other, watched], 100.1)) == (0.0, [watched])
+    pace.written(100.0 + GAP)  # that statement was slow, and was not about the others
+    assert pace.due([other, watched], 100.0 + GAP) == [other, watched]
+    pace.written(100.0 + GAP)
+    assert pace.due([other], 100.1 + GAP) == []
+
+
+async def test_a_run_that_a_client_watches_is_known_as_such(app, database):
+    """Its next reports are written more often."""
+    runs, told = [], asyncio.Event()
+
+    @app.job
+    async def work(ctx: Context) -> None:
+        runs.append(ctx._run)
+        ctx.progress(1)
+        await told.wait()
+        ctx.progress(2)
+        await until(lambda: ctx._run.updates.watched)
+
+    async with serving(app):
+        handle = await work.enqueue()
+        await until(lambda: database.sql("select percent from tenure.progress"), is_=[(1,)])
+        assert not runs[0].updates.watched
+        database.sql("insert into tenure.watches (job_id, until) values (%s, now() + interval '1 minute')", handle.id)
+        told.set()
+        await handle.result("20s")
 
 
 async def test_progress_of_many_jobs_goes_out_together(app, database, sent):

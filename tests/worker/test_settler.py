@@ -15,6 +15,7 @@ from tenure.store.link import Link
 from tenure.store.wakeup import Wakeup
 from tenure.worker.run import settler
 from tests.store.forged_jobs import change_state, take_over
+from tests.store.locks import waits_for_a_lock
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -250,7 +251,8 @@ async def test_outcomes_that_cannot_be_written_stop_further_claims_and_are_repor
         await until(lambda: parked.backlog, is_=0)
         assert ran <= 4 * 2 + 2 * 2
         await worker.stop()
-        assert f"{ran} outcomes could not be written before the stop" in caplog.text
+        [told] = [record for record in caplog.records if "could not be written before the stop" in record.message]
+        assert told.jobs == ran
     finally:
         database.sql("drop trigger deny on tenure.history")
         database.sql("drop function public.deny()")
@@ -276,3 +278,49 @@ async def test_a_handler_that_cleans_up_slowly_at_a_stop_is_not_reported_as_comp
     assert seen == []
     assert "was completed by its own transaction" not in caplog.text
     assert states(database) == {"pending": 1}
+
+
+async def test_behind_a_pooler_a_locked_row_holds_up_no_other_outcome(app, database, dsn, release, monkeypatch):
+    """There a session has no lock timeout of ours: the statement is canceled."""
+    monkeypatch.setattr(settler, "POOLED_LOCK_TIMEOUT", 0.3)
+    app.configure(pooled=True)
+
+    @app.job
+    async def work(n: int) -> int:
+        await release.wait()
+        return n
+
+    async with serving(app, concurrency=COUNT):
+        handles = [await work.enqueue(n) for n in range(COUNT)]
+        await until(lambda: states(database), is_={"running": COUNT})
+        async with await psycopg.AsyncConnection.connect(dsn) as mine:
+            assert await handles[0].cancel("not needed", conn=mine)
+            release.set()
+            await until(lambda: states(database), is_={"running": 1, "completed": COUNT - 1})
+            await mine.rollback()
+        await until(lambda: states(database), is_={"completed": COUNT})
+
+
+async def test_behind_a_pooler_every_statement_on_the_connection_that_settles_is_canceled_after_a_while(
+    app, database, other, release, monkeypatch
+):
+    """A table is locked that settling does not need, but a log line of the same run does."""
+    monkeypatch.setattr("tenure.worker.engine.POOLED_LIMIT", 0.3)
+    app.configure(pooled=True)
+
+    @app.job
+    async def work(ctx: Context) -> None:
+        ctx.log.info("it runs")
+        await release.wait()
+
+    @app.job
+    async def other_work() -> None: ...
+
+    async with serving(app, concurrency=2):
+        with other.connection.transaction():
+            other.sql("lock table tenure.logs in share mode")
+            await work.enqueue()
+            await waits_for_a_lock(database)
+            await (await other_work.enqueue()).result("30s")
+        release.set()
+        await until(lambda: states(database), is_={"completed": 2})

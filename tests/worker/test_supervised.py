@@ -46,7 +46,7 @@ async def test_handlers_in_every_executor_can_hand_in_jobs(start, sql, dsn):
         assert queue.of(child, "parent_id::text") == (parent,), kind
 
 
-async def test_the_leaders_elected_by_the_supervisor_are_told_in_a_child(start, seen):
+async def test_the_leaders_elected_by_the_supervisor_are_reported_in_a_child(start, seen):
     with start() as worker:
         [child] = await serving(worker)
         await until(lambda: {entry["duty"] for entry in seen("LeaderElected")} >= DUTIES, within=5)
@@ -58,7 +58,7 @@ async def test_the_leaders_elected_by_the_supervisor_are_told_in_a_child(start, 
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_the_death_of_a_child_is_told_in_another(start, seen, processes):
+async def test_the_death_of_a_child_is_reported_in_another(start, seen, processes):
     with start("--processes", str(processes)) as worker:
         await serving(worker, processes)
         started = await until(lambda: seen("WorkerStarted")[processes - 1 :] and seen("WorkerStarted"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tenure import Fail, Tenure, WorkflowContext
+from tenure import Continue, Fail, Tenure, WorkflowContext
 from tenure.store.link import Link
 
 app = Tenure()
@@ -49,9 +49,9 @@ async def fetch(self: Link, query: Any, **options: Any) -> Any:
 Link.fetch = fetch  # type: ignore[method-assign]
 
 
-async def effect(name: str, what: str) -> str:
+async def effect(name: str, what: str, time: str = "") -> str:
     token = str(uuid4())
-    told(name=name, what=what, token=token)
+    told(name=name, what=what, token=token, time=time)
     point(f"in {what}")
     return token
 
@@ -62,10 +62,16 @@ async def book(conn: Any, name: str) -> str:
     return f"booked {name}"
 
 
+@app.job
+async def ticket(name: str) -> str:
+    told(name=name, what="ticket", token=name)
+    return f"ticket of {name}"
+
+
 @app.workflow(max_attempts=1)
 async def journey(ctx: WorkflowContext, name: str, ending: str = "") -> list[str]:
     started = ctx.now().isoformat()
-    first = await ctx.step("first", effect, name, "first")
+    first = await ctx.step("first", effect, name, "first", started)
     point("after first")
     await ctx.sleep("nap", "1100ms")
     point("after nap")
@@ -74,7 +80,15 @@ async def journey(ctx: WorkflowContext, name: str, ending: str = "") -> list[str
     await ctx.on_rollback(effect, name, "undo")
     booked = await ctx.transaction("book", book, name)
     point("after book")
-    told(name=name, what="seen", token=[started, first, event, booked])
+    called = await ctx.call(ticket, name)
+    told(name=name, what="seen", token=[started, first, event, booked, called])
     if ending == "fail":
         raise Fail("as planned")
-    return [started, first, event, booked]
+    return [started, first, event, booked, called]
+
+
+@app.workflow(max_attempts=1)
+async def relay(ctx: WorkflowContext, got: list[str]) -> list[str] | Continue[Any]:
+    """Each run receives one signal, and the next one begins."""
+    got = [*got, await ctx.wait_for_signal("leg", type=str)]
+    return got if len(got) == 2 else ctx.continue_as_new(got)

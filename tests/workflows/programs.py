@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenure import JobFailed, Snooze, StepFailed, Tenure, WorkflowContext
+from tenure import JobFailed, Snooze, StepFailed, Tenure, WaitTimeout, WorkflowContext
 
-KINDS = ("step", "step", "step", "thread", "fail", "sleep", "event", "child", "bad child", "value", "gather")
+KINDS = (
+    "step", "step", "step", "thread", "fail", "sleep", "event", "child", "bad child", "value",
+    "timed step", "late event", "fallback", "gather",
+)  # fmt: skip
 MODULUS = 1_000_003
 
 
@@ -73,6 +76,8 @@ class Interpreter:
         self.ran: Counter[tuple[int, int]] = Counter()
         """By seed and op: how often its function was called."""
         self.wrong: list[str] = []
+        self._app = app
+        self._times: dict[tuple[int, int], str] = {}
         self._interrupted: set[tuple[int, int, str]] = set()
         self._returned: set[tuple[int, int]] = set()
         self.workflow = self._define(app)
@@ -103,26 +108,43 @@ class Interpreter:
     async def _do(self, ctx: WorkflowContext, seed: int, op: Op, value: int) -> int:
         name = f"op {op.number}"
         match op.kind:
-            case "step":
-                return await ctx.step(name, self._compute, seed, op, value)
-            case "thread":
-                return await ctx.step(name, self._compute_plainly, seed, op, value)
-            case "fail":
-                return await self._failing(ctx, seed, op, value)
             case "sleep":
                 await ctx.sleep(name, "10ms")
             case "event":
                 value = mix(value, await ctx.wait_for("number", key=f"{seed} {op.number}", type=int))
-            case "child":
-                return await ctx.call(self._child, seed, op.number, value)
-            case "bad child":
-                return await self._bad_child(ctx, seed, op, value)
             case "value":
                 ctx.now()
             case "gather":
                 results = await ctx.gather(*(self._run(ctx, seed, branch, value) for branch in op.branches))
                 value = mix(sum(results), op.number)
+            case "step" | "thread" | "timed step":
+                return await self._step(ctx, seed, op, value)
+            case _:
+                return await self._handling(ctx, seed, op, value)
         return value
+
+    async def _step(self, ctx: WorkflowContext, seed: int, op: Op, value: int) -> int:
+        name = f"op {op.number}"
+        match op.kind:
+            case "thread":
+                return await ctx.step(name, self._compute_plainly, seed, op, value)
+            case "timed step":
+                return await ctx.step(name, self._compute_at, seed, op, value, ctx.now().isoformat())
+            case _:
+                return await ctx.step(name, self._compute, seed, op, value)
+
+    async def _handling(self, ctx: WorkflowContext, seed: int, op: Op, value: int) -> int:
+        match op.kind:
+            case "fail":
+                return await self._failing(ctx, seed, op, value)
+            case "bad child":
+                return await self._bad_child(ctx, seed, op, value)
+            case "late event":
+                return await self._late_event(ctx, seed, op, value)
+            case "fallback":
+                return await self._fallback(ctx, seed, op, value)
+            case _:
+                return await ctx.call(self._child, seed, op.number, value)
 
     async def _failing(self, ctx: WorkflowContext, seed: int, op: Op, value: int) -> int:
         try:
@@ -137,6 +159,35 @@ class Interpreter:
         except JobFailed:
             return mix(value, op.number)
         raise AssertionError("a child that fails has returned")
+
+    async def _late_event(self, ctx: WorkflowContext, seed: int, op: Op, value: int) -> int:
+        """The event comes when the step for its absence has begun: too late."""
+        try:
+            await ctx.wait_for("late", key=f"{seed} {op.number}", timeout="10ms")
+        except WaitTimeout:
+            return await ctx.step(f"op {op.number}", self._emit_and_compute, seed, op, value)
+        return -1
+
+    async def _fallback(self, ctx: WorkflowContext, seed: int, op: Op, value: int) -> int:
+        """The step would succeed as soon as its fallback has begun: too late."""
+        try:
+            await ctx.step(f"first {op.number}", self._fail_at_first, seed, op)
+        except StepFailed:
+            return await ctx.step(f"op {op.number}", self._compute, seed, op, value)
+        return -1
+
+    async def _compute_at(self, seed: int, op: Op, value: int, time: str) -> int:
+        if self._times.setdefault((seed, op.number), time) != time:
+            self.wrong.append(f"seed {seed}: op {op.number} ran again at another time")
+        return await self._compute(seed, op, value)
+
+    async def _emit_and_compute(self, seed: int, op: Op, value: int) -> int:
+        await self._app.emit("late", key=f"{seed} {op.number}")
+        return await self._compute(seed, op, value)
+
+    async def _fail_at_first(self, seed: int, op: Op) -> None:
+        if not self.ran[seed, op.number]:
+            raise ConnectionError("as planned")
 
     async def _compute(self, seed: int, op: Op, value: int) -> int:
         self._note(seed, op.number)

@@ -46,8 +46,8 @@ async def test_a_workflow_waits_for_a_job_without_a_slot(app, double, sql):
         assert await handle.result("20s") == 10
     assert sql("select parent_id from tenure.history where kind = 'double'") == [(handle.id,)]
     [(name, what, state, output)] = sql("select name, what, state, output from tenure.steps")
-    assert (name, what, state) == ("double", "call", "open")
-    assert set(output) == {"child"}
+    assert (name, what, state) == ("double", "call", "done")
+    assert (output["state"], output["output"]) == ("completed", 8)
 
 
 async def test_the_results_of_children_are_typed_and_recorded(app, sql):

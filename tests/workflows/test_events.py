@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from pydantic import BaseModel
 
-from tenure import ConfigError, JobNotFound, NotPossible, Retry, WaitTimeout, WorkflowContext
+from tenure import ConfigError, Fail, JobNotFound, NotPossible, Retry, WaitTimeout, WorkflowContext
 from tests.waiting import until
 from tests.worker.serving import serving
 from tests.workflows.test_sleep import come_true, suspended
@@ -39,6 +39,35 @@ async def test_a_workflow_waits_for_an_event_and_gets_its_payload(app, sql):
         assert (await first.status()).state == "waiting"
         await app.emit("paid", {"total": "1"}, key="o-1")
         assert await first.result("20s") == "1 for o-1"
+
+
+@pytest.mark.parametrize("ending", ["completed", "failed"])
+async def test_the_event_that_ends_a_workflow_is_stored_and_shown(app, sql, ending):
+    @app.workflow
+    async def order(ctx: WorkflowContext) -> str | Fail:
+        shipped = await ctx.wait_for("shipped", timeout="1h")
+        return Fail("lost") if ending == "failed" else shipped
+
+    async with serving(app):
+        handle = await order.enqueue()
+        await suspended(sql)
+        await app.emit("shipped", "by train")
+        await until(lambda: sql("select state from tenure.history"), is_=[(ending,)])
+        [step] = (await app.workflows.get(handle.id)).steps
+    assert (step.state, step.output) == ("done", "by train")
+
+
+async def test_what_a_canceled_workflow_waited_for_is_not_shown_as_open(app, sql):
+    @app.workflow
+    async def order(ctx: WorkflowContext) -> None:
+        await ctx.wait_for("shipped", timeout="1h")
+
+    async with serving(app):
+        handle = await order.enqueue()
+        await suspended(sql)
+        await handle.cancel()
+        [step] = (await app.workflows.get(handle.id)).steps
+    assert (step.state, step.due_at) == ("ended", None)
 
 
 async def test_an_event_that_was_sent_before_the_wait_is_not_lost_and_the_first_one_counts(app, sql):
@@ -100,6 +129,24 @@ async def test_an_event_ends_a_wait_before_its_timeout(app, sql):
         await suspended(sql)
         await app.emit("paid", "in time")
         assert await handle.result("20s") == "in time"
+
+
+async def test_a_wait_that_ended_has_the_time_of_its_end_also_if_the_workflow_waits_for_something_else_then(app, sql):
+    @app.workflow
+    async def order(ctx: WorkflowContext) -> None:
+        await ctx.wait_for("paid")
+        await ctx.sleep("rest", "1h")
+
+    async with serving(app):
+        handle = await order.enqueue()
+        await suspended(sql)
+        await app.emit("paid")
+        await until(lambda: sql("select 1 from tenure.steps where name = 'rest'"))
+        assert sql("select name, state, ended_at is not null from tenure.steps order by number") == [
+            ("paid", "done", True),
+            ("rest", "open", False),
+        ]
+        await handle.cancel()
 
 
 async def test_an_event_in_the_callers_transaction_is_sent_when_it_commits(app, sql, dsn):
@@ -171,6 +218,24 @@ async def test_signals_reach_one_workflow_each_once(app, sql):
         with pytest.raises(NotPossible, match="is over"):
             await one.signal("decide", "too late")
     assert sql("select by from tenure.events order by id")[1] == ("ann",)
+
+
+async def test_tasks_that_wait_for_the_same_signal_get_one_each(app, sql):
+    @app.workflow
+    async def votes(ctx: WorkflowContext) -> list[str]:
+        async def vote() -> str:
+            return await ctx.step("note", note, await ctx.wait_for_signal("vote", type=str))
+
+        return await ctx.gather(vote(), vote(), vote())
+
+    async with serving(app):
+        handle = await votes.enqueue()
+        await until(lambda: sql("select count(*) from tenure.waits where checked"), is_=[(3,)])
+        for name in ("ann", "bob"):
+            await handle.signal("vote", name)
+        await until(lambda: sql("select count(*) from tenure.steps where what = 'step'"), is_=[(2,)])
+        await handle.signal("vote", "eve")
+        assert sorted(await handle.result("20s")) == ["ann", "bob", "eve"]
 
 
 async def test_a_signal_to_a_job_that_does_not_exist(app):

@@ -14,9 +14,11 @@ from tests.waiting import until
 from tests.workflows import killed_app
 
 STEPS = [
-    "in first",
     "before steps/record_steps",
     "after steps/record_steps",
+    "in first",
+    "before steps/record_steps 2",
+    "after steps/record_steps 2",
     "after first",
 ]
 WAITS = [
@@ -35,9 +37,20 @@ LAST = [
     "after steps/record_rollback",
     "in book",
     "after book",
+    "before workflows/start_child",
+    "after workflows/start_child",
+    "before workflows/suspend_jobs 3",
+    "after workflows/suspend_jobs 3",
     "before jobs/finish_jobs",
+    "before jobs/finish_jobs 2",
 ]
-UNDOS = ["in undo", "before steps/record_steps 2", "after steps/record_steps 2", "before steps/record_steps 3"]
+UNDOS = [
+    "in undo",
+    "before steps/record_steps 4",
+    "after steps/record_steps 4",
+    "before steps/record_steps 5",
+    "after steps/record_steps 5",
+]
 
 
 @pytest.fixture
@@ -70,9 +83,9 @@ class Journeys:
         [ended] = await until(lambda: self.sql(query, job_id), within=60)
         return ended
 
-    def told(self, name: str, what: str) -> list[Any]:
+    def told(self, name: str, what: str, field: str = "token") -> list[Any]:
         lines = [json.loads(line) for line in (self._folder / "ledger").read_text().splitlines()]
-        return [line["token"] for line in lines if (line["name"], line["what"]) == (name, what)]
+        return [line[field] for line in lines if (line["name"], line["what"]) == (name, what)]
 
     def steps(self, job_id: str) -> dict[str, Any]:
         return dict(self.sql("select name, output from tenure.steps where job_id = %s", job_id))
@@ -87,9 +100,11 @@ async def judge(journeys: Journeys, point: str, ending: str) -> None:
     steps = journeys.steps(job_id)
     seen = journeys.told(name, "seen")
     assert len({json.dumps(values) for values in seen}) == 1, "a run saw other values than an earlier one"
-    assert seen[0] == [steps["now"], steps["first"], f"go {name}", f"booked {name}"]
+    assert seen[0] == [steps["now"], steps["first"], f"go {name}", f"booked {name}", f"ticket of {name}"]
     assert steps["first"] in journeys.told(name, "first")
     assert len(journeys.told(name, "first")) <= 2
+    assert set(journeys.told(name, "first", "time")) == {steps["now"]}, "a step got another time when it ran again"
+    assert journeys.sql("select count(*) from tenure.all_jobs where kind = 'ticket' and input ->> 'name' = %s", name) == [(1,)]
     assert journeys.sql("select count(*) from public.journeys where name = %s", name) == [(1,)]
     if ending == "fail":
         assert state == "failed"
@@ -100,7 +115,7 @@ async def judge(journeys: Journeys, point: str, ending: str) -> None:
         assert journeys.told(name, "undo") == []
 
 
-@pytest.mark.parametrize("point", ["before steps/record_steps", "after workflows/suspend_jobs 2", "in book"])
+@pytest.mark.parametrize("point", ["in first", "after workflows/suspend_jobs 2", "in book", "after workflows/start_child"])
 async def test_a_workflow_that_is_killed_continues(start, sql, tmp_path, point):
     with start() as worker:
         await serving(worker)
@@ -111,6 +126,20 @@ async def test_a_rollback_that_is_killed_continues(start, sql, tmp_path):
     with start() as worker:
         await serving(worker)
         await judge(Journeys(sql, tmp_path), "in undo", "fail")
+
+
+@pytest.mark.parametrize("point", ["before chains/continue_jobs", "after chains/continue_jobs"])
+async def test_a_workflow_that_is_killed_as_it_begins_again_receives_each_signal_once(start, sql, tmp_path, point):
+    (tmp_path / f"kill {point.replace('/', ' ')}").touch()
+    [(job_id,)] = sql("select id::text from tenure.enqueue(%s)", json.dumps([{"kind": "relay", "input": {"got": []}}]))
+    for leg in ("a", "b"):
+        sql("select tenure.emit(%s)", json.dumps([{"name": "leg", "key": job_id, "payload": leg}]))
+    with start() as worker:
+        await serving(worker)
+        ended = "select output, count(*) over () from tenure.history where kind = 'relay' and next_id is null"
+        assert await until(lambda: sql(ended), within=60) == [(["a", "b"], 1)]
+    assert not list(tmp_path.glob("kill *"))
+    assert sql("select count(*) from tenure.history where kind = 'relay'") == [(2,)]
 
 
 @pytest.mark.slow

@@ -120,6 +120,84 @@ async def test_a_canceled_workflow_runs_once_more_to_undo_what_it_has_done(app, 
     assert sql("select what, by from tenure.incidents order by at")[0] == ("canceled", "ann")
 
 
+async def test_a_second_cancellation_drops_no_undo(app, shop, sql):
+    shop.broken = {"undo pay": 1}
+    async with serving(app):
+        handle = await app.jobs["order"].enqueue("wait")
+        await suspended(sql)
+        assert await handle.cancel("customer left")
+        await until(lambda: sql("select 1 from tenure.steps where what = 'undo' and state = 'retry'"))
+        await suspended(sql)
+        assert not await handle.cancel()
+        assert not await app.client().cancel(handle.id)
+        assert await app.client().cancel_all(kind="order") == 0
+        assert (await app.workflows.get(handle.id)).rolls_back
+        come_true(sql)
+        with pytest.raises(JobCanceled, match="customer left"):
+            await handle.result("20s")
+    assert shop.did == ["reserve", "pay", "undo pay", "undo reserve"]
+
+
+async def test_a_forced_cancellation_ends_a_rollback_at_once(app, shop, sql):
+    shop.broken = {"undo pay": 1}
+    async with serving(app):
+        handle = await app.jobs["order"].enqueue("wait")
+        await suspended(sql)
+        assert await handle.cancel()
+        await until(lambda: sql("select 1 from tenure.steps where what = 'undo' and state = 'retry'"))
+        await suspended(sql)
+        assert await handle.cancel("give up", force=True)
+        with pytest.raises(JobCanceled, match="give up"):
+            await handle.result("20s")
+        found = await app.workflows.get(handle.id)
+    assert (found.rolls_back, found.to_undo) == (False, ("undo refund", "undo refund#2"))
+    assert shop.did == ["reserve", "pay"]
+
+
+async def test_a_canceled_workflow_that_is_retried_begins_again(app, shop, sql):
+    async with serving(app):
+        handle = await app.jobs["order"].enqueue("wait")
+        await suspended(sql)
+        await handle.cancel()
+        with pytest.raises(JobCanceled):
+            await handle.result("20s")
+        shop.did.clear()
+        again = await handle.retry()
+        await suspended(sql)
+        assert shop.did == ["reserve", "pay"]
+        come_true(sql)
+        assert await again.result("20s") == "ship"
+    assert shop.did == ["reserve", "pay", "ship"]
+
+
+async def test_a_workflow_is_undone_also_if_its_code_adds_a_value_while_it_is_replayed(app, sql):
+    did = []
+
+    async def undo() -> None:
+        did.append("undone")
+
+    @app.workflow
+    async def order(ctx: WorkflowContext) -> None:
+        async def rest() -> None:
+            await ctx.sleep("rest", "1h")
+
+        async def wait() -> None:
+            await ctx.sleep("wait", "1h")
+            ctx.now()
+
+        await ctx.on_rollback(undo)
+        await ctx.gather(rest(), wait())
+
+    async with serving(app):
+        handle = await order.enqueue()
+        await suspended(sql)
+        sql("update tenure.steps set due_at = clock_timestamp() where name = '2/wait'")
+        await handle.cancel()
+        with pytest.raises(JobCanceled):
+            await handle.result("20s")
+    assert did == ["undone"]
+
+
 async def test_a_running_workflow_is_aborted_and_undone(app, sql):
     did = []
     running = asyncio.Event()

@@ -10,10 +10,13 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from pydantic import BaseModel
 
 from tenure import ConfigError, Context, JobFailed, Retry, StepFailed, WorkflowContext
+from tenure.worker.run import steps as step_writer
+from tests.waiting import until
 from tests.worker.serving import serving
 
 AT_ONCE = Retry(max_attempts=3, initial="10ms", max_backoff="10ms", jitter=False)
@@ -421,3 +424,45 @@ async def test_a_value_is_kept_although_the_result_of_the_next_step_is_refused(a
             assert now == noted
     finally:
         sql("drop trigger refuse on tenure.steps")
+
+
+async def test_a_locked_row_delays_no_step_of_other_workflows(app, sql, dsn, monkeypatch):
+    monkeypatch.setattr(step_writer, "backoff", lambda _failures: 600.0)
+    locked = await psycopg.AsyncConnection.connect(dsn)
+
+    async def lock(job_id: UUID) -> None:
+        await locked.execute("select 1 from tenure.jobs where id = %s for update", [job_id])
+
+    async def count(n: int) -> int:
+        return n
+
+    @app.workflow
+    async def locks(ctx: WorkflowContext) -> None:
+        await ctx.step("lock", lock, ctx.job_id)
+
+    @app.workflow
+    async def counts(ctx: WorkflowContext) -> int:
+        return sum([await ctx.step("count", count, n) for n in range(3)])
+
+    async with serving(app):
+        await locks.enqueue()
+        await until(lambda: sql("select 1 from pg_locks where mode = 'RowShareLock' and relation = 'tenure.jobs'::regclass"))
+        assert await (await counts.enqueue()).result("20s") == 3
+        await locked.close()
+
+
+async def test_a_step_whose_row_was_locked_is_stored_later(app, sql, dsn):
+    async def lock(job_id: UUID) -> None:
+        await locked.execute("select 1 from tenure.jobs where id = %s for update", [job_id])
+
+    @app.workflow
+    async def locks(ctx: WorkflowContext) -> str:
+        await ctx.step("lock", lock, ctx.job_id)
+        return "done"
+
+    async with serving(app), await psycopg.AsyncConnection.connect(dsn) as locked:
+        handle = await locks.enqueue()
+        holds = "select 1 from pg_locks where mode = 'RowShareLock' and relation = 'tenure.jobs'::regclass and pid = %s"
+        await until(lambda: sql(holds, locked.info.backend_pid))  # claims take this lock as well, for a moment
+        await locked.rollback()
+        assert await handle.result("20s") == "done"

@@ -85,6 +85,63 @@ async def test_a_held_run_goes_on_once_the_code_is_back(app, order, code, did, s
     assert ended == ["suspended", "held", "completed"]
 
 
+async def test_what_the_wrong_code_added_does_not_hold_the_right_code(app, sql):
+    wrong = []
+
+    async def pay() -> str:
+        return "paid"
+
+    @app.workflow
+    async def order(ctx: WorkflowContext) -> str:
+        if wrong:
+            ctx.now()
+            ctx.patched("pay later")
+            return await ctx.step("pay later", pay)
+        receipt = await ctx.step("pay", pay)
+        await ctx.sleep("rest", "1h")
+        return receipt
+
+    async with serving(app):
+        handle = await order.enqueue()
+        await suspended(sql)
+        wrong.append(True)
+        come_true(sql)
+        await until(lambda: sql("select 1 from tenure.jobs where system ? 'held'"))
+        assert sql("select name from tenure.steps order by number") == [("pay",), ("rest",)]
+        wrong.clear()
+        await app.workflows.resume(handle.id)
+        assert await handle.result("20s") == "paid"
+
+
+async def test_the_copy_of_a_held_run_is_not_held(app, sql):
+    wrong = []
+
+    @app.job
+    async def pay() -> str:
+        return "paid"
+
+    @app.workflow
+    async def order(ctx: WorkflowContext) -> str:
+        if wrong:
+            return await ctx.call(pay.using(queue="later"))
+        await ctx.sleep("rest", "1h")
+        return await ctx.call(pay)
+
+    async with serving(app):
+        handle = await order.enqueue()
+        await suspended(sql)
+        wrong.append(True)
+        come_true(sql)
+        await until(lambda: sql("select 1 from tenure.jobs where system ? 'held'"))
+        await handle.cancel()
+        wrong.clear()
+        again = await handle.retry()
+        await suspended(sql)
+        assert sql("select system - 'retry_of' from tenure.jobs") == [({},)]
+        come_true(sql)
+        assert await again.result("20s") == "paid"
+
+
 async def test_a_fork_keeps_what_was_recorded_before_a_step(app, order, did, sql):
     async with serving(app):
         handle = await order.enqueue()
@@ -114,7 +171,7 @@ async def test_what_cannot_be_forked_or_resumed(app, order, sql):
         await app.workflows.get(NOWHERE)
 
 
-async def test_runs_stay_with_workers_of_their_version_until_they_are_told_to_go_on(app, sql, dsn):
+async def test_runs_stay_with_workers_of_their_version_until_they_are_moved(app, sql, dsn):
     from tenure import Tenure
 
     ran = []
@@ -139,7 +196,9 @@ async def test_runs_stay_with_workers_of_their_version_until_they_are_told_to_go
     async with serving(new):
         come_true(sql)
         await until(lambda: sql("select state from tenure.jobs"), is_=[("pending",)] * 2)
+        passed = sql("select returns from tenure.queues")
         await new.workflows.resume(first.id, version="2")
+        assert sql("select returns from tenure.queues") != passed, "workers of the new version must look below their cursors"
         assert await new.workflows.handle(first.id).result("20s") == "2"
         assert (await new.workflows.get(second.id)).job.state == "pending"
     await new.close()

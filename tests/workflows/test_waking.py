@@ -1,19 +1,13 @@
-"""Waking workflows: locked and refused rows, stale waits, children that ended meanwhile."""
+"""Waking workflows: locked rows, stale waits, children that ended meanwhile."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
-import psycopg
-
 from tenure.store import blockers, events, jobs, steps, workflows
-from tenure.store.faults import Refused
-from tenure.store.isolation import RefusedRows
-from tenure.store.query import ALL, Pick
 from tests.store.database import Database, finished
 
 
@@ -65,30 +59,6 @@ def test_a_child_that_ended_while_its_workflow_ran_wakes_it_when_it_waits_again(
     for query in round_:
         database.run(query)
     assert state_of(database, job) == "pending"
-
-
-def test_one_refused_workflow_does_not_keep_the_others_waiting(database):
-    waits = [{"step": "paid", "event": "paid", "key": ""}]
-    stuck, fine = suspended(database, waits=waits)[0], suspended(database, waits=waits)[0]
-    database.sql(f"""
-        create or replace function public.refuse() returns trigger language plpgsql as $$
-        begin if new.id = '{stuck}' and new.state = 'pending' then raise exception 'not this one'; end if; return new; end $$;
-        create trigger refuse before update on tenure.jobs for each row execute function public.refuse()""")
-    try:
-        term = database.term("resolver")
-        database.run(events.emit('[{"name": "paid"}]'))
-        database.run(events.place(term, limit=10))
-
-        async def send(pick: Pick = ALL):
-            try:
-                return database.fetch(events.wake(term, limit=10, pick=pick))[0]
-            except psycopg.errors.RaiseException as error:
-                raise Refused(str(error), "P0001") from error
-
-        asyncio.run(RefusedRows("to wake a workflow").run(send))
-        assert (state_of(database, stuck), state_of(database, fine)) == ("waiting", "pending")
-    finally:
-        database.sql("drop trigger refuse on tenure.jobs")
 
 
 def test_a_stale_wait_of_an_earlier_run_wakes_no_one(database):

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Joined(NamedTuple):
-    """The enqueue was part of an open transaction."""
+    """The call was part of an open transaction."""
 
     result: object
 
@@ -20,6 +20,6 @@ class AmbientTransaction(Protocol):
     def connection(self) -> object | None:
         """The connection of this thread, if a transaction is open on it. For code without an event loop."""
 
-    async def join(self, enqueue: Callable[[], object]) -> Joined | None:
-        """Runs `enqueue` in the thread that has the transaction of this task. None: there is no transaction, and it was not
+    async def join(self, call: Callable[[], object]) -> Joined | None:
+        """Runs `call` in the thread that has the transaction of this task. None: there is no transaction, and it was not
         run."""

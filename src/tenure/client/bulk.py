@@ -15,8 +15,9 @@ from tenure.client.filters import Filters, FilterWords
 from tenure.client.pages import matching_ids
 from tenure.client.unchanged import UNCHANGED
 from tenure.model.errors import ConfigError, JobNotFound, NotPossible
-from tenure.model.kinds import RESERVED
+from tenure.model.kinds import RESERVED, is_builtin
 from tenure.model.states import HELD, LIVE, State
+from tenure.store import lists
 
 if TYPE_CHECKING:
     from tenure.client.runtime import ClientRuntime
@@ -38,6 +39,10 @@ ELIGIBLE: dict[Action, frozenset[State]] = {
 """The states that an action is for."""
 
 
+OPERATOR_ACTIONS: frozenset[Action] = frozenset(ELIGIBLE) - {"delete"}
+"""Those that need no more than the scope `operate`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAction:
     action: Action
@@ -51,6 +56,8 @@ class BulkAction:
             raise ConfigError(f"{self.action!r} is not a bulk action: give one of {', '.join(ELIGIBLE)}")
         if self.filters == Filters():
             raise ConfigError("a bulk action needs a filter: give at least one field")
+        if is_builtin(self.filters.kind or ""):
+            raise ConfigError(f"jobs of the built-in kind {self.filters.kind!r} are not changed by filter: name them by id")
         eligible = ELIGIBLE[self.action]
         states = eligible if self.filters.states is None else self.filters.states & eligible
         if not states:
@@ -66,13 +73,11 @@ class BulkAction:
                 return min(matched, most), True
         return matched, False
 
-    async def carry_out(self, runtime: ClientRuntime, *, spare: UUID) -> AsyncIterator[tuple[int, int]]:
+    async def carry_out(self, runtime: ClientRuntime) -> AsyncIterator[tuple[int, int]]:
         """Yields, after each batch, how many jobs have matched and how many were changed. Jobs that have changed their state
-        since they were found are left alone, and so is the job `spare`. It may be repeated: changed jobs do not match any
-        more."""
+        since they were found are left alone. It may be repeated: changed jobs do not match any more."""
         matched = changed = 0
-        async for found in self._batches(runtime.session().fetch, BATCH):
-            ids = [job_id for job_id in found if job_id != spare]
+        async for ids in self._batches(runtime.session().fetch, BATCH):
             matched += len(ids)
             changed += await self.change(runtime, ids)
             yield matched, changed
@@ -81,8 +86,13 @@ class BulkAction:
         """Of these jobs, those that are in one of the states. Returns how many were changed."""
         return await _ACTIONS[self.action](runtime, ids, self)
 
-    def _batches(self, fetch: Fetch, size: int) -> AsyncIterator[list[UUID]]:
-        return matching_ids(fetch, self.filters, size, finished=self.action == "delete")
+    async def _batches(self, fetch: Fetch, size: int) -> AsyncIterator[list[UUID]]:
+        """Without jobs of built-in kinds: a bulk action must not stop another one or itself, nor run one again that its own
+        caller could not have started."""
+        async for ids in matching_ids(fetch, self.filters, size, finished=self.action == "delete"):
+            builtin = set(await fetch(lists.builtin(ids, RESERVED)))
+            if others := [job_id for job_id in ids if job_id not in builtin]:
+                yield others
 
 
 def filters_of_json(given: Mapping[str, Any]) -> Filters:

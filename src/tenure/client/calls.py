@@ -21,7 +21,7 @@ from tenure.model.outcomes import NextLink
 from tenure.model.payloads import Json, plain_json
 from tenure.store.wakeup import Wakeup
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 DEFAULTS = {"queue": "default", "priority": 50, "max_attempts": 3}
 """The defaults of `tenure.enqueue()`. A field that equals its default is not sent."""
@@ -109,7 +109,7 @@ class Sender:
         return f'"by":{json.dumps(self.by)}{parent}'
 
 
-class Call(NamedTuple, Generic[R]):
+class Call(NamedTuple, Generic[R_co]):
     """A job with its arguments, checked and encoded, not yet enqueued. Made by `job.call(...)`.
 
     A tuple, because a frozen dataclass takes longer to create: encoding many calls would be 10 % slower.
@@ -127,18 +127,18 @@ class Call(NamedTuple, Generic[R]):
     def kind(self) -> str:
         return self.fields.kind
 
-    def with_meta(self, **values: Any) -> Call[R]:
+    def with_meta(self, **values: Any) -> Call[R_co]:
         """A copy whose `meta` also holds these values, such as the headers of a trace: `call.with_meta(traceparent=...)`."""
         meta = {**json.loads(self.meta or "{}"), **values}
         return self._replace(meta=plain_json(meta, what=f"the meta of job {self.kind!r}"))
 
-    def as_link(self) -> NextLink[R]:
+    def as_link(self) -> NextLink[R_co]:
         """As the next link of a chain. It has no key: the link before it is completed only once. Its parent's claim ends with
         the statement that writes it."""
         link = self._replace(key=None, sender=Sender(self.sender.by))
         return NextLink(_object(link), tuple(wakeup.payload() for wakeup in sorted(self.fields.wakeups)))
 
-    def sent_by(self, name: str) -> Call[R]:
+    def sent_by(self, name: str) -> Call[R_co]:
         """A copy that names another sender."""
         return self._replace(sender=replace(self.sender, by=name))
 

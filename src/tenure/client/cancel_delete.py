@@ -31,14 +31,16 @@ LONGEST_WORDS = 1000  # characters of a reason or a name
 class Cancellation:
     """Who cancels and why, and how many jobs were canceled."""
 
-    def __init__(self, events: Events, reason: str | None, by: str | None, states: frozenset[State] | None = None) -> None:
-        self._events = events
+    def __init__(
+        self, events: Events, reason: str | None, by: str | None, states: frozenset[State] | None = None, *, force: bool = False
+    ) -> None:
+        self._events, self._force = events, force
         self._reason, self._by, self._states = cleaned(reason), cleaned(by), states
         self.done = 0
 
     def query(self, batch: Iterable[UUID]) -> Query[EndedRow]:
         error = "canceled" + (f" by {self._by}" if self._by else "") + (f": {self._reason}" if self._reason else "")
-        return jobs.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by)
+        return jobs.cancel(batch, states=self._states, error=error, reason=self._reason, by=self._by, force=self._force)
 
     def take(self, answers: Sequence[EndedRow]) -> tuple[list[UUID], list[Wakeup]]:
         """Returns the jobs to try again, and the notifications to send."""
@@ -51,10 +53,16 @@ class Cancellation:
 
 
 async def cancel(
-    runtime: ClientRuntime, ids: Sequence[UUID], reason: str | None, by: str | None, states: frozenset[State] | None = None
+    runtime: ClientRuntime,
+    ids: Sequence[UUID],
+    reason: str | None,
+    by: str | None,
+    states: frozenset[State] | None = None,
+    *,
+    force: bool = False,
 ) -> int:
     """Cancels live jobs in any state. Returns how many."""
-    cancellation, refusals = Cancellation(runtime.events, reason, by, states), Refusals()
+    cancellation, refusals = Cancellation(runtime.events, reason, by, states, force=force), Refusals()
     await _cancel(runtime, ids, cancellation, refusals)
     refusals.check(cancellation.done)
     return cancellation.done
@@ -72,16 +80,18 @@ async def _cancel(runtime: ClientRuntime, ids: Sequence[UUID], cancellation: Can
     await refusals.persist(ids, ask)
 
 
-async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
-    """The same in the caller's transaction: listeners are notified when it commits."""
+async def cancel_borrowed(
+    runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None, *, force: bool = False
+) -> int:
+    """The same in the caller's transaction: listeners are notified when it commits, if the settings allow it."""
     from tenure.client.enqueue_batches import borrow_checked  # noqa: PLC0415 - imports the driver
 
     database, borrowed = runtime.database(), await borrow_checked(runtime, conn)
-    cancellation = Cancellation(runtime.events, reason, by)
+    cancellation = Cancellation(runtime.events, reason, by, force=force)
 
     async def ask(batch: list[UUID]) -> list[UUID]:
         left, wakeups = cancellation.take(await borrowed.fetch(cancellation.query(batch), database.schema))
-        if wakeups:
+        if wakeups and runtime.notifies_in_transactions():
             await borrowed.fetch(queues.notify(database.channel, wakeups), database.schema)
         return left
 
@@ -91,16 +101,18 @@ async def cancel_borrowed(runtime: ClientRuntime, conn: object, ids: Sequence[UU
     return cancellation.done
 
 
-def cancel_borrowed_sync(runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None) -> int:
+def cancel_borrowed_sync(
+    runtime: ClientRuntime, conn: object, ids: Sequence[UUID], reason: str | None, by: str | None, *, force: bool = False
+) -> int:
     from tenure.client.enqueue_batches import borrow_checked_sync  # noqa: PLC0415 - imports the driver
 
     database, borrowed = runtime.database(), borrow_checked_sync(runtime, conn)
-    cancellation = Cancellation(runtime.events, reason, by)
+    cancellation = Cancellation(runtime.events, reason, by, force=force)
     for batch in batches(dict.fromkeys(ids)):
         patience, left = Patience(), batch
         while True:
             left, wakeups = cancellation.take(borrowed.fetch_sync(cancellation.query(left), database.schema))
-            if wakeups:
+            if wakeups and runtime.notifies_in_transactions():
                 borrowed.fetch_sync(queues.notify(database.channel, wakeups), database.schema)
             if not left:
                 break

@@ -103,23 +103,29 @@ class Client:
 
     # Changing jobs
 
-    async def cancel(self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None) -> int:
-        """Cancels live jobs in any state; running handlers are aborted. Returns how many were canceled.
+    async def cancel(
+        self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None, force: bool = False
+    ) -> int:
+        """Cancels live jobs in any state; running handlers are aborted. Returns how many were canceled. A workflow that has
+        something to undo runs once more for that, and is left alone while it rolls back; `force=True` ends it at once, without
+        undoing the rest.
 
         Raises `JobNotFound` if none of them exists. With `conn`, the jobs are canceled when that transaction commits.
         """
         wanted = [to_id(given) for given in ids]
         if conn is not None:
-            return await cancel_delete.cancel_borrowed(self._runtime, conn, wanted, reason, by)
-        done = await cancel_delete.cancel(self._runtime, wanted, reason, by)
+            return await cancel_delete.cancel_borrowed(self._runtime, conn, wanted, reason, by, force=force)
+        done = await cancel_delete.cancel(self._runtime, wanted, reason, by, force=force)
         if not done:
             await cancel_delete.check_known(self._reads(), wanted)
         return done
 
-    def cancel_sync(self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None) -> int:
+    def cancel_sync(
+        self, *ids: UUID | str, reason: str | None = None, by: str | None = None, conn: object | None = None, force: bool = False
+    ) -> int:
         if conn is None:
-            return self._runtime.portal.run(self.cancel(*ids, reason=reason, by=by))
-        return cancel_delete.cancel_borrowed_sync(self._runtime, conn, [to_id(given) for given in ids], reason, by)
+            return self._runtime.portal.run(self.cancel(*ids, reason=reason, by=by, force=force))
+        return cancel_delete.cancel_borrowed_sync(self._runtime, conn, [to_id(given) for given in ids], reason, by, force=force)
 
     async def cancel_all(self, *, reason: str | None = None, by: str | None = None, **filters: Unpack[FilterWords]) -> int:
         """Cancels all matching live jobs. Returns how many."""
@@ -258,14 +264,14 @@ class Client:
         """The number of live jobs and of outcomes. Does not read history."""
         count = self._counts()
         live = [overview.live_count(row) for row in await count(reports.count_live())]
-        return Stats(live, [FinishedCount(*row) for row in await count(reports.count_finished())])
+        return Stats(live, [FinishedCount(**row._asdict()) for row in await count(reports.count_finished())])
 
     async def minutes(
         self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None
     ) -> builtins.list[MinuteCount]:
         """Jobs enqueued, started and ended, per minute. Kept for a day."""
         query = reports.minutes(to_seconds(last, what="last"), queue, kind)
-        return [MinuteCount(*row) for row in await self._counts()(query)]
+        return [MinuteCount(**row._asdict()) for row in await self._counts()(query)]
 
     async def latencies(
         self, last: Duration = "1h", *, queue: str | None = None, kind: str | None = None

@@ -14,11 +14,10 @@ from tenure.client.status import JobStatus
 from tenure.model.durations import format_duration
 from tenure.model.names import GROUP_KIND
 from tenure.model.states import HELD, State
+from tenure.store.workers import SUSPECT_CRASHES
 
 MOST_COUNTED = 1000
 """Counting the jobs ahead stops at this number."""
-
-SUSPECT_CRASHES = 2  # a job that was in this many crashes runs alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,8 @@ def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each stat
 
 def _finished(job: JobStatus) -> Reason:
     error = f" ({_last_line(job.error)})" if job.error else ""
-    told = f"it has been {job.state.value} since {_moment(job.finished_at)}{error}"
-    return Reason("finished", told, "; retry() runs it again as a new job")
+    text = f"it has been {job.state.value} since {_moment(job.finished_at)}{error}"
+    return Reason("finished", text, "; retry() runs it again as a new job")
 
 
 def _running(facts: Facts) -> Reason:
@@ -67,23 +66,22 @@ def _running(facts: Facts) -> Reason:
     if facts.host is None:
         return _held_by_unknown(facts)
     named = f", named {facts.worker_name}" if facts.worker_name not in (None, f"{facts.host}:{facts.pid}") else ""
-    told = f"worker {job.worker_id} (process {facts.pid} on {facts.host}{named})"
+    worker = f"worker {job.worker_id} (process {facts.pid} on {facts.host}{named})"
     lease = ""
     if facts.lease_expires_at is not None:
         left = facts.lease_expires_at - facts.now
         lease = f"; its lease expires in {_span(left)}" if left > timedelta() else f"; its lease has expired: {_requeued(facts)}"
-    return Reason(
-        "running", f"it runs, by {told}, since {_moment(job.started_at)}, attempt {job.attempt} of {job.max_attempts}{lease}"
-    )
+    attempt = f"attempt {job.attempt} of {job.max_attempts}"
+    return Reason("running", f"it has been running since {_moment(job.started_at)} on {worker}, {attempt}{lease}")
 
 
 def _held_by_unknown(facts: Facts) -> Reason:
     """The worker's row is missing, for example after a failover to a standby that lagged, or after a restored backup."""
     job = facts.job
-    told = (
+    text = (
         f"it has been marked as running since {_moment(job.started_at)}, but worker {job.worker_id}, which holds it, is unknown"
     )
-    return Reason("held_by_unknown", f"{told}: {_requeued(facts)}")
+    return Reason("held_by_unknown", f"{text}: {_requeued(facts)}")
 
 
 def _requeued(facts: Facts) -> str:
@@ -124,8 +122,8 @@ def _expires(facts: Facts) -> list[Reason]:
 def _no_stager(facts: Facts) -> list[Reason]:
     if facts.stager:
         return []
-    told = "no process makes jobs pending when they are due: the stager duty has no holder; start a worker, which takes it over"
-    return [Reason("no_stager", told)]
+    text = "no process makes jobs pending when they are due: the stager duty has no holder; start a worker, which takes it over"
+    return [Reason("no_stager", text)]
 
 
 def _queue(facts: Facts) -> list[Reason]:
@@ -134,8 +132,8 @@ def _queue(facts: Facts) -> list[Reason]:
     if facts.paused_at is not None:
         who = f" by {facts.paused_by}" if facts.paused_by else ""
         why = f" ({facts.pause_reason})" if facts.pause_reason else ""
-        told = f"queue {job.queue!r} has been paused since {_moment(facts.paused_at)}{who}{why}"
-        found.append(Reason("paused", told, f"; resume it: client.resume({job.queue!r})"))
+        text = f"queue {job.queue!r} has been paused since {_moment(facts.paused_at)}{who}{why}"
+        found.append(Reason("paused", text, f"; resume it: client.resume({job.queue!r})"))
     if (missing := _no_worker(facts)) is not None:
         found.append(missing)
     return found
@@ -144,21 +142,19 @@ def _queue(facts: Facts) -> list[Reason]:
 def _no_worker(facts: Facts) -> Reason | None:
     job = facts.job
     if facts.workers == 0:
-        return Reason("no_worker", "no worker is alive; start one: tenure worker")
+        return Reason("no_worker", "no worker is alive", "; start one: tenure worker --app MODULE:APP")
     if facts.for_queue == 0:
-        told = (
-            f"{_workers(facts.workers)} alive, but none serves queue {job.queue!r}; start one: tenure worker --queues {job.queue}"
-        )
-        return Reason("no_worker_for_queue", told)
+        text = f"{_workers(facts.workers)} alive, but none serves queue {job.queue!r}"
+        return Reason("no_worker_for_queue", text, f"; start one: tenure worker --app MODULE:APP --queues {job.queue}")
     if facts.for_kind == 0:
-        told = f"{_workers(facts.for_queue)} serving queue {job.queue!r}, but none knows kind {job.kind!r}"
-        return Reason("no_worker_for_kind", f"{told}; start one whose app defines it, or import the module that does")
+        text = f"{_workers(facts.for_queue)} serving queue {job.queue!r}, but none knows kind {job.kind!r}"
+        return Reason("no_worker_for_kind", f"{text}; start one whose app defines it, or import the module that does")
     if facts.for_capability == 0:
-        told = f"{_workers(facts.for_kind)} able to run kind {job.kind!r}, but none has capability {job.capability!r}"
-        return Reason("no_worker_for_capability", f"{told}; start one with that capability")
+        text = f"{_workers(facts.for_kind)} able to run kind {job.kind!r}, but none has capability {job.capability!r}"
+        return Reason("no_worker_for_capability", f"{text}; start one with that capability")
     if facts.draining == facts.for_capability:
-        told = f"all workers that could run it ({facts.draining}) are draining, so they claim no more jobs"
-        return Reason("draining", f"{told}; start another one, or resume them: tenure workers resume WORKER")
+        text = f"all workers that could run it ({facts.draining}) are draining, so they claim no more jobs"
+        return Reason("draining", f"{text}; start another one, or resume them: tenure workers resume WORKER")
     return None
 
 
@@ -170,15 +166,15 @@ def _turn(facts: Facts) -> list[Reason]:
     found += [reason for group in facts.limit_groups for reason in _limit_group(group)]
     found += _removed_limit(facts)
     if facts.held >= facts.slots:
-        told = f"all slots of the workers that could run it are in use ({facts.held} of {facts.slots})"
-        found.append(Reason("busy", f"{told}; wait, or start more workers"))
+        text = f"all slots of the workers that could run it are in use ({facts.held} of {facts.slots})"
+        found.append(Reason("busy", f"{text}; wait, or start more workers"))
     if facts.ahead:
         count = f"{MOST_COUNTED} or more jobs are" if facts.ahead >= MOST_COUNTED else _jobs(facts.ahead)
-        told = f"{count} ahead of it in queue {job.queue!r}, with higher priority or earlier"
-        found.append(Reason("ahead", f"{told}; wait, start more workers, or enqueue urgent jobs with a higher priority"))
+        text = f"{count} ahead of it in queue {job.queue!r}, with higher priority or earlier"
+        found.append(Reason("ahead", f"{text}; wait, start more workers, or enqueue urgent jobs with a higher priority"))
     if job.crashes >= SUSPECT_CRASHES:
-        told = f"it was in {job.crashes} crashes, so it waits for a separate process"
-        found.append(Reason("suspect", f"{told}, which `tenure worker` starts as soon as no other such job runs"))
+        text = f"it was in {job.crashes} crashes, so it waits for a separate process"
+        found.append(Reason("suspect", f"{text}, which `tenure worker` starts as soon as no other such job runs"))
     return found
 
 
@@ -187,8 +183,8 @@ def _removed_limit(facts: Facts) -> list[Reason]:
     lines = (facts.job.limit_group or "").splitlines()
     if len(lines) <= len(facts.limit_groups):
         return []
-    told = f"it waits for a limit that was removed ({', '.join(lines)}): workers find such jobs within a minute"
-    return [Reason("limit_removed", told)]
+    text = f"it waits for a limit that was removed ({', '.join(lines)}): workers find such jobs within a minute"
+    return [Reason("limit_removed", text)]
 
 
 def _limit_group(group: LimitGroup) -> Iterator[Reason]:
@@ -202,13 +198,13 @@ def _limit_group(group: LimitGroup) -> Iterator[Reason]:
         (group.line, group.rate_of_key, group.seconds_of_key, group.wait_of_key),
     ):
         if wait is not None and seconds is not None:
-            told = f"{rate} starts in {format_duration(timedelta(seconds=seconds))}"
-            yield Reason("rate", f"the rate of {what} is used up ({told}): next start in {_span(timedelta(seconds=wait))}")
+            text = f"{rate} starts in {format_duration(timedelta(seconds=seconds))}"
+            yield Reason("rate", f"the rate of {what} is used up ({text}): next start in {_span(timedelta(seconds=wait))}")
 
 
 def _soon(facts: Facts) -> Reason:
-    told = f"nothing blocks it: {_workers(facts.for_capability)} ready to run it"
-    return Reason("ready", f"{told}; if it is still pending after a few seconds, check the workers' logs")
+    text = f"nothing blocks it: {_workers(facts.for_capability)} ready to run it"
+    return Reason("ready", f"{text}; if it is still pending after a few seconds, check the workers' logs")
 
 
 def _workers(count: int) -> str:

@@ -258,22 +258,27 @@ class Handle(Generic[R_co]):
 
     # Changing
 
-    async def cancel(self, reason: str | None = None, *, by: str | None = None, conn: object | None = None) -> bool:
+    async def cancel(
+        self, reason: str | None = None, *, by: str | None = None, conn: object | None = None, force: bool = False
+    ) -> bool:
         """Cancels the job in any live state, or the live link of its chain; a running handler is aborted. False: the chain was
-        over already.
+        over already, or is a canceled workflow that still rolls back. `force=True` ends a workflow at once, without
+        undoing the rest.
 
         With `conn`, your connection or session, it is canceled when that transaction commits.
         """
-        if await self._client.cancel(self.id, reason=reason, by=by, conn=conn):
+        if await self._client.cancel(self.id, reason=reason, by=by, conn=conn, force=force):
             return True
         following = await self._continued()
-        return following is not None and await following.cancel(reason, by=by, conn=conn)
+        return following is not None and await following.cancel(reason, by=by, conn=conn, force=force)
 
-    def cancel_sync(self, reason: str | None = None, *, by: str | None = None, conn: object | None = None) -> bool:
-        if self._client.cancel_sync(self.id, reason=reason, by=by, conn=conn):
+    def cancel_sync(
+        self, reason: str | None = None, *, by: str | None = None, conn: object | None = None, force: bool = False
+    ) -> bool:
+        if self._client.cancel_sync(self.id, reason=reason, by=by, conn=conn, force=force):
             return True
         following = self._runtime.portal.run(self._continued())
-        return following is not None and following.cancel_sync(reason, by=by, conn=conn)
+        return following is not None and following.cancel_sync(reason, by=by, conn=conn, force=force)
 
     async def _continued(self) -> Handle[Any] | None:
         """The last link of the chain, if this one was continued."""
@@ -283,12 +288,13 @@ class Handle(Generic[R_co]):
         return Handle(await self._tail(status.chain_id or self.id) or status.next_id, "", self._runtime)
 
     async def signal(self, name: str, payload: Any = None, *, by: str | None = None) -> None:
-        """Sends a signal to a workflow, which receives it by `ctx.wait_for_signal(name)`, now or later. Raises `NotPossible` if
-        the workflow is over."""
+        """Sends a signal to a workflow, which receives it by `ctx.wait_for_signal(name)`, now or later, also after it has begun
+        again by `ctx.continue_as_new()`. Raises `NotPossible` if the workflow is over."""
         await signal_job(self._runtime, self.id, name, payload, by)
 
     async def query(self) -> Any:
-        """What the workflow said about itself by `ctx.set_status()`; None if nothing."""
+        """What the workflow said about itself by `ctx.set_status()`; None if nothing. If it has begun again by
+        `ctx.continue_as_new()`, what its current run said."""
         rows = await self._reads()(steps.find_status(str(self.id)))
         return json.loads(rows[0]) if rows and rows[0] is not None else None
 

@@ -46,6 +46,8 @@ class WorkerStatus:
     """Since then it claims no more jobs."""
     memory_mb: float | None = None
     """Resident memory at its last heartbeat. None: not measured."""
+    app_version: str | None = None
+    """The version of the app's code that it runs, as the setting `app_version` gives it. `version` is Tenure's."""
 
     @property
     def state(self) -> str:

@@ -106,6 +106,8 @@ class Tick:
     recorded_at: datetime
     by: str | None
     """Who triggered a run that was not planned."""
+    job_state: str | None = None
+    """The current state of its job. None: it has none, or it is no longer stored."""
 
     @property
     def is_late(self) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from tenure.client.status import JobStatus
+from tenure.model.states import State
+from tenure.model.suspensions import undo_key
 from tenure.store.workflows import StepListRow
 
 HIDDEN = frozenset({"status"})
@@ -20,7 +22,7 @@ class StepStatus:
     what: str
     """step, transaction, value, sleep, wait, event, call, start, patch, on_rollback, rollback, undo."""
     state: str
-    """done, failed, retry, open."""
+    """done, failed, retry, open; ended: it was open or to be tried again when the workflow ended."""
     output: Any
     error: str | None
     attempts: int
@@ -35,6 +37,19 @@ class StepStatus:
             name=row.name, what=row.what, state=row.state, output=None if row.output is None else json.loads(row.output),
             error=row.error, attempts=row.attempts, started_at=row.started_at, ended_at=row.ended_at, due_at=row.due_at,
         )  # fmt: skip
+
+    @classmethod
+    def of_wait(cls, wait: dict[str, Any]) -> StepStatus:
+        """Of an entry of `StepSummaryRow.waits`, which has no more than what is waited for."""
+        due = wait["due_at"]
+        return cls(
+            name=wait["name"], what=wait["what"], state=wait["state"], output=wait["output"], error=None, attempts=1,
+            started_at=None, ended_at=None, due_at=None if due is None else datetime.fromisoformat(due),
+        )  # fmt: skip
+
+    def ended(self, at: datetime | None) -> StepStatus:
+        """As it is once its workflow is over, which waits for nothing any more."""
+        return replace(self, state="ended", ended_at=at, due_at=None) if self.state in ("open", "retry") else self
 
     def to_json(self) -> dict[str, Any]:
         times = {name: _iso(getattr(self, name)) for name in ("started_at", "ended_at", "due_at")}
@@ -55,6 +70,8 @@ class WorkflowStatus:
     def of(cls, job: JobStatus, rows: list[StepListRow]) -> WorkflowStatus:
         said = next((row.output for row in rows if row.what == "status"), None)
         steps = tuple(StepStatus.from_row(row) for row in rows if row.what not in HIDDEN)
+        if job.state.finished or job.state == State.DEAD_LETTER:
+            steps = tuple(step.ended(job.finished_at) for step in steps)
         return cls(job=job, steps=steps, status=None if said is None else json.loads(said))
 
     @property
@@ -63,13 +80,32 @@ class WorkflowStatus:
         return (self.job.system or {}).get("held") if self.job.state == "waiting" else None
 
     @property
+    def rolls_back(self) -> bool:
+        """It is live, and has begun to undo what it has done, or is to begin."""
+        begun = "canceling" in (self.job.system or {}) or any(step.what == "rollback" for step in self.steps)
+        return begun and not self.job.state.finished
+
+    @property
+    def to_undo(self) -> tuple[str, ...]:
+        """What it has registered to be undone, and has not undone."""
+        undone = {step.name for step in self.steps if step.what == "undo" and step.state == "done"}
+        registered = (step.name for step in self.steps if step.what == "on_rollback")
+        return tuple(name for name in registered if undo_key(name) not in undone)
+
+    @property
     def waits(self) -> tuple[StepStatus, ...]:
         """What it waits for now."""
         return tuple(step for step in self.steps if step.state in ("open", "retry")) if self.job.state == "waiting" else ()
 
     def to_json(self) -> dict[str, Any]:
         steps = [step.to_json() for step in self.steps]
-        return {"job": self.job.to_json(), "steps": steps, "status": self.status, "held": self.held}
+        return {
+            "job": self.job.to_json(),
+            "steps": steps,
+            "status": self.status,
+            "held": self.held,
+            "rolls_back": self.rolls_back,
+        }
 
 
 def _iso(moment: datetime | None) -> str | None:

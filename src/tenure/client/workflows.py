@@ -15,7 +15,7 @@ from tenure.client.lock_retry import persist
 from tenure.client.portal import sync_version
 from tenure.client.runtime import ClientRuntime
 from tenure.client.status import JobStatus
-from tenure.client.workflow_status import WorkflowStatus
+from tenure.client.workflow_status import StepStatus, WorkflowStatus
 from tenure.model.errors import JobNotFound, NotPossible
 from tenure.model.ids import uuid7
 from tenure.model.states import State
@@ -48,6 +48,11 @@ class Workflows:
         found = [job for page in pages for job in page.jobs]
         return sorted(found, key=lambda job: job.id, reverse=True)[:limit]
 
+    async def waits(self, *ids: UUID | str) -> dict[UUID, builtins.list[StepStatus]]:
+        """By workflow, the first three steps that it waits for: with name, what, state, output and due_at only."""
+        rows = await self._runtime.session().fetch_all(workflows.summarize([to_id(given) for given in ids]))
+        return {row.job_id: [StepStatus.of_wait(wait) for wait in json.loads(row.waits or "[]")] for row in rows}
+
     async def kinds(self) -> builtins.list[str]:
         """The names of all workflows that this app defines, or workers have declared."""
         rows = await self._runtime.session().fetch_all(kinds.find_all())
@@ -59,9 +64,10 @@ class Workflows:
         """Sends a signal to a workflow, as `handle.signal()`."""
         await self.handle(job_id).signal(name, payload, by=by)
 
-    async def cancel(self, job_id: UUID | str, reason: str | None = None, *, by: str | None = None) -> bool:
-        """Cancels a workflow. If it has something to undo, it runs once more for that. False: it was over already."""
-        return await self._client.cancel(to_id(job_id), reason=reason, by=by) > 0
+    async def cancel(self, job_id: UUID | str, reason: str | None = None, *, by: str | None = None, force: bool = False) -> bool:
+        """Cancels a workflow, also after it has begun again by `ctx.continue_as_new()`. If it has something to undo, it runs once
+        more for that; `force=True` ends it at once, without undoing the rest. False: it was over, or rolls back already."""
+        return await self.handle(job_id).cancel(reason, by=by, force=force)
 
     async def resume(self, job_id: UUID | str, *, version: str | None = None, by: str | None = None) -> None:
         """Lets a held workflow go on. `version`: from now on only workers with this version of its code run it; then it need not
@@ -103,6 +109,7 @@ class Workflows:
 
     get_sync = sync_version(get)
     list_sync = sync_version(list)  # noqa: A003 - the method above
+    waits_sync = sync_version(waits)
     kinds_sync = sync_version(kinds)
     signal_sync = sync_version(signal)
     cancel_sync = sync_version(cancel)

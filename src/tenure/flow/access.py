@@ -22,7 +22,7 @@ class Access(Protocol):
     async def fetch(self, query: Query[T], /) -> list[T]: ...
 
     async def notify(self, wakeups: Sequence[Wakeup], /) -> None:
-        """When what was written is committed."""
+        """When what was written is committed; in a transaction of the caller's only if the settings allow it."""
 
     async def pause(self, seconds: float, /) -> None: ...
 
@@ -46,12 +46,13 @@ class BorrowedAccess:
     def __init__(self, runtime: ClientRuntime, borrowed: Borrowed) -> None:
         self._database = runtime.database()
         self._borrowed = borrowed
+        self._notifies = runtime.notifies_in_transactions()
 
     async def fetch(self, query: Query[T], /) -> list[T]:
         return await self._borrowed.fetch(query, self._database.schema)
 
     async def notify(self, wakeups: Sequence[Wakeup], /) -> None:
-        if wakeups:
+        if wakeups and self._notifies:
             await self.fetch(queues.notify(self._database.channel, wakeups))
 
     async def pause(self, seconds: float, /) -> None:

@@ -78,7 +78,7 @@ class Chain:
 
     @property
     def kind(self) -> str:
-        """Of its first link."""
+        """Of its first link; of the first one that is kept, if the chain is longer than its history."""
         return self.links[0].job.kind
 
     @property

@@ -156,15 +156,18 @@ class Chains:
         Raises `NotPossible` if the chain has ended, `JobNotFound` if it does not exist. With `conn`, your connection or session,
         it is completed when that transaction commits.
         """
+        runtime = self._runtime
         return await completing.complete(
-            await access(self._runtime, conn), self._runtime.kinds, id_of(chain), output, cleaned(by)
+            await access(runtime, conn), runtime.kinds, id_of(chain), output, by=cleaned(by), events=runtime.events
         )
 
     def complete_sync(self, chain: AnyChain, output: Any = None, *, by: str | None = None, conn: object | None = None) -> UUID:
         if conn is None:
             return self._runtime.portal.run(self.complete(chain, output, by=by))
-        borrowed = access_sync(self._runtime, conn)
-        return run_through(completing.complete(borrowed, self._runtime.kinds, id_of(chain), output, cleaned(by)))
+        runtime, borrowed = self._runtime, access_sync(self._runtime, conn)
+        return run_through(
+            completing.complete(borrowed, runtime.kinds, id_of(chain), output, by=cleaned(by), events=runtime.events)
+        )
 
     async def delete(self, *given: AnyChain, cascade: bool = False, conn: object | None = None) -> int:
         """Deletes chains with all their links and everything stored about them. A running handler is aborted (`not_found`).

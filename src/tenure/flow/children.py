@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
 from tenure.client.calls import Call, to_json
 from tenure.flow.step_runner import StepRunner
+from tenure.model.outcomes import Cancel, Continue, Fail, Output, RetryAfter, Snooze
 from tenure.model.suspensions import ChainWait, OpenStep
 from tenure.store import blockers
 from tenure.store.blockers import BlockerRow
@@ -27,15 +28,17 @@ FIRST_CHILD = -(2**31)
 """Children have numbers below 0, so that they are not among the chains that the job was enqueued behind."""
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+X = TypeVar("X", bound=Output | None)
+Y = TypeVar("Y", bound=Output | None)
 
 
-class Startable(Protocol[P, R]):
+class Startable(Protocol[P, R_co]):
     """What a workflow can start: `job`, or `job.using(...)`."""
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]: ...
 
-    def _within_hooks(self, call: Call[R], /) -> AbstractContextManager[Sequence[Call[R]]]: ...
+    def _within_hooks(self, call: Call[Any], /) -> AbstractContextManager[Sequence[Call[Any]]]: ...
 
 
 class Ended(NamedTuple):
@@ -54,7 +57,7 @@ class Ended(NamedTuple):
         return BlockerRow(0, UUID(self.child), True, job_id, self.kind, self.state, output, self.error)
 
 
-class Child(Generic[R]):
+class Child(Generic[R_co]):
     """A job that `ctx.start()` has started."""
 
     def __init__(self, job_id: UUID, key: str, children: Children) -> None:
@@ -62,7 +65,13 @@ class Child(Generic[R]):
         self._key = key
         self._children = children
 
-    def join(self) -> Coroutine[Any, Any, R]:
+    # As in `Handle.result`: type checkers remove the outcomes. The first overload is for `Child[Any]`.
+    @overload
+    def join(self: Child[Never]) -> Coroutine[Any, Any, Any]: ...
+    @overload
+    def join(self: Child[X | Snooze | RetryAfter | Fail | Cancel | Continue[Y]]) -> Coroutine[Any, Any, X | Y]: ...
+
+    def join(self: Child[Any]) -> Coroutine[Any, Any, Any]:
         """Waits for the job and returns its result. Raises `JobFailed` or `JobCanceled`, the same in every run."""
         return self._children.join(f"join {self._key}", str(self.id))
 
@@ -104,7 +113,7 @@ class Children:
         journal = self._steps.journal
         with self._steps.activity.working():
             await self._steps.begin(key)
-            await journal.flush()  # what was added before is stored before the child exists
+            await journal.store_decisions(key)
             number = journal.next_number()
             step = ChildStep(self._run.job_id, key, number, what, state, self._run.fence)
             child = await self._services.steps.start_child(self._run, to_json([call]), step)

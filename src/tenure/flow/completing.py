@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from tenure.client.lock_retry import Patience
 from tenure.flow.access import Access, wakeups_of
 from tenure.model.errors import JobNotFound, NotPossible
+from tenure.model.events import Events, JobCompleted
 from tenure.model.kinds import Registry
 from tenure.model.payloads import plain_json
 from tenure.model.states import State
@@ -15,14 +17,31 @@ from tenure.store import chains, jobs
 from tenure.store.jobs import JobRow
 
 
-async def complete(access: Access, kinds: Registry, given: UUID, output: Any, by: str | None) -> UUID:
-    """Ends the live link. If another one takes its place meanwhile, or its row is locked, it is tried again."""
+def _any_link(_: JobRow) -> None:
+    """Every link may be completed."""
+
+
+async def complete(
+    access: Access,
+    kinds: Registry,
+    given: UUID,
+    output: Any,
+    *,
+    by: str | None,
+    events: Events,
+    check: Callable[[JobRow], None] = _any_link,
+) -> UUID:
+    """Ends the live link. If another one takes its place meanwhile, or its row is locked, it is tried again. `check` raises for a
+    link that the caller may not complete: it is asked about the very one that is."""
     patience = Patience()
     while True:
         link = await _live_link(access, given)
+        check(link)
         rows = await access.fetch(chains.complete({link.id: _encoded(kinds, link.kind, output)}, by=by))
         if rows and rows[0].done:
             await access.notify(wakeups_of(rows))
+            if events.wants(JobCompleted):
+                events.emit(JobCompleted(job_id=link.id, kind=link.kind, by=by))
             return link.id
         await access.pause(patience.pause([link.id]))
 

@@ -23,7 +23,7 @@ from tenure.flow.journal import Journal
 from tenure.flow.rollback import PERSISTENT, Undo
 from tenure.flow.step_functions import StepCall, StepFunction, inside_step, runs_in_process, step_function
 from tenure.flow.step_runner import StepOptions, StepRunner, step_options
-from tenure.flow.waiting import Awaited, End, Waiter
+from tenure.flow.waiting import Awaited, End, Received, Waiter
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, TenureError
 from tenure.model.kinds import RunIn
@@ -51,7 +51,7 @@ class WorkflowContext(Context):
     return what they returned before. So the function itself must do the same each time; everything else belongs into steps.
     """
 
-    __slots__ = ("_calls", "_children", "_journal", "_positions", "_steps", "_undos", "_waiter", "_writing")
+    __slots__ = ("_calls", "_children", "_journal", "_signals", "_steps", "_undos", "_waiter", "_writing")
 
     def __init__(self, run: Run, services: LoopServices) -> None:
         super().__init__(run, services)
@@ -61,7 +61,7 @@ class WorkflowContext(Context):
         self._children = Children(run, self._steps, services)
         self._calls: WeakSet[Any] = WeakSet()
         self._undos: list[Undo] = []
-        self._positions: dict[str, int] = {}
+        self._signals = {name: Received(position) for name, position in self._system.get("signals", {}).items()}
         self._writing: set[asyncio.Task[None]] = set()
 
     @property
@@ -196,9 +196,22 @@ class WorkflowContext(Context):
 
     def continue_as_new(self, *args: Any, **kwargs: Any) -> Continue[Any]:
         """Ends this run and begins the workflow again with other arguments and nothing recorded, as the next link of its chain:
-        `return ctx.continue_as_new(cursor)`. For workflows that never end, or record very many steps."""
-        maker = CallMaker(self._run.kind, Options(queue=self._run.queue, priority=self._run.job.priority))
-        return Continue(_Again(maker.of_arguments(self._run.kind, args, kwargs)))
+        `return ctx.continue_as_new(cursor)`. For workflows that never end, or record very many steps. It keeps the options of its
+        call, and receives the signals that this run has not received."""
+        job = self._run.job
+        same = Options(
+            queue=job.queue,
+            priority=job.priority,
+            max_attempts=job.max_attempts,
+            timeout=job.timeout,
+            auth=job.auth,
+            meta=job.meta,
+        )
+        return Continue(_Again(CallMaker(self._run.kind, same).of_arguments(self._run.kind, args, kwargs)))
+
+    def _with_signals(self, outcome: Continue[Any]) -> Continue[Any]:
+        """The next link does not receive again what this one has received."""
+        return outcome.with_signals({name: one.position for name, one in self._signals.items() if one.position})
 
     # Undoing
 
@@ -276,13 +289,11 @@ class WorkflowContext(Context):
         type: Any = None,  # noqa: A002
     ) -> Coroutine[Any, Any, Any]:
         """Waits for the next signal of this name that `handle.signal(name, payload)` sends to this workflow, and returns its
-        payload. Each signal is received once, in order."""
-        return self._signal(self._key(name), _awaited(name, str(self.job_id), timeout, type))
-
-    async def _signal(self, key: str, signal: Awaited) -> Any:
-        payload, position = await self._waiter.next_event(key, signal, self._positions.get(signal.name, 0))
-        self._positions[signal.name] = position
-        return payload
+        payload. Each signal is received once, in order; if several tasks wait for the same name, each gets another one."""
+        received, signal = self._signals.setdefault(name, Received()), _awaited(name, self._run.job_id, timeout, type)
+        if "link" in self._system:
+            signal.link = self._run.job_id
+        return self._waiter.next_event(self._key(name), signal, received)
 
     async def events(
         self,
@@ -293,10 +304,9 @@ class WorkflowContext(Context):
     ) -> AsyncIterator[Any]:
         """All events of this name and key, in order, from the first one that is kept: `async for payload in ctx.events("paid")`.
         Waits for the next one, so leave the loop yourself."""
-        awaited, position = _awaited(event, event_key(key), None, type), 0
+        awaited, received = _awaited(event, event_key(key), None, type), Received()
         while True:
-            payload, position = await self._waiter.next_event(self._key(event), awaited, position)
-            yield payload
+            yield await self._waiter.next_event(self._key(event), awaited, received)
 
     # Values
 

@@ -12,12 +12,12 @@ from typing import Any
 from tenure.flow.activity import PATIENT_TURNS, Restart, Stop
 from tenure.flow.branches import begin_branches
 from tenure.flow.context import WorkflowContext, current_workflow
-from tenure.flow.rollback import MARK, Ending, is_final, undo_all, undo_key
+from tenure.flow.rollback import MARK, Ending, is_final, undo_all
 from tenure.flow.step_runner import WAY_OUT
 from tenure.model.errors import LeaseLost, StepFailed
 from tenure.model.events import WorkflowSuspended
-from tenure.model.outcomes import Cancel, Decision, Fail, Outcome
-from tenure.model.suspensions import OpenStep, Suspension
+from tenure.model.outcomes import Cancel, Continue, Decision, Fail, Outcome
+from tenure.model.suspensions import OpenStep, Suspension, undo_key
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.stored_steps import StepsLost
 
@@ -63,9 +63,12 @@ class Execution:
     async def run(self, body: Body) -> Any:
         """The result of the workflow, or what it waits for."""
         try:
-            return await self._run_or_roll_back(body)
+            result = await self._run_or_roll_back(body)
         except StepsLost:
             return self._restart()
+        except Continue as outcome:
+            result = outcome
+        return self._context._with_signals(result) if isinstance(result, Continue) else result  # noqa: SLF001
 
     async def _run_or_roll_back(self, body: Body) -> Any:
         if self._context._continues:  # noqa: SLF001
@@ -77,6 +80,7 @@ class Execution:
         try:
             result = await self._until_halted(body)
             if not isinstance(result, Fail | Cancel) or not self._context._undos:  # noqa: SLF001
+                await self._store_waits(result)
                 return result
             ending = await self._begin_rollback(result)
         except asyncio.CancelledError:
@@ -87,10 +91,16 @@ class Execution:
             raise
         except Exception as error:
             if not self._context._undos or not is_final(self._run, error):  # noqa: SLF001
+                await self._store_waits(error)
                 await self._journal.forget_failures(_failed_steps(error))
                 raise
             ending = await self._begin_rollback(error)
         return await self._roll_back(ending)
+
+    async def _store_waits(self, result: object) -> None:
+        """If the workflow is over. After an error it may run again, also as a replayed dead letter, and looks again."""
+        if isinstance(result, Fail | Cancel) or not isinstance(result, Outcome | Stop | Exception):
+            await self._journal.store_waits()
 
     # The function
 
@@ -123,6 +133,14 @@ class Execution:
         if isinstance(how, Restart):
             raise StepsLost(self._run)
         await self._context._written()  # noqa: SLF001
+        self._report(how)
+        if how.held is not None:
+            return Suspend(how)  # not what the wrong code has added: the right code would not ask for it, and be held too
+        self._steps.add_failures()
+        unwritten = self._journal.take_unwritten()
+        return Suspend(replace(how, steps=(*unwritten, *how.steps)))
+
+    def _report(self, how: Suspension) -> None:
         if how.held is not None:
             fields = {"job_id": self._run.job_id, "kind": self._run.kind_name, "reason": how.held}
             log.error("workflow is held: its code differs from what it recorded", extra=fields)
@@ -130,9 +148,6 @@ class Execution:
         if events.wants(WorkflowSuspended):
             steps = tuple(step.name for step in how.steps)
             events.emit(WorkflowSuspended(job_id=self._run.job_uuid, kind=self._run.kind_name, steps=steps, held=how.held))
-        self._steps.add_failures()
-        unwritten = self._journal.take_unwritten()
-        return Suspend(replace(how, steps=(*unwritten, *how.steps)))
 
     def _restart(self) -> Suspend:
         """The statement that suspends the workflow finds that steps are gone, and makes it due at once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Never, TypeVar, overload
 from uuid import UUID
 
 from tenure.client.client import Client
@@ -19,6 +19,8 @@ from tenure.client.runtime import ClientRuntime
 from tenure.client.status import JobStatus
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import JobCanceled, JobNotFound, ResultTimeout
+from tenure.model.names import GROUP_KIND
+from tenure.model.outcomes import Cancel, Continue, Fail, Output, RetryAfter, Snooze
 from tenure.model.states import State
 from tenure.store import blockers, chains
 from tenure.store.blockers import BlockerRow
@@ -26,6 +28,8 @@ from tenure.store.query import Fetch
 from tenure.worker.run.blocker_results import blocker_result
 
 R_co = TypeVar("R_co", covariant=True)
+X = TypeVar("X", bound=Output | None)
+Y = TypeVar("Y", bound=Output | None)
 
 PAGE = 1000
 """Members that one statement reads."""
@@ -56,7 +60,18 @@ class Group(Generic[R_co]):
         """Of the job that represents the group."""
         return Handle(self.id, "", self._runtime)
 
-    async def results(self, timeout: Duration | None = None, *, return_exceptions: bool = False) -> list[R_co]:
+    # As in `Handle.result`: type checkers remove the outcomes. The first overload is for `Group[Any]`.
+    @overload
+    async def results(self: Group[Never], timeout: Duration | None = None, *, return_exceptions: bool = False) -> list[Any]: ...
+    @overload
+    async def results(
+        self: Group[X | Snooze | RetryAfter | Fail | Cancel | Continue[Y]],
+        timeout: Duration | None = None,
+        *,
+        return_exceptions: bool = False,
+    ) -> list[X | Y]: ...
+
+    async def results(self: Group[Any], timeout: Duration | None = None, *, return_exceptions: bool = False) -> list[Any]:
         """Waits until all members have ended, and returns their results in order. If one did not complete, its `JobFailed` or
         `JobCanceled` is raised, that of the first; with `return_exceptions` they are among the results instead. A dead letter
         that was replayed and has completed since counts as completed."""
@@ -65,6 +80,19 @@ class Group(Generic[R_co]):
         if not return_exceptions and (failed := next((one for one in found if isinstance(one, Exception)), None)) is not None:
             raise failed
         return found
+
+    @overload
+    def results_sync(self: Group[Never], timeout: Duration | None = None, *, return_exceptions: bool = False) -> list[Any]: ...
+    @overload
+    def results_sync(
+        self: Group[X | Snooze | RetryAfter | Fail | Cancel | Continue[Y]],
+        timeout: Duration | None = None,
+        *,
+        return_exceptions: bool = False,
+    ) -> list[X | Y]: ...
+
+    def results_sync(self: Group[Any], timeout: Duration | None = None, *, return_exceptions: bool = False) -> list[Any]:
+        return self._runtime.portal.run(self.results(timeout, return_exceptions=return_exceptions))
 
     async def iterate(self, timeout: Duration | None = None) -> AsyncIterator[R_co]:
         """The same for groups that are too large for a list. A failure is yielded as an exception."""
@@ -111,17 +139,23 @@ class Group(Generic[R_co]):
         return await self.handle.status()
 
     async def cancel(self, reason: str | None = None, *, by: str | None = None) -> int:
-        """Cancels the group and its members. Returns how many members were live."""
+        """Cancels the group and its members, also those of groups that are members. Returns how many members were live."""
         client, read = Client(self._runtime), self._reads()
         await client.cancel(self.id, reason=reason, by=by)
         canceled, after = 0, 0
+        inner: set[UUID] = set()
         while rows := await read(blockers.find(str(self.id), most=PAGE, after=after, outputs=False)):
             after = rows[-1].number
-            canceled += await self._cancel_chains([row.chain_id for row in rows if not row.met], reason, by)
+            canceled += await self._cancel_chains([row.chain_id for row in rows if not row.met], inner, reason, by)
+            # By an earlier call that was interrupted before it had canceled their members.
+            inner |= {row.chain_id for row in rows if row.kind == GROUP_KIND and row.state == State.CANCELED}
+        for group_id in inner:
+            canceled += await Group(group_id, self._runtime).cancel(reason, by=by)
         return canceled
 
-    async def _cancel_chains(self, open_chains: list[UUID], reason: str | None, by: str | None) -> int:
-        """Until no live link is left that was not asked: a link may be continued by the next one before it is canceled."""
+    async def _cancel_chains(self, open_chains: list[UUID], groups: set[UUID], reason: str | None, by: str | None) -> int:
+        """Until no live link is left that was not asked: a link may be continued by the next one before it is canceled. `groups`
+        gets those that are groups themselves."""
         asked: set[UUID] = set()
         canceled = 0
         while open_chains:
@@ -130,13 +164,13 @@ class Group(Generic[R_co]):
             if live:
                 canceled += await Client(self._runtime).cancel(*(link.id for link in live), reason=reason, by=by)
             asked |= {link.id for link in live}
+            groups |= {link.id for link in live if link.kind == GROUP_KIND}
             open_chains = [link.chain_id for link in live]
         return canceled
 
     def _reads(self) -> Fetch:
         return self._runtime.session().reader(self._runtime.patience())
 
-    results_sync = sync_version(results)
     progress_sync = sync_version(progress)
     status_sync = sync_version(status)
     cancel_sync = sync_version(cancel)

@@ -26,6 +26,8 @@ QUIET_SECONDS = 1.0
 NOT_ASKED_FOR = frozenset({"rollback", "undo", "status"})
 """What is recorded and the code of the workflow does not ask for."""
 
+WAITS = frozenset({"wait", "event", "call"})
+
 
 class Journal:
     def __init__(self, run: Run, writer: StepWriter) -> None:
@@ -34,6 +36,12 @@ class Journal:
         self._rows: dict[str, StepRow] = {}
         self._unread: set[str] = set()
         self._unwritten: list[OpenStep] = []
+        self._unstored: set[str] = set()
+        """The names of what was added and is not known to be stored. Not the status: nothing follows from it."""
+        self._storing: dict[asyncio.Future[None], None] = {}
+        """Statements that are on their way, in order. Each is set when it has ended."""
+        self._failed: set[str] = set()
+        """Steps that have failed, and after which their task has not begun anything else."""
         self._numbers: dict[str, int] = {}
         self._written: dict[str, int] = {}
         """The numbers of all that is recorded or about to be."""
@@ -44,6 +52,7 @@ class Journal:
         self._unread = {row.name for row in self._rows.values() if row.what not in NOT_ASKED_FOR}
         self._written = {row.name: row.number for row in self._rows.values()}
         self._last = max(self._written.values(), default=0)
+        self._failed = {row.name for row in self._rows.values() if row.state == "failed"}
 
     # Reading
 
@@ -79,11 +88,11 @@ class Journal:
     def _is_followed(self, key: str) -> bool:
         """By its own task. What other tasks did meanwhile does not depend on it."""
         path, last = path_of(key), self._written[key]
-        return any(number > last and path_of(name) == path for name, number in self._written.items())
+        return key not in self._failed or any(number > last and path_of(name) == path for name, number in self._written.items())
 
     async def record_rollback(self, key: str) -> None:
         """Something is registered to be undone. From now on, a cancellation lets the workflow run once more."""
-        await self.flush()
+        await self.store_decisions(key)
         await self._writer.record_rollback(self._run, key, self.next_number())
 
     async def caught_up(self) -> bool:
@@ -119,13 +128,18 @@ class Journal:
         self._numbers[key] = number
 
     def add(self, step: OpenStep) -> None:
-        """Is written together with what follows it: nothing depends on it before."""
+        """Is written together with what follows it, or by `store_decisions` before something is done because of it."""
         self._unwritten.append(step)
         self._written[step.name] = step.number
+        if step.what != "status":
+            self._unstored.add(step.name)
+        if step.state == "failed":
+            self._failed.add(step.name)
 
     def take_unwritten(self) -> list[OpenStep]:
-        """What was added, for the statement that writes it."""
+        """What was added, for the statement that ends the run. No step of its code follows that would have to wait for it."""
         unwritten, self._unwritten = self._unwritten, []
+        self._unstored.clear()
         return unwritten
 
     async def record(
@@ -142,15 +156,39 @@ class Journal:
         if self._unwritten:
             await self._store(last=self._unwritten[-1].name)
 
+    async def store_waits(self) -> None:
+        """Stores how the last waits have ended, so that people see it when the workflow is over. Costs a statement, so only if
+        there are any."""
+        if any(step.what in WAITS for step in self._unwritten):
+            await self.flush()
+
+    async def store_decisions(self, key: str) -> None:
+        """Called before this step does something that a crash does not take back. Returns when all is stored that may have led to
+        it: values, results of waits, failures that were handled. Otherwise the next run could decide differently, after the step
+        has acted. What another task is about to store counts too."""
+        path, decided = path_of(key), set(self._unstored)
+        self._failed = {name for name in self._failed if path_of(name) != path}
+        while not decided.isdisjoint(self._unstored):
+            if self._unwritten:
+                await self.flush()
+            else:
+                await asyncio.wait([next(reversed(self._storing))])
+
     async def _store(self, *steps: Json, last: str) -> None:
         """Stores what was added, and these steps. If PostgreSQL refuses the result of the step, or its task is canceled, what was
         added is written with what follows: the workflow may have used it. It may be stored already; then nothing changes."""
-        added = self.take_unwritten()
+        added, self._unwritten = self._unwritten, []
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._storing[ended] = None
         try:
             await self._writer.record(self._run, ",".join([*map(self._text, added), *steps]), last)
+            self._unstored.difference_update(step.name for step in added)
         except BaseException:
             self._unwritten[:0] = added
             raise
+        finally:
+            del self._storing[ended]
+            ended.set_result(None)
 
     def _text(self, step: OpenStep) -> Json:
         more = {"output": step.output, "error": step.error, "attempts": step.attempts, "ran": 0}

@@ -12,7 +12,8 @@ from tenure.model.failures import Failure
 from tenure.model.outcomes import Cancel, Fail, Outcome
 from tenure.model.payloads import Json, describe_exception
 from tenure.model.retries import Retry
-from tenure.model.states import FINISHED
+from tenure.model.states import FINISHED, State
+from tenure.model.suspensions import undo_key
 from tenure.store.steps import StepRow
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.run import Run
@@ -22,11 +23,6 @@ MARK = "(rollback)"
 
 PERSISTENT = Retry(max_attempts=20)
 """How an undo is tried again if nothing else is said."""
-
-
-def undo_key(key: str) -> str:
-    """The name under which an undo is recorded, from that of its registration."""
-    return f"(undo) {key}"
 
 
 class Undo(NamedTuple):
@@ -63,9 +59,9 @@ class Ending:
 
 
 def is_final(run: Run, error: BaseException) -> bool:
-    """The workflow does not get another attempt."""
+    """The workflow has failed or is canceled, and does not get another attempt."""
     if isinstance(error, Outcome):
-        return error.decide().state in FINISHED
+        return error.decide().state in FINISHED - {State.COMPLETED}
     return settlements.of_error(run, error).state == "dead_letter"
 
 

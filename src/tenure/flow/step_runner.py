@@ -99,7 +99,6 @@ class StepRunner:
         self, key: str, function: StepFunction, call: StepCall, options: StepOptions, session: object | None
     ) -> Any:
         async def perform(attempts: int) -> Any:
-            await self.journal.flush()  # the step's own transaction stores only the step
             number, stored = self.journal.number_of(key), self._run.stored_steps
 
             def result(output: Json) -> StepResult:
@@ -123,6 +122,7 @@ class StepRunner:
             await self.activity.wait(_retry_of(row))
         with self.activity.working():
             await self.begin(key)
+            await self.journal.store_decisions(key)
             try:
                 tried = await self._try(key, what, perform, retry, 0 if row is None else row.attempts)
             except StepFailed:

@@ -13,7 +13,8 @@ from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, WaitTimeout
 from tenure.model.payloads import Json
 from tenure.model.suspensions import EventWait, OpenStep
-from tenure.store import events
+from tenure.store import chains, events
+from tenure.store.events import EventRow
 from tenure.store.steps import StepRow
 
 SHORT = 1.0
@@ -38,10 +39,27 @@ class End(NamedTuple):
         return cls(until=until.astimezone(UTC).isoformat())
 
 
+class Received:
+    """How far the events of a name were received. Tasks that wait for the same signal share one, so that each gets another."""
+
+    __slots__ = ("position",)
+
+    def __init__(self, position: int = 0) -> None:
+        self.position = position
+
+    def take(self, position: int) -> bool:
+        """False: another task has taken this event, or one behind it."""
+        if position <= self.position:
+            return False
+        self.position = position
+        return True
+
+
 class Waiter:
     def __init__(self, steps: StepRunner) -> None:
         self._steps = steps
         self._journal = steps.journal
+        self._chain: str | None = None
 
     async def sleep(self, key: str, end: End) -> None:
         row = await self._steps.recorded(key, "sleep")
@@ -72,22 +90,39 @@ class Waiter:
             await self._wait_or_time_out(key, "wait", event, row)
         raise WaitTimeout(key)
 
-    async def next_event(self, key: str, event: Awaited, after: int) -> tuple[Any, int]:
-        """The next event of a stream behind a position, and its own position. Raises `WaitTimeout`."""
+    async def next_event(self, key: str, event: Awaited, received: Received) -> Any:
+        """The payload of the next event of a stream that was not received yet. Raises `WaitTimeout`."""
         row = await self._begin(key, "event")
         if row is not None and row.state == "done":
             recorded = json.loads(row.output or "null")
-            return event.decode(json.dumps(recorded["payload"])), int(recorded["position"])
+            received.take(int(recorded["position"]))
+            return event.decode(json.dumps(recorded["payload"]))
         if row is None or row.state == "open":
             with self._steps.activity.working():
-                found = await self._steps.read(events.find_next(event.name, event.key, after))
-            if found:
-                payload = json.loads(found[0].payload or "null")
-                output = {"payload": payload, "position": found[0].position}
+                await self._find_key(event)
+                found = await self._take_next(event, received)
+            if found is not None:
+                output = {"payload": json.loads(found.payload or "null"), "position": found.position}
                 self._journal.add(self._done(key, "event", output))
-                return event.decode(found[0].payload), found[0].position
-            await self._wait_or_time_out(key, "event", event, row, after)
+                return event.decode(found.payload)
+            await self._wait_or_time_out(key, "event", event, row, received.position)
         raise WaitTimeout(key)
+
+    async def _find_key(self, event: Awaited) -> None:
+        """Signals are sent to the chain of the workflow. A link behind the first one has to look it up."""
+        if event.link is None:
+            return
+        if self._chain is None:
+            found = await self._steps.read(chains.find_chain(event.link))
+            self._chain = found[0] if found else event.link  # none: the run has lost its job, and stores nothing any more
+        event.key = self._chain
+
+    async def _take_next(self, event: Awaited, received: Received) -> EventRow | None:
+        """Reads again if another task has taken the event while it was read."""
+        while found := await self._steps.read(events.find_next(event.name, event.key, received.position)):
+            if received.take(found[0].position):
+                return found[0]
+        return None
 
     async def _begin(self, key: str, what: str) -> StepRow | None:
         row = await self._steps.recorded(key, what)
@@ -105,7 +140,7 @@ class Waiter:
         return OpenStep(number=self._journal.number_of(key), name=key, what=what, state="done", output=output)
 
     async def _wait_or_time_out(self, key: str, what: str, event: Awaited, row: StepRow | None, after: int | None = None) -> None:
-        """Returns if the time is over: that is recorded, so that an event that comes later changes nothing."""
+        """Returns if the time is over. That is stored before a step follows, so an event that comes later changes nothing."""
         number = self._journal.number_of(key)
         if row is not None and row.due_in is not None and row.due_in <= 0:
             self._journal.add(OpenStep(number=number, name=key, what=what, state="failed", error="no event in time"))
@@ -123,9 +158,11 @@ class Waiter:
 class Awaited:
     """An event that a workflow waits for."""
 
-    def __init__(self, name: str, key: str, timeout: float | None, type_: Any) -> None:
+    def __init__(self, name: str, key: str, timeout: float | None, type_: Any, *, link: str | None = None) -> None:
         self.name = name
         self.key = key
+        self.link = link
+        """A link of the chain whose id is the key; None: the key is known."""
         self.timeout = timeout
         """Seconds."""
         self._codec = OutputCodec(Any if type_ is None else type_, kind=f"event {name}")

@@ -31,6 +31,8 @@ _MESSAGES = {
     "expired": "jobs whose own lease expired were requeued",
 }
 _MOST_NAMED = 20
+_HOLDER = ("worker_id", "worker", "host")
+"""Of a reaped job: which worker held it. The row of that worker is deleted, so nothing else names it afterwards."""
 
 
 class Requeuer:
@@ -106,11 +108,13 @@ def _reaped_event(job: dict[str, Any]) -> JobReaped:
         worker_id=UUID(job["worker_id"]),
         why=job["why"],
         quarantined=job["quarantined"],
+        worker=job["worker"] or "",
+        host=job["host"] or "",
     )
 
 
 def _report_quarantined(job: dict[str, Any], level: int) -> None:
-    fields = {name: job[name] for name in ("job_id", "kind", "queue", "worker_id", "why", "crashes", "error")}
+    fields = {name: job[name] for name in ("job_id", "kind", "queue", *_HOLDER, "why", "crashes", "error")}
     text = "job %s (%s) was %s; to run it again: tenure jobs replay %s"
     log.log(level, text, job["job_id"], job["kind"], job["error"], job["job_id"], extra={**fields, SPELLED_OUT: True})
 
@@ -120,9 +124,9 @@ def _report_requeued(reaped: Sequence[dict[str, Any]]) -> None:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job in reaped:
         groups.setdefault((job["worker_id"], job["why"]), []).append(job)
-    for (worker_id, why), group in groups.items():
+    for (_, why), group in groups.items():
         fields = {
-            "worker_id": worker_id,
+            **{name: group[0][name] for name in _HOLDER if group[0][name]},
             "jobs": len(group),
             "kinds": ", ".join(sorted({job["kind"] for job in group})),
             "job_ids": ", ".join(job["job_id"] for job in group[:_MOST_NAMED]),

@@ -16,6 +16,8 @@ class LeaderSettings:
     """Seconds for which finished jobs are kept."""
     event_retention: float = 7 * 86400.0
     """Of events that were sent to workflows."""
+    audit_retention: float = 365 * 86400.0
+    """Of entries of the audit log."""
     dead_letter_retention: float = 30 * 86400.0
     strategy: Strategy = "lease"
     rotate: float = 60.0

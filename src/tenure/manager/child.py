@@ -40,7 +40,7 @@ from tenure.manager.messages import (
 )
 from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.model.errors import TenureError
-from tenure.model.events import JobSettled, WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
+from tenure.model.events import JobSettled, RunLost, WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.kinds import Registry
 from tenure.model.payloads import clean_text
 from tenure.model.run_counts import RunCounter
@@ -145,6 +145,7 @@ class ChildWorker:
         self._events = app.events
         if spec.counts_runs:
             app.events.subscribe((JobSettled,), self._runs.add)
+            app.events.subscribe((RunLost,), self._runs.add_lost)
         self._engine.start()
         wakeups.start()
         app.events.emit(WorkerStarted(worker_id=UUID(worker_id), queues=tuple(hello.queues), worker=self._name))
@@ -204,6 +205,6 @@ class ChildWorker:
 
     async def _send_heartbeats(self, engine: Engine) -> None:
         while True:
-            self._send(ChildHeartbeat(engine.running, engine.finished, memory_mb()))
+            self._send(ChildHeartbeat(engine.running, engine.finished, memory_mb(), engine.unwritten))
             self._send_counts()
             await asyncio.sleep(HEARTBEAT_INTERVAL)

@@ -126,6 +126,7 @@ class ChildLifecycle:
             capabilities=hello.capabilities,
             concurrency=hello.concurrency,
             name=child.name,
+            app_version=hello.app_version,
         )
         await services.retry_while_unavailable(lambda: services.link.fetch(workers.register(registration, hello.lease)))
         child.assign_worker()

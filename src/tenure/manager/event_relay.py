@@ -12,21 +12,26 @@ from tenure.manager.process import ChildProcess
 from tenure.model.events import (
     Event,
     Events,
+    JobCanceled,
+    JobCompleted,
     JobDue,
+    JobFailed,
     JobReaped,
+    JobUnblocked,
     LeaderDeposed,
     LeaderElected,
     ScheduleTicked,
     WorkerDied,
+    WorkflowWoken,
 )
+from tenure.model.states import State
 
-_RELAYED: dict[str, type[Event]] = {
-    type_.__name__: type_ for type_ in (LeaderElected, LeaderDeposed, WorkerDied, JobDue, JobReaped, ScheduleTicked)
-}
+_OF_DUTIES = (JobCanceled, JobCompleted, JobDue, JobFailed, JobReaped, JobUnblocked, ScheduleTicked, WorkflowWoken)
+_RELAYED: dict[str, type[Event]] = {type_.__name__: type_ for type_ in (LeaderElected, LeaderDeposed, WorkerDied, *_OF_DUTIES)}
 MOST_WAITING = 10_000
 """Events that wait for a child. Beyond that the oldest are dropped."""
 
-_READ = {"UUID": UUID, "datetime": datetime.fromisoformat}
+_READ = {"UUID": UUID, "datetime": datetime.fromisoformat, "State": State}
 
 
 class EventRelay(Events):

@@ -67,6 +67,8 @@ class ChildHeartbeat(NamedTuple):
     done: int
     """Runs that have ended."""
     memory_mb: float
+    unwritten: int = 0
+    """Outcomes that are not written yet."""
 
 
 class ChildRuns(NamedTuple):

@@ -53,6 +53,7 @@ class ChildProcess:
         self.done = 0
         """Runs that have ended."""
         self.memory = 0.0
+        self.unwritten = 0
         """In megabytes."""
         self.stopping = False
         """It was asked to stop and claims no more jobs."""
@@ -134,9 +135,9 @@ class ChildProcess:
     async def _read(self, condemned: Callable[[], None]) -> None:
         async for message in self._inbox:
             match message:
-                case ChildHeartbeat(running, done, memory):
+                case ChildHeartbeat(running, done, memory, unwritten):
                     self.last_heartbeat = time.monotonic()
-                    self.running, self.done, self.memory = running, done, memory
+                    self.running, self.done, self.memory, self.unwritten = running, done, memory, unwritten
                 case ChildRuns(counts):
                     self._runs.add(counts)
                 case WorkerFoundCondemned():

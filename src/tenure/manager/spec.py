@@ -65,6 +65,7 @@ class ChildHello:
     """Seconds between two renewals of the lease; 0: a third of it."""
     wants: Sequence[str] = ()
     """The events to which the app subscribes: the supervisor relays its own to the child."""
+    app_version: str | None = None
 
     @property
     def database(self) -> DatabaseTarget:
@@ -95,4 +96,5 @@ class ChildHello:
             declared=Declarations.of(kinds, settings.name or (spec.app if ":" in spec.app else f"{spec.app}:app")),
             renew=workers.renew_every,
             wants=[] if events is None else events.wanted(),
+            app_version=settings.app_version or None,
         )

@@ -334,6 +334,7 @@ def _measured(child: ChildProcess) -> ProcessMetrics:
         slots=child.hello.concurrency if child.hello else 0,
         memory_mb=child.memory,
         age=child.age,
+        unwritten=child.unwritten,
     )
 
 

@@ -35,8 +35,8 @@ class JobEnqueued(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class JobCanceled(Event):
-    """Canceled by this process (in the caller's transaction: as soon as that commits). A handler that returns `Cancel` causes a
-    `JobSettled` instead."""
+    """Canceled by this process (in the caller's transaction: as soon as that commits), or by the leader, because the job expired
+    or a job that it waits for did not complete. A handler that returns `Cancel` causes a `JobSettled` instead."""
 
     job_id: UUID
     kind: str
@@ -155,6 +155,7 @@ class RunLost(Event):
     kind: str
     fence: int
     reason: str
+    queue: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +190,46 @@ class JobDue(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobUnblocked(Event):
+    """The chains that the job waited for have ended. It is pending now, or scheduled if its time has not come."""
+
+    job_id: UUID
+    kind: str
+    queue: str
+    state: State
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowWoken(Event):
+    """What a workflow waited for has happened: it is pending now. One whose sleep has ended is a `JobDue`."""
+
+    job_id: UUID
+    kind: str
+    queue: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCompleted(Event):
+    """Completed without a run: by `app.chains.complete()` of this process (in the caller's transaction: as soon as that commits),
+    or a group whose members have all completed. A run causes a `JobSettled` instead."""
+
+    job_id: UUID
+    kind: str
+    by: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFailed(Event):
+    """Failed without a run: a group with a member that did not complete, or a job that waits for its own chain. A run causes a
+    `JobSettled` instead."""
+
+    job_id: UUID
+    kind: str
+    queue: str
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobReaped(Event):
     """A job was taken from a worker that no longer holds it. It is pending again, or, after too many crashes, a dead letter."""
 
@@ -201,6 +242,10 @@ class JobReaped(Event):
     process was asked to end and left the job behind."""
     quarantined: bool
     """It is a dead letter now."""
+    worker: str = ""
+    """The worker's name."""
+    host: str = ""
+    """The machine on which it ran."""
 
 
 @dataclass(frozen=True, kw_only=True)

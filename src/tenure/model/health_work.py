@@ -62,7 +62,7 @@ class Stranded:
             yield Finding(
                 "no_worker_for_queue",
                 f"{waiting}, but no live worker serves that queue",
-                f"start one: tenure worker --queues {self.queue}",
+                f"start one: tenure worker --app MODULE:APP --queues {self.queue}",
                 about=about,
             )
         elif self.for_kind == 0:
@@ -76,7 +76,7 @@ class Stranded:
             yield Finding(
                 "no_worker_for_capability",
                 f"{waiting}, but no live worker of that queue has capability {self.capability!r}",
-                f"start one: tenure worker --capabilities {self.capability}",
+                f"start one: tenure worker --app MODULE:APP --capabilities {self.capability}",
                 about=about,
             )
 

@@ -104,6 +104,10 @@ RESERVED = "tenure."
 """Names of built-in kinds begin with it."""
 
 
+def is_builtin(kind: str) -> bool:
+    return kind.startswith(RESERVED)
+
+
 class Registry(Mapping[str, Kind]):
     """The kinds an app defines, by name. Built-in ones can be looked up, but are not listed."""
 
@@ -156,7 +160,7 @@ class Registry(Mapping[str, Kind]):
         return list(self._kinds)
 
     def add(self, kind: Kind) -> None:
-        if kind.name.startswith(RESERVED) != kind.builtin:
+        if is_builtin(kind.name) != kind.builtin:
             raise ConfigError(f"job {kind.name!r}: names that begin with {RESERVED!r} are reserved: give it another name=")
         known = self._kinds.get(kind.name)
         if known is not None and known.fn is not kind.fn:

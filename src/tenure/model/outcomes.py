@@ -8,9 +8,11 @@ from the process of a handler to the worker. `_BY_NAME` lists all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from tenure.model.durations import Duration, to_timedelta
 from tenure.model.errors import ConfigError
@@ -217,6 +219,12 @@ class Continue(Outcome, Generic[R_co]):
     def _set(self, link: NextLink[Any]) -> None:
         self.link = link
         super().__init__("continued by the next job of its chain")
+
+    def with_signals(self, positions: Mapping[str, int]) -> Self:
+        """The next link receives the signals behind these positions, by name."""
+        if positions:
+            self.link = replace(self.link, job=f'{self.link.job[:-1]},"signals":{json.dumps(positions)}}}')
+        return self
 
     def decide(self) -> Decision:
         return Decision(state="completed", what="continued", next=self.link)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -29,14 +30,23 @@ def route_of(routes: Routes, kind: str) -> Route | None:
 
 def to_routes(given: Any) -> Routes:
     """From a table, `{"billing.*": "billing", "*.report": {"queue": "reports", "priority": "low"}}`, or from the text of a
-    variable, `billing.*=billing,*.report=reports`."""
+    variable: `billing.*=billing,*.report=reports`, or the table as JSON."""
     if isinstance(given, str):
-        return tuple(_of_text(given))
+        return to_routes(_table(given)) if given.lstrip().startswith("{") else tuple(_of_text(given))
     if isinstance(given, Mapping):
         return tuple(_route(str(pattern), target) for pattern, target in given.items())
     if isinstance(given, list | tuple) and all(isinstance(route, Route) for route in given):
         return tuple(given)
     raise ConfigError(f'{given!r} is not a table of patterns and queues: write "billing.*" = "billing" in [routes]')
+
+
+def _table(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"{text!r} is not valid JSON ({error}): correct it, or write PATTERN=QUEUE, separated by commas"
+        ) from None
 
 
 def _of_text(text: str) -> Iterable[Route]:

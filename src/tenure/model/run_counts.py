@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tenure.model.events import JobSettled
+from tenure.model.events import JobSettled, RunLost
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 """Upper bounds of the buckets, in seconds. Longer runs are in one more."""
@@ -19,7 +19,7 @@ class RunCount(NamedTuple):
     queue: str
     kind: str
     outcome: str
-    """What the run's event `JobSettled` says: completed, failed, timed_out and so on."""
+    """What the run's event `JobSettled` says: completed, failed, timed_out and so on; lost, if it had lost its job."""
     runs: int
     seconds: float
     """The sum of their durations."""
@@ -63,6 +63,10 @@ class RunCounter:
         known.seconds += event.ran
         known.buckets[bisect_left(BOUNDS, event.ran)] += 1
 
+    def add_lost(self, event: RunLost) -> None:
+        """How long it ran is not counted: its outcome is that of another run."""
+        self._sums.setdefault((event.queue, event.kind, "lost"), _Sum()).runs += 1
+
     def take(self) -> list[RunCount]:
         """What was counted since the last call."""
         sums, self._sums = self._sums, {}
@@ -79,6 +83,8 @@ class ProcessMetrics:
     slots: int
     memory_mb: float
     age: float
+    unwritten: int = 0
+    """Outcomes of runs that are not written yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

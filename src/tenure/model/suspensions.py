@@ -74,3 +74,8 @@ class Suspension:
 
 def _without_none(value: OpenStep | EventWait | ChainWait) -> dict[str, Any]:
     return {name: field for name, field in asdict(value).items() if field is not None}
+
+
+def undo_key(key: str) -> str:
+    """The name under which an undo is recorded, from that of its registration."""
+    return f"(undo) {key}"

@@ -1,4 +1,4 @@
-"""OpenTelemetry: `instrument(app)` makes a span of each enqueue and of each attempt, and records metrics of both.
+"""OpenTelemetry: `instrument(app)` makes spans of enqueues, attempts and steps of workflows, and metrics of the first two.
 
 Names and attributes follow the semantic conventions for messaging. The context of a trace travels in the headers of a job.
 """
@@ -17,7 +17,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 
 from tenure.app import Tenure
 from tenure.client.calls import Call
-from tenure.model.events import WorkerStopped
+from tenure.model.events import StepEnded, WorkerStopped
 from tenure.model.outcomes import Fail, Outcome
 from tenure.observe.headers import hand_over, headers_of, with_headers
 from tenure.version import __version__
@@ -49,6 +49,7 @@ def instrument(
     app.kinds.middleware.insert(0, telemetry.around_attempt)
     app.around_thread(telemetry.in_thread)
     app.around_coroutine(telemetry.in_coroutine)
+    app.on(StepEnded)(telemetry.record_step)
     app.on(WorkerStopped)(telemetry.flush)
 
 
@@ -130,6 +131,16 @@ class Telemetry:
             return ctx.fence == 1 and BATCH not in headers
         return self._parent == "always"
 
+    def record_step(self, event: StepEnded) -> None:
+        """A span of a step that has ended, below that of its run: a workflow reports its steps in its own task."""
+        now = time.time_ns()
+        span = self._tracer.start_span(
+            f"step:{event.step}", start_time=now - int(event.ran * 1e9), attributes=_about_step(event), record_exception=False
+        )
+        if event.error is not None:
+            span.set_status(Status(StatusCode.ERROR, event.error))
+        span.end(now)
+
     # In the process of a handler: spans of its own are children of the attempt
 
     @contextmanager
@@ -184,6 +195,17 @@ def _about_run(ctx: Context) -> dict[str, Any]:
         "tenure.job.kind": ctx.kind,
         "tenure.job.attempt": ctx.attempt,
         "tenure.job.max_attempts": ctx.max_attempts,
+    }
+
+
+def _about_step(event: StepEnded) -> dict[str, Any]:
+    return {
+        "messaging.message.id": str(event.job_id),
+        "tenure.job.kind": event.kind,
+        "tenure.step.name": event.step,
+        "tenure.step.what": event.what,
+        "tenure.step.state": event.state,
+        "tenure.step.attempts": event.attempts,
     }
 
 

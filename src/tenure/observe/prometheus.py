@@ -91,6 +91,12 @@ def _processes(processes: Sequence[ProcessMetrics]) -> Iterator[str]:
     yield from metric("tenure_worker_slots", "gauge", "Jobs that they can run at a time.", by_pool(lambda one: one.slots))
     yield from metric("tenure_worker_slots_busy", "gauge", "Jobs that they run.", by_pool(lambda one: one.running))
     yield from metric(
+        "tenure_worker_outcomes_unwritten",
+        "gauge",
+        "Outcomes of runs that are not written yet.",
+        by_pool(lambda one: one.unwritten),
+    )
+    yield from metric(
         "tenure_worker_process_resident_memory_bytes",
         "gauge",
         "Memory of each process.",

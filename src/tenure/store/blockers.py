@@ -57,16 +57,17 @@ class UnblockedRow(NamedTuple):
     queues: list[str]
     scheduled: bool
     """Some of them have to wait for their time."""
-    peeked: str | None
+    jobs: str | None
+    """JSON: the jobs if `listing`; their ids if `pick.peek`."""
 
 
 class EndedBlockedRow(NamedTuple):
     holds: bool
     released: int
-    jobs: str | None
-    """JSON: the jobs; their ids if `pick.peek`."""
     queues: list[str]
     """Of workflows that are to be rolled back."""
+    jobs: str | None
+    """JSON: the jobs that ended, and the workflows that are to be rolled back; their ids if `pick.peek`."""
 
 
 class BlockerRow(NamedTuple):
@@ -107,8 +108,11 @@ def resolve(term: Term, *, limit: int, pick: Pick = ALL) -> Query[ResolvedRow]:
     return Query("blockers/resolve_endings", ResolvedRow, {**guard(term), **pick.values(limit)})
 
 
-def unblock(term: Term, *, limit: int, pick: Pick = ALL, now: datetime | None = None) -> Query[UnblockedRow]:
-    return Query("blockers/unblock_jobs", UnblockedRow, {**guard(term), "now": now, **pick.values(limit)})
+def unblock(
+    term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL, now: datetime | None = None
+) -> Query[UnblockedRow]:
+    values = {**guard(term), "listing": listing, "now": now, **pick.values(limit)}
+    return Query("blockers/unblock_jobs", UnblockedRow, values)
 
 
 def end_blocked(term: Term, *, limit: int, pick: Pick = ALL, now: datetime | None = None) -> Query[EndedBlockedRow]:

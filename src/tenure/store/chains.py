@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tenure.store.jobs import EndedRow, FinishedRuns, SettledRow
-from tenure.store.query import Query, array_literal
+from tenure.store.query import TEXT, Query, array_literal
 from tenure.store.statements import SKIPPING
 
 
@@ -21,9 +21,15 @@ def find_tail(chain_id: str) -> Query[TailRow]:
     return Query("chains/find_tail", TailRow, {"chain_id": chain_id})
 
 
+def find_chain(job_id: str) -> Query[str]:
+    """The chain that a live job is a link of."""
+    return Query("chains/find_chain", TEXT, {"id": job_id})
+
+
 class LinkRow(NamedTuple):
     chain_id: UUID
     id: UUID
+    kind: str
     number: int
     """From 1."""
     live: bool

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from tenure.store.query import Query, array_literal
+from tenure.store.query import ALL, Pick, Query, array_literal
 
 
 class HeldJob(NamedTuple):
@@ -21,6 +21,15 @@ class DisownedRow(NamedTuple):
 
     id: str
     kind: str
+
+
+class ForgottenRow(NamedTuple):
+    """What a deletion of ended claims did and left, and which claims it would delete."""
+
+    forgotten: int
+    others_left: bool
+    """The worker has other claims than its current ones: jobs are held under them, or the row is locked or refused."""
+    peeked: str | None
 
 
 class LostClaimRow(NamedTuple):
@@ -40,9 +49,10 @@ def disown(runs: Iterable[HeldJob], queues: Iterable[str]) -> Query[DisownedRow]
     return Query("claims/disown_jobs", DisownedRow, {"runs": held, "queues": array_literal(list(queues))})
 
 
-def forget(worker_id: str, current: Iterable[str]) -> Query[None]:
+def forget(worker_id: str, current: Iterable[str], *, pick: Pick = ALL) -> Query[ForgottenRow]:
     """`current`: the claims that the worker still works on."""
-    return Query("claims/forget_claims", None, {"worker_id": worker_id, "current": array_literal(list(current))})
+    values = {"worker_id": worker_id, "current": array_literal(list(current)), **pick.unlimited()}
+    return Query("claims/forget_claims", ForgottenRow, values)
 
 
 def check(runs: str) -> Query[LostClaimRow]:

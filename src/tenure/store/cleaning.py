@@ -57,6 +57,10 @@ def clean_progress(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> 
     return Query("cleaning/clean_progress", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
 
 
+def clean_audit(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_audit", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
+
+
 def clean_logs(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:
     return Query("cleaning/clean_logs", CleanedRow, {**guard(term), "keep": keep, **pick.values(limit)})
 
@@ -80,6 +84,10 @@ def clean_counters(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> 
 
 def clean_minutes(term: Term, *, limit: int, pick: Pick = ALL) -> Query[CleanedRow]:
     return Query("cleaning/clean_minutes", CleanedRow, {**guard(term), **pick.values(limit)})
+
+
+def clean_fleet_minutes(term: Term, *, limit: int, pick: Pick = ALL) -> Query[CleanedRow]:
+    return Query("cleaning/clean_fleet_minutes", CleanedRow, {**guard(term), **pick.values(limit)})
 
 
 def clean_latencies(term: Term, *, limit: int, keep: float, pick: Pick = ALL) -> Query[CleanedRow]:

@@ -29,8 +29,8 @@ class WokenRow(NamedTuple):
     touched: int
     """Jobs that are pending now."""
     queues: list[str]
-    peeked: str | None
-    """JSON: the ids of the jobs, if `pick.peek`."""
+    jobs: str | None
+    """JSON: the jobs that are pending now if `listing`; the ids of all if `pick.peek`."""
 
 
 def emit(events: str) -> Query[int]:
@@ -54,5 +54,5 @@ def place(term: Term, *, limit: int, pick: Pick = ALL) -> Query[PlacedRow]:
     return Query("events/place_events", PlacedRow, {**guard(term), **pick.values(limit)})
 
 
-def wake(term: Term, *, limit: int, pick: Pick = ALL) -> Query[WokenRow]:
-    return Query("events/wake_waiting", WokenRow, {**guard(term), **pick.values(limit)})
+def wake(term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL) -> Query[WokenRow]:
+    return Query("events/wake_waiting", WokenRow, {**guard(term), "listing": listing, **pick.values(limit)})

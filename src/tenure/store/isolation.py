@@ -35,8 +35,8 @@ MOST_REPORTED = 10
 
 
 def peeked(answer: Sequence[Any]) -> list[str]:
-    """The rows that a statement named in its last column."""
-    return list(json.loads(answer[-1] or "[]"))
+    """The rows that a statement named in its last column. The ids of some are numbers."""
+    return list(map(str, json.loads(answer[-1] or "[]")))
 
 
 class RefusedRows:

@@ -301,14 +301,17 @@ def cancel(
     error: str,
     reason: str | None = None,
     by: str | None = None,
+    force: bool = False,
     now: datetime | None = None,
 ) -> Query[EndedRow]:
+    """`force`: also workflows that roll back, and without undoing anything."""
     values = {
         "ids": _ids(ids),
         "states": None if states is None else array_literal(sorted(states)),
         "error": error,
         "reason": reason,
         "by": by,
+        "force": force,
         "now": now,
     }
     return Query("jobs/cancel_jobs", EndedRow, values)

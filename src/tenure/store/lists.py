@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from tenure.store.query import TEXT, Query
+from tenure.store.query import TEXT, Query, Scalar, array_literal
 
 Values = Mapping[str, object]
 """What all lists take: before, floor and limit, and the filters."""
 
 MOST_EXAMINED = 5_000
 """Rows that one statement examines at most. The number is in the statements as well, to tell the planner what to expect."""
+
+IDS = Scalar[UUID]()
 
 MOST_KINDS = 50
 """Kinds that one statement walks side by side. They share its rows: with too many kinds, each gets too few."""
@@ -82,3 +84,8 @@ def kinds_of_finished() -> Query[str]:
 
 def kinds_of_queue(queue: str) -> Query[str]:
     return Query("lists/find_queue_kinds", TEXT, {"queue": queue})
+
+
+def builtin(ids: Iterable[UUID], reserved: str) -> Query[UUID]:
+    """Those whose kinds begin with `reserved`."""
+    return Query("lists/find_builtin", IDS, {"ids": array_literal([str(job_id) for job_id in ids]), "reserved": reserved})

@@ -124,6 +124,7 @@ class TickRow(NamedTuple):
     job_id: UUID | None
     recorded_at: datetime
     by: str | None
+    job_state: str | None
 
 
 def find_due(term: Term, *, limit: int, skipped: Iterable[str] = (), now: datetime | None = None) -> Query[DueRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from tenure.store.leases import Term, guard
 from tenure.store.query import Query
 from tenure.store.reports import LatencyRow
 
@@ -60,6 +61,36 @@ class SeriesRow(NamedTuple):
     """The begin of the step."""
     what: str
     jobs: int
+
+
+class RecordedRow(NamedTuple):
+    holds: bool
+    next_in: float
+    """Seconds until the next minute."""
+
+
+class FleetMinuteRow(NamedTuple):
+    at: datetime
+    """The begin of the step."""
+    workers: int
+    slots: int
+    busy: int
+    pending: int
+    oldest_seconds: float
+    """How long the first pending job of the queues that are not paused had waited."""
+    memory_mb: float | None
+    """Of the largest worker process. None: not measured."""
+    app_versions: str | None
+    """JSON, as are the `queues` that had pending jobs."""
+    queues: str | None
+
+
+def record_fleet(term: Term, most: int) -> Query[RecordedRow]:
+    return Query("stats/record_fleet", RecordedRow, {**guard(term), "most": most})
+
+
+def list_fleet_minutes(seconds: float, step: float) -> Query[FleetMinuteRow]:
+    return Query("stats/list_fleet_minutes", FleetMinuteRow, {"seconds": seconds, "step": step})
 
 
 def survey_fleet(most: int) -> Query[SurveyRow]:

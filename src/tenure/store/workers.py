@@ -23,6 +23,9 @@ Death = Literal["crashed", "stopped"]
 MAX_CRASHES = 3
 """A job whose worker died this many times while running it is dead-lettered, instead of killing the next worker."""
 
+SUSPECT_CRASHES = 2
+"""A job that was in this many crashes runs alone in a process of its own. The statements have the same number."""
+
 
 LONGEST_NAME = 200  # bytes
 
@@ -42,6 +45,8 @@ class Registration:
     host: str = field(default_factory=socket.gethostname)
     name: str | None = None
     """As the operator named it; None: host:pid."""
+    app_version: str | None = None
+    """Of the app's own code; `version` is Tenure's."""
 
 
 def default_name(pid: int | None = None, host: str | None = None) -> str:
@@ -118,6 +123,7 @@ class WorkerRow(NamedTuple):
     name: str
     draining_at: datetime | None
     memory_mb: float | None
+    app_version: str | None
 
 
 def register(worker: Registration, ttl: float, *, now: datetime | None = None) -> Query[None]:
@@ -131,6 +137,7 @@ def register(worker: Registration, ttl: float, *, now: datetime | None = None) -
         "capabilities": json.dumps(list(worker.capabilities)),
         "concurrency": worker.concurrency,
         "version": worker.version,
+        "app_version": worker.app_version,
         "name": worker.name or default_name(worker.pid, worker.host),
         "schema_version": newest_version(),
         "ttl": ttl,

@@ -27,7 +27,7 @@ from tenure.worker.run.calling import ABORT_PATIENCE
 from tenure.worker.run.failure_log import FailureLevels
 from tenure.worker.run.monitor import RunMonitor
 from tenure.worker.run.run import Run
-from tenure.worker.run.settler import LOCK_TIMEOUT
+from tenure.worker.run.settler import LOCK_TIMEOUT, POOLED_LIMIT
 from tenure.worker.run.slots import Slots
 
 log = logging.getLogger("tenure")
@@ -89,14 +89,15 @@ class Engine:
         name: str = "",
     ) -> None:
         """`notify(wakeup)` wakes others after a commit; `condemned()` is called when this worker has lost its lease, `worn_out()`
-        when so many handlers did not end when told that the process should be replaced. `name` is the worker's, for logs
+        when so many handlers ignored an abort that the process should be replaced. `name` is the worker's, for logs
         and events."""
         self.worker_id = worker_id
         self._settings = settings
         self._scope = scope
         self._condemned = condemned
         self._notify = notify
-        self._settle_link = Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)
+        within = POOLED_LIMIT if database.pooled else None
+        self._settle_link = Link(database, "settle", hot=True, within=within, lock_timeout=LOCK_TIMEOUT)
         self._held_jobs = HeldJobs(self._settle_link, worker_id, scope.queues, self, notify)
         self._ended_claims = EndedClaims(self._settle_link, worker_id, self)
         self._claimer = CombinedClaimer(
@@ -143,6 +144,11 @@ class Engine:
     def finished(self) -> int:
         """Runs that have ended, with any outcome."""
         return self._slots.finished
+
+    @property
+    def unwritten(self) -> int:
+        """Outcomes that are not written yet: PostgreSQL does not answer, or their rows are locked or refused."""
+        return self._slots.settler.unwritten
 
     @property
     def held(self) -> set[HeldJob]:
@@ -220,7 +226,7 @@ class Engine:
             await asyncio.gather(task, return_exceptions=True)
 
     def hurry(self, grace: float = 0.0) -> None:
-        """Limits what is left of a current stop to `seconds`."""
+        """Limits what is left of a current stop to `grace` seconds."""
         self._slots.hurry(grace)
 
     # Claiming

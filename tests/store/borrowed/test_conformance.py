@@ -78,7 +78,7 @@ def test_a_savepoint_rolled_back_takes_its_job_only(caller, orders, kinds):
     assert (orders(), kinds()) == ([], ["kept", "released"])
 
 
-def test_refused_input_is_told_and_the_caller_goes_on_after_a_rollback(caller, orders, kinds):
+def test_refused_input_is_reported_and_the_caller_goes_on_after_a_rollback(caller, orders, kinds):
     with pytest.raises(Refused) as refused, caller.transaction():
         insert(caller, "mine")
         caller.fetch(enqueue(""))
@@ -163,12 +163,12 @@ def lead_a_life(caller: Caller, now: datetime) -> None:
         assert [row[0] for row in caller.fetch(jobs.finish(runs, now=now))] == [job_id]
 
 
-def test_a_missing_schema_is_told_with_the_way_out(caller):
+def test_a_missing_schema_is_reported_with_the_way_out(caller):
     with pytest.raises(SchemaMismatch, match="tenure migrate"), caller.transaction():
         caller.fetch(enqueue("ship"), "nowhere")
 
 
-def test_a_lost_connection_is_told_as_such(caller, sql, kinds):
+def test_a_lost_connection_is_reported_as_such(caller, sql, kinds):
     told: list[BaseException] = []
     # How the driver ends the block afterwards is its own affair.
     with suppress(Exception), caller.transaction():
@@ -230,7 +230,7 @@ def test_a_refusal_in_a_transaction_of_ours_leaves_it_to_be_rolled_back(ender, o
     assert (orders(), kinds()) == ([], ["ship"])
 
 
-def test_a_commit_after_a_swallowed_error_is_told_not_faked(ender, orders, kinds):
+def test_a_commit_after_a_swallowed_error_is_reported_as_failed(ender, orders, kinds):
     ender.begin()
     insert(ender, "mine")
     with pytest.raises(Exception, match="division by zero"):
@@ -258,7 +258,7 @@ def test_what_a_commit_refuses_stays_in_the_words_of_the_driver(ender, orders, k
     assert (orders(), kinds()) == ([], [])
 
 
-def test_a_connection_lost_before_the_commit_is_told(ender, sql, orders, kinds):
+def test_a_connection_lost_before_the_commit_is_reported(ender, sql, orders, kinds):
     ender.begin()
     insert(ender, "mine")
     ender.fetch(enqueue("ship"))
@@ -269,7 +269,7 @@ def test_a_connection_lost_before_the_commit_is_told(ender, sql, orders, kinds):
     assert (orders(), kinds()) == ([], [])
 
 
-def test_a_loss_that_the_caller_swallowed_is_told_at_the_commit(ender, sql, kinds):
+def test_a_loss_that_the_caller_swallowed_is_reported_at_the_commit(ender, sql, kinds):
     ender.begin()
     ender.fetch(enqueue("ship"))
     lose(ender, sql)
@@ -306,7 +306,7 @@ async def whole_transaction(caller: Caller) -> None:
     await caller.borrowed.commit()
 
 
-def test_djangos_refuses_that_itself_and_the_way_out_is_told(opened):
+def test_django_refuses_that_itself_and_the_way_out_is_given(opened):
     with pytest.raises(ConfigError, match="sync_to_async"):
         asyncio.run(opened(Django).borrowed.fetch(enqueue("ship"), "tenure"))
 

@@ -148,7 +148,7 @@ def test_asyncpg_with_a_codec_of_the_callers_for_json_is_sent_our_json_once(open
 
 
 @pytest.mark.parametrize("kind", [callers.Asyncpg, callers.AsyncpgPooled, callers.AlchemyAsyncConnection])
-def test_asyncpg_that_noticed_the_loss_before_us_is_told_as_lost(opened, sql, kind):
+def test_asyncpg_that_noticed_the_loss_before_us_is_reported_as_lost(opened, sql, kind):
     caller = opened(kind)
     caller.begin()
     caller.fetch(enqueue("ship"))

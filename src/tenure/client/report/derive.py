@@ -20,7 +20,7 @@ _NOT_WAITING = HELD | {State.DEAD_LETTER, State.COMPLETED, State.FAILED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """A row of tenure.incidents, with host:pid of the worker if its row still exists."""
+    """A row of tenure.incidents, with the name or host:pid of the worker, if it is stored or the worker has a row."""
 
     at: datetime
     what: str

@@ -37,15 +37,15 @@ def _facts(row: ReportRow) -> Facts:
         job=JobStatus.from_row(row.job),
         worker=row.worker,
         noted=[_noted(item) for item in _list(row.incidents)],
-        progress=_progress(*json.loads(row.progress)) if row.progress is not None else None,
-        log=[_line(*item) for item in _list(row.log)],
-        children=[_child(*item) for item in listed[:MAX_CHILDREN]],
+        progress=_progress(**json.loads(row.progress)) if row.progress is not None else None,
+        log=[_line(**item) for item in _list(row.log)],
+        children=[_child(item) for item in listed[:MAX_CHILDREN]],
         more_children=len(listed) > MAX_CHILDREN,
     )
 
 
-def _child(child: str, kind: str, state: str, queue: str) -> Child:
-    return Child(id=UUID(child), kind=kind, state=State(state), queue=queue)
+def _child(row: dict[str, Any]) -> Child:
+    return Child(id=UUID(row["id"]), kind=row["kind"], state=State(row["state"]), queue=row["queue"])
 
 
 def _list(text: str | None) -> list[Any]:

@@ -29,7 +29,7 @@ Clean = Callable[[Pick], Query[Cleaned]]
 Answer = TypeVar("Answer", CleanedKeysRow, WalkedRow, Cleaned)
 T = TypeVar("T")
 
-_ROW_NAMES = {"history": "id", "blocked": "job_id", "chain_endings": "chain_id"}
+_ROW_NAMES = {"audit": "id", "history": "id", "blocked": "job_id", "chain_endings": "chain_id"}
 """By table: what identifies a row in the log; its ctid otherwise."""
 
 QUIET_ATTEMPTS = 10
@@ -46,8 +46,16 @@ class Cleaner:
     batch = 2000
     keep_counts = 90 * 86400.0
 
-    def __init__(self, keep: float, keep_dead: float, *, keep_events: float = 7 * 86400.0, every: float = 1200.0) -> None:
-        self._keep, self._keep_dead, self._keep_events = keep, keep_dead, keep_events
+    def __init__(
+        self,
+        keep: float,
+        keep_dead: float,
+        *,
+        keep_events: float = 7 * 86400.0,
+        keep_audit: float = 365 * 86400.0,
+        every: float = 1200.0,
+    ) -> None:
+        self._keep, self._keep_dead, self._keep_events, self._keep_audit = keep, keep_dead, keep_events, keep_audit
         self.every = every
         self._keys_after: tuple[str, str] | None = None
         self._walked_to: dict[str, UUID | None] = {}
@@ -83,10 +91,12 @@ class Cleaner:
             "incidents": lambda pick: cleaning.clean_incidents(term, limit=limit, keep=keep, pick=pick),
             "steps": lambda pick: cleaning.clean_steps(term, limit=limit, keep=keep, pick=pick),
             "events": lambda pick: cleaning.clean_events(term, limit=limit, keep=self._keep_events, pick=pick),
+            "audit": lambda pick: cleaning.clean_audit(term, limit=limit, keep=self._keep_audit, pick=pick),
             "waits": lambda pick: cleaning.clean_waits(term, limit=limit, pick=pick),
             "watches": lambda pick: cleaning.clean_watches(term, limit=limit, pick=pick),
             "counters": lambda pick: cleaning.clean_counters(term, limit=limit, keep=keep_counts, pick=pick),
             "minutes": lambda pick: cleaning.clean_minutes(term, limit=limit, pick=pick),
+            "fleet_minutes": lambda pick: cleaning.clean_fleet_minutes(term, limit=limit, pick=pick),
             "latencies": lambda pick: cleaning.clean_latencies(term, limit=limit, keep=keep_counts, pick=pick),
             "jobs": lambda pick: cleaning.clean_dead(term, limit=limit, keep=self._keep_dead, pick=pick),
             "history": lambda pick: history.clean(term, limit=limit, keep=keep, pick=pick),

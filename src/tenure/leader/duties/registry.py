@@ -37,6 +37,7 @@ DUTIES: Mapping[str, Callable[[DutyContext], Duty]] = {
         given.settings.retention,
         given.settings.dead_letter_retention,
         keep_events=given.settings.event_retention,
+        keep_audit=given.settings.audit_retention,
         every=given.settings.clean_every,
     ),
     Rollup.name: lambda _: Rollup(),

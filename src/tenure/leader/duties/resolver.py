@@ -22,6 +22,8 @@ from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
 from tenure.leader.duties.waking import EventWaker
 from tenure.leader.outlets import Outlets
+from tenure.model.events import Event, JobCanceled, JobCompleted, JobFailed, JobUnblocked, WorkflowWoken
+from tenure.model.states import State
 from tenure.store import blockers
 from tenure.store.blockers import ArmedRow, EndedBlockedRow, ResolvedRow, UnblockedRow
 from tenure.store.isolation import RefusedRows
@@ -105,7 +107,13 @@ class Resolver:
         return sum(answer.endings for answer in answers)
 
     async def _unblock(self, link: Link, term: Term) -> int:
-        answers = await self._run("unblock", link, lambda pick: blockers.unblock(term, limit=self.batch, pick=pick))
+        events = self._outlets.events
+        listing = events.wants(JobUnblocked) or events.wants(WorkflowWoken)
+        answers = await self._run(
+            "unblock", link, lambda pick: blockers.unblock(term, limit=self.batch, listing=listing, pick=pick)
+        )
+        for job in [job for answer in answers for job in json.loads(answer.jobs or "[]")]:
+            self._emit(_unblocked_event(job))
         for answer in answers:
             self._announce(answer.queues)
             if answer.scheduled:
@@ -135,9 +143,34 @@ class Resolver:
         for queue in queues:
             self._outlets.notify(Wakeup.new_jobs(queue))
 
+    def _emit(self, event: Event) -> None:
+        if self._outlets.events.wants(type(event)):
+            self._outlets.events.emit(event)
+
     def _report_ended(self, job: dict[str, Any]) -> None:
+        self._emit(_ended_event(job))
         if job["watched"]:
             self._outlets.notify(Wakeup.job_ended(job["job_id"]))
-        if job["state"] != "completed":
+        if job["state"] in ("canceled", "failed"):
             fields = {name: job[name] for name in ("job_id", "kind", "queue", "state", "error")}
             log.warning("a job ended without a run, because of a job that it waits for", extra=fields)
+
+
+def _unblocked_event(job: dict[str, Any]) -> Event:
+    job_id, kind, queue = UUID(job["job_id"]), job["kind"], job["queue"]
+    if job["was"] == "waiting":
+        return WorkflowWoken(job_id=job_id, kind=kind, queue=queue)
+    return JobUnblocked(job_id=job_id, kind=kind, queue=queue, state=State(job["state"]))
+
+
+def _ended_event(job: dict[str, Any]) -> Event:
+    job_id, kind, queue = UUID(job["job_id"]), job["kind"], job["queue"]
+    match job["state"]:
+        case "completed":
+            return JobCompleted(job_id=job_id, kind=kind, by=None)
+        case "canceled":
+            return JobCanceled(job_id=job_id, kind=kind, reason=job["error"], by=None, ran=False)
+        case "failed":
+            return JobFailed(job_id=job_id, kind=kind, queue=queue, error=job["error"])
+        case _:  # pending: it is to be rolled back
+            return WorkflowWoken(job_id=job_id, kind=kind, queue=queue)

@@ -6,10 +6,13 @@ here after its own commit, so whichever commits last finds the other.
 
 from __future__ import annotations
 
+import json
 from typing import TypeVar
+from uuid import UUID
 
 from tenure.leader.duties.duty import TermOver
 from tenure.leader.outlets import Outlets
+from tenure.model.events import WorkflowWoken
 from tenure.store import events
 from tenure.store.events import PlacedRow, WokenRow
 from tenure.store.isolation import RefusedRows
@@ -37,14 +40,21 @@ class EventWaker:
             return _holding(answer)
 
         async def wake(pick: Pick) -> WokenRow:
-            [answer] = await link.fetch(events.wake(term, limit=self.batch, pick=pick))
-            for queue in answer.queues:
-                self._outlets.notify(Wakeup.new_jobs(queue))
+            [answer] = await link.fetch(events.wake(term, limit=self.batch, listing=listing, pick=pick))
+            if not pick.peek:
+                self._announce(answer)
             return _holding(answer)
 
+        listing = self._outlets.events.wants(WorkflowWoken)
         placed = await self._refused_events.run(place)
         woken = await self._refused_jobs.run(wake)
         return sum(answer.touched for answer in placed) + sum(answer.checked for answer in woken)
+
+    def _announce(self, answer: WokenRow) -> None:
+        for queue in answer.queues:
+            self._outlets.notify(Wakeup.new_jobs(queue))
+        for job in json.loads(answer.jobs or "[]"):
+            self._outlets.events.emit(WorkflowWoken(job_id=UUID(job["job_id"]), kind=job["kind"], queue=job["queue"]))
 
 
 def _holding(answer: Answer) -> Answer:

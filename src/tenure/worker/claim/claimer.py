@@ -208,7 +208,8 @@ class Claimer:
         if not reply.holds:
             raise WorkerCondemned
         if len(found) > limit:
-            log.critical("claimed %d jobs for %d slots: please report this", len(found), limit)
+            fields = {"jobs": len(found), "slots": limit}
+            log.critical("a claim took more jobs than there are slots: please report this", extra=fields)
         now = time.monotonic()
         self._cursors.learn(plan, found, limit, reply, now=now, took=now - began)
 

@@ -72,9 +72,9 @@ class ClaimReply:
 
     @staticmethod
     def read(text: str) -> ClaimReply:
-        told = json.loads(text)
-        peeked = [PeekedJob(*job) for job in told.get("peeked") or ()]
-        return ClaimReply(**told | {"returns": told["returns"] or {}, "paused": told["paused"] or [], "peeked": peeked})
+        fields = json.loads(text)
+        peeked = [PeekedJob(**job) for job in fields.get("peeked") or ()]
+        return ClaimReply(**fields | {"returns": fields["returns"] or {}, "paused": fields["paused"] or [], "peeked": peeked})
 
 
 @dataclass(slots=True)

@@ -1,14 +1,18 @@
 """Deletes the rows of claims whose jobs have all ended.
 
 The row of a claim is how its jobs are found when their worker dies, so it must not go before the last of them. The statement
-itself looks whether a job is still held. It is apart from settling, so that no outcome waits for it.
+itself looks whether a job is still held. It is apart from settling, so that no outcome waits for it. A row that is locked or
+refused stops no other, and is tried again.
 """
 
 from __future__ import annotations
 
 from tenure.periodic import PeriodicTask
 from tenure.store import claims
+from tenure.store.claims import ForgottenRow
+from tenure.store.isolation import RefusedRows
 from tenure.store.link import Link
+from tenure.store.query import Pick
 from tenure.worker.claim.held_jobs import Known
 
 BUSY_EVERY = 1.0
@@ -24,6 +28,8 @@ class EndedClaims:
         self._worker_id = worker_id
         self._known = known
         self._open: set[str] = set()
+        self._others_left = False
+        self._refused = RefusedRows("to delete a claim whose jobs have ended", "claim_id")
         self.beat = PeriodicTask("ended claims", self._turn)
 
     def add(self, claim_id: str) -> None:
@@ -33,7 +39,14 @@ class EndedClaims:
     async def _turn(self) -> float:
         current = {held.claim_id for held in self._known.held} | set(self._known.claims_under_way)
         ended = self._open - current
-        if ended:
-            await self._link.fetch(claims.forget(self._worker_id, current))
+        if ended or self._others_left:
+            await self._forget(current)
             self._open -= ended
         return BUSY_EVERY if ended else IDLE_EVERY
+
+    async def _forget(self, current: set[str]) -> None:
+        async def send(pick: Pick) -> ForgottenRow:
+            [row] = await self._link.fetch(claims.forget(self._worker_id, current, pick=pick))
+            return row
+
+        self._others_left = any(row.others_left for row in await self._refused.run(send))

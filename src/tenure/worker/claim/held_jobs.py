@@ -24,13 +24,14 @@ from tenure.store.wakeup import Wakeup
 log = logging.getLogger("tenure")
 
 BUSY_EVERY = 5.0
-"""Seconds between two comparisons while jobs run here."""
+"""Seconds between two comparisons while jobs run here, a claim is in doubt, or a job could not be requeued."""
 
 IDLE_EVERY = 60.0
-"""While none run. Every event that can make a job unknown also calls `doubt()`."""
+"""At other times. Every event that can make a job unknown also calls `doubt()`."""
 
 AFTER_DOUBT = (0.0, 2.0, 10.0, 60.0)
-"""Seconds after a claim without an answer: its transaction may still be open on the server, and commit later."""
+"""Seconds after a claim without an answer: its transaction may still be open on the server, behind a pooler for as long as it
+waits for a lock, and commit later. At these times other workers look again for jobs that it had locked."""
 
 
 class Known(Protocol):
@@ -67,38 +68,46 @@ class HeldJobs:
     async def _turn(self) -> float:
         now = time.monotonic()
         doubted = [due for due in self._doubts if due <= now]
-        if self._known.held or doubted or now >= self._next_idle_look:
-            await self._compare(doubted=bool(doubted))
+        if self._known.held or self._doubts or now >= self._next_idle_look:
+            some_left = await self._compare(doubted=bool(doubted))
             self._doubts = [due for due in self._doubts if due not in doubted]
-            self._next_idle_look = now + IDLE_EVERY
+            self._next_idle_look = now if some_left else now + IDLE_EVERY
         return max(0.0, min([BUSY_EVERY, *(due - time.monotonic() for due in self._doubts)]))
 
-    async def _compare(self, *, doubted: bool) -> None:
+    async def _compare(self, *, doubted: bool) -> bool:
+        """Returns whether unknown jobs were left out, because their rows are locked or refused."""
         before = self._snapshot()
         rows = await self._link.fetch(claims.list_held(self._worker_id))
         after = self._snapshot()
         # Known at either moment is known: a claim may have arrived, or a run ended, while the statement ran.
         unknown = [held for held in rows if not (held in before or held in after)]
-        if unknown or doubted:
-            await self._requeue(unknown)
+        requeued = await self._requeue(unknown) if unknown or doubted else 0
+        return requeued < len(unknown)
 
     def _snapshot(self) -> _Snapshot:
         return _Snapshot(self._known.held, frozenset(self._known.claims_under_way))
 
-    async def _requeue(self, unknown: list[HeldJob]) -> None:
-        """The statement names job and claim: one that has been settled or claimed again meanwhile is not touched."""
+    async def _requeue(self, unknown: list[HeldJob]) -> int:
+        """The statement names job and claim: one that has been settled or claimed again meanwhile is not touched. Returns the
+        number of jobs that were requeued."""
+        requeued = 0
 
         async def send(pick: Pick) -> tuple[str, ...]:
+            nonlocal requeued
             if pick.peek:
                 return (json.dumps([held.job_id for held in unknown]),)
             chosen = unknown if pick.only is None else [held for held in unknown if held.job_id in pick.only]
             for row in await self._link.fetch(claims.disown(chosen, self._queues)):
-                log.warning("job %s (%s) was held by this worker but did not run in it: requeued", row.id, row.kind)
+                requeued += 1
+                log.warning(
+                    "a job was held by this worker but did not run in it: requeued", extra={"job_id": row.id, "kind": row.kind}
+                )
             return ()
 
         await self._refused.run(send)
         for queue in self._queues:
             self._notify(Wakeup.new_jobs(queue))
+        return requeued
 
 
 class _Snapshot:

@@ -142,7 +142,7 @@ class KnownLimits:
         picked = sum(reply.picked for reply in replies)
         self._strays.learn(plan, found, BATCH, replace(replies[-1], picked=picked), now=now, took=now - began)
         if found:
-            log.info("assigned %d jobs without a limit group to their groups", len(found))
+            log.info("jobs without a limit group were assigned to their groups", extra={"jobs": len(found)})
         busy = len(found) == BATCH or self._strays.returned
         self._next_adoption = now if busy else now + ADOPT_EVERY
 
@@ -158,4 +158,4 @@ class KnownLimits:
         self._outdated_groups = any(answer.more for answer in answers)
         self._next_regrouping = 0.0 if changed else time.monotonic() + REGROUP_REST
         if changed:
-            log.info("reassigned %d jobs after a limit change", changed)
+            log.info("jobs were assigned to other limit groups after a limit change", extra={"jobs": changed})

@@ -55,7 +55,7 @@ class LimitedClaimReply:
     @staticmethod
     def read(text: str) -> LimitedClaimReply:
         fields = json.loads(text)
-        return LimitedClaimReply(**fields | {"peeked": [PeekedJob(*job) for job in fields.get("peeked") or ()]})
+        return LimitedClaimReply(**fields | {"peeked": [PeekedJob(**job) for job in fields.get("peeked") or ()]})
 
 
 class LimitedClaimer:

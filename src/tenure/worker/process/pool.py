@@ -297,7 +297,8 @@ class ProcessPool:
         """Kills processes that use too much memory. Called periodically."""
         for process in self._busy:
             if process not in self._too_large and self._too_big(process):
-                log.error("process %d uses more than %d MB and is killed", process.pid, self._settings.memory_mb)
+                fields = {"child_pid": process.pid, "limit_mb": self._settings.memory_mb}
+                log.error("a process uses more memory than its limit and is killed", extra=fields)
                 self._too_large.add(process)
                 process.signal(signal.SIGKILL)
 

@@ -73,7 +73,7 @@ class Announcements:
         """Once per run that was reported as started."""
         if run.was_started and not run.loss_reported:
             run.loss_reported = True
-            self._events.emit(RunLost(**_names_of(run), reason=reason))
+            self._events.emit(RunLost(**_names_of(run), reason=reason, queue=run.queue))
 
     def _announce_link(self, link: NextLink[Any]) -> None:
         """The workers that can claim the next link of a chain, this one included."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from tenure.logs import SPELLED_OUT
 from tenure.model.errors import StoreUnavailable
 from tenure.model.events import Events, RunFailedAfterCompletion
 from tenure.store import late_outputs
@@ -42,10 +43,12 @@ class LateFailures:
             run.attempt,
             ended,
             exc_info=settlement.cause,
+            extra={**run.log_fields, SPELLED_OUT: True},
         )
         names: dict[str, Any] = {"job_id": run.job_uuid, "kind": run.kind.name, "fence": run.fence}
         self._events.emit(RunFailedAfterCompletion(**names, what=settlement.what, error=text))
         try:
             await self._link.fetch(late_outputs.note_late_failure(run.job_id, run.claim_id, text))
         except (StoreUnavailable, Refused) as fault:
-            log.warning("job %s: that its handler failed late could not be kept with the job: %s", run.job_id, fault)
+            fields = {**run.log_fields, "error": str(fault)}
+            log.warning("the failure of a handler after its job was completed could not be kept with the job", extra=fields)

@@ -175,7 +175,8 @@ class OpenTransaction:
             await self._borrowed.rollback()
             if self.given is not None and self._xact is not None:
                 with suppress(Exception):  # the connection is broken
-                    return bool((await self._borrowed.fetch(self._check, self._schema))[0][1])
+                    [row] = await self._borrowed.fetch(self._check, self._schema)
+                    return row.committed
             return False
         finally:
             if self.given is not None:
@@ -188,7 +189,8 @@ class OpenTransaction:
             self._borrowed.rollback_sync()
             if self.given is not None and self._xact is not None:
                 with suppress(Exception):
-                    return bool(self._borrowed.fetch_sync(self._check, self._schema)[0][1])
+                    [row] = self._borrowed.fetch_sync(self._check, self._schema)
+                    return row.committed
             return False
         finally:
             if self.given is not None:

@@ -163,6 +163,11 @@ class Run:
         return self.kind.name
 
     @property
+    def log_fields(self) -> dict[str, Any]:
+        """For `extra=` of log records about this run."""
+        return {"job_id": self.job_id, "kind": self.kind.name, "attempt": self.attempt, "fence": self.fence}
+
+    @property
     def job_uuid(self) -> UUID:
         return UUID(self.job_id)
 

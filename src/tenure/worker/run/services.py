@@ -88,7 +88,7 @@ class LoopServices:
             async with asyncio.timeout(LAST_WORDS):
                 await self._updates.flush([run])
         except TimeoutError:
-            log.warning("job %s (%s): its last progress and log lines could not be written in time", run.job_id, run.kind.name)
+            log.warning("the last progress and log lines of a run could not be written in time", extra=run.log_fields)
 
     def flush_sync(self, run: Run) -> None:
         asyncio.run_coroutine_threadsafe(self.flush(run), self._loop).result()

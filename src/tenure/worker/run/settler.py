@@ -43,7 +43,12 @@ SKIPPING_FOR = 10.0
 """Seconds after a lock timeout during which locked rows are left out from the start."""
 
 POOLED_LIMIT = 30.0
-"""Behind a pooler a session has no lock timeout of ours: there a statement is canceled after this many seconds."""
+"""Behind a pooler a session has no lock timeout of ours: there the worker cancels any statement on the connection that settles
+after this many seconds, so that no lock holds up its outcomes for as long as it is held."""
+
+POOLED_LOCK_TIMEOUT = 5.0
+"""Seconds after which a group that may wait for locks is canceled behind a pooler, where waiting cannot be told from working. A
+group without its locked rows has `POOLED_LIMIT` seconds, so a server that is only slow writes it."""
 
 
 class Settler:
@@ -157,7 +162,8 @@ class Settler:
         `cancel(conn=...)` does, and the others must not wait for that transaction."""
         if time.monotonic() >= self._skipping_until:
             try:
-                return await self._fetch(settling(group)), set()
+                within = POOLED_LOCK_TIMEOUT if self._link.database.pooled else None
+                return await self._fetch(settling(group), within=within), set()
             except StoreUnavailable as error:
                 if not _is_locked(error):
                     raise
@@ -169,10 +175,9 @@ class Settler:
             self._skipping_until = time.monotonic() + SKIPPING_FOR
         return written, skipped
 
-    async def _fetch(self, query: Query[Written]) -> dict[str, Written]:
+    async def _fetch(self, query: Query[Written], *, within: float | None = None) -> dict[str, Written]:
         """The jobs that were settled."""
         try:
-            within = POOLED_LIMIT if self._link.database.pooled else None
             # Urgent: a hundred workflows may wait to send one statement each, and an outcome that is written frees a slot.
             return {row.id: row for row in await self._link.fetch(query, within=within, urgent=True)}
         except (Refused, FailedInside):
@@ -233,14 +238,16 @@ class Settler:
         if error.is_configuration or settlement.in_place_of_refused:
             self._park(settlement, PARKED)
             return
-        log.error("the outcome of job %s was refused by PostgreSQL: %s", settlement.run.job_id, error)
+        fields = {**settlement.run.log_fields, "sqlstate": error.sqlstate, "error": str(error)}
+        log.error("the outcome of a job was refused by PostgreSQL", extra=fields)
         failed = settlements.of_error(settlement.run, ValueError(f"PostgreSQL refused the outcome: {error}"))
         failed.in_place_of_refused = True
         self._in_flight = [failed if s is settlement else s for s in self._in_flight]
         try:
             await self._send([failed])
         except (Refused, FailedInside):
-            log.exception("job %s: its failure was refused as well; retrying every %g s", settlement.run.job_id, PARKED)
+            fields = {**settlement.run.log_fields, "retry_in": PARKED}
+            log.exception("the failure of a job whose outcome was refused is refused as well; retrying", extra=fields)
             self._park(failed, PARKED)
 
     def _park(self, settlement: Settlement, seconds: float) -> None:

@@ -161,7 +161,7 @@ class Slots:
             async with asyncio.timeout(FLUSH_PATIENCE):
                 await self.settler.written()
         if unwritten := self.settler.unwritten:
-            log.warning("%d outcomes could not be written before the stop; these jobs will run again", unwritten)
+            log.warning("outcomes could not be written before the stop; these jobs will run again", extra={"jobs": unwritten})
 
     async def close(self) -> None:
         await self.process_pool.close()
@@ -316,7 +316,7 @@ class Slots:
             await self._link.fetch(late_outputs.set_output(run.job_id, run.claim_id, settlement.output or "null"))
             run.owes_output = False
         except StoreUnavailable:
-            log.warning("job %s is completed, but its output could not be added; set_output() would have", run.job_id)
+            log.warning("a completed job has no output: it could not be added; set_output() would have", extra=run.log_fields)
 
     def _drop_owed_output(self, run: Run) -> None:
         """The handler failed after its block, or was abandoned: `result()` must not wait for an output any longer."""
@@ -343,11 +343,8 @@ class Slots:
     def _report_abandoned(self, run: Run) -> None:
         reason = run.abort_reason or "error"
         log.error(
-            "job %s (%s, fence %d) did not end when aborted (%s): it is abandoned, and its writes are rejected",
-            run.job_id,
-            run.kind.name,
-            run.fence,
-            reason,
+            "a handler did not end when aborted: it is abandoned, and its writes are rejected",
+            extra={**run.log_fields, "reason": reason},
         )
         self._announcements.abandoned(run, reason)
         if run.transaction is not None and run.transaction.pid is not None:
@@ -355,7 +352,10 @@ class Slots:
             age = time.monotonic() - run.transaction.opened
             self._background(self._link.fetch(workers.end_session(run.transaction.pid, age)))
         if len(self._abandoned) >= MOST_ABANDONED:
-            log.critical("%d handlers did not end when aborted: this process will be replaced", len(self._abandoned))
+            log.critical(
+                "too many handlers did not end when aborted: this process will be replaced",
+                extra={"handlers": len(self._abandoned)},
+            )
             self._worn_out()
 
     def _background(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -366,15 +366,13 @@ class Slots:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.debug("a statement in the background failed: %s", task.exception())
+            log.debug("a statement in the background failed", extra={"error": str(task.exception())})
 
     # Settling
 
     def _on_lost(self, settlement: Settlement) -> None:
         run = settlement.run
-        log.warning(
-            "job %s (%s, fence %d): its lease was lost, so its outcome was rejected", run.job_id, run.kind.name, run.fence
-        )
+        log.warning("a run had lost its job: its lease was lost, so its outcome was rejected", extra=run.log_fields)
         self._announcements.lost(run, run.abort_reason or "taken_by_another_worker")
 
     def lose(self, run: Run, reason: AbortReason) -> None:

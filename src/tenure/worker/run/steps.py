@@ -59,6 +59,8 @@ class StepWriter:
         self._lost = lost
         self._to_record: list[Request[None]] = []
         self._to_load: list[Request[list[StepRow]]] = []
+        self._locked: set[Run] = set()
+        """Runs whose rows another session had locked: their steps are sent again a little later."""
         self._turns: asyncio.Task[None] | None = None
 
     async def record(self, run: Run, steps: Json, last: str) -> None:
@@ -134,7 +136,7 @@ class StepWriter:
     async def _work(self) -> None:
         failures = 0
         try:
-            while self._to_record or self._to_load:
+            while self._to_load or self._ready():
                 try:
                     await self._turn()
                     failures = 0
@@ -152,8 +154,20 @@ class StepWriter:
     async def _turn(self) -> None:
         if group := self._to_load[:LARGEST_GROUP]:
             await self._load(group)
-        if recorded := self._to_record[:LARGEST_GROUP]:
+        if recorded := self._ready():
             await send_or_halve(recorded, self._record, self._refused)
+
+    def _ready(self) -> list[Request[None]]:
+        return [request for request in self._to_record if request.run not in self._locked][:LARGEST_GROUP]
+
+    def _send_later(self, runs: set[Run]) -> None:
+        """Only theirs: one locked row must not delay the workflows of the whole process."""
+        self._locked |= runs
+        asyncio.get_running_loop().call_later(backoff(1), self._send_again, runs)
+
+    def _send_again(self, runs: set[Run]) -> None:
+        self._locked -= runs
+        self._begin()
 
     def _forget_answered(self) -> None:
         """Also those whose workflow was aborted: nothing may be stored for it any more."""
@@ -186,9 +200,8 @@ class StepWriter:
                 _fail(request, LeaseLost(request.run.job_uuid, lost[request.held]))
         if lost:
             self._lost([request.run for request in missing if request.held in lost])
-        if len(missing) > len(lost):
-            # Another session has locked the rows of these jobs. Their steps are sent again.
-            await asyncio.sleep(backoff(1))
+        if locked := {request.run for request in missing if request.held not in lost}:
+            self._send_later(locked)
 
     async def _without_lost(self, group: list[Request[None]]) -> list[Request[None]]:
         """Tasks of a run may have stored steps at the same time, by several statements: it is not known which was the last, so

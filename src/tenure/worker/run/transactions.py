@@ -123,4 +123,4 @@ def undo_sync(run: Run, error: BaseException) -> None:
 def _tell_of_kept_writes(run: Run, error: BaseException) -> None:
     with suppress(Exception):  # some exceptions take no notes
         error.add_note(KEPT_WRITES)
-    log.error("job %s (%s, attempt %d) failed: %s", run.job_id, run.kind.name, run.attempt, KEPT_WRITES)
+    log.error(KEPT_WRITES, extra=run.log_fields)

@@ -1,7 +1,8 @@
 """Writes what runs report: progress, log lines, heartbeats. Handlers never wait for it.
 
 Everything said between two writes goes out in one statement for all runs of the process, at once when it was quiet and
-every half second when it was not. Of progress only the latest word counts. Before a run's outcome is written, all it said is.
+every half second when it was not; that of watched runs more often (`update_pace`). Of progress only the latest word counts.
+Before a run's outcome is written, all it said is.
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ from typing import Any
 
 from tenure.model.errors import StoreUnavailable
 from tenure.model.payloads import clean_text
-from tenure.periodic import FOREVER, PeriodicTask
+from tenure.periodic import PeriodicTask
 from tenure.store import jobs
 from tenure.store.faults import FailedInside, Refused
 from tenure.store.groups import send_or_halve
 from tenure.store.link import Link
 from tenure.worker.run.run import Run
-
-GAP = 0.5
-"""Seconds between two writes while runs keep reporting."""
+from tenure.worker.run.update_pace import WATCHED_GAP, UpdatePace
 
 KEPT_LINES = 200
 LONGEST_LINE = 2000
@@ -34,13 +33,15 @@ LONGEST_MESSAGE = 500
 class RunUpdates:
     """What one run has reported and is not written yet. Filled from any thread."""
 
-    __slots__ = ("alive", "count", "lines", "progress")
+    __slots__ = ("alive", "count", "lines", "progress", "watched")
 
     def __init__(self) -> None:
         self.progress: tuple[float, str | None] | None = None
         self.alive = False
         self.lines: deque[dict[str, Any]] = deque(maxlen=KEPT_LINES)
         self.count = 0
+        self.watched = False
+        """A client watched the job when this run was last written."""
 
     def say(self, level: str, message: str, fields: dict[str, Any]) -> None:
         self.count += 1
@@ -79,6 +80,7 @@ class UpdateWriter:
         self._dirty: set[Run] = set()
         self._on_the_way: set[Run] = set()
         self._sending = asyncio.Lock()
+        self._pace = UpdatePace()
         self._loop = asyncio.get_running_loop()
         self.beat = PeriodicTask("updates", self._turn)
 
@@ -106,7 +108,7 @@ class UpdateWriter:
         if not run.reports or run in self._dirty:
             return
         self._dirty.add(run)
-        if len(self._dirty) == 1:
+        if len(self._dirty) == 1 or self._of(run).watched:
             self._loop.call_soon_threadsafe(self.beat.wake)
 
     # On the loop
@@ -121,10 +123,11 @@ class UpdateWriter:
                 await send_or_halve(wanted, self._send, self._refused)
 
     async def _turn(self) -> float:
-        if self._dirty:
-            await self.flush()
-            await asyncio.sleep(GAP)
-        return FOREVER
+        if due := self._pace.due(list(self._dirty), time.monotonic()):
+            await self.flush(due)
+            self._pace.written(time.monotonic())
+            await asyncio.sleep(WATCHED_GAP)
+        return self._pace.rest(list(self._dirty), time.monotonic())
 
     async def _send(self, runs: list[Run]) -> None:
         self._dirty.difference_update(runs)
@@ -140,20 +143,21 @@ class UpdateWriter:
             raise
         finally:
             self._on_the_way = set()
-        ours = {row.id for row in rows}
+        ours = {row.id: row.watched for row in rows}
         for run in runs:
             if run.job_id in ours:
                 run.heartbeat_written()
-        # Runs that are about to be settled report nothing more.
-        talking = {run.job_id for run in runs if run.reports}
-        for row in rows:
-            if row.watched and row.id in talking:
-                self._watched(row.id)
+                self._written(run, watched=ours[run.job_id])
         if lost := [run for run in runs if run.job_id not in ours and not run.settled]:
             for run in lost:  # its row may have been locked for a moment: sent again until it is known that the job is lost
                 taken[run][1]()
                 self._dirty.add(run)
             self._lost(lost)
+
+    def _written(self, run: Run, *, watched: bool) -> None:
+        self._of(run).watched = watched
+        if watched and run.reports:  # one that is about to be settled reports nothing more
+            self._watched(run.job_id)
 
     async def _refused(self, run: Run, error: Refused) -> None:  # noqa: ARG002 - the text is dropped for any reason
         """The heartbeat is written without the text: the run would lose its lease otherwise."""

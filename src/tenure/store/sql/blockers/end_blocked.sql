@@ -8,8 +8,8 @@
 --   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would end
 -- A job that another session has locked is left for the next round. Rows of jobs that do not wait any more, or are held, are left out from
 -- then on.
--- Returns whether the term holds, the number of rows that were handled, the jobs that ended as JSON, or with peek the ids, and the queues of
--- workflows that are to be rolled back, for the caller to announce.
+-- Returns whether the term holds, the number of rows that were handled, the queues of workflows that are to be rolled back, for the caller to
+-- announce, and the jobs that ended and these workflows as JSON, or with peek the ids.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
@@ -78,7 +78,7 @@ undoing as (
            limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
      where j.ctid = p.place
-    returning j.id, j.queue),
+    returning j.id, j.kind, j.queue),
 marked as (
     insert into tenure.steps (job_id, name, number, what, state, output, started_at, ended_at, fence)
     select f.id, '(rollback)', n.number, 'rollback', 'done', jsonb_build_object('state', f.final, 'reason', f.cause),
@@ -114,9 +114,14 @@ ended as not materialized (
       join found f using (id)),
 /* include: job_endings */
 select exists (select from leader) as holds, (select count(*) from released) as released,
+       (select coalesce(array_agg(distinct u.queue), '{}') from undoing u) as queues,
        case when :peek::boolean then (select json_agg(r.job_id)::text from ready r)
-            else (select json_agg(json_build_object(
-                      'job_id', t.id, 'kind', t.kind, 'queue', t.queue, 'state', f.final, 'error', f.cause,
-                      'watched', t.id in (select a.id from awaited a), 'dependants', t.id in (select c.id from ended_chains c)))::text
-                    from taken t join found f using (id)) end as jobs,
-       (select coalesce(array_agg(distinct u.queue), '{}') from undoing u) as queues
+            else (select json_agg(e.job)::text
+                    from (select json_build_object(
+                              'job_id', t.id, 'kind', t.kind, 'queue', t.queue, 'state', f.final, 'error', f.cause,
+                              'watched', t.id in (select a.id from awaited a), 'dependants', t.id in (select c.id from ended_chains c)) as job
+                            from taken t join found f using (id)
+                           union all
+                          select json_build_object('job_id', u.id, 'kind', u.kind, 'queue', u.queue, 'state', 'pending', 'error', null,
+                                                   'watched', false, 'dependants', false)
+                            from undoing u) e) end as jobs

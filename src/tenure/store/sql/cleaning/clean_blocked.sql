@@ -1,6 +1,6 @@
 -- clean_blocked: removes what is stored about waiting jobs that exist neither live nor in history any more. Run by a duty: the statement
 -- itself checks holder and term. Of all rows of blocked, the next :limit after :after are checked.
---   only  null, or the ids of jobs to restrict it to; peek: removes nothing, and returns the ids as JSON
+--   only  null, or the ids of jobs to restrict the removal to; peek: removes nothing, and returns the ids as JSON
 -- Returns whether the term holds, the number of jobs whose rows were removed, the id after which to continue (null at the end of the
 -- table), and with peek the ids.
 with leader as materialized (
@@ -10,13 +10,14 @@ with leader as materialized (
 checked as materialized (
     select d.job_id
       from tenure.blocked d
-     where d.job_id > :after::uuid and exists (select from leader) and (:only::uuid[] is null or d.job_id = any (:only::uuid[]))
+     where d.job_id > :after::uuid and exists (select from leader)
      order by d.job_id
      limit :limit::integer),
 gone as materialized (
     select c.job_id
       from checked c
-     where (select j.id from tenure.jobs j where j.id = c.job_id limit 1) is null
+     where (:only::uuid[] is null or c.job_id = any (:only::uuid[]))
+       and (select j.id from tenure.jobs j where j.id = c.job_id limit 1) is null
        and (select h.id from tenure.history h where h.id = c.job_id limit 1) is null),
 removed_blockers as (
     delete from tenure.blockers b where b.job_id = any (array(select g.job_id from gone g where not :peek::boolean))),

@@ -2,7 +2,7 @@
 -- checks holder and term. Of all rows, the next :limit after :after are checked. A row that was written less than an hour ago stays: a job
 -- that waits for this chain may be about to be committed. So does a row that was changed since this statement began, as the resolver does
 -- when a job begins to wait for the chain.
---   only  null, or the chains to restrict it to; peek: removes nothing, and returns the chains as JSON
+--   only  null, or the chains to restrict the removal to; peek: removes nothing, and returns the chains as JSON
 -- Returns whether the term holds, the number of rows removed, the chain after which to continue (null at the end of the table), and with
 -- peek the chains.
 with leader as materialized (
@@ -12,7 +12,7 @@ with leader as materialized (
 checked as materialized (
     select e.chain_id
       from tenure.chain_endings e
-     where e.chain_id > :after::uuid and exists (select from leader) and (:only::uuid[] is null or e.chain_id = any (:only::uuid[]))
+     where e.chain_id > :after::uuid and exists (select from leader)
      order by e.chain_id
      limit :limit::integer),
 unused as materialized (
@@ -22,7 +22,8 @@ unused as materialized (
         select e.ctid as place from tenure.chain_endings e
          where e.chain_id = c.chain_id and e.ended_at < now() - interval '1 hour'
          limit 1 for update skip locked) e
-     where (select b.job_id from tenure.blockers b where b.chain_id = c.chain_id limit 1) is null),
+     where (:only::uuid[] is null or c.chain_id = any (:only::uuid[]))
+       and (select b.job_id from tenure.blockers b where b.chain_id = c.chain_id limit 1) is null),
 removed as (
     delete from tenure.chain_endings e
      where e.ctid = any (array(select u.place from unused u where not :peek::boolean))

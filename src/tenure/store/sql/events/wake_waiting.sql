@@ -1,11 +1,13 @@
 -- wake_waiting: waiting -> pending for workflows whose event was sent, at most :limit unchecked waits. Run by a duty: the statement itself
 -- checks holder and term.
---   only  null, or the ids of the jobs to restrict it to; peek: changes nothing, and returns the ids as JSON
+--   only     null, or the ids of the jobs to restrict it to; peek: changes nothing, and returns the ids as JSON
+--   listing  also returns the jobs that are pending now
 -- A wait and an event are each looked at after their own commit, in a new snapshot, so the later of the two finds the other. A wait whose
 -- job is locked stays unchecked, and is looked at again. An event counts when it has its position: place_events unchecks the waits for it.
 -- A wait that was written again meanwhile has another fence, and is left alone.
 -- The lock assigns the transaction its id before the position is taken: workers rely on that order.
--- Returns whether the term holds, the number of waits that need not be looked at again, the number of jobs, their queues, and with peek the ids.
+-- Returns whether the term holds, the number of waits that need not be looked at again, the number of jobs, their queues, and with peek or
+-- listing the ids or jobs as JSON.
 with leader as materialized (
     select 1 from tenure.leases l
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
@@ -35,7 +37,7 @@ woken as (
            limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
      where j.ctid = p.place
-    returning j.id, j.queue),
+    returning j.id, j.kind, j.queue),
 checked as (
     update tenure.waits w
        set checked = true
@@ -46,4 +48,6 @@ checked as (
     returning w.job_id)
 select exists (select from leader) as holds, (select count(*) from checked) as checked, (select count(*) from woken) as touched,
        (select coalesce(array_agg(distinct k.queue), '{}') from woken k) as queues,
-       (select json_agg(distinct u.job_id)::text from unchecked u where :peek::boolean) as peeked
+       case when :peek::boolean then (select json_agg(distinct u.job_id)::text from unchecked u)
+            when :listing::boolean
+            then (select json_agg(json_build_object('job_id', k.id, 'kind', k.kind, 'queue', k.queue))::text from woken k) end as jobs

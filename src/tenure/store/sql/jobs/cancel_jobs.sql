@@ -1,18 +1,20 @@
 -- cancel_jobs: any live state -> canceled, for these jobs; with :states, only while they are in one of these states.
 -- A row that another session has locked is skipped: the job is being claimed, settled or moved, and the first session wins. Only jobs
 -- in these states are locked: a claim would skip a locked pending job, and its worker would not look there again for a long time. A job
--- that leaves these states at the same moment may still be locked: then the workers of its queue look again.
--- A workflow that has something to undo becomes pending instead, to run once more. A second cancellation ends it at once.
+-- that leaves these states, or begins to roll back, at the same moment may still be locked: then the workers of its queue look again.
+-- A workflow that has something to undo becomes pending instead, to run once more. From then on it is left alone: a second cancellation
+-- would drop what is still to be undone. With :force it is canceled at once, and nothing more is undone.
 -- The claim id is not copied to history: it would mean that this run ended the job.
--- Returns one row per job that was live: whether it is canceled now (if not, call again), whether it was running, whether a client
--- watches it, whether jobs wait for it, its kind, and the queue in which it runs once more to undo what it has done.
+-- Returns one row per job that was live and was not rolling back: whether it is canceled now (if not, call again), whether it was
+-- running, whether a client watches it, whether jobs wait for it, its kind, and the queue in which it runs once more to undo what it has done.
 with found as materialized (
     select j.place, j.undoes
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (
-        select j.ctid as place, coalesce(j.system ? 'undo' and not j.system ? 'canceling', false) as undoes
+        select j.ctid as place, coalesce(j.system ? 'undo', false) and not :force::boolean as undoes
           from tenure.jobs j
          where j.id = i.id and (:states::text[] is null or j.state = any (:states::text[]))
+           and (:force::boolean or not coalesce(j.system ? 'canceling', false))
          limit 1
            for update skip locked) j),
 canceled as (
@@ -37,8 +39,9 @@ announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct j.queue, 1
       from unnest(:ids::uuid[]) as i(id)
-     cross join lateral (select j.id, j.queue, j.state from tenure.jobs j where j.id = i.id limit 1) j
-     where j.state = any (:states::text[]) and j.id not in (select c.id from canceled c)
+     cross join lateral (select j.id, j.queue, j.state, j.system from tenure.jobs j where j.id = i.id limit 1) j
+     where (j.state = any (:states::text[]) or (j.system ? 'undo' and not j.system ? 'canceling'))
+       and j.id not in (select c.id from canceled c) and j.id not in (select u.id from undoing u)
     on conflict (name) do update set returns = q.returns + 1),
 finished as (
     insert into tenure.history (id, worker_id, started_at, finished_at, state, error, /* include: job_columns */)
@@ -64,5 +67,6 @@ select i.id, c.id is not null or u.id is not null as done, c.claim_id is not nul
   from unnest(:ids::uuid[]) as i(id)
   left join canceled c on c.id = i.id
   left join undoing u on u.id = i.id
- cross join lateral (select j.kind, j.state from tenure.jobs j where j.id = i.id limit 1) j
- where c.id is not null or u.id is not null or :states::text[] is null or j.state = any (:states::text[])
+ cross join lateral (select j.kind, j.state, j.system from tenure.jobs j where j.id = i.id limit 1) j
+ where c.id is not null or u.id is not null
+    or ((:states::text[] is null or j.state = any (:states::text[])) and (:force::boolean or not coalesce(j.system ? 'canceling', false)))

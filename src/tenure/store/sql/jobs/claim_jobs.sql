@@ -65,7 +65,7 @@ select json_build_object(
                       then (select json_agg(distinct l.queue) from json_to_recordset(:lanes::json) as l(queue text))
                       else (select json_agg(q.name) from tenure.queues q where q.paused_at is not null) end,
        'picked', (select count(*) from picked),
-       /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from picked p where :peek::boolean), */
+       /* passing over: 'peeked', (select json_agg(json_build_object('job_id', p.job_id, 'kind', p.kind, 'queue', p.queue, 'priority', p.priority, 'position', p.position)) from picked p where :peek::boolean), */
        'limits', (select c.version from tenure.limit_changes c where c.id),
        'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
        'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,

@@ -17,7 +17,10 @@ expired as materialized (
      limit :limit::integer
        for no key update skip locked),
 runs as materialized (
-    select c.id, c.worker_id, c.at from tenure.claims c where c.id = any (array(select e.claim_id from expired e))),
+    select c.id, c.worker_id, c.at, w.name, w.host, w.pid
+      from tenure.claims c
+      left join lateral (select w.name, w.host, w.pid from tenure.workers w where w.id = c.worker_id limit 1) w on true
+     where c.id = any (array(select e.claim_id from expired e))),
 released as (
     update tenure.jobs j
        set state = case when l.quarantine is null then 'pending' else 'dead_letter' end,
@@ -28,11 +31,11 @@ released as (
       from expired l
       left join runs r on r.id = l.claim_id
      where j.ctid = l.place and not :peek::boolean
-    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, r.worker_id, r.at as started_at, j.error, j.crashes,
+    returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, r.worker_id, r.at as started_at, r.name, r.host, r.pid, j.error, j.crashes,
               j.chain_id, j.dependants),
 recorded_incidents as (
-    insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
-    select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
+    insert into tenure.incidents (job_id, what, attempt, fence, worker_id, worker, started_at, error)
+    select r.id, 'lease_lost', r.attempt, r.fence, r.worker_id, coalesce(r.name, r.host || ':' || r.pid), r.started_at, case when r.state = 'dead_letter' then r.error end
       from released r),
 ended as not materialized (
     select r.id, r.kind, r.queue, case when r.state = 'dead_letter' then r.state end as what,
@@ -50,7 +53,8 @@ select (select count(*) filter (where r.state = 'pending') from released r) as r
        (select coalesce(array_agg(t.name), '{}') from announced_queues t) as queues,
        case when :peek::boolean then (select json_agg(l.id)::text from expired l)
             else (select json_agg(json_build_object(
-                      'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id, 'why', 'expired',
+                      'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
+                      'worker', r.name, 'host', r.host, 'why', 'expired',
                       'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
                       'watched', r.id in (select a.id from awaited a),
                       'dependants', r.id in (select c.id from ended_chains c)))::text

@@ -6,14 +6,14 @@
 -- Returns the number of jobs requeued and quarantined, whether there may be more, their queues, and the jobs (or ids) as JSON. The
 -- caller announces the queues.
 with condemned as materialized (
-    select w.id, w.died_how
+    select w.id, w.died_how, w.name, w.host, w.pid
       from tenure.workers w
      where w.died_at is not null and (:worker_id::uuid is null or w.id = :worker_id::uuid)
      order by w.died_at
      limit 50
        for update skip locked),
 held as materialized (
-    select j.id, j.place, j.attempt, j.fence, r.at as started_at, d.id as worker_id, d.died_how, c.crash,
+    select j.id, j.place, j.attempt, j.fence, r.at as started_at, d.id as worker_id, d.died_how, d.name, d.host, d.pid, c.crash,
            case when c.crash = 1
                 then tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'its worker died {n} times while running it') end as quarantine
       from condemned d
@@ -35,12 +35,12 @@ released as (
            claim_id = null, held_group = null, lease_until = null, started_at = h.started_at
       from held h
      where j.ctid = h.place and not :peek::boolean
-    returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, j.error, j.crashes,
-              j.chain_id, j.dependants),
+    returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, h.name, h.host, h.pid, j.error,
+              j.crashes, j.chain_id, j.dependants),
 recorded_incidents as (
-    insert into tenure.incidents (job_id, what, attempt, fence, worker_id, started_at, error)
+    insert into tenure.incidents (job_id, what, attempt, fence, worker_id, worker, started_at, error)
     select r.id, case r.died_how when 'stopped' then 'requeued' when 'expired' then 'lease_lost' else 'crashed' end,
-           r.attempt, r.fence, r.worker_id, r.started_at, case when r.state = 'dead_letter' then r.error end
+           r.attempt, r.fence, r.worker_id, coalesce(r.name, r.host || ':' || r.pid), r.started_at, case when r.state = 'dead_letter' then r.error end
       from released r),
 ended as not materialized (
     select r.id, r.kind, r.queue, case when r.state = 'dead_letter' then r.state end as what,
@@ -80,7 +80,7 @@ select (select count(*) filter (where r.state = 'pending') from released r) as r
        case when :peek::boolean then (select json_agg(h.id)::text from held h)
             else (select json_agg(json_build_object(
                       'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
-                      'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
+                      'worker', r.name, 'host', r.host, 'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
                       'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
                       'watched', r.id in (select a.id from awaited a),
                       'dependants', r.id in (select c.id from ended_chains c)))::text

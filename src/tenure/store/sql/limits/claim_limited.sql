@@ -217,7 +217,7 @@ select json_build_object(
        'holds', exists (select from holder),
        'seen', (select count(*) from job_sets),
        'chosen', (select count(*) from chosen),
-       /* passing over: 'peeked', (select json_agg(json_build_array(p.job_id, p.kind, p.queue, p.priority, p.position)) from chosen p where :peek::boolean), */
+       /* passing over: 'peeked', (select json_agg(json_build_object('job_id', p.job_id, 'kind', p.kind, 'queue', p.queue, 'priority', p.priority, 'position', p.position)) from chosen p where :peek::boolean), */
        -- Where each queue continues: after the last group that was served, or after the last one seen if none could be served.
        'cursors', (select json_object_agg(d.queue, d.limit_group)
                      from (select distinct on (w.queue) w.queue, coalesce(t.limit_group, w.limit_group) as limit_group

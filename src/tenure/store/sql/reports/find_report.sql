@@ -10,15 +10,15 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
        a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at,
        clock_timestamp() as at,
        (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = a.worker_id) as worker,
-       (select json_build_array(p.percent, p.message, p.updated_at)::text from tenure.progress p where p.job_id = :id::uuid) as progress,
+       (select json_build_object('percent', p.percent, 'message', p.message, 'updated_at', p.updated_at)::text from tenure.progress p where p.job_id = :id::uuid) as progress,
        (select json_agg(i order by i.at, i.fence)::text
           from (select i.at, i.what, i.attempt, i.fence, i.worker_id, i.started_at, i.next_at, i.by, i.error,
-                       (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = i.worker_id) as worker
+                       coalesce(i.worker, (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = i.worker_id)) as worker
                   from tenure.incidents i
                  where i.job_id >= :id::uuid and i.job_id <= :id::uuid
                  order by i.job_id desc, i.at desc
                  limit :incidents::integer) i) as incidents,
-       (select json_agg(json_build_array(l.fence, l.at, l.line) order by l.fence, l.first_line, l.place)::text
+       (select json_agg(json_build_object('fence', l.fence, 'kept_at', l.at, 'line', l.line) order by l.fence, l.first_line, l.place)::text
           from (select c.fence, c.first_line, c.at, e.line, e.place
                   from (select l.fence, l.first_line, l.at, l.lines
                           from tenure.logs l
@@ -28,7 +28,7 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
                  cross join lateral jsonb_array_elements(c.lines) with ordinality as e(line, place)
                  order by c.fence desc, c.first_line desc, e.place desc
                  limit :lines::integer) l) as log,
-       (select json_agg(json_build_array(c.id, c.kind, c.state, c.queue) order by c.id)::text
+       (select json_agg(json_build_object('id', c.id, 'kind', c.kind, 'state', c.state, 'queue', c.queue) order by c.id)::text
           from (select c.id, c.kind, c.state, c.queue
                   from ((select j.id, j.kind, j.state, j.queue
                            from tenure.jobs j

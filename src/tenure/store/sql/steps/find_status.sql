@@ -1,2 +1,12 @@
--- find_status: what a workflow last said about itself, as JSON.
-select s.output::text as status from tenure.steps s where s.job_id = :id::uuid and s.name = '(status)' and s.what = 'status'
+-- find_status: what a workflow last said about itself, as JSON: the last link of its chain, or the given one if that has said nothing.
+with given as materialized (
+    select coalesce((select coalesce(j.chain_id, j.id) from tenure.jobs j where j.id = :id::uuid limit 1),
+                    (select coalesce(h.chain_id, h.id) from tenure.history h where h.id = :id::uuid limit 1), :id::uuid) as chain_id),
+tail as materialized (
+    select coalesce((select j.id from tenure.jobs j where j.id = g.chain_id limit 1),
+                    (select j.id from tenure.jobs j where j.chain_id = g.chain_id limit 1),
+                    (select h.id from tenure.history h where h.chain_id = g.chain_id and h.next_id is null limit 1)) as id
+      from given g)
+select coalesce(
+           (select s.output from tenure.steps s, tail t where s.job_id = t.id and s.name = '(status)' and s.what = 'status'),
+           (select s.output from tenure.steps s where s.job_id = :id::uuid and s.name = '(status)' and s.what = 'status'))::text as status

@@ -52,7 +52,7 @@ began_steps as (
       join moved m on m.id = b.id
     on conflict (job_id, name) do update
        set state = excluded.state, output = excluded.output, error = excluded.error, attempts = excluded.attempts, due_at = excluded.due_at,
-           fence = excluded.fence
+           ended_at = excluded.ended_at, fence = excluded.fence
      where s.state in ('retry', 'open')),
 -- Waits of earlier runs wake no one. A workflow that receives thousands of events must not keep a row for each: every further event would
 -- be compared with all of them.
