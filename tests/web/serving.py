@@ -17,6 +17,7 @@ from tenure.web import create_token
 from tenure.web.http_protocol import HttpProtocol
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
+from tests.planted_secrets import planted_token
 from tests.waiting import until
 
 
@@ -83,6 +84,15 @@ class Live:
         return message
 
 
+def asking_from(address: str, web: WebApp) -> Any:
+    """The app as it sees connections from this address."""
+
+    async def moved(scope: Any, receive: Any, send: Any) -> None:
+        await web({**scope, "client": (address, 1)} if "client" in scope else scope, receive, send)
+
+    return moved
+
+
 class Serving:
     def __init__(self, app: Tenure) -> None:
         self.app = app
@@ -95,7 +105,7 @@ class Serving:
         return server
 
     async def token(self, scope: str = "admin", name: str = "tests", **options: Any) -> str:
-        return (await create_token(self.app, name, scope, **{"rate": 0, **options})).token
+        return planted_token((await create_token(self.app, name, scope, **{"rate": 0, **options})).token)
 
     async def admin(self, **options: Any) -> httpx2.AsyncClient:
         """A client that may do everything."""

@@ -98,7 +98,7 @@ def test_a_duty_without_a_holder_counts_after_half_a_minute():
     assert found(leaders=[leader(duty="lease:mine", holds=False, expires_at=NOW - timedelta(days=1))]) == []
 
 
-def test_what_the_doctor_found_is_told_with_its_way_out():
+def test_what_the_doctor_found_is_reported_with_its_way_out():
     metadata = {"findings": ["old_transaction: a transaction is open for 2 h; end it", "dead_letters: told elsewhere; x"]}
     told = found(leaders=[leader(duty="doctor", metadata=metadata)])
     assert told == [("warn", "a transaction is open for 2 h", "End it")]

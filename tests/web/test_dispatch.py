@@ -92,15 +92,15 @@ async def test_an_idempotency_key_makes_repeated_requests_harmless(jobs, serving
 
 async def test_an_idempotency_key_belongs_to_its_sender_and_never_replaces_the_key_of_a_kind(jobs, serving, states):
     server = await serving.serve()
-    ann, bob = [await server.client(await serving.token(name=name)) for name in ("ann", "bob")]
+    ann, bob, other_ann = [await server.client(await serving.token(name=name)) for name in ("ann", "bob", "ann")]
     headers = {"Idempotency-Key": "r-1"}
-    for web in (ann, bob):
+    for web in (ann, bob, other_ann):
         assert (
             await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}}, headers=headers)
         ).status_code == 202
     for key in ("r-2", "r-3"):
         await ann.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}}, headers={"Idempotency-Key": key})
-    assert states() == {"pending": 3}
+    assert states() == {"pending": 4}
 
 
 async def test_a_process_without_the_handlers_checks_by_what_workers_have_published(jobs, strangers, serving):

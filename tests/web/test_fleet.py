@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from tenure.web.web_app import WebApp
+from tenure.web.web_options import WebOptions
 from tests.waiting import until
 
 
@@ -217,3 +219,88 @@ async def test_probes_do_not_take_the_connections_of_others(jobs, serving, sql):
 async def test_probes_need_no_token(jobs, serving, path):
     server = await serving.serve()
     assert (await (await server.client()).get(path)).json() == {"status": "ok"}
+
+
+async def test_the_leader_records_the_fleet_and_the_version_of_the_app(jobs, serving, sql):
+    web = await serving.admin()
+    jobs.configure(app_version="2026.11.3")
+    async with jobs.running():
+        [worker] = (await web.get("/workers")).json()["workers"]
+        assert worker["app_version"] == "2026.11.3"
+        assert worker["version"] != "2026.11.3", "that is Tenure's"
+        await until(lambda: sql("select 1 from tenure.fleet_minutes where workers > 0"))
+        point = (await web.get("/stats/fleet")).json()["points"][-1]
+    assert (point["workers"], point["slots"], point["app_versions"]) == (1, 10, ["2026.11.3"])
+
+
+async def test_the_history_of_the_fleet_by_queue(jobs, serving, sql):
+    web = await serving.admin()
+    for age, pending in (("1 minute", 5), ("2 minutes", 9)):
+        sql(
+            "insert into tenure.fleet_minutes"
+            " values (date_trunc('minute', now() - %s::interval), 2, 20, 3, %s, 70, 81.5, '[]', %s)",
+            *(age, pending, f'[{{"name": "mail", "pending": {pending}, "oldest": 70}}]'),
+        )
+    reply = (await web.get("/stats/fleet", params={"last": "15m", "step": "1m"})).json()
+    assert [point["pending"] for point in reply["points"]] == [9, 5]
+    assert [(queue["name"], [point["pending"] for point in queue["points"]]) for queue in reply["queues"]] == [("mail", [9, 5])]
+    assert reply["points"][0] | {"at": ""} == {
+        "at": "", "workers": 2, "slots": 20, "busy": 3, "pending": 9, "oldest_pending_seconds": 70.0, "memory_mb": 81.5,
+        "app_versions": [],
+    }  # fmt: skip
+
+
+async def test_what_all_viewers_see_is_read_once_for_them(jobs, serving):
+    """Workers, leaders, limits, schedules and kinds, and lists of jobs if the caller allows it."""
+    asgi = WebApp(jobs, WebOptions())
+    web = await (await serving.serve(asgi)).client(await serving.token())
+    paths = (
+        "/workers",
+        "/leaders",
+        "/limits",
+        "/schedules",
+        "/kinds",
+        "/queues",
+        "/jobs?state=running&max_age=30",
+        "/audit?max_age=30",
+    )
+    for path in paths:
+        assert (await web.get(path)).status_code == 200
+    services, asked = asgi.services(), []
+    reader = services.session.reader
+
+    def counting(*args, **options):
+        fetch = reader(*args, **options)
+
+        async def read(query):
+            asked.append(query.name)
+            return await fetch(query)
+
+        return read
+
+    services.session.reader = counting
+    for path in paths:
+        assert (await web.get(path)).status_code == 200
+    assert asked == []
+    await web.get("/jobs?state=running")
+    assert asked != [], "a list that may not be old is read again"
+
+
+async def test_a_change_is_seen_by_the_next_question(jobs, serving):
+    """Although answers are shared for some seconds."""
+    web = await serving.admin()
+    await web.get("/limits")
+    await web.put("/limits/queue:mail", json={"concurrency": 3})
+    assert [limit["name"] for limit in (await web.get("/limits")).json()["limits"]] == ["queue:mail"]
+    await web.get("/schedules")
+    await web.post(
+        "/schedules", json={"name": "nightly", "kind": "export_users", "cron": "0 3 * * *", "input": {"format": "csv"}}
+    )
+    assert [one["name"] for one in (await web.get("/schedules")).json()["schedules"]] == ["nightly"]
+    await web.post("/schedules/nightly/pause")
+    assert (await web.get("/schedules")).json()["schedules"][0]["paused_at"] is not None
+    await web.delete("/schedules/nightly")
+    assert (await web.get("/schedules")).json()["schedules"] == []
+    await web.get("/queues")
+    await web.post("/queues/mail/pause")
+    assert [queue["paused_by"] for queue in (await web.get("/queues")).json()["queues"] if queue["name"] == "mail"] == ["tests"]

@@ -13,7 +13,7 @@ from tenure.model.errors import StoreUnavailable
 from tenure.store.faults import StatementTimeout
 from tenure.web.live.flows import FlowReader
 from tenure.web.live.topics import Subject, Topic
-from tenure.web.security.redaction import SECRET_NAMES, Redaction
+from tenure.web.security.redaction import Redaction
 from tests.waiting import until
 from tests.web.serving import Serving
 
@@ -270,7 +270,7 @@ async def test_a_change_is_sent_although_postgres_was_away_while_others_were_rea
     first, second = [await flows.enqueue("reserve", {"order": n}) for n in range(2)]
     topics = [Topic(Subject.CHAIN, str(handle.id)) for handle in (first, second)]
     chains = Chains(flows._runtime)
-    reader = FlowReader(chains, Workflows(flows._runtime), flows._runtime.session().fetch, Redaction(SECRET_NAMES))
+    reader = FlowReader(chains, Workflows(flows._runtime), flows._runtime.session().fetch, Redaction())
     assert len(await reader.changed(topics, ())) == 2
     await first.cancel()
     await second.cancel()
@@ -317,7 +317,7 @@ async def test_viewers_of_many_chains_share_one_look_up(flows: Tenure, serving: 
         asked.append(query.name)
         return await session.fetch(query)
 
-    reader = FlowReader(Chains(flows._runtime), Workflows(flows._runtime), counting, Redaction(SECRET_NAMES))
+    reader = FlowReader(Chains(flows._runtime), Workflows(flows._runtime), counting, Redaction())
     topics = [Topic(Subject.CHAIN, str(handle.id)) for handle in handles]
     assert len(await reader.changed(topics, ())) == 10
     asked.clear()

@@ -310,9 +310,55 @@ async def test_built_in_kinds_cannot_be_dispatched_listed_or_given_another_input
     assert (await web.post(f"/jobs/{job_id}/replay", json={})).status_code == 200
 
 
+@pytest.mark.parametrize("way", ["replay", "retry", "ids", "failure"])
+async def test_a_bulk_deletion_is_run_again_by_admins_only(jobs, serving, sql, way):
+    """By an operator, it deleted what matches by now."""
+    server = await serving.serve()
+    admin, operator = await server.client(await serving.token()), await server.client(await serving.token("operate", "ops"))
+    job_id = await dead_bulk_action(admin, sql, "delete")
+    if way in ("replay", "retry"):
+        refused = await operator.post(f"/jobs/{job_id}/{way}", json={} if way == "replay" else None)
+        assert (refused.status_code, refused.json()["type"]) == (403, "urn:tenure:problem:scope")
+    else:
+        [group] = (await operator.get("/failures")).json()["groups"]
+        named = {"ids": [job_id]} if way == "ids" else {"failure": group["id"]}
+        done = await operator.post("/jobs/bulk", json={"action": "replay", "filter": named, "dry_run": False})
+        assert (done.status_code, done.json()["matched"], done.json()["changed"]) == (200, 0, 0)
+    assert await state(admin, job_id) == "dead_letter"
+    assert (await admin.post(f"/jobs/{job_id}/replay", json={})).status_code == 200
+
+
+async def dead_bulk_action(web, sql, action):
+    """Its job, as a dead letter."""
+    body = {"action": action, "filter": {"kind": "burn"}, "dry_run": False}
+    job_id = (await web.post("/jobs/bulk", json=body)).json()["job"]["id"]
+    sql("update tenure.jobs set state = 'dead_letter', position = -1, error = 'ValueError: x' where id = %s", job_id)
+    return job_id
+
+
+async def test_an_operator_replays_other_bulk_actions(jobs, serving, sql):
+    server = await serving.serve()
+    job_id = await dead_bulk_action(await server.client(await serving.token()), sql, "cancel")
+    operator = await server.client(await serving.token("operate", "ops"))
+    assert (await operator.post(f"/jobs/{job_id}/replay", json={})).status_code == 200
+
+
+async def test_bulk_actions_by_filter_leave_the_jobs_of_others_alone(jobs, serving, sql):
+    """A filter by state or queue ran bulk deletions again, or canceled them half-way."""
+    web = await serving.admin()
+    dead = await dead_bulk_action(web, sql, "delete")
+    late = await send(web, queue="default", delay="1h")
+    for action, wanted in (("replay", {"state": ["dead_letter"]}), ("delete", {"queue": "default", "state": ["dead_letter"]})):
+        assert (await web.post("/jobs/bulk", json={"action": action, "filter": wanted})).json()["matched"] == 0
+    async with jobs.running():
+        assert await carried_out(web, action="cancel", filter={"queue": "default"}) == {"matched": 1, "changed": 1}
+    assert (await state(web, dead), await state(web, late)) == ("dead_letter", "canceled")
+
+
 @pytest.mark.parametrize(
     ("body", "slug"),
     [
+        ({"action": "replay", "filter": {"kind": BULK}}, "invalid-value"),
         ({"action": "cancel", "filter": {}}, "invalid-value"),
         ({"action": "cancel", "filter": {"state": ["completed"]}}, "invalid-value"),
         ({"action": "explode", "filter": {"kind": "burn"}}, "invalid-request"),

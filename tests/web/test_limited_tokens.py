@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tenure import Context, Tenure, WorkflowContext
+from tenure import Context, Continue, Tenure, WorkflowContext
+from tenure.flow.chain_status import Chain
+from tenure.flow.chains import Chains
 from tests.waiting import until
 from tests.web.serving import Serving
 from tests.web.test_jobs import send, state
@@ -98,6 +100,100 @@ async def test_a_list_of_workflows_is_not_filled_by_those_of_others(app: Tenure,
     web = await server.client(await serving.token("read", kinds=["mine"]))
     assert [job["id"] for job in (await web.get("/workflows", params={"limit": 1})).json()["workflows"]] == [job_id]
     assert (await web.get("/workflows", params={"kind": "theirs"})).json() == {"workflows": []}
+
+
+async def test_bulk_actions_of_others_are_not_in_any_queue(jobs: Tenure, serving: Serving):
+    """Their jobs are in the queue `default`, and a token for that queue read their filters and ran them again over all queues."""
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    await send(admin)
+    body = {"action": "cancel", "filter": {"queue": "exports"}, "dry_run": False}
+    job_id = (await admin.post("/jobs/bulk", json=body)).json()["job"]["id"]
+    for limits in ({"queues": ["default"]}, {"kinds": ["tenure.bulk"]}):
+        token = await serving.token("admin", **limits)
+        web, live = await server.client(token), await server.live(token)
+        assert (await web.get("/jobs")).json()["jobs"] == []
+        for path in ("", "/report", "/explain", "/events"):
+            assert (await web.get(f"/jobs/{job_id}{path}")).status_code == 404
+        for action in ("retry", "cancel", "replay", "tracker"):
+            assert (await web.post(f"/jobs/{job_id}/{action}", json=None if action == "retry" else {})).status_code == 404
+        assert (await web.get(f"/chains/{job_id}")).status_code == 404
+        assert (await web.post(f"/chains/{job_id}/complete", json={})).status_code == 404
+        named = {"action": "cancel", "filter": {"ids": [job_id]}, "dry_run": False}
+        assert (await web.post("/jobs/bulk", json=named)).json()["changed"] == 0
+        await live.send(type="subscribe", topics=[f"job:{job_id}"])
+        assert (await live.receive())["type"] == "gone"
+    assert await state(admin, job_id) == "pending"
+
+
+async def test_a_token_for_the_queue_of_bulk_actions_gets_access_to_its_own(jobs: Tenure, serving: Serving):
+    server = await serving.serve()
+    web = await server.client(await serving.token("operate", queues=["default"]))
+    body = {"action": "cancel", "filter": {"queue": "default"}, "dry_run": False}
+    answer = (await web.post("/jobs/bulk", json=body)).json()
+    tracking = await server.client(answer["tracker"])
+    assert (await tracking.get(f"/jobs/{answer['job']['id']}")).json()["status"] == "pending"
+
+
+async def test_a_link_that_followed_meanwhile_is_not_completed_by_those_who_may_not_see_it(
+    app: Tenure, serving: Serving, monkeypatch
+):
+    @app.job(queue="hidden")
+    async def second() -> None: ...
+
+    @app.job
+    async def first() -> Continue:
+        return Continue(second)
+
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    job_id = await send(admin, "first", {})
+    before = await app.chains.get(job_id)
+    async with app.running(queues=["default"]):
+        await until(lambda: state(admin, job_id), is_="completed")
+
+    async def read_earlier(*_: object) -> Chain:
+        return before
+
+    monkeypatch.setattr(Chains, "get", read_earlier)
+    web = await server.client(await serving.token("operate", queues=["default"]))
+    assert (await web.post(f"/chains/{job_id}/complete", json={"output": "x"})).status_code == 404
+    monkeypatch.undo()
+    assert (await app.chains.get(job_id)).state == "pending"
+    assert (await admin.post(f"/chains/{job_id}/complete", json={"output": None})).status_code == 200
+
+
+async def test_chains_and_kinds_of_others_are_not_named(app: Tenure, serving: Serving):
+    @app.job(queue="hidden")
+    async def audit() -> None: ...
+
+    @app.job
+    async def mail() -> None: ...
+
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    blocker = await audit.enqueue()
+    waiting = (await mail.using(after=[blocker]).enqueue()).id
+
+    limited = [
+        await server.client(await serving.token("read", **limits)) for limits in ({"kinds": ["mail"]}, {"queues": ["default"]})
+    ]
+
+    async def named(web):
+        reasons = (await web.get(f"/jobs/{waiting}/explain")).json()["reasons"]
+        return "audit" in str(reasons), {kind["name"] for kind in (await web.get("/kinds")).json()["kinds"]}
+
+    assert await named(admin) == (True, {"audit", "mail"})
+    assert [await named(web) for web in limited] == [(False, {"mail"})] * 2
+
+    async def blocker_kind(web):
+        [link] = (await web.get(f"/chains/{waiting}")).json()["links"]
+        return link["blockers"][0]["kind"]
+
+    await admin.post(f"/chains/{blocker.id}/complete", json={})
+    async with app.running(queues=["default"]):
+        await until(lambda: blocker_kind(admin), is_="audit")
+    assert [await blocker_kind(web) for web in limited] == [None, None]
 
 
 async def test_hidden_values_cannot_be_found_out_by_searching_for_them(jobs: Tenure, serving: Serving):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from uuid import uuid4
 
 import psycopg
@@ -14,9 +15,16 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from tenure import Context
 from tenure.web import Principal, Scope, revoke_token, tracker_token
 from tenure.web.live import websocket
+from tenure.web.live.followed import FollowedJob
 from tenure.web.live.outbox import Outbox
-from tenure.web.security import tokens
+from tenure.web.live.topics import Subject, Topic
+from tenure.web.security import pending_sockets, tokens
+from tenure.web.security.authentication import Authenticator
+from tenure.web.security.rate_limits import too_many
+from tenure.web.web_app import WebApp
+from tenure.web.web_options import WebOptions
 from tests.waiting import until
+from tests.web.serving import asking_from
 from tests.web.test_jobs import send
 
 KILL = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and application_name like %s"
@@ -133,6 +141,18 @@ async def test_malformed_frames_end_their_connection_and_no_other(jobs, serving,
     assert (await bystander.receive())["type"] == "pong"
 
 
+async def test_a_frame_that_is_too_large_ends_its_connection_and_no_other(jobs, serving):
+    server, token = await serving.serve(), await serving.token()
+    bystander, live = await server.live(token), await server.live(token)
+    frame = json.dumps({"type": "ping", "x": ""})
+    await live.connection.send(frame.replace('""', f'"{"x" * (websocket.LARGEST_MESSAGE - len(frame))}"'))
+    assert (await live.receive())["type"] == "pong", "the largest that is allowed"
+    await live.connection.send("x" * (websocket.LARGEST_MESSAGE + 1))
+    await closed(live, 1009)
+    await bystander.send(type="ping")
+    assert (await bystander.receive())["type"] == "pong"
+
+
 # Access (S5)
 
 
@@ -194,6 +214,55 @@ async def test_a_connection_ends_when_its_token_is_revoked(jobs, serving, monkey
     live = await server.live(token)
     await revoke_token(serving.app, "ann")
     await closed(live, 4401)
+
+
+async def test_a_connection_whose_token_cannot_be_confirmed_ends(jobs, serving, monkeypatch):
+    """An address that has guessed too often counted as valid, so that a revoked token worked on while others guessed."""
+    monkeypatch.setattr(websocket, "RECHECK", 0.1)
+    server, token = await serving.serve(), await serving.token()
+    live = await server.live(token)
+
+    async def refuse(*_: object) -> None:
+        raise too_many("too many wrong tokens from this address", 12)
+
+    monkeypatch.setattr(Authenticator, "of_token", refuse)
+    await closed(live, 4401)
+
+
+async def test_a_stream_of_events_ends_when_its_token_is_revoked(jobs, serving, monkeypatch):
+    """Nothing happens to the job, and the token was checked only after a message or a comment."""
+    monkeypatch.setattr("tenure.web.api.events.RECHECK", 0.1)
+    monkeypatch.setattr(tokens, "RECHECK", 0.05)
+    server = await serving.serve()
+    web = await server.client(await serving.token(name="ann"))
+    job_id = await send(web)
+    async with asyncio.timeout(10), web.stream("GET", f"/jobs/{job_id}/events") as answer:
+        async for line in answer.aiter_lines():
+            if '"pending"' in line:
+                await revoke_token(serving.app, "ann")
+    assert answer.is_closed
+
+
+async def test_connections_that_wait_for_their_token_are_bounded(jobs, serving, monkeypatch):
+    """All that the server has could be held by a stranger, and every request was answered with 503."""
+    monkeypatch.setattr(pending_sockets, "MOST_OF_ADDRESS", 2)
+    monkeypatch.setattr(pending_sockets, "MOST", 3)
+    web_app, token = WebApp(serving.app, WebOptions()), await serving.token()
+    server, other, third = [
+        await serving.serve(asking_from(address, web_app)) for address in ("203.0.113.7", "203.0.113.8", "127.0.0.1")
+    ]
+    waiting = [await server.live() for _ in range(2)]
+    with pytest.raises(InvalidStatus):
+        await server.live()
+    waiting.append(await other.live())
+    for refused in (other, third):
+        with pytest.raises(InvalidStatus):
+            await refused.live()
+    header = {"authorization": f"Bearer {token}"}
+    assert (await (await other.live(additional_headers=header)).receive())["type"] == "ready"
+    await waiting[0].send(type="auth", token=token)  # those that have sent it make room
+    assert (await waiting[0].receive())["type"] == "ready"
+    await other.live()
 
 
 async def test_a_token_has_a_bounded_number_of_connections(jobs, serving, monkeypatch):
@@ -315,6 +384,51 @@ async def test_nothing_more_is_read_from_a_client_that_does_not_take_what_it_was
     assert len(refused) == 200, "nothing is lost when it goes on"
 
 
+UPDATES, LARGE = 600, 15_000
+"""Together more than the kernel keeps for a connection."""
+
+
+async def test_a_client_that_never_reads_costs_one_message_and_delays_no_other(jobs, serving, sql, monkeypatch):
+    monkeypatch.setattr("tenure.web.live.hub.GAP", 0.001)
+    web_app, token = WebApp(serving.app, WebOptions()), await serving.token()
+    server = await serving.serve(web_app)
+    job_id = (await serving.app.enqueue("burn", {"why": "x" * LARGE})).id
+    healthy = await server.live(token)
+    await healthy.send(type="subscribe", topics=[f"job:{job_id}"])
+    stuck = await never_reading(server, token, {"type": "subscribe", "topics": [f"job:{job_id}"]})
+    hub = web_app.services().live
+    await until(lambda: [len(viewer.topics) for viewer in hub._viewers], is_=[1, 1])
+    for percent in range(1, UPDATES + 1):
+        sql(
+            "with written as (insert into tenure.progress (job_id, fence, percent) values (%s, 1, %s)"
+            " on conflict (job_id) do update set percent = excluded.percent) select pg_notify('tenure', %s)",
+            job_id,
+            percent / 10,
+            f"progress {job_id}",
+        )
+        await healthy.until(lambda message, wanted=percent / 10: message["job"]["progress_percent"] == wanted)
+    assert sorted(len(viewer.outbox._messages) for viewer in hub._viewers) == [0, 1]
+    stuck.close()
+
+
+async def never_reading(server, token, message):
+    """A WebSocket of which only the handshake is read."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.setblocking(False)
+    loop, text = asyncio.get_running_loop(), json.dumps(message).encode()
+    await loop.sock_connect(connection, ("127.0.0.1", server.port))
+    head = (
+        f"GET /_api/live HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {token}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    await loop.sock_sendall(connection, head.encode())
+    assert b" 101 " in await loop.sock_recv(connection, 100)
+    assert len(text) < 126
+    await loop.sock_sendall(connection, bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text)
+    return connection
+
+
 async def test_only_jobs_that_exist_are_watched(jobs, serving, sql):
     server, token = await serving.serve(), await serving.token("read")
     job_id = await send(await server.client(await serving.token()))
@@ -335,10 +449,57 @@ async def test_a_job_that_is_enqueued_after_the_subscription_is_followed_from_th
     await until(lambda: sql("select job_id from tenure.watches"), is_=[(job_id,)])
 
 
-async def test_all_viewers_of_a_process_share_one_look_up(steps, serving):
-    from tenure.web.web_app import WebApp
-    from tenure.web.web_options import WebOptions
+def test_a_job_that_does_not_exist_is_looked_at_less_and_less_often():
+    followed, looks, now = FollowedJob(Topic(Subject.JOB, str(uuid4()))), [], 0.0
+    for second in range(100):
+        if followed.is_due(now := float(second)):
+            looks.append(second)
+            followed.missed(now, 1.0)
+    assert looks == [0, 1, 3, 7, 15, 31, 61, 91]
+    followed.found()
+    assert followed.is_due(now)
 
+
+async def test_a_job_that_was_deleted_is_not_looked_at_any_more(jobs, serving):
+    web = WebApp(serving.app, WebOptions())
+    hub, handle = web.services().live, await serving.app.enqueue("burn", {"why": "x"})
+    with hub.viewing(Principal(name="x", scope=Scope.READ)) as viewer:
+        hub.subscribe(viewer, Topic(Subject.JOB, str(handle.id)))
+        assert json.loads(await viewer.outbox.take())["type"] == "job"
+        await handle.delete()
+        assert json.loads(await viewer.outbox.take())["type"] == "gone"
+        assert hub._jobs[handle.id].settled
+    await web.close()
+
+
+async def test_the_topics_of_a_principal_are_bounded_over_all_its_connections(jobs, serving, monkeypatch):
+    """A hundred connections with a thousand ids each, which do not exist, kept the two connections for changes busy."""
+    monkeypatch.setattr("tenure.web.live.hub.MOST_ACCOUNT_TOPICS", 3)
+    server, token = await serving.serve(), await serving.token("read")
+    first, second = [await server.live(token) for _ in range(2)]
+    await first.send(type="subscribe", topics=["overview", "queue:a"])
+    assert {(await first.receive())["type"] for _ in range(2)} == {"overview", "queue"}
+    await second.send(type="subscribe", topics=["queue:a", "queue:b"])
+    seen = {message["topic"]: message["type"] for message in [await second.receive() for _ in range(2)]}
+    assert seen == {"queue:a": "queue", "queue:b": "error"}
+    await first.send(type="unsubscribe", topics=["overview"])
+    await first.send(type="ping")
+    await first.until(lambda message: message["type"] == "pong")
+    await second.send(type="subscribe", topics=["queue:b"])
+    assert (await second.until(lambda message: message["topic"] == "queue:b"))["type"] == "queue"
+
+
+async def test_a_client_cannot_ask_for_new_topics_without_end(jobs, serving, monkeypatch):
+    monkeypatch.setattr(websocket, "MOST_ACCOUNT_TOPICS", 3)
+    monkeypatch.setattr(websocket, "TOPICS_PER_SECOND", 0.01)
+    server, token = await serving.serve(), await serving.token("read")
+    live = await server.live(token)
+    await live.send(type="subscribe", topics=[f"queue:{n}" for n in range(5)])
+    seen = {message["topic"]: message["type"] for message in [await live.receive() for _ in range(5)]}
+    assert seen == {f"queue:{n}": "queue" if n < 3 else "error" for n in range(5)}
+
+
+async def test_all_viewers_of_a_process_share_one_look_up(steps, serving):
     web = WebApp(serving.app, WebOptions())
     hub = web.services().live
     asked: list[str] = []
@@ -352,8 +513,6 @@ async def test_all_viewers_of_a_process_share_one_look_up(steps, serving):
     handles = [await serving.app.enqueue("walk") for _ in range(5)]
     principal = Principal(name="x", scope=Scope.READ)
     from contextlib import ExitStack
-
-    from tenure.web.live.topics import Subject, Topic
 
     with ExitStack() as stack:
         viewers = [stack.enter_context(hub.viewing(principal)) for _ in range(50)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import httpx2
 import pytest
 from websockets.asyncio.client import connect
 
+from tenure.web.http_protocol import HttpProtocol
 from tests.cli.conftest import Line
 from tests.cli.started import started
 from tests.processes import worker_process
@@ -143,3 +145,18 @@ async def test_viewers_of_a_killed_server_see_the_end_at_another_one(dsn, tmp_pa
         with worker_process(Path(tmp_path), dsn), started(tmp_path, "web", "--port", "0", TENURE_DSN=dsn) as second:
             results = await asyncio.gather(*[last_state(url_of(second), {}) for _ in seen])
     assert results == [{"completed"}] * len(seen)
+
+
+async def test_a_body_is_sent_at_once_after_its_head(serving, monkeypatch):
+    """Also on a socket of `socket.create_server`, of which asyncio does not know that it is TCP: the body would wait 40 ms."""
+    found: list[int] = []
+    received = HttpProtocol.data_received
+
+    def spy(protocol, data):
+        found.append(protocol.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        received(protocol, data)
+
+    monkeypatch.setattr(HttpProtocol, "data_received", spy)
+    web = await (await serving.serve()).client()
+    assert (await web.get("/healthz")).status_code == 200
+    assert found == [1]

@@ -11,7 +11,11 @@ from tenure import ConfigError
 from tenure.web import Principal, Scope, create_token, list_tokens, revoke_token, tracker_token
 from tenure.web.route_table import ROUTES
 from tenure.web.security import rate_limits, tokens
+from tenure.web.security.hosts import network_of
+from tenure.web.web_app import WebApp
+from tenure.web.web_options import WebOptions
 from tests.waiting import until
+from tests.web.serving import asking_from
 from tests.web.test_jobs import send
 
 NEVER = pytest.mark.usefixtures("rechecked")
@@ -164,6 +168,58 @@ async def test_wrong_tokens_of_an_address_are_limited_but_known_ones_work(jobs, 
     answers = [(await guess.get("/session", headers={"authorization": f"Bearer tnr_{n}"})).status_code for n in range(8)]
     assert answers == [401] * rate_limits.FAILURES_PER_MINUTE + [429] * 3
     assert (await good.get("/session")).status_code == 200
+
+
+async def test_requests_of_an_address_are_limited_before_it_is_known_who_asks(jobs, serving):
+    web_app = WebApp(serving.app, WebOptions(address_rate=0.1))
+    token = await serving.token()
+    near, far, local = [
+        await (await serving.serve(asking_from(address, web_app))).client(token)
+        for address in ("2001:db8::1", "2001:db8::2:1", "127.0.0.1")
+    ]
+    assert [(await web.get("/session")).status_code for web in (near, far)] == [200, 429]
+    assert (await far.post("/session", json={"token": token})).status_code == 429
+    assert (await far.get("/healthz")).status_code == 200
+    assert {(await local.get("/session")).status_code for _ in range(5)} == {200}
+
+
+@pytest.mark.parametrize(
+    ("ip", "network"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("2001:db8::2:1", "2001:db8::/64"),
+        ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
+        ("::1", "::1"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_what_counts_as_one_address(ip, network):
+    assert network_of(ip) == network
+
+
+async def test_wrong_tokens_and_refused_changes_are_logged(jobs, serving, caplog):
+    server = await serving.serve()
+    web = await server.client(await serving.token("read", "ann"))
+    for _ in range(2):  # the same one again is not another attempt
+        await web.get("/session", headers={"authorization": "Bearer tnr_wrong"})
+    await web.post("/queues/x/pause")
+    await (await server.client()).post("/queues/x/pause")
+    await web.post("/queues/x/pause", headers={"origin": "https://evil.example"})
+    found = [
+        (one.message, getattr(one, "reason", None), getattr(one, "actor", None))
+        for one in caplog.records
+        if "refused" in one.message
+    ]
+    assert found == [
+        ("token refused", None, None),
+        ("change refused", "scope", "ann"),
+        ("change refused", "unauthorized", None),
+        ("change refused", "origin", None),
+    ]
+    assert {one.address for one in caplog.records if "refused" in one.message} == {"127.0.0.1"}
+    assert "tnr_wrong" not in caplog.text
 
 
 # Sessions

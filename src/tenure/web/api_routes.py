@@ -126,5 +126,10 @@ class ApiRoute:
         return self.method not in ("GET", "HEAD")
 
     @property
+    def is_probe(self) -> bool:
+        """It only says whether the server works."""
+        return self.scope is None and not self.changes
+
+    @property
     def openapi_path(self) -> str:
         return self.path.replace(":path}", "}")

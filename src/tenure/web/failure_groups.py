@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from uuid import UUID
 from tenure.model.failures import Failure
 from tenure.model.states import State
 from tenure.store.failures import FailureRow
+from tenure.web.security.redaction import KnownSecrets
 
 STEPS = 48
 """In which the trend of a group is counted."""
@@ -51,6 +52,11 @@ class FailureGroup:
     newest: list[UUID]
     """Newest first."""
     ids: list[UUID]
+
+    def without(self, secrets: KnownSecrets) -> FailureGroup:
+        """Of which the messages are free of these."""
+        starred = secrets.changed(lambda text: _VARYING.sub("*", text))
+        return replace(self, message=starred.hide(secrets.hide(self.message)), sample=secrets.hide(self.sample))
 
     @property
     def jobs(self) -> int:

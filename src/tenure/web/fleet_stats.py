@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -17,12 +17,15 @@ from tenure.client.limits import LimitStatus
 from tenure.client.overview import LeaderStatus, WorkerStatus
 from tenure.client.schedule_status import ScheduleStatus
 from tenure.client.schedules import Schedules
-from tenure.store import failures, reports, stats
+from tenure.client.status import JobStatus
+from tenure.store import failures, live, reports, stats
 from tenure.store.query import Fetch, Query
 from tenure.store.reports import FinishedCountRow, LatencyRow
-from tenure.store.stats import GroupedSeriesRow, HistogramRow, SeriesRow
-from tenure.web.failure_groups import FailedJobs, group_failures
+from tenure.store.stats import FleetMinuteRow, GroupedSeriesRow, HistogramRow, SeriesRow
+from tenure.web.failure_groups import FailedJobs, FailureGroup, group_failures
 from tenure.web.fleet_survey import FleetSurvey
+from tenure.web.job_views import LARGEST_SHOWN
+from tenure.web.security.redaction import Redaction
 
 T = TypeVar("T")
 
@@ -109,14 +112,20 @@ class Shared(Generic[T]):
             self._computing.add_done_callback(_retrieve)  # all who wait for it may have given up
         return await asyncio.shield(self._computing)
 
+    def forget(self) -> None:
+        """After a change: who asks from now on must not get what was computed before it."""
+        self._computing = self._kept = None
+
     async def _run(self) -> T:
-        began = time.monotonic()
+        began, mine = time.monotonic(), asyncio.current_task()
         try:
             value = await self._compute()
+            if self._computing is mine:
+                # A slow answer is used longer: viewers must not keep the database busy with counting.
+                self._kept = time.monotonic() + 10 * (time.monotonic() - began), value
         finally:
-            self._computing = None
-        # A slow answer is used longer: viewers must not keep the database busy with counting.
-        self._kept = time.monotonic() + 10 * (time.monotonic() - began), value
+            if self._computing is mine:
+                self._computing = None
         return value
 
 
@@ -128,11 +137,13 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
 SERIES_AGE = 12.0
 """Seconds for which numbers of charts are used: as many viewers as you like ask for them five times a minute together."""
 MOST_SERIES = 200
+GROUPS_AT_ONCE = 200  # groups of failures whose newest jobs are read by one statement
 
 
 class FleetStats:
-    def __init__(self, client: Client, schedules: Schedules, read: Fetch, read_wide: Fetch) -> None:
+    def __init__(self, client: Client, schedules: Schedules, read: Fetch, read_wide: Fetch, redaction: Redaction) -> None:
         self._client = client
+        self._redaction = redaction
         self._schedules = schedules
         self._read = read
         self._read_wide = read_wide
@@ -158,9 +169,13 @@ class FleetStats:
         """How long jobs waited and ran, in all."""
         return await self._shared(reports.latencies(seconds, queue, kind), seconds / 60)
 
+    async def fleet_minutes(self, seconds: float, step: float) -> list[FleetMinuteRow]:
+        """Workers and what waits, by step."""
+        return await self._shared(stats.list_fleet_minutes(seconds, step), step)
+
     async def failures(self, seconds: float) -> FailedJobs:
         """Jobs whose last attempt failed in this time. Grouped once for all viewers: that takes longer than to read them."""
-        return await self._kept("failures", (seconds,), lambda: self.find_failures(seconds), SERIES_AGE)
+        return await self.kept("failures", (seconds,), lambda: self._shown_failures(seconds), SERIES_AGE)
 
     def forget_failures(self) -> None:
         """After they were acted on: who looks again must not see them as they were."""
@@ -173,15 +188,27 @@ class FleetStats:
         rows = await self._read(failures.find_all(now - timedelta(seconds=seconds), MOST_FAILURES))
         return FailedJobs(group_failures(rows, now, seconds), capped=len(rows) >= MOST_FAILURES)
 
+    async def _shown_failures(self, seconds: float) -> FailedJobs:
+        """Messages without the secrets of the newest job of each group."""
+        found = await self.find_failures(seconds)
+        shown: list[FailureGroup] = []
+        for start in range(0, len(found.groups), GROUPS_AT_ONCE):
+            groups = found.groups[start : start + GROUPS_AT_ONCE]
+            rows = await self._read(live.find_shown([group.newest[0] for group in groups], LARGEST_SHOWN))
+            known = {row.job.id: self._redaction.secrets_of(JobStatus.from_row(row.job)) for row in rows}
+            shown += [group.without(known[group.newest[0]]) if group.newest[0] in known else group for group in groups]
+        return replace(found, groups=shown)
+
     async def _shared(self, query: Query[T], step: float) -> list[T]:
         """Steps of an hour change less often than steps of a minute."""
 
         async def read() -> list[T]:
             return await self._read_wide(query)
 
-        return await self._kept(query.name, tuple(query.values.values()), read, max(SERIES_AGE, step / 30))
+        return await self.kept(query.name, tuple(query.values.values()), read, max(SERIES_AGE, step / 30))
 
-    async def _kept(self, name: str, values: tuple[object, ...], read: Callable[[], Awaitable[T]], age: float) -> T:
+    async def kept(self, name: str, values: tuple[object, ...], read: Callable[[], Awaitable[T]], age: float) -> T:
+        """What `read` returns, once for all who ask for the same within `age` seconds."""
         shared = self._series.get((name, values))
         if shared is None:
             if len(self._series) >= MOST_SERIES:

@@ -8,11 +8,11 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from tenure.client.workflow_status import StepStatus, WorkflowStatus
-from tenure.flow.chain_status import Chain, Link
+from tenure.flow.chain_status import Blocker, Chain, Link
 from tenure.store.workflows import StepSummaryRow
 from tenure.web.job_views import JobView, job_view
 from tenure.web.security.principal import Principal
-from tenure.web.security.redaction import Redaction
+from tenure.web.security.redaction import KnownSecrets, Redaction
 
 
 class BlockerView(TypedDict):
@@ -21,6 +21,7 @@ class BlockerView(TypedDict):
     chain_id: str
     ended: bool
     kind: str | None
+    """None, as `state`, also for one that you may not see."""
     state: str | None
 
 
@@ -46,7 +47,7 @@ class ChainView(TypedDict):
 
     id: str
     kind: str
-    """Of its first link."""
+    """Of its first link; if you may not see that one, of the first that you may see."""
     state: str
     """Of its last link, as are output and error."""
     output: Any
@@ -64,7 +65,7 @@ class StepView(TypedDict):
     what: str
     """step, transaction, value, sleep, wait, event, call, start, patch, on_rollback, rollback, undo."""
     state: str
-    """done, failed, retry, open."""
+    """done, failed, retry, open; ended: it was open or to be tried again when the workflow ended."""
     output: Any
     error: str | None
     attempts: int
@@ -112,16 +113,18 @@ class WorkflowView(TypedDict):
 
 def chain_view(chain: Chain, principal: Principal, redaction: Redaction) -> ChainView:
     links = [link for link in chain.links if principal.sees(kind=link.job.kind, queue=link.job.queue)]
+    last = redaction.job(chain.last)
+    sees_first = bool(links) and links[0] is chain.links[0]
     sees_last = bool(links) and links[-1] is chain.links[-1]
     return {
         "id": str(chain.id),
-        "kind": chain.kind,
+        "kind": chain.kind if sees_first or not links else links[0].job.kind,
         "state": chain.state.value,
-        "output": redaction.hide(chain.output) if sees_last else None,
-        "error": chain.error if sees_last else None,
+        "output": last.output if sees_last else None,
+        "error": last.error if sees_last else None,
         "enqueued_at": chain.enqueued_at.isoformat(),
         "finished_at": None if chain.finished_at is None else chain.finished_at.isoformat(),
-        "links": [_link(link, redaction) for link in links],
+        "links": [_link(link, principal, redaction) for link in links],
         "dependants": [
             {"id": str(one.id), "kind": one.kind, "state": one.state.value}
             for one in chain.dependants
@@ -130,19 +133,30 @@ def chain_view(chain: Chain, principal: Principal, redaction: Redaction) -> Chai
     }
 
 
-def _link(link: Link, redaction: Redaction) -> LinkView:
-    blockers: list[BlockerView] = [
-        {"chain_id": str(one.chain_id), "ended": one.ended, "kind": one.kind, "state": one.state} for one in link.blockers
-    ]
+def _link(link: Link, principal: Principal, redaction: Redaction) -> LinkView:
+    blockers = [_blocker(one, sees=_sees_blocker(principal, one)) for one in link.blockers]
     return {"number": link.number, "job": job_view(redaction.job(link.job)), "blockers": blockers}
 
 
+def _blocker(one: Blocker, *, sees: bool) -> BlockerView:
+    kind, state = (one.kind, one.state) if sees else (None, None)
+    return {"chain_id": str(one.chain_id), "ended": one.ended, "kind": kind, "state": state}
+
+
+def _sees_blocker(principal: Principal, one: Blocker) -> bool:
+    """Its queue is not known here, so users who are limited to queues see none."""
+    return not principal.limited or (
+        principal.queues is None and one.kind is not None and principal.sees(kind=one.kind, queue="")
+    )
+
+
 def workflow_view(found: WorkflowStatus, redaction: Redaction) -> WorkflowView:
+    known = redaction.secrets_of(found.job)
     return {
         "job": job_view(redaction.job(found.job)),
-        "steps": [_step(step, redaction) for step in found.steps],
-        "status": redaction.hide(found.status),
-        "held": found.held,
+        "steps": [_step(step, redaction, known) for step in found.steps],
+        "status": known.hide(redaction.hide(found.status)),
+        "held": known.hide(found.held),
     }
 
 
@@ -158,6 +172,7 @@ def workflow_row(job: JobView, summary: StepSummaryRow | None, redaction: Redact
     }
 
 
-def _step(step: StepStatus, redaction: Redaction) -> StepView:
-    told = step.to_json()
-    return {**told, "output": redaction.hide(step.output)}  # type: ignore[typeddict-item]
+def _step(step: StepStatus, redaction: Redaction, known: KnownSecrets) -> StepView:
+    shown = step.to_json()
+    hidden = {"output": known.hide(redaction.hide(step.output)), "error": known.hide(step.error)}
+    return {**shown, **hidden}  # type: ignore[typeddict-item]

@@ -19,7 +19,7 @@ from tenure.web.api_routes import ApiCall, ApiRoute, Reply
 from tenure.web.problems import Problem, internal_error, of_error
 from tenure.web.request_parsing import parse_body, parse_query
 from tenure.web.security.audit_log import AuditTrail
-from tenure.web.security.authentication import check_csrf, ip_of
+from tenure.web.security.authentication import address_of, check_csrf, ip_of
 from tenure.web.security.headers import add_headers
 from tenure.web.security.origins import check_origin, cors_headers
 from tenure.web.security.principal import LOCAL, Principal
@@ -56,12 +56,7 @@ class Endpoint:
 
     async def _answer(self, request: Request, services: WebServices) -> Response:
         route = self._route
-        if route.changes:
-            check_origin(request, services.options.allowed_origins)
-        principal = await self._principal(request, services)
-        self._check_access(principal, request)
-        if route.changes and route.audited and await services.is_read_only():
-            raise Problem(403, "read-only", "this server only shows: use one that may write, or the command line")
+        principal = await self._admitted(request, services)
         call = ApiCall(request=request, services=services, principal=principal, path=request.path_params)
         given: dict[str, Any] = {}
         parsed = parse_query(request.query_params, route.query)
@@ -73,11 +68,38 @@ class Endpoint:
                 given["body"] = parsed
         return await self._carried_out(call, given)
 
+    async def _admitted(self, request: Request, services: WebServices) -> Principal:
+        """Raises for those who may not. A change that is refused here leaves a record in the log, not an entry in the audit log,
+        which strangers could fill."""
+        principal: Principal | None = None
+        try:
+            self._check_origin_and_address(request, services)
+            principal = await self._principal(request, services)
+            self._check_access(principal, request)
+            await self._check_writable(services)
+        except Problem as problem:
+            if self._route.audited and problem.status in (401, 403):
+                actor = None if principal is None else principal.name
+                fields = {"action": self._route.name, "reason": problem.slug, "actor": actor, "address": ip_of(request)}
+                log.warning("change refused", extra=fields)
+            raise
+        return principal
+
+    def _check_origin_and_address(self, request: Request, services: WebServices) -> None:
+        if self._route.changes:
+            check_origin(request, services.options.allowed_origins)
+        if not self._route.is_probe:
+            services.authenticator.check_address(request)
+
+    async def _check_writable(self, services: WebServices) -> None:
+        if self._route.changes and self._route.audited and await services.is_read_only():
+            raise Problem(403, "read-only", "this server only shows: use one that may write, or the command line")
+
     async def _principal(self, request: Request, services: WebServices) -> Principal:
         if self._route.scope is None:
             return LOCAL
         principal = await services.authenticator.require(request)
-        services.authenticator.check_rate(principal, ip_of(request))
+        services.authenticator.check_rate(principal, address_of(request))
         if self._route.changes:
             check_csrf(request, principal)
         return principal

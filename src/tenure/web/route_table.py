@@ -106,6 +106,7 @@ ROUTES: tuple[ApiRoute, ...] = (
     _get("/stats/series", stats.get_series, limited=True),
     _get("/stats/groups", stats.get_grouped_series),
     _get("/stats/histogram", stats.get_histogram, limited=True),
+    _get("/stats/fleet", stats.get_fleet_history),
     _get("/stats/latencies", stats.get_latencies, limited=True),
     _get("/kinds", kinds.list_kinds, limited=True),
     _get("/kinds/{kind:path}", kinds.get_kind, limited=True),

@@ -18,6 +18,7 @@ from tenure.store import tokens
 from tenure.store.faults import ConnectionRejected
 from tenure.web.http_protocol import HttpProtocol
 from tenure.web.security.hosts import hostname, is_loopback
+from tenure.web.security.secret_names import SECRET_NAMES
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
 
@@ -39,6 +40,8 @@ class ServerOptions:
     trusted_proxies: Sequence[str] = ()
     """Addresses of proxies whose X-Forwarded-* headers are believed."""
     read_only: bool = False
+    secret_names: Sequence[str] = ()
+    """Hidden besides `SECRET_NAMES`."""
 
 
 class _Server(uvicorn.Server):
@@ -72,6 +75,7 @@ async def serve(app: Tenure, options: ServerOptions, ready: Callable[[str], None
             allowed_hosts=[*options.allowed_hosts, options.host],
             allowed_origins=tuple(options.allowed_origins),
             read_only=options.read_only,
+            secret_names=(*SECRET_NAMES, *options.secret_names),
         ),
     )
     config = uvicorn.Config(

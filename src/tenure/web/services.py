@@ -20,6 +20,7 @@ from tenure.web.live.flows import FlowReader
 from tenure.web.live.hub import LiveHub
 from tenure.web.security.audit_log import AuditLog
 from tenure.web.security.authentication import Authenticator
+from tenure.web.security.pending_sockets import PendingSockets
 from tenure.web.security.rate_limits import RateLimiter
 from tenure.web.security.redaction import Redaction
 from tenure.web.security.tokens import TokenKeeper
@@ -45,7 +46,7 @@ class WebServices:
         self.schedules = Schedules(self.runtime)
         self.chains = Chains(self.runtime)
         self.workflows = Workflows(self.runtime)
-        self.redaction = Redaction(options.secret_names)
+        self.redaction = Redaction([*options.secret_names, *app.settings.web_secret_names])
         self._writable: tuple[float, bool] | None = None
         self._probing: asyncio.Task[None] | None = None
 
@@ -70,6 +71,10 @@ class WebServices:
         return RateLimiter()
 
     @cached_property
+    def pending_sockets(self) -> PendingSockets:
+        return PendingSockets()
+
+    @cached_property
     def tokens(self) -> TokenKeeper:
         return TokenKeeper(self.read, self.write)
 
@@ -87,7 +92,7 @@ class WebServices:
 
     @cached_property
     def stats(self) -> FleetStats:
-        return FleetStats(self.client, self.schedules, self.read, self.read_wide)
+        return FleetStats(self.client, self.schedules, self.read, self.read_wide, self.redaction)
 
     @cached_property
     def live(self) -> LiveHub:

@@ -18,7 +18,7 @@ from tenure.web.route_table import ROUTES
 from tenure.web.security.headers import LARGEST_HEADERS, add_headers, size_of
 from tenure.web.security.hosts import check_host
 from tenure.web.security.origins import PREFLIGHT, cors_headers
-from tenure.web.security.redaction import SECRET_NAMES
+from tenure.web.security.secret_names import SECRET_NAMES
 from tenure.web.services import WebServices
 from tenure.web.static_files import PAGE, static_response
 from tenure.web.web_options import Authorize, WebOptions
@@ -136,6 +136,7 @@ def create_app(
     read_only: bool = False,
     secret_names: Sequence[str] = SECRET_NAMES,
     rate: float = 100.0,
+    address_rate: float = 1000.0,
     session_hours: float = 12.0,
 ) -> WebApp:
     """The REST API and live updates of an app, to be mounted under any path.
@@ -155,6 +156,7 @@ def create_app(
             read_only=read_only,
             secret_names=tuple(secret_names),
             rate=rate,
+            address_rate=address_rate,
             session_hours=session_hours,
         ),
     )

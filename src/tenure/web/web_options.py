@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 
 from tenure.model.errors import ConfigError
 from tenure.web.security.principal import Principal
-from tenure.web.security.redaction import SECRET_NAMES
+from tenure.web.security.secret_names import SECRET_NAMES
 
 Authorize = Callable[[HTTPConnection], "Awaitable[Principal | None] | Principal | None"]
 """Returns who makes the request, or None for a stranger."""
@@ -22,7 +22,7 @@ class WebOptions:
     """Asked for requests without a token of Tenure: to accept users of the host application."""
 
     open_locally: bool = False
-    """While no token exists, requests from this machine may do everything. Only for a server that listens on loopback."""
+    """Requests from this machine may do everything until a token is created. Only for a server that listens on loopback."""
 
     allowed_hosts: Sequence[str] | None = None
     """Names in the Host header that are accepted besides loopback names and IP addresses. None: the host application checks."""
@@ -39,6 +39,9 @@ class WebOptions:
     rate: float = 100.0
     """Requests per second of each token or user, in each process. Twice as many may come at once. 0: not limited."""
 
+    address_rate: float = 1000.0
+    """The same for each address, before it is known who asks; of IPv6, each /64. Not for loopback, static files and probes."""
+
     session_hours: float = 12.0
     """How long a browser stays signed in."""
 
@@ -49,5 +52,5 @@ class WebOptions:
                 raise ConfigError(f"{origin!r} is not an origin: give scheme, host and port only, such as 'https://shop.example'")
         if isinstance(self.allowed_hosts, str) or isinstance(self.allowed_origins, str):
             raise ConfigError("allowed_hosts and allowed_origins are lists: give ['shop.example']")
-        if self.rate < 0 or self.session_hours <= 0:
-            raise ConfigError("rate must not be negative, and session_hours must be positive")
+        if self.rate < 0 or self.address_rate < 0 or self.session_hours <= 0:
+            raise ConfigError("rate and address_rate must not be negative, and session_hours must be positive")

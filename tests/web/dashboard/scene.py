@@ -54,12 +54,26 @@ select date_trunc('hour', now()) - n * interval '1 hour', m.queue, m.kind, m.wha
            * case when m.what in ('retry', 'dead_letter') then 0.2 else 1 end)), m.waited * 50, m.ran * 50
   from tenure.minutes m join last on m.minute = last.at cross join generate_series(2, 160) n
 on conflict do nothing;
+with last as (select * from tenure.fleet_minutes order by minute desc limit 1)
+insert into tenure.fleet_minutes (minute, workers, slots, busy, pending, oldest_seconds, memory_mb, app_versions, queues)
+select f.minute - n * interval '1 minute', f.workers - b.less, f.slots - 8 * b.less,
+       least(f.slots - 8 * b.less, round(2 + f.busy * (0.5 + 0.2 * sin(n / 9.0) + 0.3 * random()))),
+       f.pending, f.oldest_seconds * b.wave, f.memory_mb * (0.82 + 0.18 * ((400 - n) % 90) / 90.0),
+       case when n > 22 then '["2026.11.1"]' else f.app_versions end,
+       (select coalesce(jsonb_agg(jsonb_build_object('name', q ->> 'name', 'pending', ceil((q ->> 'pending')::float8 * b.wave),
+                                                     'oldest', (q ->> 'oldest')::float8 * b.wave)), '[]')
+          from jsonb_array_elements(f.queues) q)
+  from last f
+ cross join generate_series(1, 400) n
+ cross join lateral (select case when n in (22, 23) then 2 else 0 end as less,
+                            0.35 + 0.25 * sin(n / 11.0) + 0.15 * random() as wave) b
+on conflict do nothing;
 """
 
 
 @asynccontextmanager
 async def worker(dsn: str, app: str, name: str, *more: str) -> AsyncIterator[None]:
-    env = {**os.environ, "TENURE_DSN": dsn, "TENURE_WORKERS_NAME": name, "TENURE_LOG": "error"}
+    env = {**os.environ, "TENURE_DSN": dsn, "TENURE_WORKERS_NAME": name, "TENURE_LOG": "error", "TENURE_APP_VERSION": "2026.11.2"}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

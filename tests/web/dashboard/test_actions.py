@@ -287,3 +287,74 @@ async def test_a_worker_is_drained_and_resumed(shop, browser):
     await browser.see(".toast", "claims jobs again")
     await shop.until_state(job_id, "completed")
     await browser.check()
+
+
+async def test_a_job_is_dispatched_for_a_time_and_a_capability(shop, browser):
+    await browser("open", url=shop.page("dispatch/send_receipt"))
+    await browser("fill", selector="#arg-order", value="5")
+    await browser("fill", selector="#opt-run_at", value="2099-01-02T03:04")
+    await browser("fill", selector="#opt-capability", value="gpu")
+    await browser("fill", selector="#opt-max_attempts", value="9")
+    await browser("fill", selector="#opt-key", value="once")
+    await browser.see("aside", "datetime.fromisoformat(")
+    await browser.button("Dispatch")
+    await browser.see(".toast", "is enqueued")
+    [job] = (await shop.app.client().list(kind="send_receipt")).jobs
+    assert (job.state.value, job.capability, job.max_attempts, job.run_at.year) == ("scheduled", "gpu", 9, 2099)
+    await browser.button("Dispatch")
+    await browser.see(".toast", "A job with this key exists")
+    await browser.check()
+
+
+async def test_groups_of_failures_are_changed_together(shop, browser):
+    await shop.fail(3)
+    await browser("open", url=shop.page("failures"))
+    await browser.see("tr[data-row]", "KeyError")
+    for row in ("KeyError", "ConnectionError"):
+        await browser.click("tr[data-row] input", role="checkbox", name=f"Select {row}")
+    await browser.see(".bulk", "2 groups selected")
+    await browser.button("Discard…")
+    await browser.button("Cancel 6 jobs")
+    await browser.see(".toast", "6 jobs are canceled")
+    await browser.gone(".bulk")
+    assert len((await shop.app.client().list(state="canceled")).jobs) == 6
+    await browser.check()
+
+
+async def test_a_schedule_is_changed_and_its_marks_show_how_its_jobs_ended(shop, browser):
+    web = await shop.server.client()
+    body = {"name": "nightly", "kind": "render_invoice", "cron": "0 3 * * *", "input": {"order": 1}}
+    (await web.post("/schedules", json=body)).raise_for_status()
+    job_id = (await web.post("/schedules/nightly/run")).json()["id"]
+    await shop.until_state(job_id, "dead_letter")
+    await browser("open", url=shop.page("schedules?name=nightly"))
+    await until(lambda: browser("count", selector="tr[data-row] .ticks .bad"), is_=1)
+    await browser.button("Edit…")
+    await browser("fill", selector="#ask-cron", value="")
+    await browser("fill", selector="#ask-every", value="10m")
+    await browser("fill", selector="#ask-input", value='{"order": 2}')
+    await browser.button("Change it")
+    await browser.see(".toast", "Schedule nightly runs")
+    found = (await web.get("/schedules/nightly")).json()
+    assert (found["cron"], found["every"], found["input"], found["timezone"]) == (None, 600.0, {"order": 2}, "UTC")
+    await browser.check()
+
+
+async def test_the_audit_log_tells_how_many_jobs_and_undoes_a_drain(shop, browser):
+    await shop.start("send_receipt", 3, delay="1h")
+    web = await shop.server.client()
+    [worker] = (await web.get("/workers")).json()["workers"]
+    filters = {"kind": "send_receipt", "state": ["scheduled"]}
+    sent = await web.post("/jobs/bulk", json={"action": "cancel", "filter": filters, "dry_run": False})
+    await shop.until_state(sent.json()["job"]["id"], "completed")
+    (await web.post(f"/workers/{worker['id']}/drain")).raise_for_status()
+    await browser("open", url=shop.page("audit"))
+    await browser.see("tr[data-row] td.n a", "3")
+    await browser.button("Undo: drained worker")
+    await browser.see(".toast", "is resumed")
+
+    async def draining():
+        return [one["draining_at"] for one in (await web.get("/workers")).json()["workers"]]
+
+    await until(draining, is_=[None])
+    await browser.check()

@@ -44,16 +44,19 @@ async def test_the_palette_finds_pages_queues_and_jobs(shop, browser):
     await browser("open", url=shop.url)
     await browser.see(".vital", "Slots busy")
     await browser.press("/")
+    await browser.see(".palette input")
     await browser("type", value="lead")
     await browser.see(".palette li", "Leaders")
     assert await browser.axe() == []
     await browser.press("Enter")
     await browser.see("h1", "Leaders")
     await browser.press("Control+k")
+    await browser.see(".palette input")
     await browser("type", value=job_id)
     await browser.press("Enter")
     await browser.see("h2.title", "send_receipt")
     await browser.press("Control+k")
+    await browser.see(".palette input")
     await browser("type", value="pause queue mail")
     await browser.press("Enter")
     await browser.see(".toast", "Queue mail is paused")
@@ -78,15 +81,43 @@ async def test_theme_zone_and_focus(shop, browser):
     await shop.start("send_receipt", 2)
     await browser("open", url=shop.page("jobs"))
     await browser.see("tr[data-row]")
-    before = await browser("run", script="getComputedStyle(document.body).backgroundColor")
+    chosen = "document.documentElement.dataset.theme ?? 'system'"
+    seen = []
+    for _ in range(4):
+        seen.append(await browser("run", script=chosen))
+        await browser.press("t")
+    assert seen == ["system", "dark", "light", "system"]
+    dark = await browser("run", script="getComputedStyle(document.body).backgroundColor")
     await browser.press("t")
-    assert await browser("run", script="getComputedStyle(document.body).backgroundColor") != before
+    assert await browser("run", script="getComputedStyle(document.body).backgroundColor") != dark
     await browser.press("Tab")
     assert await browser("run", script="document.activeElement.className") == "skip"
     await browser.press("Enter")
     assert await browser("run", script=FOCUSED) == "main"
     await browser("open", url=shop.page("jobs"))
-    assert await browser("run", script="getComputedStyle(document.body).backgroundColor") != before  # it is remembered
+    assert await browser("run", script=chosen) == "light", "it is remembered"
+
+
+async def test_a_job_is_found_by_a_part_of_its_id(shop, browser):
+    [job_id] = await shop.start("send_receipt")
+    await shop.until_state(job_id, "completed")
+    await browser("open", url=shop.page("overview"))
+    await browser.see(".vital .v")
+    for typed in (job_id[:30], job_id[-8:]):
+        await browser.press("Control+k")
+        await browser("fill", selector=".palette input", value=typed)
+        await browser.see(".palette li", job_id)
+        await browser.press("Enter")
+        await browser.see("h2.title", "send_receipt")
+        await browser("go", hash="#/jobs")
+        await browser("fill", selector=".filter input", value=typed)
+        await browser.press("Enter")
+        await browser.see("h2.title", "send_receipt")
+    await browser("go", hash="#/jobs")
+    await browser("fill", selector=".filter input", value="id:0000000")
+    await browser.press("Enter")
+    await browser.see(".error", "No job has an id that begins with 0000000")
+    await browser.check()
 
 
 async def test_a_form_is_filled_and_sent(shop, browser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -94,3 +95,69 @@ async def test_two_viewers_act_on_one_job_at_once(shop, browser):
     await shop.until_state(job_id, "canceled")
     for page in ("a", "b"):
         await browser.check(page=page)
+
+
+AT_END = (
+    "(() => { const log = document.querySelector('ol.log'); return log.scrollHeight - log.scrollTop - log.clientHeight < 24; })()"
+)
+
+
+async def test_a_log_follows_its_end_until_someone_scrolls_up(shop, browser, sql):
+    job_id = await shop.export()
+    await shop.until_state(job_id, "running")
+    [(fence,)] = sql("select fence from tenure.jobs where id = %s", job_id)
+
+    def add(first, last):
+        lines = [{"at": None, "level": "info", "message": f"line {n}", "fields": {}} for n in range(first, last + 1)]
+        sql(
+            "insert into tenure.logs (job_id, fence, first_line, last_line, lines) values (%s, %s, %s, %s, %s)",
+            *(job_id, fence, first, last, json.dumps(lines)),
+        )
+
+    add(2, 90)
+    await browser("open", url=shop.page(f"jobs/{job_id}"))
+    await browser.see(".log", "line 90")
+    await until(lambda: browser("run", script=AT_END))
+    add(91, 120)
+    await browser.see(".log", "line 120")
+    await until(lambda: browser("run", script=AT_END))
+    await browser("run", script="document.querySelector('ol.log').scrollTop = 100")
+    await browser.see("footer button", "Follow new lines")
+    add(121, 150)
+    await browser.see(".log", "line 150")
+    assert await browser("run", script="document.querySelector('ol.log').scrollTop") == 100
+    await browser.button("Follow new lines")
+    await until(lambda: browser("run", script=AT_END))
+    await browser.check()
+
+
+async def test_an_answer_does_not_undo_what_a_message_said(shop, browser):
+    """The report of a running job, which was read before the job ended and arrives after the message about its end."""
+    job_id = await shop.export()
+    await shop.until_state(job_id, "running")
+    await browser("open", url=shop.page(f"jobs/{job_id}"))
+    await browser.see(".badge", "running")
+    await browser(
+        "run",
+        script="""(() => {
+          const real = globalThis.fetch;
+          globalThis.fetch = async (...asked) => {
+            const answer = await real(...asked);
+            if (String(asked[0]).endsWith("/report") && !globalThis.__held) {
+              const copy = await answer.clone().json();
+              if (copy.job.state !== "running") return answer;
+              globalThis.__held = true;
+              await new Promise((go) => { globalThis.__go = go; });
+            }
+            return answer;
+          };
+        })()""",
+    )
+    await until(lambda: browser("run", script="Boolean(globalThis.__held)"))
+    shop.finish()
+    await browser.see(".badge", "completed")
+    await browser("run", script="globalThis.__go()")
+    for _ in range(3):
+        await browser("run", script="new Promise((done) => requestAnimationFrame(done))")
+        assert "completed" in await browser("texts", selector=".job-head .badge")
+    await browser.check()

@@ -12,13 +12,14 @@ from uuid import UUID
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tenure.client.bulk import BATCH, BULK, ELIGIBLE, Action, BulkAction
+from tenure.client.bulk import BATCH, BULK, ELIGIBLE, OPERATOR_ACTIONS, Action, BulkAction
 from tenure.client.filters import Filters
 from tenure.client.named import call_unchecked
 from tenure.client.options import call_options
 from tenure.client.sending import send_call
-from tenure.model.states import State
+from tenure.model.kinds import is_builtin
 from tenure.store import live
+from tenure.store.jobs import JobRow
 from tenure.web.api.job_filters import BulkFilter
 from tenure.web.api.jobs import shown
 from tenure.web.api_routes import ApiCall, Reply, RequestModel
@@ -55,7 +56,7 @@ class BulkReply(TypedDict):
     job: JobView | None
     """The job that changes those that match a filter. Its output says how many matched and how many were changed."""
     tracker: str | None
-    """Access to that job for a day, if your own token is limited to other kinds or queues."""
+    """Access to that job for a day, if your own token is limited to some kinds or queues."""
 
 
 async def bulk(call: ApiCall, body: BulkBody) -> BulkReply | Reply:
@@ -63,9 +64,10 @@ async def bulk(call: ApiCall, body: BulkBody) -> BulkReply | Reply:
 
     All that match a filter are changed by a job of the kind `tenure.bulk`, which every worker runs: follow, cancel or retry it
     like any other. It changes jobs that were enqueued before this call. Jobs that are named, by `ids` or by a group of failures,
-    are changed by the call itself. Deleting needs the scope `admin`.
+    are changed by the call itself. Deleting needs the scope `admin`. Jobs of built-in kinds, such as those of other bulk actions,
+    do not match a filter, and are not retried or replayed together with others.
     """
-    if body.action == "delete":
+    if body.action not in OPERATOR_ACTIONS:
         call.principal.require(Scope.ADMIN)
     if body.filter.names_jobs:
         return await _bulk_named(call, body)
@@ -99,7 +101,7 @@ async def _bulk_named(call: ApiCall, body: BulkBody) -> BulkReply:
         by=call.principal.name,
     )
     ids, more = (body.filter.ids or [], False) if body.filter.failure is None else await _group_ids(call, body.filter.failure)
-    fitting = await _fitting(call, ids, what.filters.states or frozenset())
+    fitting = await _fitting(call, ids, what)
     changed, began = 0, time.monotonic()
     for start in () if body.dry_run else range(0, len(fitting), BATCH):
         if time.monotonic() - began > ACT_WITHIN:
@@ -120,15 +122,20 @@ async def _bulk_named(call: ApiCall, body: BulkBody) -> BulkReply:
     }
 
 
-async def _fitting(call: ApiCall, ids: list[UUID], states: frozenset[State]) -> list[UUID]:
-    """Those in one of these states that the principal may see. Read without inputs and outputs, which may be large."""
+async def _fitting(call: ApiCall, ids: list[UUID], what: BulkAction) -> list[UUID]:
+    """Those that it is for and that the principal may see. Read without inputs and outputs, which may be large."""
     found: list[UUID] = []
     for start in range(0, len(ids), BATCH):
         rows = await call.services.read(live.find_shown(ids[start : start + BATCH], 0))
-        found += [
-            row.job.id for row in rows if row.job.state in states and call.principal.sees(kind=row.job.kind, queue=row.job.queue)
-        ]
+        found += [row.job.id for row in rows if _fits(call, row.job, what)]
     return found
+
+
+def _fits(call: ApiCall, job: JobRow, what: BulkAction) -> bool:
+    """Jobs of built-in kinds are run again one at a time, where what they do is checked first."""
+    if what.action in ("retry", "replay") and is_builtin(job.kind):
+        return False
+    return job.state in (what.filters.states or ()) and call.principal.sees(kind=job.kind, queue=job.queue)
 
 
 async def _group_ids(call: ApiCall, group_id: str) -> tuple[list[UUID], bool]:

@@ -8,10 +8,14 @@ from uuid import UUID
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from tenure.client.cancel_delete import cleaned
 from tenure.client.filters import to_id
+from tenure.flow import completing
+from tenure.flow.access import access
 from tenure.flow.chain_status import Chain, ChainSummary
 from tenure.model.errors import JobNotFound
 from tenure.model.states import State
+from tenure.store.jobs import JobRow
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.flow_views import ChainView, chain_view
 from tenure.web.problems import Problem
@@ -83,11 +87,17 @@ async def get_chain(call: ApiCall) -> ChainView:
 
 async def complete_chain(call: ApiCall, body: CompleteBody) -> Completed:
     """Complete a chain without a worker: its live link ends with this output. A running handler is aborted."""
-    chain = await _visible(call)
-    if not call.principal.sees(kind=chain.last.kind, queue=chain.last.queue):
-        raise JobNotFound(chain.last.id)
+    chain, runtime = await _visible(call), call.services.runtime
+
+    def check(link: JobRow) -> None:
+        """The chain may have got another link since it was read."""
+        if not call.principal.sees(kind=link.kind, queue=link.queue):
+            raise JobNotFound(link.id)
+
     refuse_redacted(body.output, "output")
-    link = await call.services.chains.complete(chain.id, body.output, by=call.principal.name)
+    connections = await access(runtime, None)
+    by = cleaned(call.principal.name)
+    link = await completing.complete(connections, runtime.kinds, chain.id, body.output, by=by, events=runtime.events, check=check)
     call.note(before={"state": chain.state}, after={"link": str(link)})
     return {"id": str(chain.id), "link": str(link)}
 

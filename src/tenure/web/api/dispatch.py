@@ -139,7 +139,7 @@ def _check_kind(call: ApiCall, kind: str) -> None:
 
 
 def _header_key(call: ApiCall) -> str | None:
-    """The header as a key. It belongs to the principal: two users may choose the same one."""
+    """The header as a key. It belongs to the token or user: others may choose the same one, also those with the same name."""
     given = call.request.headers.get(IDEMPOTENCY_KEY)
     if given is None:
         return None
@@ -148,7 +148,7 @@ def _header_key(call: ApiCall) -> str | None:
         raise Problem(
             422, "invalid-value", f"Idempotency-Key must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable characters: use a UUID"
         )
-    owner = hashlib.sha256(call.principal.name.encode()).hexdigest()[:12]
+    owner = hashlib.sha256(call.principal.account.encode()).hexdigest()[:12]
     return f"request:{owner}:{text}"
 
 

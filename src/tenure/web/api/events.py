@@ -14,12 +14,10 @@ from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.job_views import OVER
 from tenure.web.live.followed import FollowedJob
 from tenure.web.live.topics import Subject, Topic
+from tenure.web.security.authentication import RECHECK
 
 KEEP_ALIVE = 15.0
 """Seconds after which a comment is sent, so that proxies keep the connection and a closed one is noticed."""
-
-RECHECK = 20.0
-"""Seconds after which the token is checked again."""
 
 
 async def stream_events(call: ApiCall) -> str | Reply:
@@ -50,13 +48,13 @@ async def _events(call: ApiCall, job_id: str, seen: str | None) -> AsyncIterator
         while True:
             text: str | None = None
             try:
-                async with asyncio.timeout(KEEP_ALIVE):
+                async with asyncio.timeout(min(KEEP_ALIVE, checked + RECHECK - loop.time())):
                     text = await viewer.outbox.take()
                 if text is None:
                     return
             except TimeoutError:
                 yield b": still here\n\n"
-            if loop.time() - checked > RECHECK:
+            if loop.time() - checked >= RECHECK:
                 checked = loop.time()
                 try:
                     if not await authenticator.still_valid(call.request, call.principal, None):

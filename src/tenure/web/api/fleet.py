@@ -50,6 +50,7 @@ class LeaderList(TypedDict):
 class AuditQuery(RequestModel):
     limit: int = Field(50, ge=1, le=200)
     before: int | None = Field(None, ge=0, le=audit.NEWEST, description="The `next` of the previous page.")
+    max_age: float = Field(0, ge=0, le=60, description="Seconds. A page that others were given may be this old.")
 
 
 class AuditView(TypedDict):
@@ -75,7 +76,7 @@ class AuditPage(TypedDict):
 
 async def list_workers(call: ApiCall) -> WorkerList:
     """List the processes that run jobs."""
-    return {"workers": await call.services.client.workers()}
+    return {"workers": (await call.services.stats.counts.get()).workers}
 
 
 async def drain_worker(call: ApiCall) -> Draining:
@@ -98,6 +99,7 @@ async def _drain(call: ApiCall, *, draining: bool) -> Draining:
         found = await (client.drain_workers if draining else client.resume_workers)(call.path["id"])
     except InvalidJobId:
         found = []
+    call.services.stats.counts.forget()
     if not found:
         raise Problem(404, "not-found", "no living worker has this id: GET /workers lists them")
     call.note(after={"draining": draining, "workers": [str(worker_id) for worker_id in found]})
@@ -106,14 +108,22 @@ async def _drain(call: ApiCall, *, draining: bool) -> Draining:
 
 async def list_leaders(call: ApiCall) -> LeaderList:
     """List the leader's duties: who holds each, since when, and how its rounds went."""
-    names = {worker.supervisor_id: worker.name for worker in await call.services.client.workers()}
-    return {"leaders": [_leader(one, names.get(one.holder)) for one in await call.services.client.leaders()]}
+    counts = await call.services.stats.counts.get()
+    names = {worker.supervisor_id: worker.name for worker in counts.workers}
+    return {"leaders": [_leader(one, names.get(one.holder)) for one in counts.leaders]}
 
 
 async def list_audit(call: ApiCall, query: AuditQuery) -> AuditPage:
     """List the audit log, newest first: every call that changes something, with who asked for it."""
     before = audit.NEWEST if query.before is None else query.before
-    rows = await call.services.read(audit.list_all(before=before, limit=query.limit + 1))
+
+    async def read() -> list[AuditRow]:
+        return await call.services.read(audit.list_all(before=before, limit=query.limit + 1))
+
+    if query.max_age:
+        rows = await call.services.stats.kept("audit", (before, query.limit, query.max_age), read, query.max_age)
+    else:
+        rows = await read()
     shown = rows[: query.limit]
     return {"entries": [_entry(row) for row in shown], "next": shown[-1].id if len(rows) > query.limit else None}
 

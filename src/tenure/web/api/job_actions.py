@@ -7,12 +7,13 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tenure.client.bulk import BULK
+from tenure.client.bulk import OPERATOR_ACTIONS
 from tenure.client.filters import to_id
+from tenure.client.status import JobStatus
 from tenure.client.unchanged import UNCHANGED
 from tenure.model.durations import to_seconds
 from tenure.model.errors import NotPossible
-from tenure.model.kinds import RESERVED
+from tenure.model.kinds import is_builtin
 from tenure.model.states import State
 from tenure.web.api.jobs import visible
 from tenure.web.api_routes import ApiCall, RequestModel
@@ -39,7 +40,7 @@ class TrackerBody(RequestModel):
 class Canceled(TypedDict):
     id: str
     canceled: bool
-    """False: it was over already."""
+    """False: it was over already, or is a canceled workflow that still rolls back."""
 
 
 class WillRun(TypedDict):
@@ -69,8 +70,7 @@ async def cancel_job(call: ApiCall, body: CancelBody) -> Canceled:
 async def retry_job(call: ApiCall) -> WillRun:
     """Run a job as soon as possible. A finished job stays as it is, and a copy of it runs."""
     job = await visible(call)
-    if job.kind == BULK and isinstance(job.input, dict) and job.input.get("action") == "delete":
-        call.principal.require(Scope.ADMIN)  # as for the first time: more jobs may match by now
+    _check_rerun(call, job)
     new_id = await call.services.client.retry(job.id, by=call.principal.name)
     call.note(before={"state": job.state}, after={"id": str(new_id)})
     return {"id": str(new_id)}
@@ -81,9 +81,10 @@ async def replay_job(call: ApiCall, body: ReplayBody) -> WillRun:
     job = await visible(call)
     if job.state != State.DEAD_LETTER:
         raise NotPossible([job.id], f"is {job.state.value}, and only dead letters are replayed: retry it instead")
+    _check_rerun(call, job)
     changed = "input" in body.model_fields_set
     if changed:
-        if job.kind.startswith(RESERVED):
+        if is_builtin(job.kind):
             raise NotPossible([job.id], f"is of kind {job.kind!r}, whose input cannot be changed: leave `input` out")
         refuse_redacted(body.input, "input")
         if job.kind not in call.services.runtime.kinds and isinstance(body.input, dict):
@@ -93,6 +94,13 @@ async def replay_job(call: ApiCall, body: ReplayBody) -> WillRun:
         job.id, input=body.input if changed else UNCHANGED, priority=body.priority, by=call.principal.name
     )
     return {"id": str(job.id)}
+
+
+def _check_rerun(call: ApiCall, job: JobStatus) -> None:
+    """A bulk action needs the same scope as for the first time: more jobs may match by now."""
+    action = job.input.get("action") if isinstance(job.input, dict) else None
+    if is_builtin(job.kind) and action not in OPERATOR_ACTIONS:
+        call.principal.require(Scope.ADMIN)
 
 
 async def delete_job(call: ApiCall) -> Deleted:

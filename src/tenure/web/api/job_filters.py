@@ -47,6 +47,9 @@ class JobsQuery(JobFilter):
     input: str | None = Field(None, description='JSON that the input contains, such as {"user_id": 1}.')
     limit: int = Field(50, ge=1, le=200)
     after: str | None = Field(None, description="The `next` of the previous page.")
+    max_age: float = Field(
+        0, ge=0, le=60, description="Seconds. An answer that others were given may be this old: for pages that ask often."
+    )
 
     def contained(self) -> dict[str, Any] | None:
         if self.input is None:

@@ -10,6 +10,7 @@ from uuid import UUID
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
+from tenure.client.facts import Reason
 from tenure.client.filters import FIRST_ID, Filters, to_id
 from tenure.client.pages import Look, look_finished, look_live, merge
 from tenure.client.status import JobStatus
@@ -54,7 +55,13 @@ async def list_jobs(call: ApiCall, query: JobsQuery) -> JobPage:
     refuse_hidden(call.services.redaction, contained, "query.input")
     filters = query.filters(contained)
     before = None if query.after is None else _cursor(query.after)
-    return await newest(call, visible_parts(call, filters), before, query.limit)
+
+    async def read() -> JobPage:
+        return await newest(call, visible_parts(call, filters), before, query.limit)
+
+    if not query.max_age or call.principal.limited:
+        return await read()
+    return await call.services.stats.kept("jobs", (query.model_dump_json(),), read, query.max_age)
 
 
 async def newest(call: ApiCall, parts: Sequence[Filters], before: UUID | None, limit: int) -> JobPage:
@@ -119,8 +126,16 @@ async def explain_job(call: ApiCall) -> ExplanationView:
     """Explain why a job is not running, and what to do about it."""
     await visible(call)
     found = await call.services.client.explain(call.path["id"])
-    reasons: list[ReasonView] = [{"code": reason.code, "text": reason.text} for reason in found.reasons]
+    known = call.services.redaction.secrets_of(found.job)
+    reasons: list[ReasonView] = [
+        {"code": reason.code, "text": known.hide(_visible_text(call, reason))} for reason in found.reasons
+    ]
     return {"job": shown(call, found.job), "running": found.running, "reasons": reasons}
+
+
+def _visible_text(call: ApiCall, reason: Reason) -> str:
+    """The chains that a job waits for, with their ids and kinds, may be those of others."""
+    return "it waits for other chains" if call.principal.limited and reason.code == "blocked" else reason.text
 
 
 async def visible(call: ApiCall) -> JobStatus:

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from tenure.model.published_kind import PublishedKind
 from tenure.web.api_routes import ApiCall
+from tenure.web.kind_directory import RECHECK
 from tenure.web.problems import Problem
 
 
@@ -39,7 +40,7 @@ class KindList(TypedDict):
 
 async def list_kinds(call: ApiCall) -> KindList:
     """List the kinds that this process defines and those that workers have published."""
-    return {"kinds": [kind for kind in await _all(call) if call.principal.kinds is None or kind["name"] in call.principal.kinds]}
+    return {"kinds": [kind for kind in await _all(call) if call.principal.sees(kind=kind["name"], queue=kind["queue"])]}
 
 
 async def get_kind(call: ApiCall) -> KindView:
@@ -53,7 +54,7 @@ async def get_kind(call: ApiCall) -> KindView:
 
 async def _all(call: ApiCall) -> list[KindView]:
     found: dict[str, KindView] = {}
-    for known in await call.services.kinds.find_all():
+    for known in await call.services.stats.kept("kinds", (), call.services.kinds.find_all, RECHECK):
         found[known.kind.name] = _view(known.kind, known.app, known.declared_at.isoformat(), known.workers)
     for name, own in call.services.runtime.kinds.items():
         if name not in found:

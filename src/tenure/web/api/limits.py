@@ -43,7 +43,7 @@ class LimitReply(TypedDict):
 
 async def list_limits(call: ApiCall) -> LimitList:
     """List every limit that the code declares or that was set at run time."""
-    return {"limits": await call.services.client.limits()}
+    return {"limits": (await call.services.stats.rare.get()).limits}
 
 
 async def set_limit(call: ApiCall, body: LimitBody) -> LimitReply:
@@ -57,6 +57,7 @@ async def set_limit(call: ApiCall, body: LimitBody) -> LimitReply:
         fair_by=body.fair_by if "fair_by" in body.model_fields_set else UNCHANGED,
         by=call.principal.name,
     )
+    call.services.stats.rare.forget()
     call.note(after=rules)
     return {"name": name, "rules": rules}
 
@@ -68,6 +69,7 @@ async def reset_limit(call: ApiCall) -> LimitReply:
     rules = await call.services.client.reset_limit(name)
     if rules is None:
         raise Problem(404, "limit-not-found", f"nothing was set at run time for limit {name!r}: GET /_api/limits lists them")
+    call.services.stats.rare.forget()
     call.note(after=rules)
     return {"name": name, "rules": rules}
 

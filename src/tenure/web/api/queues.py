@@ -42,6 +42,7 @@ async def pause_queue(call: ApiCall, body: PauseBody) -> PauseReply:
     queue = _named(call)
     was = await _is_paused(call, queue)
     await call.services.client.pause(queue, reason=body.reason, by=call.principal.name)
+    call.services.stats.counts.forget()
     call.note(before={"paused": was}, after={"paused": True})
     return {"queue": queue, "paused": True, "changed": not was}
 
@@ -50,6 +51,7 @@ async def resume_queue(call: ApiCall) -> PauseReply:
     """Start jobs of a queue again."""
     queue = _named(call)
     changed = await call.services.client.resume(queue)
+    call.services.stats.counts.forget()
     call.note(before={"paused": changed}, after={"paused": False})
     return {"queue": queue, "paused": False, "changed": changed}
 

@@ -106,6 +106,8 @@ class TickView(TypedDict):
     job_id: str | None
     recorded_at: str
     by: str | None
+    job_state: str | None
+    """The current state of its job."""
     is_late: bool
 
 
@@ -115,7 +117,8 @@ class TickList(TypedDict):
 
 async def list_schedules(call: ApiCall, query: SchedulesQuery) -> ScheduleList:
     """List schedules by name, with their next planned time."""
-    found = await call.services.schedules.list(retired=query.retired)
+    shared = call.services.stats.rare
+    found = await call.services.schedules.list(retired=True) if query.retired else (await shared.get()).schedules
     return {"schedules": [_shown(call, one) for one in found]}
 
 
@@ -136,6 +139,7 @@ async def create_schedule(call: ApiCall, body: ScheduleBody) -> ScheduleView:
     await _check_input(call, body.kind, body.input)
     options = {name: value for name, value in body.options().items() if value is not None}
     made = await call.services.schedules.create(body.name, body.kind, paused=body.paused, by=call.principal.name, **options)
+    call.services.stats.rare.forget()
     call.note(subject=body.name, after=made.to_json())
     return _shown(call, made)
 
@@ -146,6 +150,7 @@ async def change_schedule(call: ApiCall, body: ScheduleChange) -> ScheduleView:
     if "input" in body.model_fields_set:
         await _check_input(call, before.kind, body.input)
     after = await call.services.schedules.change(before.name, by=call.principal.name, **body.options())
+    call.services.stats.rare.forget()
     call.note(before=before.to_json(), after=after.to_json())
     return _shown(call, after)
 
@@ -154,6 +159,7 @@ async def delete_schedule(call: ApiCall) -> None:
     """Delete a schedule that was created at run time. Its jobs continue."""
     before = await _found(call)
     await call.services.schedules.delete(before.name)
+    call.services.stats.rare.forget()
     call.note(before=before.to_json())
 
 
@@ -165,6 +171,7 @@ async def run_schedule(call: ApiCall, body: RunBody) -> WillRun:
         await _check_input(call, found.kind, body.input)
         options["input"] = body.input
     handle = await call.services.schedules.run_now(found.name, by=call.principal.name, **options)
+    call.services.stats.rare.forget()
     call.note(after={"id": str(handle.id)})
     return {"id": str(handle.id)}
 
@@ -173,6 +180,7 @@ async def pause_schedule(call: ApiCall, body: PauseScheduleBody) -> ScheduleView
     """Plan no more times until it is resumed. Its jobs continue."""
     before = await _found(call)
     await call.services.schedules.pause(before.name, reason=body.reason, by=call.principal.name)
+    call.services.stats.rare.forget()
     call.note(before={"paused": before.paused}, after={"paused": True})
     return _shown(call, await _found(call))
 
@@ -181,6 +189,7 @@ async def resume_schedule(call: ApiCall) -> ScheduleView:
     """Continue from now on. Times that passed while it was paused are left out."""
     before = await _found(call)
     await call.services.schedules.resume(before.name)
+    call.services.stats.rare.forget()
     call.note(before={"paused": before.paused}, after={"paused": False})
     return _shown(call, await _found(call))
 

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from tenure.web.api_routes import ApiCall, Reply, RequestModel
 from tenure.web.problems import Problem
-from tenure.web.security.authentication import COOKIE, ip_of
+from tenure.web.security.authentication import COOKIE, address_of
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.principal import Principal
 from tenure.web.security.tokens import csrf_of
@@ -37,10 +37,10 @@ async def get_session(call: ApiCall) -> Identity:
 async def start_session(call: ApiCall, body: SessionBody) -> Identity | Reply:
     """Exchange a token for a session cookie."""
     services = call.services
-    principal = await services.authenticator.of_token(body.token, ip_of(call.request))
+    principal = await services.authenticator.of_token(body.token, address_of(call.request))
     if principal.via != "token":
         raise Problem(422, "invalid-value", "body.token is not an api token: give one of `tenure tokens create`")
-    services.authenticator.check_rate(principal, ip_of(call.request))
+    services.authenticator.check_rate(principal, address_of(call.request))
     seconds = services.options.session_hours * 3600
     session = await services.tokens.start_session(principal, seconds)
     identity = await _identity(call, principal, csrf_of(session))

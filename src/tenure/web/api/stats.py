@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from tenure.client.rates import Latency, joined, latencies
 from tenure.model.durations import to_seconds
+from tenure.store.stats import FleetMinuteRow
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.fleet_stats import Group, QueueCounts
 from tenure.web.problems import Problem
@@ -115,6 +118,42 @@ class HistogramReply(TypedDict):
     points: list[HistogramPoint]
 
 
+class FleetPoint(TypedDict):
+    at: str
+    """The begin of the step."""
+    workers: int
+    """The lowest number in the step, as of slots; of all else the highest."""
+    slots: int
+    busy: int
+    pending: int
+    oldest_pending_seconds: float
+    """Of the queues that were not paused; 0: nothing waited."""
+    memory_mb: float | None
+    """Of the largest worker process."""
+    app_versions: list[str]
+    """That the workers ran: setting `app_version`."""
+
+
+class QueuePoint(TypedDict):
+    at: str
+    pending: int
+    oldest_pending_seconds: float
+
+
+class QueueHistory(TypedDict):
+    name: str
+    points: list[QueuePoint]
+    """Steps in which nothing was pending are left out."""
+
+
+class FleetHistoryReply(TypedDict):
+    seconds: float
+    step: float
+    points: list[FleetPoint]
+    """Steps in which no leader ran are left out."""
+    queues: list[QueueHistory]
+
+
 class LatencyReply(TypedDict):
     latencies: list[Latency]
 
@@ -181,6 +220,36 @@ async def get_histogram(call: ApiCall, query: SeriesQuery) -> HistogramReply:
         point = points.setdefault(at, {"at": at, "waited": {}, "ran": {}})
         (point["waited"] if row.measure == "waited" else point["ran"])[str(row.bucket)] = row.jobs
     return {"seconds": seconds, "step": step, "points": list(points.values())}
+
+
+async def get_fleet_history(call: ApiCall, query: SteppedQuery) -> FleetHistoryReply:
+    """Show workers, slots and pending jobs in each step of a period, and how long the first of these jobs had waited.
+
+    The leader records it once a minute, and it is kept for a day. Of the queues the hundred that wait longest are recorded.
+    """
+    seconds, step = query.seconds, _step(query)
+    points: list[FleetPoint] = []
+    queues: dict[str, QueueHistory] = {}
+    for row in await call.services.stats.fleet_minutes(seconds, step):
+        at = row.at.isoformat()
+        points.append(_fleet_point(row, at))
+        for one in json.loads(row.queues or "[]"):
+            history = queues.setdefault(one["name"], {"name": one["name"], "points": []})
+            history["points"].append({"at": at, "pending": one["pending"], "oldest_pending_seconds": one["oldest"]})
+    return {"seconds": seconds, "step": step, "points": points, "queues": [queues[name] for name in sorted(queues)]}
+
+
+def _fleet_point(row: FleetMinuteRow, at: str) -> FleetPoint:
+    return {
+        "at": at,
+        "workers": row.workers,
+        "slots": row.slots,
+        "busy": row.busy,
+        "pending": row.pending,
+        "oldest_pending_seconds": row.oldest_seconds,
+        "memory_mb": row.memory_mb,
+        "app_versions": json.loads(row.app_versions or "[]"),
+    }
 
 
 async def get_latencies(call: ApiCall, query: LatencyQuery) -> LatencyReply:

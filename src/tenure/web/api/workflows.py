@@ -37,6 +37,10 @@ class EventBody(RequestModel):
     key: str | int | None = Field(None, description="Which of the events with this name.")
 
 
+class CancelWorkflowBody(CancelBody):
+    force: bool = Field(False, description="Cancel it at once, without undoing what is not undone yet.")
+
+
 class ResumeBody(RequestModel):
     version: str | None = Field(None, description="From now on, only workers with this version of the code run it.")
 
@@ -93,10 +97,10 @@ async def emit_event(call: ApiCall, body: EventBody) -> Emitted:
     return {"name": body.name}
 
 
-async def cancel_workflow(call: ApiCall, body: CancelBody) -> Canceled:
+async def cancel_workflow(call: ApiCall, body: CancelWorkflowBody) -> Canceled:
     """Cancel a workflow. If it has something to undo, it runs once more for that."""
     job = await visible(call)
-    done = await call.services.workflows.cancel(job.id, body.reason, by=call.principal.name)
+    done = await call.services.workflows.cancel(job.id, body.reason, by=call.principal.name, force=body.force)
     call.note(before={"state": job.state}, after={"canceled": done})
     return {"id": str(job.id), "canceled": done}
 

@@ -30,7 +30,7 @@ def overview(counts: FleetCounts) -> dict[str, Any]:
 def _worker(worker: WorkerStatus) -> dict[str, Any]:
     names = (
         "id", "name", "host", "queues", "concurrency", "held", "alive", "version", "started_at", "died_at", "died_how",
-        "draining_at", "memory_mb",
+        "draining_at", "memory_mb", "app_version",
     )  # fmt: skip
     return {name: getattr(worker, name) for name in names}
 

@@ -15,6 +15,9 @@ from tenure.web.live.outbox import Outbox
 from tenure.web.live.topics import Topic
 from tenure.web.security.principal import Principal
 
+LONGEST_GAP = 30.0
+"""Seconds between two looks at a job that does not exist."""
+
 
 @dataclass(slots=True, eq=False)
 class Viewer:
@@ -37,18 +40,37 @@ class FollowedJob:
     read: bool = False
     watched_at: float | None = None
     """When its worker was last asked to notify us."""
+    look_at: float = 0.0
+    """When it is looked at again, if nothing is heard of it before."""
+    _misses: int = 0
+    """Looks in a row that have not found it."""
+    _existed: bool = False
     _omitted: bool = False
     _texts: dict[bool, str] = field(default_factory=dict)
     """The message: the whole job, and the part that a tracker token shows."""
 
     @property
     def settled(self) -> bool:
-        """In history, where it does not change any more."""
-        return self.status is not None and self.status.state.finished
+        """In history, where it does not change any more, or deleted. One that was never seen may still be committed."""
+        return self._existed if self.status is None else self.status.state.finished
 
-    def update(self, status: JobStatus | None, *, omitted: bool = False) -> None:
+    def is_due(self, now: float) -> bool:
+        return not self.settled and now >= self.look_at
+
+    def missed(self, now: float, gap: float) -> None:
+        """Not found: the gap to the next look doubles, because a viewer may name any number of ids that do not exist."""
+        self.look_at = now + min(LONGEST_GAP, gap * 2**self._misses)
+        self._misses = min(self._misses + 1, 30)
+
+    def found(self) -> None:
+        self._misses, self.look_at = 0, 0.0
+
+    def update(self, status: JobStatus | None, *, version: VersionRow | None = None, omitted: bool = False) -> None:
+        """`version`: of the job itself, if secrets are hidden in `status`."""
         self._omitted = omitted
-        self.status, self.version, self.read = status, None if status is None else version_of(status), True
+        self._existed = self._existed or status is not None
+        self.status, self.read = status, True
+        self.version = version_of(status) if version is None and status is not None else version
         self._texts.clear()
 
     def deliver(self, viewer: Viewer) -> None:

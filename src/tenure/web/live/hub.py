@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -21,13 +22,14 @@ from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import live
 from tenure.store import wakeup as wakeups
 from tenure.store.faults import Refused
+from tenure.store.live import ShownRow
 from tenure.store.query import Fetch
 from tenure.store.wakeup import Wakeup
 from tenure.web.fleet_stats import FleetCounts, FleetStats
 from tenure.web.job_views import LARGEST_SHOWN
 from tenure.web.live.fleet_message import overview
 from tenure.web.live.flows import FLOWS, FlowReader
-from tenure.web.live.followed import FollowedJob, Viewer, finite
+from tenure.web.live.followed import FollowedJob, Viewer, finite, version_of
 from tenure.web.live.topics import Subject, Topic
 from tenure.web.problems import Problem
 from tenure.web.security.principal import Principal
@@ -48,6 +50,7 @@ LARGEST_READ = 200  # whole jobs in a statement
 MOST_CONNECTIONS = 100  # of one principal, in each process
 MOST_LOCAL = 10_000  # of a server without tokens
 MOST_TOPICS = 1000  # of one connection
+MOST_ACCOUNT_TOPICS = 20_000  # of all connections of one principal, in each process
 
 
 class LiveHub:
@@ -65,6 +68,8 @@ class LiveHub:
         """Of which it was made."""
         self._changed: set[UUID] = set()
         self._connections: dict[str, int] = {}
+        self._topics: Counter[str] = Counter()
+        """How many are followed, by account."""
         self._viewers: set[Viewer] = set()
         self._looked_at = self._polled_at = self._flows_looked_at = 0.0
         self._beat = PeriodicTask("live", self._turn)
@@ -103,9 +108,8 @@ class LiveHub:
     def subscribe(self, viewer: Viewer, topic: Topic, seen: str | None = None) -> None:
         """The current state is sent soon, unless it is the version that the viewer has seen; then every change."""
         topic.check_access(viewer.principal)
-        if topic not in viewer.topics and len(viewer.topics) >= MOST_TOPICS:
-            raise Problem(429, "too-many-topics", f"a connection follows at most {MOST_TOPICS} topics: open another one")
-        viewer.topics.add(topic)
+        if topic not in viewer.topics:
+            self._add(viewer, topic)
         if seen is not None:
             viewer.seen[topic] = seen
         if topic.subject is Subject.JOB:
@@ -113,7 +117,7 @@ class LiveHub:
             followed.viewers.add(viewer)
             if followed.read:
                 followed.deliver(viewer)
-            else:
+            if followed.status is None:
                 self._changed.add(topic.job_id)
                 self._beat.wake()
         else:
@@ -122,8 +126,21 @@ class LiveHub:
                 viewer.outbox.put(str(topic), self._texts[topic])
             (self._flow_beat if topic.subject in FLOWS else self._beat).wake()
 
+    def _add(self, viewer: Viewer, topic: Topic) -> None:
+        account = viewer.principal.account
+        if len(viewer.topics) >= MOST_TOPICS:
+            raise Problem(429, "too-many-topics", f"a connection follows at most {MOST_TOPICS} topics: open another one")
+        if self._topics[account] >= MOST_ACCOUNT_TOPICS and viewer.principal.via != "local":
+            raise Problem(429, "too-many-topics", f"{viewer.principal.name!r} follows {MOST_ACCOUNT_TOPICS} topics: follow fewer")
+        viewer.topics.add(topic)
+        self._topics[account] += 1
+
     def unsubscribe(self, viewer: Viewer, topic: Topic) -> None:
-        viewer.topics.discard(topic)
+        if topic in viewer.topics:
+            viewer.topics.discard(topic)
+            self._topics[viewer.principal.account] -= 1
+            if not self._topics[viewer.principal.account]:
+                del self._topics[viewer.principal.account]
         viewer.seen.pop(topic, None)
         viewer.outbox.drop(str(topic))
         if topic.subject is Subject.JOB:
@@ -172,7 +189,8 @@ class LiveHub:
         polling = self._looked_at - self._polled_at >= POLL
         changed, self._changed = self._changed, set()
         try:
-            await self._look([job_id for job_id, job in self._jobs.items() if job_id in changed or (polling and not job.settled)])
+            now = self._looked_at
+            await self._look([id_ for id_, job in self._jobs.items() if id_ in changed or (polling and job.is_due(now))])
             await self._look_at_fleet()
         except BaseException:
             self._polled_at = 0.0  # the next turn looks at everything
@@ -187,11 +205,15 @@ class LiveHub:
         for start in range(0, len(ids), LARGEST_LOOKUP):
             asked = ids[start : start + LARGEST_LOOKUP]
             found = {row.id: finite(row) for row in await self._read(live.find_versions(asked))}
-            kept = {job_id: self._jobs.get(job_id) for job_id in asked}
-            differ = [
-                job_id for job_id, job in kept.items() if job is not None and (not job.read or found.get(job_id) != job.version)
-            ]
-            await self._publish(differ)
+            kept = {job_id: job for job_id in asked if (job := self._jobs.get(job_id)) is not None}
+            await self._publish(
+                [id_ for id_, job in kept.items() if id_ in found and (not job.read or found[id_] != job.version)]
+            )
+            for job_id, job in kept.items():
+                if job_id in found:
+                    job.found()
+                else:
+                    self._miss(job)
 
     async def _publish(self, ids: Sequence[UUID]) -> None:
         for start in range(0, len(ids), LARGEST_READ):
@@ -200,12 +222,22 @@ class LiveHub:
             for job_id in asked:
                 followed = self._jobs.get(job_id)
                 if followed is not None:
-                    if (row := rows.get(job_id)) is None:
-                        followed.update(None)
-                    else:
-                        followed.update(self._redaction.job(JobStatus.from_row(row.job)), omitted=row.omitted)
-                    for viewer in list(followed.viewers):
-                        followed.deliver(viewer)
+                    self._send_job(followed, rows.get(job_id))
+
+    def _miss(self, followed: FollowedJob) -> None:
+        if not followed.read or followed.status is not None:
+            self._send_job(followed, None)
+        followed.missed(self._looked_at, POLL)
+
+    def _send_job(self, followed: FollowedJob, row: ShownRow | None) -> None:
+        """None: there is no such job."""
+        if row is None:
+            followed.update(None)
+        else:
+            job = JobStatus.from_row(row.job)
+            followed.update(self._redaction.job(job), version=version_of(job), omitted=row.omitted)
+        for viewer in list(followed.viewers):
+            followed.deliver(viewer)
 
     async def _watch(self, ids: Sequence[UUID]) -> None:
         """Before the jobs are read: a worker that changes one afterwards will notify us."""

@@ -23,10 +23,10 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tenure.web.live.followed import Viewer
-from tenure.web.live.hub import MOST_TOPICS
+from tenure.web.live.hub import MOST_ACCOUNT_TOPICS, MOST_TOPICS
 from tenure.web.live.topics import Topic
 from tenure.web.problems import Problem, internal_error, of_error
-from tenure.web.security.authentication import ip_of
+from tenure.web.security.authentication import RECHECK, address_of
 from tenure.web.security.hosts import check_host
 from tenure.web.security.origins import check_origin
 from tenure.web.security.principal import Principal, Scope
@@ -36,9 +36,9 @@ log = logging.getLogger("tenure")
 
 AUTH_WITHIN = 5.0  # seconds for the first message
 SEND_WITHIN = 30.0  # seconds for a client to take a message
-RECHECK = 20.0  # seconds after which the token is checked again
 LARGEST_MESSAGE = 64 * 1024  # bytes
 MESSAGES_PER_SECOND = 20
+TOPICS_PER_SECOND = 1000  # that the connections of one principal may subscribe to, besides as many as they may follow at once
 MOST_UNSENT = 3 * MOST_TOPICS  # messages for a client that does not take them, before nothing more is read from it
 UNAUTHORIZED, FORBIDDEN, TOO_LARGE, TOO_MANY, GOING_AWAY, FAILED = 4401, 4403, 1009, 4429, 1001, 1011
 
@@ -55,6 +55,7 @@ class LiveSocket:
         try:
             check_host(self._socket, self._services.options.allowed_hosts)
             check_origin(self._socket, self._services.options.allowed_origins)
+            self._services.authenticator.check_address(self._socket)
             principal = await self._principal()
             if principal is None:
                 return
@@ -66,23 +67,28 @@ class LiveSocket:
             await self._fail(error)
 
     async def _principal(self) -> Principal | None:
-        authenticator = self._services.authenticator
-        principal = await authenticator.find(self._socket)
-        await self._socket.accept()
-        if principal is None:
-            try:
-                async with asyncio.timeout(AUTH_WITHIN):
-                    message = await self._receive()
-            except TimeoutError:
-                raise Problem(401, "unauthorized", "no token within 5 s: send it as the first message") from None
-            if message is None:
-                return None
-            token = message.get("token")
-            if message.get("type") != "auth" or not isinstance(token, str):
-                raise Problem(401, "unauthorized", 'send {"type": "auth", "token": "..."} first')
-            self._token = token
-            principal = await authenticator.of_token(token, ip_of(self._socket))
-        return principal
+        principal = await self._services.authenticator.find(self._socket)
+        if principal is not None:
+            await self._socket.accept()
+            return principal
+        address = address_of(self._socket)
+        with self._services.pending_sockets.entered(address):
+            await self._socket.accept()
+            return await self._by_first_message(address)
+
+    async def _by_first_message(self, address: str) -> Principal | None:
+        try:
+            async with asyncio.timeout(AUTH_WITHIN):
+                message = await self._receive()
+        except TimeoutError:
+            raise Problem(401, "unauthorized", "no token within 5 s: send it as the first message") from None
+        if message is None:
+            return None
+        token = message.get("token")
+        if message.get("type") != "auth" or not isinstance(token, str):
+            raise Problem(401, "unauthorized", 'send {"type": "auth", "token": "..."} first')
+        self._token = token
+        return await self._services.authenticator.of_token(token, address)
 
     async def _serve(self, viewer: Viewer) -> None:
         tasks = [asyncio.create_task(work(viewer)) for work in (self._read, self._write, self._recheck)]
@@ -126,6 +132,8 @@ class LiveSocket:
     def _subscribe(self, viewer: Viewer, topic: Topic, seen: str | None) -> None:
         """One that is refused does not prevent the others."""
         try:
+            if viewer.principal.via != "local":
+                self._services.limiter.check(f"topics {viewer.principal.account}", TOPICS_PER_SECOND, MOST_ACCOUNT_TOPICS)
             self._services.live.subscribe(viewer, topic, seen)
         except Problem as problem:
             viewer.outbox.put(str(topic), json.dumps({"type": "error", "topic": str(topic), "problem": problem.document()}))

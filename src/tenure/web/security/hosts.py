@@ -4,7 +4,7 @@ name that the browser sends."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
 from starlette.requests import HTTPConnection
 
@@ -29,6 +29,17 @@ def is_loopback(name: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def network_of(ip: str) -> str:
+    """What is counted as one address. Of IPv6 the first 64 bits: a single customer has all the others."""
+    try:
+        address = ip_address(ip.partition("%")[0])
+    except ValueError:
+        return ip
+    if address.version == 4 or address.is_loopback:
+        return str(address)
+    return str(address.ipv4_mapped or ip_network((address, 64), strict=False))
 
 
 def check_host(connection: HTTPConnection, allowed: Sequence[str] | None) -> None:

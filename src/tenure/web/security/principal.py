@@ -8,6 +8,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from tenure.model.errors import ConfigError
+from tenure.model.kinds import is_builtin
 from tenure.web.problems import Problem
 
 
@@ -71,6 +72,11 @@ class Principal:
         return f"token {self.parent_id or self.token_id}" if self.token_id is not None else f"{self.via} {self.name}"
 
     def sees(self, *, kind: str, queue: str) -> bool:
+        """Jobs of built-in kinds are in one queue and act on all of them: limited users see none."""
+        if self.kinds is None and self.queues is None:
+            return True
+        if is_builtin(kind):
+            return False
         return (self.kinds is None or kind in self.kinds) and (self.queues is None or queue in self.queues)
 
     def require(self, scope: Scope) -> None:
@@ -92,4 +98,4 @@ class Principal:
 
 
 LOCAL = Principal(name="local", scope=Scope.ADMIN, via="local", rate=0)
-"""A request from this machine to a server that has no tokens yet."""
+"""A request from this machine to a server for which no token was created yet."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from tenure.web.problems import Problem
+
+log = logging.getLogger("tenure")
 
 MOST_KEYS = 10_000
 """Buckets that are kept; the least recently used ones are forgotten."""
@@ -68,15 +71,17 @@ class FailedLogins:
         self._wrong: OrderedDict[int, None] = OrderedDict()
         """Hashes of tokens that were counted."""
 
-    def check(self, ip: str) -> None:
-        if self._limiter.is_empty(f"failed {ip}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE):
+    def check(self, address: str) -> None:
+        if self._limiter.is_empty(f"failed {address}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE):
             raise too_many("too many wrong tokens from this address", 60 / FAILURES_PER_MINUTE)
 
-    def count(self, ip: str, token: str) -> None:
+    def count(self, address: str, token: str) -> None:
+        """Logged once for each wrong token, never with the token itself."""
         known = hash(token)
         if known not in self._wrong:
             self._wrong[known] = None
-            self._limiter.take(f"failed {ip}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE)
+            log.warning("token refused", extra={"address": address})
+            self._limiter.take(f"failed {address}", FAILURES_PER_MINUTE / 60, FAILURES_PER_MINUTE)
             if len(self._wrong) > MOST_KEYS:
                 self._wrong.popitem(last=False)
 

@@ -1,34 +1,65 @@
-"""Hides secrets in what is shown: values under names such as `password`, in inputs, outputs, log lines and the audit log."""
+"""Hides secrets in what is shown: values under names such as `password`, and where they appear again in errors and log lines."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tenure.client.report.life import LogLine, Report
+from tenure.client.report.life import Attempt, Incident, LogLine, Moment, Report
 from tenure.client.status import JobStatus
 from tenure.model.payloads import TOO_DEEP
 from tenure.web.problems import Problem
+from tenure.web.security.secret_names import SECRET_NAMES, SecretNames
 
 REDACTED = "[redacted]"
 
-SECRET_NAMES = (
-    "password", "passwd", "passphrase", "secret", "token", "authorization", "cookie", "credential", "credentials",
-    "api_key", "access_key", "private_key", "client_secret",
-)  # fmt: skip
+SHORTEST_SECRET = 6
+"""Characters of a secret that is also looked for in texts: shorter ones are parts of many other words."""
 
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+MOST_SECRETS = 100
+"""Of one job. They are looked for one by one."""
+
+SCHEMES = frozenset({"bearer", "basic", "digest", "token"})
+
+PAIR_NAMES, PAIR_VALUES = ("name", "key", "header", "field"), ("value", "values")
+"""Of an object that is one name with its value: {"name": "DB_PASSWORD", "value": "..."}."""
+
+
+class KnownSecrets:
+    """The secrets of one job, to be hidden where its handler has written them into a text."""
+
+    def __init__(self, found: Iterable[str]) -> None:
+        forms = {form for secret in found for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
+        self._texts = sorted(forms, key=len, reverse=True)[:MOST_SECRETS]  # the longest first: it may contain another one
+
+    def hide(self, value: Any) -> Any:
+        """In a text, or in all texts of a JSON value."""
+        if not self._texts:
+            return value
+        try:
+            return self._hidden(value)
+        except RecursionError:
+            return TOO_DEEP
+
+    def changed(self, change: Callable[[str], str]) -> KnownSecrets:
+        """For texts that were changed in this way."""
+        return KnownSecrets([change(text) for text in self._texts])
+
+    def _hidden(self, value: Any) -> Any:
+        if isinstance(value, str):
+            for secret in self._texts:
+                value = value.replace(secret, REDACTED)
+            return value
+        if isinstance(value, dict):
+            return {name: self._hidden(inner) for name, inner in value.items()}
+        return [self._hidden(item) for item in value] if isinstance(value, list) else value
 
 
 class Redaction:
-    """A name is secret if its words contain those of a listed one: `db_password`, `apiKey` and `X-Api-Key`, not `max_tokens`."""
-
     def __init__(self, names: Iterable[str] = SECRET_NAMES) -> None:
-        self._secret = {tuple(_words(name)) for name in names}
-        self._longest = max((len(words) for words in self._secret), default=0)
-        self._known: dict[str, bool] = {}
+        self._names = SecretNames(names)
 
     def hide(self, value: Any) -> Any:
         """A copy without secrets."""
@@ -38,42 +69,104 @@ class Redaction:
             return TOO_DEEP
 
     def job(self, job: JobStatus) -> JobStatus:
-        hidden = {name: self.hide(getattr(job, name)) for name in ("input", "output", "auth", "meta")}
+        known = self.secrets_of(job)
+        hidden = {name: self.hide(getattr(job, name)) for name in ("input", "auth", "meta")}
         system = self.hide(job.system)
-        return replace(job, **hidden, system=None if system == TOO_DEEP else system)
+        return replace(
+            job,
+            **hidden,
+            output=known.hide(self.hide(job.output)),
+            error=known.hide(job.error),
+            progress_message=known.hide(job.progress_message),
+            system=None if system == TOO_DEEP else known.hide(system),
+        )
 
     def report(self, report: Report) -> Report:
-        return replace(report, job=self.job(report.job), log=[self._line(line) for line in report.log])
+        known = self.secrets_of(report.job)
+        progress = report.progress
+        return replace(
+            report,
+            job=self.job(report.job),
+            attempts=[_attempt(one, known) for one in report.attempts],
+            incidents=[_incident(one, known) for one in report.incidents],
+            events=[_moment(one, known) for one in report.events],
+            progress=None if progress is None else replace(progress, message=known.hide(progress.message)),
+            log=[self._line(line, known) for line in report.log],
+        )
+
+    def secrets_of(self, job: JobStatus) -> KnownSecrets:
+        """What its caller has given as a secret. Not those of an input that was too large to be read."""
+        try:
+            return KnownSecrets([text for value in (job.input, job.auth, job.meta) for text in self._secrets(value)])
+        except RecursionError:
+            return KnownSecrets([])
 
     def _hidden(self, value: Any) -> Any:
         if isinstance(value, dict):
+            paired = self._paired(value)
             return {
-                name: REDACTED if self._is_secret(name) and _is_set(inner) else self._hidden(inner)
+                name: REDACTED if (name in paired or self._names.include(name)) and _is_set(inner) else self._hidden(inner)
                 for name, inner in value.items()
             }
-        return [self._hidden(item) for item in value] if isinstance(value, list) else value
+        if not isinstance(value, list):
+            return value
+        if self._is_pair(value):
+            return [value[0], REDACTED]
+        return [self._hidden(item) for item in value]
 
-    def _line(self, line: LogLine) -> LogLine:
-        return replace(line, fields=self.hide(line.fields))
+    def _secrets(self, value: Any) -> Iterator[str]:
+        """All texts and numbers that are hidden."""
+        if isinstance(value, dict):
+            paired = self._paired(value)
+            for name, inner in value.items():
+                yield from _texts(inner) if name in paired or self._names.include(name) else self._secrets(inner)
+        elif isinstance(value, list):
+            if self._is_pair(value):
+                yield from _texts(value[1])
+            else:
+                for item in value:
+                    yield from self._secrets(item)
 
-    def _is_secret(self, name: object) -> bool:
-        text = str(name)
-        known = self._known.get(text)
-        if known is None:
-            known = self._matches(_words(text))
-            if len(self._known) < 10_000 and len(text) <= 200:
-                self._known[text] = known
-        return known
+    def _is_pair(self, value: list[Any]) -> bool:
+        """A header, or a row of a table with names: ["Authorization", "Bearer ..."]."""
+        return len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and self._names.include(value[0])
 
-    def _matches(self, words: list[str]) -> bool:
-        joined = "".join(words)
-        return any(
-            tuple(words[at : at + length]) in self._secret for length in range(1, self._longest + 1) for at in range(len(words))
-        ) or any(joined == "".join(secret) for secret in self._secret)
+    def _paired(self, value: dict[Any, Any]) -> tuple[str, ...]:
+        """The names of its values, if it is one name with its value, and the name is a secret one."""
+        names = [value[name] for name in PAIR_NAMES if isinstance(value.get(name), str)]
+        return PAIR_VALUES if any(self._names.include(name) for name in names) else ()
+
+    def _line(self, line: LogLine, known: KnownSecrets) -> LogLine:
+        return replace(line, message=known.hide(line.message), fields=known.hide(self.hide(line.fields)))
 
 
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(name)]
+def _attempt(attempt: Attempt, known: KnownSecrets) -> Attempt:
+    return replace(attempt, error=known.hide(attempt.error))
+
+
+def _incident(incident: Incident, known: KnownSecrets) -> Incident:
+    return replace(incident, reason=known.hide(incident.reason))
+
+
+def _moment(moment: Moment, known: KnownSecrets) -> Moment:
+    return replace(moment, text=known.hide(moment.text))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+
+
+def _forms(secret: str) -> set[str]:
+    """As it may appear in a text: itself, in quotes, and without the scheme of an Authorization header."""
+    scheme, _, rest = secret.partition(" ")
+    plain = {secret, rest} if scheme.lower() in SCHEMES else {secret}
+    return plain | {repr(one)[1:-1] for one in plain} | {json.dumps(one)[1:-1] for one in plain}
 
 
 def _is_set(value: Any) -> bool:

@@ -26,6 +26,9 @@ API, SESSION = "tnr_", "tns_"
 RECHECK = 10.0
 """Seconds for which an answer of the database about a token is used again. A revoked token stops working within that time."""
 
+OPEN_RECHECK = 1.0
+"""Seconds for which an open server may be read without a token after the first one was created. Nothing can be changed."""
+
 MOST_KNOWN = 10_000
 
 
@@ -69,7 +72,7 @@ class TokenKeeper:
         self._read = read
         self._write = write
         self._known: OrderedDict[str, tuple[float, TokenRow | None]] = OrderedDict()
-        self._any: tuple[float, bool] = (-RECHECK, True)
+        self._any: tuple[float, bool] = (-OPEN_RECHECK, False)
 
     def remembered(self, token: str) -> bool:
         """It was valid before, or the answer is known: wrong guesses of the same address must not lock it out."""
@@ -89,10 +92,10 @@ class TokenKeeper:
         row = kept[1]
         return None if row is None else _principal(row, token)
 
-    async def none_exist(self) -> bool:
-        """No api token is in force."""
+    async def none_exist(self, *, for_change: bool) -> bool:
+        """No api token was ever created. One that has ended still counts, so that a server is not open again after the last."""
         at, found = self._any
-        if time.monotonic() - at >= RECHECK:
+        if not found and (for_change or time.monotonic() - at >= OPEN_RECHECK):
             [found] = await self._read(tokens.exist())
             self._any = time.monotonic(), found
         return not found

@@ -5,7 +5,7 @@ import { singleKeys, switchSingleKeys } from "./lib/keys.js";
 import { kbd } from "./lib/ui.js";
 
 const then = (key) => [kbd("g"), h("span.faint", "then"), kbd(key)];
-const GENERAL = [["Search, commands", [kbd("/"), h("span.faint", "or"), kbd("Ctrl", "K")]], ["Overview, jobs, failures", [then("o"), h("span.faint", "j f")]], ["Workflows, schedules", [then("w"), h("span.faint", "s")]], ["Queues, kinds", [then("q"), h("span.faint", "n")]], ["Workers, leaders", [then("k"), h("span.faint", "l")]], ["Dispatch, audit", [then("d"), h("span.faint", "a")]], ["Pause or resume live", kbd("p")], ["Dark or light", kbd("t")], ["UTC or local time", kbd("z")]];
+const GENERAL = [["Search, commands", [kbd("/"), h("span.faint", "or"), kbd("Ctrl", "K")]], ["Overview, jobs, failures", [then("o"), h("span.faint", "j f")]], ["Workflows, schedules", [then("w"), h("span.faint", "s")]], ["Queues, kinds", [then("q"), h("span.faint", "n")]], ["Workers, leaders", [then("k"), h("span.faint", "l")]], ["Dispatch, audit", [then("d"), h("span.faint", "a")]], ["Pause or resume live", kbd("p")], ["Dark, light, as the system", kbd("t")], ["UTC or local time", kbd("z")]];
 const ROWS = [["Next, previous row", kbd("j", "k")], ["Open", kbd("Enter")], ["Select row", kbd("x")], ["Select to here", kbd("Shift", "x")], ["Retry", kbd("r")], ["Cancel", kbd("c")], ["Copy id", kbd("y")], ["Close, clear", kbd("Esc")], ["Values of a chart, as a table", [kbd("←", "→"), kbd("Enter")]]];
 
 const list = (keys) => h("ul", keys.map(([text, shown]) => h("li", h("span", text), h("span.push.row.keys", [shown].flat(3).map((node) => node.cloneNode(true))))));

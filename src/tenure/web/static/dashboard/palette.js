@@ -2,7 +2,8 @@
 import { h, render, $, $$ } from "./lib/dom.js";
 import { get, post, part } from "./lib/api.js";
 import * as data from "./lib/data.js";
-import { count, shortId } from "./lib/format.js";
+import { findJobs, isPartOfId } from "./lib/find_job.js";
+import { count, label, shortId } from "./lib/format.js";
 import { address, go } from "./lib/router.js";
 import { act } from "./lib/toasts.js";
 import { icon, kbd } from "./lib/ui.js";
@@ -10,6 +11,7 @@ import { PAGES, help, switchTheme } from "./shell.js";
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 let kinds = [];
+let jobs = { text: "", found: [] }; // by a part of their id
 
 export function open() {
   let at = 0;
@@ -23,7 +25,7 @@ export function open() {
     let group = null;
     render(list, found.length ? found.map((one, n) => [
       one.group !== group && h("h3", { role: "presentation" }, (group = one.group)),
-      h("li", { role: "option", id: `found-${n}`, "aria-selected": String(n === at), onclick: () => choose(n), onpointermove: () => { if (at !== n) { at = n; mark(); } } }, icon(one.icon, 14), h("span.cut", marked(one.text, input.value.trim())), h("span.push", one.hint ?? ""))]) : h("p.none", "Nothing has this name. A job is found by its whole id."));
+      h("li", { role: "option", id: `found-${n}`, "aria-selected": String(n === at), onclick: () => choose(n), onpointermove: () => { if (at !== n) { at = n; mark(); } } }, icon(one.icon, 14), h("span.cut", marked(one.text, input.value.trim())), h("span.push", one.hint ?? ""))]) : h("p.none", "Nothing has this name. A job is found by its id or the beginning of it; by its last eight characters only if it is one of the newest 200."));
     mark();
   };
   const mark = () => {
@@ -35,7 +37,11 @@ export function open() {
     box.close();
     found[n]?.run();
   };
-  input.oninput = () => { at = 0; draw(); };
+  input.oninput = () => {
+    at = 0;
+    draw();
+    look(input.value.trim(), () => box.open && draw());
+  };
   input.onkeydown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
@@ -55,6 +61,16 @@ export function open() {
   get("/kinds").then((reply) => { kinds = reply.kinds; if (box.open) draw(); }, () => {});
 }
 
+/** Asks when nothing was typed for a moment. */
+function look(text, done) {
+  clearTimeout(look.timer);
+  if (!isPartOfId(text) || UUID.test(text)) return;
+  look.timer = setTimeout(async () => {
+    jobs = { text, found: await findJobs(text).catch(() => []) };
+    done();
+  }, 150);
+}
+
 /** What was typed, in bold. */
 function marked(text, typed) {
   const start = typed ? text.toLowerCase().indexOf(typed.toLowerCase()) : -1;
@@ -67,9 +83,10 @@ function search(typed) {
   const queues = data.fleet.now?.queues ?? [];
   const results = [];
   if (UUID.test(typed)) results.push(to("Job", "jobs", `Open job ${shortId(typed)}`, address("jobs", [typed.toLowerCase()])));
+  else if (jobs.text === typed) for (const job of jobs.found) results.push(to("Job", "jobs", `${job.kind} ${job.id}`, address("jobs", [job.id]), label(job.state)));
   const commands = [
     { text: data.status.paused ? "Resume live updates" : "Pause live updates", icon: data.status.paused ? "play" : "pause", hint: kbd("p"), run: () => data.pause() },
-    { text: "Switch between dark and light", icon: "theme", hint: kbd("t"), run: switchTheme },
+    { text: "Switch between dark, light and system", icon: "theme", hint: kbd("t"), run: switchTheme },
     { text: "Show all keys", icon: "help", hint: kbd("?"), run: help },
     ...(typed && data.may("operate") ? [...queues.map((queue) => ({ text: `${queue.paused_at ? "Resume" : "Pause"} queue ${queue.name}`, icon: queue.paused_at ? "play" : "pause", run: () => switchQueue(queue) })), ...kinds.map((kind) => ({ text: `Dispatch ${kind.name}`, icon: "dispatch", run: () => go(address("dispatch", [kind.name])) }))] : []),
   ].map((one) => ({ ...one, group: "Actions" }));
@@ -81,8 +98,8 @@ function search(typed) {
   ] : [];
   const listed = [...things, ...pages].filter((one) => fits(one.text)).slice(0, 14);
   const acts = commands.filter((one) => fits(one.text)).slice(0, 6);
-  const jobs = typed && !UUID.test(typed) ? [to("Jobs", "jobs", `Jobs of kind “${typed}”`, address("jobs", [], { kind: typed })), to("Jobs", "jobs", `Jobs with the key “${typed}”`, address("jobs", [], { key: typed }))] : [];
-  return typed ? [...results, ...acts, ...listed, ...jobs] : [...pages, ...acts];
+  const lists = typed && !UUID.test(typed) ? [to("Jobs", "jobs", `Jobs of kind “${typed}”`, address("jobs", [], { kind: typed })), to("Jobs", "jobs", `Jobs with the key “${typed}”`, address("jobs", [], { key: typed }))] : [];
+  return typed ? [...results, ...acts, ...listed, ...lists] : [...pages, ...acts];
 }
 
 function switchQueue(queue) {

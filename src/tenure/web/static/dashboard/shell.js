@@ -6,6 +6,7 @@ import * as data from "./lib/data.js";
 import * as keys from "./lib/keys.js";
 import { reconnectNow } from "./lib/live.js";
 import { address, go, onPlace, place } from "./lib/router.js";
+import { toast } from "./lib/toasts.js";
 import { callout, icon, panel, problem } from "./lib/ui.js";
 import { View } from "./lib/view.js";
 import { hide } from "./charts/hover.js";
@@ -55,6 +56,7 @@ export async function open() {
 
 /** Modules of all pages, one after the other, when the first one is complete: opening another page then waits for its data only. */
 async function loadAll() {
+  if (!data.status.paused) await import("./palette.js").catch(() => {}); // or what is typed after its key would be lost while it loads
   for (const name of ["jobs", "job", "failures", "queues", "flows", "workflow", "chain", "schedules", "kinds", "workers", "leaders", "dispatch", "audit", "overview"])
     if (!data.status.paused) await load(name).catch(() => {}); // the error is shown when the page is opened
 }
@@ -120,7 +122,7 @@ function drawTop() {
     h("span.push"),
     h("button.finder", { title: "Search or run a command (/)", onclick: palette }, icon("search", 14), h("span", "Search or run a command"), h("kbd", { "aria-hidden": "true" }, "/")),
     liveBox(),
-    h("button.btn.icon", { "aria-label": "Switch between dark and light", title: "Dark or light (t)", onclick: switchTheme }, icon("theme")),
+    h("button.btn.icon", { "aria-label": "Switch between dark, light and the theme of the system", title: "Dark, light or as the system (t)", onclick: switchTheme }, icon("theme")),
     h("button.btn.icon.p-2", { "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)", onclick: help }, icon("help")));
 }
 
@@ -188,7 +190,7 @@ function show(now, name, start) {
 function openMore(now) {
   show(now, "More", (next) => {
     next.draw = () => panel("Pages", { flush: true }, h("ul.pick", Object.entries(PAGES).filter(([page]) => !BOTTOM.includes(page)).map(([page, [text]]) => h("li", h("a.row", { href: address(page) }, icon(page), text))),
-      h("li", h("button.row.linkish", { onclick: switchTheme }, icon("theme"), "Dark or light")), h("li", h("button.row.linkish", { onclick: clock.switchZone }, icon("schedules"), "UTC or local time"))));
+      h("li", h("button.row.linkish", { onclick: switchTheme }, icon("theme"), "Dark, light or as the system")), h("li", h("button.row.linkish", { onclick: clock.switchZone }, icon("schedules"), "UTC or local time"))));
   });
 }
 
@@ -204,11 +206,15 @@ export function setTitle(text, path = null) {
 const palette = async () => (await import("./palette.js")).open(view);
 const help = async () => (await import("./help.js")).open();
 
+const NEXT_THEME = { dark: "light", light: "system", system: "dark" };
+
 function switchTheme() {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  clock.write("tenure.theme", root.dataset.theme);
+  const { dataset } = document.documentElement;
+  const next = NEXT_THEME[dataset.theme ?? "system"];
+  if (next === "system") delete dataset.theme;
+  else dataset.theme = next;
+  clock.write("tenure.theme", next);
+  toast("info", next === "system" ? "Theme: as the system." : `Theme: ${next}.`, { symbol: "theme", brief: true });
 }
 
 function bindKeys() {

@@ -23,15 +23,22 @@ export function counts(reply, ...whats) {
   return values;
 }
 
-export function busySlots(reply, groups) {
+/** One measurement of each step. `none`: for steps without one, which are unknown (null) or known to be 0. */
+export function measured(reply, points, name, none = null) {
   const line = axis(reply);
-  const values = new Array(line.columns).fill(0);
-  for (const group of groups)
-    for (const point of group.points) {
-      const k = line.index(point.at);
-      if (k >= 0 && k < line.columns) values[k] += point.ran / reply.step;
-    }
+  const values = new Array(line.columns).fill(none);
+  for (const point of points) {
+    const k = line.index(point.at);
+    if (k >= 0 && k < line.columns) values[k] = point[name];
+  }
   return values;
+}
+
+/** The pending jobs of a queue, or how long the first of them had waited. A step that was recorded without this queue is 0. */
+export function measuredOf(history, queue, name) {
+  const recorded = measured(history, history.points, "pending");
+  const known = measured(history, history.queues.find((one) => one.name === queue)?.points ?? [], name, 0);
+  return known.map((value, k) => (recorded[k] === null ? null : value));
 }
 
 const middle = (bucket) => 2 ** (bucket / 2 - 0.25) / 1000;

@@ -1,4 +1,5 @@
 // A chain or a workflow that is kept up to date: by the live connection; by asking, for limited tokens and what is too large for a message.
+import { AnswerOrder } from "../lib/answer_order.js";
 import { get, part } from "../lib/api.js";
 import * as data from "../lib/data.js";
 
@@ -11,8 +12,7 @@ export class Followed {
     this.path = `/${subject}s/${part(id)}`;
     this.value = null;
     this.error = null;
-    this.asked = 0;
-    this.shown = 0; // which of the answers, messages included
+    this.order = new AnswerOrder();
     this.mustAsk = data.isLimited();
     if (!this.mustAsk) view.follow(`${subject}:${id}`, (message) => this.received(message));
     this.load();
@@ -22,7 +22,7 @@ export class Followed {
     if (message.type !== this.subject) return;
     this.mustAsk = message.omitted;
     if (message.omitted || !message[this.subject]) return this.load();
-    this.shown = ++this.asked; // newer than every answer that is still on its way
+    this.order.received();
     this.put(message[this.subject]);
   }
 
@@ -34,10 +34,9 @@ export class Followed {
 
   async load() {
     this.askedAt = Date.now();
-    const mine = ++this.asked;
+    const question = this.order.ask();
     const [value, error] = await get(this.path).then((found) => [found, null], (problem) => [this.value, problem]);
-    if (mine < this.shown) return;
-    this.shown = mine;
+    if (this.order.isPast(question) || !this.order.accept(question)) return;
     this.put(value, error);
   }
 

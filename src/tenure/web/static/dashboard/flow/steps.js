@@ -14,9 +14,9 @@ export const nameOf = (step) => step.name.slice(pathOf(step).length);
 
 /** The last waits of a workflow may be open when it is over: what ended them is not written any more. */
 export function settled({ job, steps, ...rest }) {
-  if (!["completed", "failed", "canceled"].includes(job.state)) return { job, steps, ...rest };
+  if (!["completed", "failed", "canceled", "dead_letter"].includes(job.state)) return { job, steps, ...rest };
   const end = { state: job.state === "completed" ? "done" : "dropped", ended_at: job.finished_at };
-  return { job, steps: steps.map((step) => (["open", "retry"].includes(step.state) ? { ...step, ...end } : step)), ...rest };
+  return { job, steps: steps.map((step) => (["open", "retry", "ended"].includes(step.state) ? { ...step, ...end } : step)), ...rest };
 }
 
 /** The job that a step has started. */

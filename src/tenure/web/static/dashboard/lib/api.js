@@ -46,6 +46,7 @@ export async function request(method, path, body) {
 
 export const get = (path, query) => request("GET", path + (query ? `?${search(query)}` : ""));
 export const post = (path, body = {}) => request("POST", path, body);
+export const patch = (path, body) => request("PATCH", path, body);
 export const put = (path, body) => request("PUT", path, body);
 export const remove = (path) => request("DELETE", path);
 

@@ -13,12 +13,14 @@ const VERBS = {
   delete: { verb: "Delete", done: "are deleted", effect: "Everything stored about them is removed. This cannot be undone.", danger: true },
 };
 
-/** `filter` as POST /jobs/bulk takes it; `what` says in words which jobs these are. Resolves with the number that changed. */
+/** `filter` as POST /jobs/bulk takes it, or several; `what` says in words which jobs these are. Resolves with the number that changed. */
 export async function bulk(action, filter, what) {
   const { verb, done, effect, danger } = VERBS[action];
+  const filters = [filter].flat();
   let counted;
   try {
-    counted = await post("/jobs/bulk", { action, filter, dry_run: true });
+    const parts = await Promise.all(filters.map((one) => post("/jobs/bulk", { action, filter: one, dry_run: true })));
+    counted = { matched: parts.reduce((sum, part) => sum + part.matched, 0), more: parts.some((part) => part.more) };
   } catch (error) {
     toast("bad", error.message);
     return 0;
@@ -38,21 +40,28 @@ export async function bulk(action, filter, what) {
   if (!answer) return 0;
   let total = 0;
   try {
-    for (let round = 0; round < 1000; round++) {
-      const reply = await post("/jobs/bulk", { action, filter, dry_run: false, ...(answer.reason ? { reason: answer.reason } : {}) });
-      if (reply.job) {
-        total = await carriedOut(reply.job.id);
-        break;
-      }
-      total += reply.changed;
-      if (!reply.more || !reply.changed) break;
+    for (const one of filters) {
+      const changed = await change(action, one, answer.reason);
+      if (changed === null) return counted.matched; // it continues, and was said to
+      total += changed;
     }
-    if (total === null) return counted.matched; // it continues, and was said to
     toast(total ? "good" : "warn", total ? `${plural(total, "job")} ${total === 1 ? done.replace(/^are /, "is ") : done}.` : "No job was changed: they had changed meanwhile.");
   } catch (error) {
     toast("bad", `${total ? `${plural(total, "job")} changed, then it stopped: ` : ""}${error.message}`);
   }
   refresh("/failures", "/findings", "/queues");
+  return total;
+}
+
+/** All of one filter. Null: it takes longer. */
+async function change(action, filter, reason) {
+  let total = 0;
+  for (let round = 0; round < 1000; round++) {
+    const reply = await post("/jobs/bulk", { action, filter, dry_run: false, ...(reason ? { reason } : {}) });
+    if (reply.job) return carriedOut(reply.job.id);
+    total += reply.changed;
+    if (!reply.more || !reply.changed) break;
+  }
   return total;
 }
 

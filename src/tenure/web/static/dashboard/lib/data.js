@@ -1,4 +1,5 @@
 // What pages show: answers of the API that are asked for again, the fleet as it is sent, and whether all of it is paused.
+import { AnswerOrder } from "./answer_order.js";
 import { get } from "./api.js";
 import * as clock from "./clock.js";
 import * as live from "./live.js";
@@ -65,6 +66,7 @@ class Resource {
     this.error = null;
     this.at = 0;
     this.timer = null;
+    this.order = new AnswerOrder();
   }
 
   use(listener) {
@@ -89,7 +91,7 @@ class Resource {
 
   async load() {
     clearTimeout(this.timer);
-    const mine = (this.turn = (this.turn ?? 0) + 1);
+    const question = this.order.ask();
     let value = this.value;
     let error = null;
     try {
@@ -97,13 +99,14 @@ class Resource {
     } catch (problem) {
       error = problem;
     }
-    if (mine !== this.turn) return;
+    if (!this.order.accept(question)) return;
     if (status.paused && this.value !== undefined) return;
     if (!error || error.status === 503) noteTrouble(error);
     this.value = value;
     this.error = error;
     this.at = Date.now();
     for (const listener of this.users) listener(this);
+    clearTimeout(this.timer);
     if (this.users.size && isActive() && this.every) this.timer = setTimeout(() => this.load(), error ? Math.max(this.every, 3000) : this.every);
   }
 }
@@ -148,7 +151,7 @@ function received(message) {
   if (message.type !== "overview" || status.paused) return;
   clock.adjust(message.at);
   fleet.now = message;
-  fleet.past.push({ at: Date.parse(message.at), today: message.today, held: message.held, slots: message.slots, oldest: oldest(message), memory: Math.max(0, ...message.fleet.map((worker) => (worker.alive ? worker.memory_mb ?? 0 : 0))) });
+  fleet.past.push({ at: Date.parse(message.at), today: message.today, held: message.held, slots: message.slots, oldest: oldest(message) });
   if (fleet.past.length > KEPT) fleet.past.shift();
   for (const listener of fleetWatchers) listener();
 }

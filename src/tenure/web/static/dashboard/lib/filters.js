@@ -1,4 +1,6 @@
 // The filters of the job list: parameters of the address, chips on the page, and what is typed.
+import { isPartOfId } from "./find_job.js";
+
 const NAMES = ["kind", "queue", "key", "input", "priority", "capability", "parent", "since"];
 const SPANS = { "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800 };
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -22,16 +24,17 @@ export function bulkFilter(params, now) {
   return { ...rest, ...(state ? { state: state.split(",") } : {}), ...(input && parsed(input) ? { input: JSON.parse(input) } : {}), ...(priority ? { priority } : {}) };
 }
 
-/** What was typed: {open: id}, {set: {...}} or {error: "..."}. */
+/** What was typed: {open: id}, {find: part of an id}, {set: {...}} or {error: "..."}. */
 export function typed(text) {
   const given = text.trim();
   if (!given) return {};
   if (UUID.test(given)) return { open: given.toLowerCase() };
+  if (isPartOfId(given) && /\d/.test(given)) return { find: given };
   if (given.startsWith("{")) return parsed(given) ? { set: { input: given } } : { error: 'This is not JSON. Give an object such as {"user_id": 1}.' };
   const named = given.match(/^([a-z]+)\s*[:=]\s*(.+)$/i);
   if (named && [...NAMES, "state", "id"].includes(named[1].toLowerCase())) {
     const [name, value] = [named[1].toLowerCase(), named[2].trim()];
-    if (name === "id") return UUID.test(value) ? { open: value } : { error: "An id has 36 characters: copy it whole." };
+    if (name === "id") return UUID.test(value) ? { open: value } : isPartOfId(value) ? { find: value } : { error: "This is not an id: give at least its first seven characters." };
     if (name === "since" && !SPANS[value]) return { error: `since is one of ${Object.keys(SPANS).join(", ")}.` };
     if (name === "input" && !parsed(value)) return { error: 'input is JSON: {"user_id": 1}.' };
     return { set: { [name]: value } };

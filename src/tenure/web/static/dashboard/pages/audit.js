@@ -3,7 +3,7 @@ import { h } from "../lib/dom.js";
 import { get, part, post } from "../lib/api.js";
 import { when } from "../lib/clock.js";
 import * as data from "../lib/data.js";
-import { count, plural, sentence } from "../lib/format.js";
+import { count, plural, shortId } from "../lib/format.js";
 import { address, setParams } from "../lib/router.js";
 import { act } from "../lib/toasts.js";
 import { callout, code, copyText, empty, json, problem, skeleton, tone } from "../lib/ui.js";
@@ -13,14 +13,15 @@ const WORDS = {
   pause_queue: "paused queue", resume_queue: "resumed queue", set_limit: "changed limit", reset_limit: "reset limit",
   create_schedule: "created schedule", change_schedule: "changed schedule", delete_schedule: "deleted schedule", run_schedule: "ran schedule", complete_chain: "completed chain", delete_chain: "deleted chain", signal_workflow: "sent a signal to workflow", cancel_workflow: "canceled workflow", resume_workflow: "resumed workflow", fork_workflow: "forked workflow", emit_event: "sent event", drain_worker: "drained worker", resume_worker: "resumed worker", pause_schedule: "paused schedule", resume_schedule: "resumed schedule", bulk: "changed many jobs",
 };
-const UNDO = { pause_queue: ["queues", "resume"], resume_queue: ["queues", "pause"], pause_schedule: ["schedules", "resume"], resume_schedule: ["schedules", "pause"] };
+// By action: the collection, the opposite action, and the words of the message.
+const UNDO = { pause_queue: ["queues", "resume", "Queue", "resumed"], resume_queue: ["queues", "pause", "Queue", "paused"], pause_schedule: ["schedules", "resume", "Schedule", "resumed"], resume_schedule: ["schedules", "pause", "Schedule", "paused"], drain_worker: ["workers", "resume", "Worker", "resumed"], resume_worker: ["workers", "drain", "Worker", "drained"] };
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-/;
 
 export function start(view) {
   const log = { entries: [], next: undefined, error: null };
-  const load = async (more) => {
+  const load = async (more, age = 0) => {
     try {
-      const reply = await get("/audit", { limit: 200, before: more ? log.next : null });
+      const reply = await get("/audit", { limit: 200, before: more ? log.next : null, max_age: age || null });
       log.entries = more ? [...log.entries, ...reply.entries] : reply.entries;
       log.next = reply.next;
       log.error = null;
@@ -35,7 +36,7 @@ export function start(view) {
     view.everySecond(() => {
       if (Date.now() - last < 10000 || data.status.paused || log.entries.length > 200) return;
       last = Date.now();
-      load(false);
+      load(false, 8);
     });
   }
   view.onPlace = () => view.redraw();
@@ -79,16 +80,23 @@ function table(view, list, more, next) {
 
 const part3 = (title, value) => h("div", h("h2.mini", title), value === null ? h("p.faint", "–") : code(json(value)));
 
+/** How many jobs it was about. All that match a filter are changed by a job, which the number leads to. */
+function jobsOf({ after }) {
+  const number = after?.changed ?? after?.matched;
+  if (number === undefined) return "";
+  return after.job ? h("a.link", { href: address("jobs", [after.job]), title: "The job that changes them" }, count(number)) : count(number);
+}
+
 function row(one, n, open) {
   const what = WORDS[one.action] ?? one.action.replace(/_/g, " ");
   const filter = one.action === "bulk" ? `${one.request?.action ?? ""} where ${Object.entries(one.request?.filter ?? {}).filter(([, value]) => value !== null).map(([key, value]) => `${key} is ${Array.isArray(value) ? (value.length > 3 ? plural(value.length, "id") : value.join(", ")) : JSON.stringify(value)}`).join(" and ")}` : "";
-  const subject = one.subject && one.action !== "bulk" ? (ID.test(one.subject) ? h("a.link.mono", { href: address("jobs", [one.subject]) }, one.subject.slice(-8)) : h("span.medium", one.subject)) : filter;
+  const subject = one.subject && one.action !== "bulk" ? (ID.test(one.subject) ? h("a.link.mono", { href: one.action.endsWith("_worker") ? address("workers") : address("jobs", [one.subject]) }, shortId(one.subject)) : h("span.medium", one.subject)) : filter;
   const failed = one.status !== null && one.status >= 400;
   const undo = UNDO[one.action];
   const isOpen = one.request_id === open;
   return h("tr", { key: one.request_id, "data-row": true, tabindex: n ? "-1" : "0", class: isOpen ? "focus" : null },
     h("td.muted.a-side", when(one.at)), h("td.a-sub", h("div.row", h("span", one.actor), one.ip && h("span.tag.p-1", one.ip))),
     h("td.grow.a-name", h("div.row", h("button.linkname.cut", { type: "button", "data-open": true, "aria-expanded": String(isOpen), onclick: () => setParams({ entry: isOpen ? null : one.request_id }, { replace: true }) }, one.request?.dry_run !== false && one.action === "bulk" ? "counted jobs" : what), " ", h("span.cut", subject), one.status === null ? tone("warn", "not finished") : failed ? tone("bad", `refused, ${one.status}`) : null)),
-    h("td.p-2.muted", h("div.cut.why-cell", one.request?.reason ?? "")), h("td.n.a-meta", one.after?.changed !== undefined ? count(one.after.changed) : ""),
-    h("td.acts", undo && !failed && h("button.btn.sm", { type: "button", "aria-label": `Undo: ${what} ${one.subject}`, onclick: () => act(() => post(`/${undo[0]}/${part(one.subject)}/${undo[1]}`), `${sentence(undo[0].slice(0, -1))} ${one.subject} is ${undo[1]}d.`) }, "Undo")));
+    h("td.p-2.muted", h("div.cut.why-cell", one.request?.reason ?? "")), h("td.n.a-meta", jobsOf(one)),
+    h("td.acts", undo && !failed && h("button.btn.sm", { type: "button", "aria-label": `Undo: ${what} ${one.subject}`, onclick: () => act(() => post(`/${undo[0]}/${part(one.subject)}/${undo[1]}`), `${undo[2]} ${ID.test(one.subject) ? shortId(one.subject) : one.subject} is ${undo[3]}.`) }, "Undo")));
 }

@@ -1,6 +1,7 @@
 // Enqueue a job by hand: a form from the JSON Schema of its kind, and the same call as JSON and Python.
 import { h } from "../lib/dom.js";
 import { get, part, post } from "../lib/api.js";
+import { isUtc, zoneName } from "../lib/clock.js";
 import * as data from "../lib/data.js";
 import { count, duration, percent, shortId } from "../lib/format.js";
 import { address, go, setParams } from "../lib/router.js";
@@ -81,6 +82,8 @@ class Form {
 
   get body() {
     const given = Object.fromEntries(Object.entries(this.options).filter(([, value]) => value));
+    if (given.max_attempts) given.max_attempts = Number(given.max_attempts);
+    if (given.run_at) given.run_at = new Date(isUtc() ? `${given.run_at}Z` : given.run_at).toISOString();
     return { args: this.result.args, ...given };
   }
 
@@ -103,12 +106,12 @@ class Form {
         this.problem && callout("bad", "It was not dispatched.", this.problem),
         this.isFilling ? skeleton(4) : this.asJson ? h("div.field", h("label", { for: "json" }, "Arguments, as JSON"), h("textarea.area", { id: "json", rows: "12", spellcheck: "false", value: this.text, oninput: (event) => { this.text = event.target.value; redraw(); } }), this.result.errors.json && h("span.error", icon("warn", 12), this.result.errors.json)) : this.fields.length ? h("div.form-grid", this.fields.map((one) => field(one, this.values, this.errors, redraw))) : h("p.muted", "This kind takes no arguments."),
         h("hr.hr"), h("h3.mini.flat", "Options"),
-        h("div.form-grid", this.option("delay", "Delay", "5m, 2h, or nothing: now"), this.choice(), this.option("queue", "Queue", kind.queue), this.option("key", "Key", kind.makes_key ? "made by the code from the input" : "at most one live job with it"))),
+        h("div.form-grid", this.option("delay", "Delay", "5m, 2h, or nothing: now"), this.option("run_at", `Or run at, ${zoneName()}`, "", { type: "datetime-local" }), this.choice(), this.option("queue", "Queue", kind.queue), this.option("capability", "Capability", kind.capability ?? "any worker"), this.option("max_attempts", "Attempts", String(kind.max_attempts), { type: "number", min: "1" }), this.option("key", "Key", kind.makes_key ? "made by the code from the input" : "at most one live job with it"))),
       h("footer", h("span.row", slow ? [h("i.dot.warn"), slow] : [h("i.dot.good"), `${this.options.queue || kind.queue} takes jobs now`]), h("span.push.row", h("button.btn.primary", { type: "submit", form: "dispatch-form", disabled: off, title: off ? "Your access is read: you can look but not change" : null }, "Dispatch ", kbd("Ctrl", "↵")))));
   }
 
-  option(name, label, hint) {
-    return h("div.field", h("label", { for: `opt-${name}` }, label), h("input.input", { id: `opt-${name}`, placeholder: hint, value: this.options[name] ?? "", "aria-invalid": this.errors[`@${name}`] ? "true" : null, oninput: (event) => { this.options[name] = event.target.value.trim(); this.view.redraw(); } }), this.errors[`@${name}`] && h("span.error", icon("warn", 12), this.errors[`@${name}`]));
+  option(name, label, hint, more = {}) {
+    return h("div.field", h("label", { for: `opt-${name}` }, label), h("input.input", { ...more, id: `opt-${name}`, placeholder: hint, value: this.options[name] ?? "", "aria-invalid": this.errors[`@${name}`] ? "true" : null, oninput: (event) => { this.options[name] = event.target.value.trim(); this.view.redraw(); } }), this.errors[`@${name}`] && h("span.error", icon("warn", 12), this.errors[`@${name}`]));
   }
 
   choice() {
@@ -156,6 +159,6 @@ class Form {
 const literal = (value) => (value === null ? "None" : value === true ? "True" : value === false ? "False" : Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : typeof value === "object" ? `{${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${literal(inner)}`).join(", ")}}` : JSON.stringify(value));
 
 function python(kind, { args, ...options }) {
-  const given = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`).join(", ");
+  const given = Object.entries(options).map(([name, value]) => `${name}=${name === "run_at" ? `datetime.fromisoformat(${literal(value)})` : literal(value)}`).join(", ");
   return `await app.enqueue(\n  ${JSON.stringify(kind.name)},\n  ${literal(args)}${given ? `,\n  ${given}` : ""},\n)`;
 }

@@ -19,6 +19,7 @@ export function start(view) {
   const list = view.slot(15);
   const detail = view.slot(15);
   const facts = {};
+  const selected = new Set(); // ids of groups
   view.onPlace = () => {
     const last = view.params.get("last") ?? "24h";
     facts.list = list(`/failures?last=${last}`);
@@ -31,7 +32,7 @@ export function start(view) {
     const reply = facts.list.value;
     if (!reply) return waiting(facts.list, 8);
     const found = chosen(reply.groups, view.params);
-    return [bar(view, reply), facts.list.error && callout("warn", "These figures are not new.", facts.list.error.message), chart(reply, found), table(view, reply, found, facts.detail)];
+    return [bar(view, reply), facts.list.error && callout("warn", "These figures are not new.", facts.list.error.message), chart(reply, found), chosenBar(view, found, selected), table(view, reply, found, facts.detail, selected)];
   };
 }
 
@@ -68,21 +69,40 @@ function chart(reply, groups) {
     stackedBars(series.length ? series.toReversed() : [{ values: new Array(48).fill(0), name: "" }], { height: 120, from, to, label: `Failed jobs over time in ${plural(groups.length, "group")}`, hover: { columns: steps, describe } }));
 }
 
-function table(view, reply, groups, detail) {
+/** Actions on all jobs of the groups that are selected. */
+function chosenBar(view, groups, selected) {
+  const meant = groups.filter((group) => selected.has(group.id));
+  if (!meant.length) return null;
+  const of = (name) => meant.reduce((sum, group) => sum + (group.states[name] ?? 0), 0);
+  const run = async (action, states) => (await bulk(action, meant.map((group) => ({ failure: group.id, state: states })), `Jobs of ${plural(meant.length, "group")}: ${meant.map((group) => `${title(group)} in ${group.kind}`).slice(0, 5).join(", ")}${meant.length > 5 ? " and others" : ""}.`)) && selected.clear();
+  const off = !data.may("operate");
+  const button = (text, name, action, states) => h("button.btn.sm", { class: name, type: "button", disabled: off, title: off ? "Your access is read: you can look but not change" : null, onclick: () => run(action, states) }, text);
+  const [dead, retry] = [of("dead_letter"), of("retry")];
+  return h("div.bulk.on", { key: "bulk", role: "region", "aria-label": "Bulk actions" }, h("span.medium", `${plural(meant.length, "group")} selected`),
+    dead ? button(`Replay ${plural(dead, "dead letter")}…`, "", "replay", ["dead_letter"]) : null, retry ? button(`Retry ${count(retry)} now…`, "", "retry", ["retry"]) : null, dead + retry ? button("Discard…", "danger", "cancel", ["dead_letter", "retry"]) : null,
+    h("button.btn.sm.ghost.push", { type: "button", onclick: () => { selected.clear(); view.redraw(); } }, "Clear"));
+}
+
+function table(view, reply, groups, detail, selected) {
   if (!groups.length) {
     const nothing = reply.groups.length ? empty("No group matches", h("p", "Change the filter, or look at a longer period."), h("a.btn", { href: address("failures") }, "Clear the filter")) : empty("Nothing failed in this time", h("p", "Jobs whose last attempt failed appear here, grouped by kind, error and message without its numbers and ids: jobs that wait to be retried, dead letters, and jobs that ended with Fail."));
     return h("section.panel", nothing);
   }
   const open = view.params.get("group");
-  return h("section.panel", h("table.table.two.cards", h("thead", h("tr", h("th", "Error and kind"), h("th.p-1", "Trend"), h("th.n", "Jobs"), h("th.n.p-1", "Retrying"), h("th.n.p-1", "Dead letters"), h("th.n.p-2", "First seen"), h("th.n", "Last seen"))),
-    h("tbody", groups.map((group, n) => [row(group, n, open), group.id === open && h("tr.detail", { key: `d${group.id}` }, h("td", { colspan: "7" }, opened(group, detail)))]))),
+  return h("section.panel", h("table.table.two.cards.pick-rows", h("thead", h("tr", h("th.w-sel", h("span.sr", "Select")), h("th", "Error and kind"), h("th.p-1", "Trend"), h("th.n", "Jobs"), h("th.n.p-1", "Retrying"), h("th.n.p-1", "Dead letters"), h("th.n.p-2", "First seen"), h("th.n", "Last seen"))),
+    h("tbody", groups.map((group, n) => [row(view, group, n, open, selected), group.id === open && h("tr.detail", { key: `d${group.id}` }, h("td", { colspan: "8" }, opened(group, detail)))]))),
     h("div.pager", h("span", `${plural(groups.length, "group")}, ${plural(groups.reduce((sum, group) => sum + group.jobs, 0), "job")}${reply.capped ? " or more" : ""}. Groups share a kind, an error type and a message with its numbers and ids removed.`)));
 }
 
-function row(group, n, open) {
+function row(view, group, n, open, selected) {
+  const pick = () => {
+    if (!selected.delete(group.id)) selected.add(group.id);
+    view.redraw();
+  };
   const number = (name) => (group.states[name] ? h("span.state.loud", { "data-state": name }, glyph(name), count(group.states[name])) : h("span.faint", "0"));
   const isOpen = group.id === open;
   return h("tr", { key: group.id, "data-row": true, tabindex: n ? "-1" : "0", class: isOpen ? "focus" : null },
+    h("td.w-sel.a-sel", h("input.check", { type: "checkbox", "aria-label": `Select ${title(group)} in ${group.kind}`, checked: selected.has(group.id), onclick: pick })),
     h("td.grow.a-name", h("div.two-line", h("div.row", h("button.name.linkname", { type: "button", "data-open": true, "aria-expanded": String(isOpen), onclick: () => setParams({ group: isOpen ? null : group.id }) }, title(group)), h("span.faint", "in"), h("span.medium.cut", group.kind), group.rising && tone("bad", "rising"), !group.error && group.states.failed && h("span.tag", { title: "The handler returned Fail: it is not retried" }, "expected")), h("div.cut", { title: group.sample }, group.sample || group.message))),
     h("td.sparkcell.wide.p-1", sparkBars(group.trend.slice(-32), { name: group.rising ? "c-bad" : "c-6" })),
     h("td.n.a-side.strong", count(group.jobs)), h("td.n.p-1", number("retry")), h("td.n.p-1", number("dead_letter")), h("td.n.muted.p-2", when(group.first)), h("td.n.muted.a-meta", when(group.last)));

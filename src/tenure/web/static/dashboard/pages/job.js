@@ -1,5 +1,6 @@
 // One job: what it is doing, its whole life, its errors and log, and what can be done with it.
-import { h } from "../lib/dom.js";
+import { AnswerOrder } from "../lib/answer_order.js";
+import { h, $ } from "../lib/dom.js";
 import { get, part, post, remove } from "../lib/api.js";
 import { clockTime, exact, now, when } from "../lib/clock.js";
 import { confirm } from "../lib/dialogs.js";
@@ -19,10 +20,14 @@ export function start(view) {
   const page = new JobPage(view, view.place.rest[0]);
   view.onPlace = () => view.redraw();
   view.draw = () => page.draw();
+  view.afterDraw = () => page.followLog();
   view.keys = { c: () => page.can.cancel && page.cancel(), r: () => (page.can.replay ? page.replay() : page.retry()), y: () => copyText(page.id, "the id") };
   view.everySecond(() => page.report && !isOver(page.report.job) && view.redraw());
   page.load();
 }
+
+/** A live message has no input, and leaves out what is large. */
+const joined = (job, sent) => ({ ...job, ...sent, input: job.input, output: sent.omitted ? job.output : sent.output });
 
 class JobPage {
   constructor(view, id) {
@@ -32,8 +37,9 @@ class JobPage {
     this.reasons = null;
     this.error = null;
     this.errorAt = null;
-    this.asked = 0;
-    this.shown = 0; // which of the answers
+    this.order = new AnswerOrder();
+    this.newest = null; // the job as the last live message had it
+    this.follows = true; // the log shows its end
     this.warningsOnly = false;
     this.relations = new Relations(view, id);
     view.follow(`job:${id}`, (message) => this.changed(message));
@@ -49,7 +55,9 @@ class JobPage {
   changed(message) {
     if (message.type === "gone") return this.load();
     if (message.type !== "job" || !this.report) return;
-    this.report = { ...this.report, job: { ...this.report.job, ...message.job, input: this.report.job.input, output: message.job.omitted ? this.report.job.output : message.job.output } };
+    this.order.received();
+    this.newest = message.job;
+    this.report = { ...this.report, job: joined(this.report.job, message.job) };
     this.view.redraw();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.load(), Math.max(50, (this.loadedAt ?? 0) + 1000 - Date.now()));
@@ -58,13 +66,13 @@ class JobPage {
   async load() {
     if (this.view.closed) return;
     this.loadedAt = Date.now();
-    const mine = ++this.asked;
+    const question = this.order.ask();
     const [found, error] = await this.read().then((answer) => [answer, null], (problem) => [null, problem]);
-    if (mine < this.shown) return; // a later answer came first
-    this.shown = mine;
+    if (!this.order.accept(question)) return;
     this.error = error;
     if (found) {
-      this.report = found.report;
+      // Everything else in the report is newer than what is shown: only the job was sent since.
+      this.report = this.order.isPast(question) ? { ...found.report, job: joined(found.report.job, this.newest) } : found.report;
       this.reasons = found.reasons;
       this.relations.look(this.report.job);
     }
@@ -153,8 +161,21 @@ class JobPage {
       return [...head, h("li", { "data-tone": mood }, h("span.t", { title: line.at && exact(line.at) }, line.at ? clockTime(line.at, { millis: true }) : ""), h("span.lv", line.level === "warning" ? "warn" : line.level), h("span.a", String(attempt?.number ?? "")), h("span.m", line.message, Object.keys(line.fields).length ? h("i", ` ${Object.entries(line.fields).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ")}`) : null))];
     });
     return h("section.panel.ruled", { key: "log" }, h("header", h("h2", "Log"), h("span.sub", plural(report.log.length, "line")), h("div.push", segments("Log level", [[false, "All"], [true, "Warnings"]], this.warningsOnly, (value) => { this.warningsOnly = value; this.view.redraw(); }), h("button.btn.ghost.sm.p-1", { type: "button", onclick: () => copyText(report.log.map((line) => `${line.at ?? ""} ${line.level} ${line.message}`).join("\n"), "the log") }, icon("copy", 14), "Copy"))),
-      items.length ? h("ol.log", { tabindex: "0", "aria-label": "Log lines" }, items) : h("p.empty.faint", "Lines that the handler logs with ctx.log appear here."),
-      report.job.state === "running" && h("footer", h("i.dot.good"), "Following."));
+      items.length ? h("ol.log", { tabindex: "0", "aria-label": "Log lines", onscroll: ({ currentTarget }) => this.scrolled(currentTarget) }, items) : h("p.empty.faint", "Lines that the handler logs with ctx.log appear here."),
+      report.job.state === "running" && h("footer", this.follows ? [h("i.dot.good"), "Following."] : h("button.linkish", { type: "button", onclick: () => { this.follows = true; this.view.redraw(); } }, "Follow new lines")));
+  }
+
+  /** Who scrolls up wants to read: new lines no longer move the log, until it is at its end again. */
+  scrolled(log) {
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 24;
+    if (atEnd === this.follows) return;
+    this.follows = atEnd;
+    this.view.redraw();
+  }
+
+  followLog() {
+    const log = this.follows && this.report?.job.state === "running" && $("ol.log", this.view.root);
+    if (log) log.scrollTop = log.scrollHeight;
   }
 
   related(report) {
@@ -201,7 +222,7 @@ class JobPage {
   async cancel() {
     const answer = await confirm({ title: "Cancel this job?", text: this.report.job.state === "running" ? "Its handler is aborted." : "It will not run.", fields: [["reason", "Reason, for the audit log", "optional"]], yes: "Cancel the job", danger: true });
     if (!answer) return;
-    await act(() => post(`/jobs/${this.id}/cancel`, answer.reason ? { reason: answer.reason } : {}), (reply) => (reply.canceled ? "The job is canceled." : ["warn", "It was over already: nothing changed."]));
+    await act(() => post(`/jobs/${this.id}/cancel`, answer.reason ? { reason: answer.reason } : {}), (reply) => (reply.canceled ? "The job is canceled." : ["warn", "It was over or rolled back already: nothing changed."]));
     this.load();
   }
 

@@ -1,10 +1,12 @@
 // The list of jobs: filters in the address, live rows, selection, bulk actions.
+import { AnswerOrder } from "../lib/answer_order.js";
 import { h, memo, patch, $, $$ } from "../lib/dom.js";
 import { get, search } from "../lib/api.js";
 import { isUtc, now, tick, when } from "../lib/clock.js";
 import * as data from "../lib/data.js";
 import { bulk } from "../lib/bulk.js";
 import { bulkFilter, chips, inWords, query, stateOf, typed } from "../lib/filters.js";
+import { findJobs } from "../lib/find_job.js";
 import { capped, count, label, plural, shortId } from "../lib/format.js";
 import { changedAt, errorText, inputPairs, isFinal, ran, reason } from "../lib/jobs.js";
 import { address, go, setParams } from "../lib/router.js";
@@ -37,9 +39,7 @@ class JobList {
     this.order = [];
     this.fresh = [];
     this.follows = new Map();
-    this.turn = 0; // orders answers and messages: an older answer does not undo what a message said
-    this.answered = 0; // the turn of the answer that is shown
-    this.changes = new Map(); // the turn of the last message, by job
+    this.answers = new AnswerOrder(); // and of messages, by job
     this.selected = new Set();
     this.all = null;
     this.parts = memo();
@@ -71,7 +71,7 @@ class JobList {
 
   async reload() {
     const key = this.key;
-    const began = ++this.turn;
+    const question = this.answers.ask();
     this.isLoading = true;
     this.view.redraw();
     try {
@@ -82,11 +82,10 @@ class JobList {
         found.push(...reply.jobs);
         after = reply.next;
       } while (after && found.length < this.limit && (this.limit > 200 || found.length < 10));
-      if (key !== this.key || this.view.closed || began < this.answered) return;
-      this.answered = began;
+      if (key !== this.key || this.view.closed || !this.answers.accept(question)) return;
       this.error = null;
       this.next = after;
-      this.put(found.map((job) => (this.changes.get(job.id) > began ? this.jobs.get(job.id) : job)));
+      this.put(found.map((job) => (this.answers.isPast(question, job.id) ? this.jobs.get(job.id) : job)));
     } catch (error) {
       this.error = error;
     }
@@ -100,7 +99,8 @@ class JobList {
     this.fresh = [];
     this.order = found.map((job) => job.id);
     this.jobs = new Map(found.map((job) => [job.id, job]));
-    for (const known of [this.drawn, this.changes]) for (const id of known.keys()) if (!this.jobs.has(id)) known.delete(id);
+    this.answers.keepOnly(this.jobs);
+    for (const id of this.drawn.keys()) if (!this.jobs.has(id)) this.drawn.delete(id);
     for (const id of [...this.selected]) if (!this.jobs.has(id)) this.selected.delete(id);
     this.follow();
   }
@@ -114,7 +114,7 @@ class JobList {
 
   changed(id, message) {
     if (!this.jobs.has(id)) return;
-    this.changes.set(id, ++this.turn);
+    this.answers.received(id);
     if (message.type === "gone") this.jobs.set(id, { ...this.jobs.get(id), isGone: true });
     else if (message.type === "job") this.jobs.set(id, message.job);
     if (this.inSight.has(id)) this.catchUp(id);
@@ -188,7 +188,7 @@ class JobList {
     this.lookedAt = Date.now();
     this.enqueued = enqueued;
     try {
-      const { jobs } = await get("/jobs", { ...query(this.view.params, now()), limit: Math.min(PAGE, this.limit) });
+      const { jobs } = await get("/jobs", { ...query(this.view.params, now()), limit: Math.min(PAGE, this.limit), max_age: 2 });
       const unknown = jobs.filter((job) => !this.jobs.has(job.id));
       if (unknown.length && this.isCalm()) this.put([...unknown, ...this.order.map((id) => this.jobs.get(id)).filter((job) => this.fits(job))].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, this.limit));
       else this.fresh = unknown;
@@ -249,10 +249,11 @@ class JobList {
 
 function filterBar(view, list) {
   const chip = ([name, value]) => h("span.chip", { key: name }, h("b", name === "since" ? "created" : name), name === "since" ? `last ${value}` : value.length > 40 ? `${value.slice(0, 40)}…` : value, h("button", { type: "button", "aria-label": `Remove filter ${name}`, onclick: () => setParams({ [name]: null, after: null }) }, icon("x", 12)));
-  const submit = (event) => {
+  const submit = async (event) => {
     event.preventDefault();
     const input = $("input", event.target);
-    const { open, set, error } = typed(input.value);
+    let { open, find, set, error } = typed(input.value);
+    if (find) [open, error] = await found(find);
     list.hint = error ?? null;
     if (error) return view.redraw();
     input.value = "";
@@ -263,6 +264,17 @@ function filterBar(view, list) {
     h("form.filter", { role: "search", onsubmit: submit }, h("svg.i.i-14.faint", { "aria-hidden": "true" }, h("use", { href: "#i-search" })), chips(view.params).map(chip), h("input", { "aria-label": "Search jobs", placeholder: "kind, queue:mail, key:…, since:1h, user_id=7, or an id", autocomplete: "off", spellcheck: "false" })),
     h("a.btn.p-1", { href: address("dispatch") }, icon("bolt", 14), "Dispatch")),
     list.hint && h("p.error.row", { role: "alert" }, icon("warn", 12), list.hint));
+}
+
+/** [id, null] of the one job with this part of an id, or [null, what is wrong]. */
+async function found(text) {
+  try {
+    const jobs = await findJobs(text);
+    if (jobs.length === 1) return [jobs[0].id, null];
+    return [null, jobs.length ? `Several jobs have an id like ${text}: give more of it.` : `No job has an id that begins with ${text}. By its last eight characters a job is found among the newest 200 only.`];
+  } catch (error) {
+    return [null, error.message];
+  }
 }
 
 function tabs(view) {

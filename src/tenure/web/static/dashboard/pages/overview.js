@@ -7,7 +7,7 @@ import { address, setParams } from "../lib/router.js";
 import { callout, glyph, icon, link, panel, segments, skeleton, tone } from "../lib/ui.js";
 import { heat, logLines, tiers } from "../charts/charts.js";
 import { key, slots, spark } from "../charts/marks.js";
-import { axis, counts, heatCells, HEAT_LABELS, merged, percentile, percentiles, stepName, whole } from "../charts/series.js";
+import { axis, counts, heatCells, HEAT_LABELS, measured, merged, percentile, percentiles, stepName, whole } from "../charts/series.js";
 
 const RANGES = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["24h", "24 h"], ["7d", "7 d"]];
 const IN_WORDS = { "15m": "last 15 min", "1h": "last hour", "6h": "last 6 h", "24h": "last day", "7d": "last week" };
@@ -22,6 +22,7 @@ export function start(view) {
   const histogram = view.slot(15);
   const queues = view.slot(20);
   const waits = view.slot(20);
+  const history = view.slot(30);
   view.useFleet();
   const findings = data.isLimited() ? null : view.use("/findings", 30);
   const usual = data.isLimited() ? null : view.use("/stats/series?last=7d&step=1h", 600);
@@ -31,6 +32,7 @@ export function start(view) {
     const every = range === "7d" ? "&step=3h" : "";
     facts.series = series(`/stats/series?last=${range}${every}`);
     facts.histogram = histogram(`/stats/histogram?last=${range}${every}`);
+    facts.history = data.isLimited() ? { value: null } : history(`/stats/fleet?last=${range}${every}`);
     facts.queues = queues(`/stats/groups?by=queue&last=1h&step=2m`);
     facts.waits = waits(`/stats/latencies?by=queue&last=1h`);
     view.redraw();
@@ -39,7 +41,7 @@ export function start(view) {
   view.draw = () => {
     if (data.isLimited()) return limited();
     const fleet = data.fleet.now;
-    const shown = { fleet, range: last(), findings: findings.value, usual: usual.value, series: facts.series.value, histogram: facts.histogram.value, queues: facts.queues.value, waits: facts.waits.value };
+    const shown = { fleet, range: last(), findings: findings.value, usual: usual.value, series: facts.series.value, histogram: facts.histogram.value, history: facts.history.value, queues: facts.queues.value, waits: facts.waits.value };
     return [verdict(shown), vitals(shown), flow(shown),
       h("div.g-main.stretch", h("div.stack", finishedChart(shown), h("div.g-2", waitChart(shown), runChart(shown))), attention(shown)),
       h("div.g-3", queueTable(shown), workerTable(shown), leaderTable(shown))];
@@ -80,7 +82,7 @@ function vital(name, value, unit, note, chart, { tone: mood, href }) {
   return h("a.vital", { href, "data-tone": mood || null }, h("span.k", name), h("span.v", value, unit && h("small", unit)), h("span.n", note), chart);
 }
 
-function vitals({ fleet, series, histogram, usual, range }) {
+function vitals({ fleet, series, histogram, history, usual, range }) {
   if (!fleet || !series || !histogram) return h("section.vitals", { "aria-busy": "true" }, Array.from({ length: 6 }, () => h("div.vital", h("span.skel.w-2"), h("span.skel.tall.w-3"), h("span.skel.w-4"), h("span.spark"))));
   const done = counts(series, ...ENDED);
   const failed = counts(series, ...FAILED);
@@ -93,16 +95,23 @@ function vitals({ fleet, series, histogram, usual, range }) {
   const oldest = oldestQueue(fleet);
   const p95 = percentile(waited, 0.95);
   const [amount, unit] = split(duration(p95 ?? 0));
-  const past = data.fleet.past.filter((_, n, all) => n % Math.ceil(all.length / 60) === 0);
   const dead = total(fleet, "dead_letter");
   const lost = fleet.fleet.filter((worker) => !worker.alive && worker.died_how !== "stopped").length;
   return h("section.vitals", { "aria-label": "Vital figures" },
     vital("Finished", rate(perSecond), perSecond > 0 && perSecond < 0.095 ? "/min" : "/s", `${count(done.at(-2) ?? 0)} ${series.step === 60 ? "last minute" : `last ${duration(series.step)}`}`, spark(done.slice(0, -1), { name: "c-ok" }), { href: address("jobs", [], { state: "completed" }) }),
     vital("Failed attempts", percent(failing), "%", usually === null || usually === undefined ? "of all attempts" : `usually ${percent(usually)} %`, spark(failed.slice(0, -1), { name: "c-bad" }), { tone: failing > Math.max(0.02, 3 * (usually ?? 0)) ? "bad" : "", href: address("failures") }),
     vital("Wait, p95", p95 === null ? "–" : amount, p95 === null ? "" : unit, p95 === null ? "nothing finished" : `median ${duration(percentile(waited, 0.5))}`, spark(percentiles(histogram, "waited", 0.95).map((value) => value ?? 0), { name: "c-1" }), { tone: p95 > 600 ? "bad" : "", href: address("queues") }),
-    vital("Oldest pending", oldest ? duration(oldest.oldest_pending_seconds) : "–", "", oldest ? `in ${oldest.name}` : "nothing waits", spark(past.map((one) => one.oldest), { name: isLate(oldest?.oldest_pending_seconds) === "bad" ? "c-bad" : "c-1" }), { tone: isLate(oldest?.oldest_pending_seconds), href: address("queues") }),
-    vital("Slots busy", count(fleet.held), `of ${count(fleet.slots)}`, `${plural(fleet.workers, "worker")}${lost ? `, ${lost} lost` : ""}`, spark(past.map((one) => one.held), { name: "c-1", max: Math.max(fleet.slots, 1) }), { tone: lost || !fleet.workers ? "bad" : "", href: address("workers") }),
+    vital("Oldest pending", oldest ? duration(oldest.oldest_pending_seconds) : "–", "", oldest ? `in ${oldest.name}` : "nothing waits", spark(recorded(history, "oldest_pending_seconds"), { name: isLate(oldest?.oldest_pending_seconds) === "bad" ? "c-bad" : "c-1" }), { tone: isLate(oldest?.oldest_pending_seconds), href: address("queues") }),
+    vital("Slots busy", count(fleet.held), `of ${count(fleet.slots)}`, `${plural(fleet.workers, "worker")}${lost ? `, ${lost} lost` : ""}`, spark(recorded(history, "busy"), { name: "c-1", max: Math.max(fleet.slots, 1) }), { tone: lost || !fleet.workers ? "bad" : "", href: address("workers") }),
     vital("Dead letters", capped(dead, fleet.queues.some((queue) => queue.capped.includes("dead_letter"))), "", `${count(sum(counts(series, "dead_letter")))} new, ${IN_WORDS[range]}`, spark(counts(series, "dead_letter").slice(0, -1), { name: "c-5" }), { tone: dead ? "bad" : "", href: address("jobs", [], { state: "dead_letter" }) }));
+}
+
+const SEEN = { oldest_pending_seconds: "oldest", busy: "held" };
+/** As the leader recorded it, with what is seen now; what was seen since this page was opened, while too little is recorded. */
+function recorded(history, name) {
+  const known = history && history.points.length > 2 ? measured(history, history.points, name).slice(0, -1) : [];
+  const seen = data.fleet.past.map((one) => one[SEEN[name]]);
+  return known.length ? [...known, seen.at(-1) ?? null] : seen.filter((_, n) => n % Math.ceil(seen.length / 60) === 0);
 }
 
 const sum = (list) => list.reduce((all, value) => all + value, 0);
@@ -128,7 +137,7 @@ function flow({ fleet, series, range }) {
 
 // Charts
 
-function finishedChart({ series, fleet }) {
+function finishedChart({ series, fleet, history }) {
   const name = series && series.step !== 60 ? `Finished per ${duration(series.step).replace(" 00s", "").replace(" 00m", "")}` : "Finished per minute";
   if (!series) return panel(name, {}, h("div.skel.chartish.h-214"));
   const all = counts(series, ...ENDED);
@@ -137,21 +146,22 @@ function finishedChart({ series, fleet }) {
   const line = isCut ? whole(axis(series)) : axis(series);
   const [done, bad] = [["completed"], FAILED].map((whats) => counts(series, ...whats).slice(0, line.columns));
   const [lastDone, lastBad] = [done, bad].map((values) => values.at(isCut ? -1 : -2) ?? 0);
-  const marks = deploys(fleet, line);
+  const marks = deploys(fleet, history, line);
   const legend = h("div.legend", h("span", key("c-ok soft"), "completed ", h("b", count(lastDone))), h("span", key("c-bad"), "failed attempts ", h("b", count(lastBad))));
   const describe = (k) => ({ when: stepName(line, k), values: [["c-ok soft", "completed", count(done[k])], ["c-bad", "failed attempts", count(bad[k])]] });
   const label = `Completed jobs and failed attempts over time: ${count(sum(done))} completed, ${count(sum(bad))} failed attempts.`;
   return panel(name, { side: legend }, tiers({ values: done, name: "c-ok soft" }, { values: bad, name: "c-bad" }, { ...line, label, marks, hover: { columns: line.columns, describe } }));
 }
 
-/** When the first worker of each version started: a deploy, unless it is the first version that is known. */
-function deploys(fleet, line) {
+/** When each version of the app was first seen. Those of the first recorded minute were there before: they are not deploys. */
+function deploys(fleet, history, line) {
+  if (!history?.points.length) return [];
   const first = new Map();
-  for (const worker of fleet?.fleet ?? []) {
-    const at = Date.parse(worker.started_at);
-    if (!first.has(worker.version) || at < first.get(worker.version)) first.set(worker.version, at);
-  }
-  return [...first].filter(([, at]) => at > line.from && at < line.to).map(([version, at]) => [((at - line.from) / (line.to - line.from)) * 100, `deploy ${version}`]);
+  for (const point of history.points) for (const version of point.app_versions) if (!first.has(version)) first.set(version, Date.parse(point.at));
+  // Workers that were started after the last recorded minute.
+  for (const worker of fleet?.fleet ?? []) if (worker.app_version && !first.has(worker.app_version)) first.set(worker.app_version, Date.parse(worker.started_at));
+  const known = Date.parse(history.points[0].at);
+  return [...first].filter(([, at]) => at > known && at > line.from && at < line.to).map(([version, at]) => [((at - line.from) / (line.to - line.from)) * 100, `deploy ${version.length > 16 ? `${version.slice(0, 12)}…` : version}`]);
 }
 
 function waitChart({ histogram }) {

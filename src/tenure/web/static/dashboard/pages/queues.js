@@ -10,7 +10,7 @@ import { act, toast } from "../lib/toasts.js";
 import { empty, icon, panel, tone, waiting } from "../lib/ui.js";
 import { lines, logLines, niceMax } from "../charts/charts.js";
 import { key, slots, spark } from "../charts/marks.js";
-import { axis, counts, percentiles, stepName, whole } from "../charts/series.js";
+import { axis, counts, measuredOf, stepName, whole } from "../charts/series.js";
 import { isLate, sum } from "./overview.js";
 
 const OUT = ["completed", "failed", "canceled", "dead_letter"];
@@ -21,44 +21,58 @@ export function start(view) {
   const queues = view.use("/queues", 30);
   const series = data.isLimited() ? { value: null } : view.use(SERIES, 20);
   const waits = data.isLimited() ? { value: null } : view.use("/stats/latencies?by=queue&last=1h", 20);
-  const histogram = data.isLimited() ? { value: null } : view.use("/stats/histogram?last=1h", 20);
+  const history = data.isLimited() ? { value: null } : view.use("/stats/fleet?last=1h&step=1m", 30);
   const limits = data.isLimited() ? { value: null } : view.use("/limits", 10);
   view.onPlace = () => view.redraw();
   view.draw = () => {
     const list = data.fleet.now?.queues ?? queues.value?.queues;
     if (!list) return waiting(queues, 8);
-    return [h("div.g-2", waitChart(histogram.value), flowChart(series.value)), table(view, list, series.value, waits.value), limits.value && limitTable(limits.value.limits)];
+    return [!data.isLimited() && h("div.g-3e.charts", ageChart(history.value), depthChart(history.value), flowChart(series.value)), table(view, list, { series: series.value, waits: waits.value, history: history.value }), limits.value && limitTable(limits.value.limits)];
   };
 }
 
-function waitChart(histogram) {
-  if (!histogram) return panel("Wait before start", {}, h("div.skel.chartish.h-150"));
-  const line = axis(histogram);
-  const [p50, p95] = [0.5, 0.95].map((share) => percentiles(histogram, "waited", share));
-  const describe = (k) => ({ when: stepName(line, k), values: [["c-1", "p50", duration(p50[k]) || "–", ""], ["c-1", "p95", duration(p95[k]) || "–", "5 3"]] });
-  return panel("Wait before start", { sub: "all queues", side: h("div.legend", h("span", key("c-1", ""), "p50"), h("span", key("c-1", "5 3"), "p95")) }, logLines([{ values: p95, name: "c-1", dash: "dash" }, { values: p50, name: "c-1", area: true }], { ...line, label: "How long jobs waited before they started, median and p95", hover: { columns: line.columns, describe } }));
+const HUES = ["c-1", "c-3", "c-2"];
+
+/** The queues with the largest values in the last hour, as many as can be told apart. */
+function largest(history, name) {
+  const found = history.queues.map((queue) => ({ queue: queue.name, values: measuredOf(history, queue.name, name).slice(0, -1) })).filter(({ values }) => values.some((value) => value > 0));
+  return found.sort((a, b) => Math.max(...b.values) - Math.max(...a.values)).slice(0, HUES.length).map((one, n) => ({ ...one, name: HUES[n] }));
 }
 
+function perQueue(title, history, name, text, draw) {
+  if (!history) return panel(title, {}, h("div.skel.chartish.h-120"));
+  const line = whole(axis(history));
+  const found = largest(history, name);
+  const describe = (k) => ({ when: stepName(line, k), values: found.map((one) => [one.name, one.queue, one.values[k] === null ? "not recorded" : text(one.values[k]), ""]) });
+  const side = found.length ? h("div.legend.shrink", found.map((one) => h("span", { key: one.queue, title: one.queue }, key(one.name, ""), h("span.legend-name", one.queue)))) : h("span.faint", "nothing has waited for a minute");
+  const shown = found.length ? found : [{ values: new Array(line.columns).fill(null), name: HUES[0] }];
+  const hover = found.length ? { columns: line.columns, describe } : null;
+  return panel(title, { side }, draw(shown, { ...line, height: 120, hover, label: `${title} by queue over the last hour${found.length ? `: ${found.map((one) => one.queue).join(", ")}` : ""}` }));
+}
+
+const ageChart = (history) => perQueue("Oldest pending", history, "oldest_pending_seconds", duration, logLines);
+const depthChart = (history) => perQueue("Pending", history, "pending", count, (found, options) => lines(found, { ...options, max: niceMax(Math.max(...found.flatMap((one) => one.values)), 4) }));
+
 function flowChart(series) {
-  if (!series) return panel("Jobs in and out", {}, h("div.skel.chartish.h-150"));
+  if (!series) return panel("Jobs in and out", {}, h("div.skel.chartish.h-120"));
   const line = whole(axis(series));
   const add = (...whats) => series.groups.map((group) => counts({ ...series, points: group.points }, ...whats)).reduce((all, one) => all.map((value, k) => value + one[k]), new Array(line.columns).fill(0)).map((value) => value / series.step);
   const [into, out] = [add("enqueued"), add(...OUT)];
   const max = niceMax(Math.max(...into, ...out), 0.1);
   const describe = (k) => ({ when: stepName(line, k), values: [["c-a", "in", perTime(into[k]), "5 3"], ["c-ok", "out", perTime(out[k]), ""]] });
-  return panel("Jobs in and out", { side: h("div.legend", h("span", key("c-a", "5 3"), "in ", h("b", perTime(into.at(-1) ?? 0))), h("span", key("c-ok", ""), "out ", h("b", perTime(out.at(-1) ?? 0)))) }, lines([{ values: into, name: "c-a", dash: "dash" }, { values: out, name: "c-ok", area: true }], { ...line, max, unit: "/s", label: "Jobs enqueued and finished per second", hover: { columns: line.columns, describe } }));
+  return panel("Jobs in and out", { side: h("div.legend", h("span", key("c-a", "5 3"), "in ", h("b", perTime(into.at(-1) ?? 0))), h("span", key("c-ok", ""), "out ", h("b", perTime(out.at(-1) ?? 0)))) }, lines([{ values: into, name: "c-a", dash: "dash" }, { values: out, name: "c-ok", area: true }], { ...line, height: 120, max, unit: "/s", label: "Jobs enqueued and finished per second", hover: { columns: line.columns, describe } }));
 }
 
-function table(view, list, series, waits) {
+function table(view, list, facts) {
   const text = (view.params.get("q") ?? "").toLowerCase();
   const found = list.filter((queue) => queue.name.toLowerCase().includes(text)).sort((a, b) => Boolean(a.paused_at) - Boolean(b.paused_at) || (b.oldest_pending_seconds ?? -1) - (a.oldest_pending_seconds ?? -1) || a.name.localeCompare(b.name));
   if (!list.length) return h("section.panel", empty("No queues yet", h("p", "A queue exists as soon as a job or a worker names it. Give a job another one with @app.job(queue=\"mail\").")));
   return h("section.panel", h("header", h("h2", plural(list.length, "queue")), h("div.push", h("input.input.find", { "aria-label": "Filter queues", placeholder: "Filter", value: view.params.get("q") ?? "", oninput: (event) => setParams({ q: event.target.value }, { replace: true }) }))),
-    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Queue"), h("th.n", "Pending"), h("th.p-1", "1 h"), h("th.n", "Oldest"), h("th.n.p-1", "In"), h("th.n.p-1", "Out"), h("th.n.p-2", "Net"), h("th.p-2", "Slots"), h("th.n.p-1", "Wait p95"), h("th", h("span.sr", "Actions")))),
-      h("tbody", found.map((queue, n) => row(queue, n, series, waits))))));
+    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Queue"), h("th.n", "Pending"), h("th.p-1", { title: "Pending jobs in the last hour" }, "1 h"), h("th.n", "Oldest"), h("th.n.p-1", "In"), h("th.n.p-1", "Out"), h("th.n.p-2", "Net"), h("th.p-2", "Slots"), h("th.n.p-1", "Wait p95"), h("th", h("span.sr", "Actions")))),
+      h("tbody", found.map((queue, n) => row(queue, n, facts))))));
 }
 
-function row(queue, n, series, waits) {
+function row(queue, n, { series, waits, history }) {
   const group = series?.groups.find((one) => one.name === queue.name);
   const points = series && { ...series, points: group?.points ?? [] };
   const recent = (...whats) => (points ? sum(counts(points, ...whats).slice(-6, -1)) / (5 * series.step) : 0);
@@ -73,7 +87,7 @@ function row(queue, n, series, waits) {
   return h("tr", { key: queue.name, "data-row": true, tabindex: n ? "-1" : "0", class: queue.paused_at ? "paused" : mood === "bad" ? "alarm" : null },
     h("td.keep.a-name", h("div.two-line", h("div.row", h("a.name", { href: address("jobs", [], { queue: queue.name, state: "pending" }), "data-open": true }, queue.name), queue.paused_at && tone("warn", "paused", "pause")), h("div.cut.note", { title: note }, note))),
     h("td.n.a-side.strong", capped(queue.pending, queue.capped.includes("pending"))),
-    h("td.sparkcell.p-1", points && spark(counts(points, "enqueued").slice(0, -1), { name: mood === "bad" ? "c-bad" : "" })),
+    h("td.sparkcell.p-1", history?.points.length > 1 && spark(measuredOf(history, queue.name, "pending").slice(0, -1), { name: mood === "bad" ? "c-bad" : "" })),
     h("td.n.a-meta", { class: mood }, age === null ? "–" : duration(age)),
     h("td.n.muted.p-1", perTime(into)), h("td.n.muted.p-1", perTime(out)),
     h("td.n.p-2", { class: net > Math.max(0.1, out * 0.05) ? "warn" : "faint" }, Math.abs(net) < 0.05 ? "0" : `${net > 0 ? "+" : "−"}${perTime(Math.abs(net))}`),

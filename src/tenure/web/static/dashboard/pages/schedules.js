@@ -1,6 +1,6 @@
 // Schedules: in words first, when they run next, what happened at the last planned times.
 import { h } from "../lib/dom.js";
-import { get, part, post, remove } from "../lib/api.js";
+import { get, part, patch, post, remove } from "../lib/api.js";
 import { dayTime, exact, now, when, zoneName } from "../lib/clock.js";
 import { confirm } from "../lib/dialogs.js";
 import * as data from "../lib/data.js";
@@ -87,16 +87,23 @@ function table(view, list, past) {
   const open = view.params.get("name");
   return h("section.panel", h("table.table.two.cards", h("thead", h("tr", h("th", "Schedule"), h("th", "When"), h("th.n", "Next run"), h("th.p-3", "Then"), h("th.p-1", "Last run"), h("th.p-2", "Last 24"), h("th", h("span.sr", "Actions")))),
     h("tbody", list.map((one, n) => [row(one, n, open, past), one.name === open && h("tr.detail", { key: `d${one.name}` }, h("td", { colspan: "7" }, detail(one, past.ticks.get(one.name))))]))),
-    h("div.pager", h("div.legend", legend("ok", "enqueued"), legend("late", "late"), legend("skip", "skipped"), legend("no", "missed"))));
+    h("div.pager", h("div.legend", legend("ok", "completed"), legend("bad", "failed"), legend("run", "not over"), legend("late", "enqueued late"), legend("skip", "skipped"), legend("no", "missed"))));
 }
 
 const legend = (name, text) => h("span", h("svg.ticks.k", { "aria-hidden": "true" }, h("rect", { class: name, x: name === "skip" ? 0.5 : 0, y: name === "no" ? 0 : name === "skip" ? 4.5 : 3, width: 6, height: name === "no" ? 16 : name === "skip" ? 8 : 10, rx: 1 })), text);
-const mark = (tick) => (tick.outcome === "missed" ? "no" : tick.outcome === "skipped" || tick.outcome === "queued" ? "skip" : tick.is_late ? "late" : "ok");
+const FAILED = new Set(["failed", "dead_letter"]);
+/** What became of a planned time, and of its job. A job that is no longer stored counts as completed. */
+function mark(tick, states) {
+  if (tick.outcome === "missed") return "no";
+  if (!tick.job_id) return "skip";
+  const now = states.get(tick.job_id) ?? tick.job_state ?? "completed";
+  return FAILED.has(now) ? "bad" : now === "canceled" ? "skip" : now !== "completed" ? "run" : tick.is_late ? "late" : "ok";
+}
 
 function row(one, n, open, past) {
   const list = past.ticks.get(one.name) ?? [];
   const isOpen = one.name === open;
-  const marks = [...new Array(Math.max(0, 24 - list.length)).fill("none"), ...list.toReversed().map(mark)];
+  const marks = [...new Array(Math.max(0, 24 - list.length)).fill("none"), ...list.toReversed().map((tick) => mark(tick, past.states))];
   const off = !data.may("operate");
   const last = list[0];
   return h("tr", { key: one.name, "data-row": true, tabindex: n ? "-1" : "0", class: [one.paused_at ? "paused" : "", isOpen ? "focus" : ""].join(" ").trim() || null },
@@ -114,7 +121,7 @@ function detail(one, ticks) {
     h("div", h("h2.mini", "What it does"), h("p", "Runs ", h("span.mono", one.kind), ` ${one.words}.`), one.pause_reason && h("p.warn", `Paused: ${one.pause_reason}`),
       h("dl.facts.gap", h("dt", "Queue"), h("dd", one.queue), h("dt", "If missed"), h("dd", MISSED[one.catch_up] ?? one.catch_up), h("dt", "If still running"), h("dd", OVERLAP[one.overlap] ?? one.overlap), h("dt", "Defined"), h("dd", one.owner ? ["in the code of ", h("span.mono", one.owner)] : `here, by ${one.changed_by ?? "someone"}`)),
       h("h2.mini.gap", "Input"), code(json(one.input)),
-      !one.owner && h("div.row.gap", h("button.btn.sm.danger", { type: "button", disabled: !data.may("admin"), onclick: () => drop(one) }, "Delete…"))),
+      !one.owner && h("div.row.gap", h("button.btn.sm", { type: "button", disabled: !data.may("admin"), onclick: () => edit(one) }, "Edit…"), h("button.btn.sm.danger", { type: "button", disabled: !data.may("admin"), onclick: () => drop(one) }, "Delete…"))),
     h("div", h("h2.mini", "Past times"), ticks ? h("ol.links.ticklist", ticks.slice(0, 10).map((tick) => h("li", { key: tick.planned_at }, h("span.mono.faint", { title: exact(tick.planned_at) }, dayTime(tick.planned_at)), tick.job_id ? h("a.link", { href: address("jobs", [tick.job_id]) }, tick.by ? `run by ${tick.by}` : "enqueued") : h("span", tick.times > 1 ? `${tick.outcome}, ${tick.times} times` : tick.outcome), h("span.push.faint", tick.is_late ? "late" : ""))), !ticks.length && h("li.faint", "No planned time has passed yet.")) : skeleton(3)),
     h("div", h("h2.mini", `Next times, ${one.timezone}`), h("ol.links.ticklist", one.upcoming.map((at) => h("li", { key: at }, h("span.mono.faint", { title: exact(at) }, `${at.slice(0, 10)} ${at.slice(11, 19)}${at.slice(19)}`), h("span.push.faint", when(at)))))));
 }
@@ -144,9 +151,27 @@ async function drop(one) {
   data.refresh("/schedules");
 }
 
+const FIELDS = [["cron", "When, as cron", "0 3 * * *"], ["every", "Or every, instead of cron", "10m"], ["timezone", "Time zone", "UTC"], ["queue", "Queue", "as the kind says"]];
+const SKIP = { options: Object.entries(OVERLAP).map(([value, text]) => [value, `${value}: ${text}`]) };
+
+/** Only what differs from `before` is sent: what is left out stays as it is. `cron` and `every` replace each other. */
+function changesOf(answer, before) {
+  const asked = { ...answer, input: answer.input ? JSON.parse(answer.input) : {} };
+  if (answer.every && answer.cron) throw new Error("Give cron or every, not both: empty the one that does not apply.");
+  return Object.fromEntries(Object.entries(asked).filter(([name, value]) => value !== null && JSON.stringify(value) !== JSON.stringify(before[name])));
+}
+
 async function create() {
-  const answer = await confirm({ title: "New schedule", text: "For a kind that workers have published. Its input can be given as JSON.", fields: [["name", "Name", "nightly-report"], ["kind", "Kind", "export_report"], ["cron", "When, as cron", "0 3 * * *"], ["timezone", "Time zone", "UTC"], ["input", "Input, as JSON", "{}"]], yes: "Create it", no: "Not now" });
+  const answer = await confirm({ title: "New schedule", text: "For a kind that workers have published. Its input can be given as JSON.", fields: [["name", "Name", "nightly-report"], ["kind", "Kind", "export_report"], ...FIELDS, ["input", "Input, as JSON", "{}"]], yes: "Create it", no: "Not now" });
   if (!answer) return;
-  await act(async () => post("/schedules", { name: answer.name ?? "", kind: answer.kind ?? "", cron: answer.cron ?? "", ...(answer.timezone ? { timezone: answer.timezone } : {}), ...(answer.input ? { input: JSON.parse(answer.input) } : {}) }), (made) => `Schedule ${made.name} runs ${made.words}.`);
+  await act(async () => post("/schedules", { name: "", kind: "", ...changesOf(answer, {}) }), (made) => `Schedule ${made.name} runs ${made.words}.`);
+  data.refresh("/schedules");
+}
+
+async function edit(one) {
+  const before = { cron: one.cron, every: one.every === null ? null : `${one.every}s`, timezone: one.timezone, queue: one.queue, overlap: one.overlap, input: one.input ?? {} };
+  const answer = await confirm({ title: `Change schedule ${one.name}`, text: "It applies to the next planned time. Jobs that exist stay as they are.", fields: [...FIELDS.map(([name, label, hint]) => [name, label, hint, before[name]]), ["overlap", "If the earlier job still runs", "", one.overlap, SKIP], ["input", "Input, as JSON", "{}", JSON.stringify(before.input, null, 2), { isLong: true }]], yes: "Change it" });
+  if (!answer) return;
+  await act(async () => patch(`/schedules/${part(one.name)}`, changesOf(answer, before)), (made) => `Schedule ${made.name} runs ${made.words}.`);
   data.refresh("/schedules");
 }

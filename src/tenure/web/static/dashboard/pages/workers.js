@@ -9,8 +9,8 @@ import { address, setParams } from "../lib/router.js";
 import { act } from "../lib/toasts.js";
 import { callout, empty, link, panel, segments, tone, waiting } from "../lib/ui.js";
 import { lines, niceMax } from "../charts/charts.js";
-import { key, slots, spark, ticks } from "../charts/marks.js";
-import { axis, busySlots, stepName, whole } from "../charts/series.js";
+import { key, slots, ticks } from "../charts/marks.js";
+import { axis, measured, stepName, whole } from "../charts/series.js";
 import { sum } from "./overview.js";
 
 const GROUPS = [["", "Flat"], ["host", "By machine"], ["version", "By version"]];
@@ -19,8 +19,8 @@ const beats = new Map(); // worker: times of its last heartbeats that were seen
 export function start(view) {
   view.useFleet();
   const workers = view.use("/workers", 5);
-  const running = view.use("/jobs?state=running&limit=200", 5);
-  const series = view.use("/stats/groups?by=queue&last=1h&step=1m", 20);
+  const running = view.use("/jobs?state=running&limit=200&max_age=2", 5);
+  const history = view.use("/stats/fleet?last=1h&step=1m", 30);
   view.onPlace = () => view.redraw();
   view.draw = () => {
     if (!workers.value) return waiting(workers, 6);
@@ -28,9 +28,13 @@ export function start(view) {
     for (const worker of list) seen(worker);
     if (!list.length) return h("section.panel", empty("No worker is running", h("p", "Jobs wait until one starts:"), h("pre.code", { tabindex: "0" }, "tenure worker --app your_module:app --concurrency 10")));
     const lost = list.filter((worker) => !worker.alive && worker.died_how !== "stopped");
-    return [lost.map(lostCallout), h("div.g-2", busyChart(series.value, list), versionPanel(list)), table(view, list, running.value?.jobs ?? [])];
+    return [lost.map(lostCallout), h("div.g-2", slotChart(history.value, list), memoryChart(history.value, list)), table(view, list, running.value?.jobs ?? [])];
   };
 }
+
+/** Of the app's code, if it names one, else of Tenure. */
+const versionOf = (worker) => worker.app_version ?? worker.version;
+const groupOf = (worker, by) => (by === "version" ? versionOf(worker) : String(worker[by]));
 
 function seen(worker) {
   const list = beats.get(worker.id) ?? [];
@@ -44,47 +48,49 @@ function lostCallout(worker) {
   return callout("bad", [`${worker.name} is lost, `, when(at), "."], `${how} ${worker.held ? `${plural(worker.held, "job")} that it held will run elsewhere.` : "Its jobs were requeued and run elsewhere."} No result was lost.`, link(address("jobs", [], { state: "running" }), "Running jobs"));
 }
 
-function busyChart(series, list) {
-  const slotsNow = sum(list.filter((worker) => worker.alive).map((worker) => worker.concurrency));
-  if (!series) return panel("Slots", {}, h("div.skel.chartish.h-120"));
-  const line = whole(axis(series));
-  const busy = busySlots(series, series.groups).slice(0, -1);
-  const held = sum(list.map((worker) => worker.held));
-  const max = niceMax(Math.max(slotsNow, ...busy), 1);
-  const describe = (k) => ({ when: stepName(line, k), values: [["c-1", "busy on average", busy[k].toFixed(1), ""]] });
-  return panel("Slots", { sub: "busy on average, from jobs that ended", side: h("div.legend", h("span", key("c-1", ""), "busy now ", h("b", count(held))), h("span", key("c-mute", "5 3"), "in all ", h("b", count(slotsNow)))) }, lines([{ values: busy.map(() => slotsNow), name: "c-mute", dash: "dash" }, { values: busy, name: "c-1", area: true }], { ...line, height: 120, max, label: `Busy slots over the last hour; ${held} of ${slotsNow} now`, hover: { columns: line.columns, describe } }));
-}
-
-function versionPanel(list) {
+function slotChart(history, list) {
   const alive = list.filter((worker) => worker.alive);
-  const versions = [...new Set(alive.map((worker) => worker.version))].sort();
-  const hosts = [...new Set(alive.map((worker) => worker.host))];
-  const queues = [...new Set(alive.flatMap((worker) => worker.queues))].sort();
-  return panel("Fleet", {}, h("dl.facts", h("dt", "Workers"), h("dd", `${plural(alive.length, "process", "processes")} on ${plural(hosts.length, "machine")}`), h("dt", "Memory"), h("dd", h("div.row.wrap", memoryOf(alive), memoryLine())), h("dt", "Versions"), h("dd", { class: versions.length > 1 ? "warn" : null }, versions.join(", ") || "–"), h("dt", "Queues"), h("dd", h("div.tags.wrap", queues.slice(0, 12).map((queue) => h("span.tag", queue)))), h("dt", "Capabilities"), h("dd", [...new Set(alive.flatMap((worker) => worker.capabilities))].join(", ") || "none")));
+  const [held, slotsNow] = [sum(list.map((worker) => worker.held)), sum(alive.map((worker) => worker.concurrency))];
+  if (!history) return panel("Slots", {}, h("div.skel.chartish.h-120"));
+  const line = whole(axis(history));
+  const [busy, all, workers] = ["busy", "slots", "workers"].map((name) => measured(history, history.points, name).slice(0, -1));
+  const max = niceMax(Math.max(slotsNow, ...busy, ...all), 1);
+  const describe = (k) => ({ when: stepName(line, k), values: [["c-1", "busy", inWords(busy[k]), ""], ["c-mute", "slots", inWords(all[k]), "5 3"], ["c-2", "workers", inWords(workers[k]), "1.5 3"]] });
+  const legend = h("div.legend", h("span", key("c-1", ""), "busy ", h("b", count(held))), h("span", key("c-mute", "5 3"), "slots ", h("b", count(slotsNow))), h("span", key("c-2", "1.5 3"), "workers ", h("b", count(alive.length))));
+  return panel("Slots", { side: legend }, lines([{ values: all, name: "c-mute", dash: "dash" }, { values: workers, name: "c-2", dash: "dots" }, { values: busy, name: "c-1", area: true }], { ...line, height: 120, max, label: `Busy slots, slots and workers over the last hour; ${held} of ${slotsNow} slots busy now`, hover: { columns: line.columns, describe } }));
 }
 
-/** Of the largest process, while this page was open. */
-function memoryLine() {
-  const past = data.fleet.past.filter((_, n, all) => n % Math.ceil(all.length / 120) === 0).map((one) => one.memory);
-  return past.length > 10 && Math.max(...past) > 0 ? spark(past, { name: "c-2 inline" }) : null;
+const inWords = (value) => (value === null ? "not recorded" : count(value));
+
+function memoryChart(history, list) {
+  if (!history) return panel("Memory", {}, h("div.skel.chartish.h-120"));
+  const line = whole(axis(history));
+  const largest = measured(history, history.points, "memory_mb").slice(0, -1);
+  const [top] = list.filter((worker) => worker.alive).sort((a, b) => (b.memory_mb ?? 0) - (a.memory_mb ?? 0));
+  const current = top?.memory_mb ?? 0;
+  const max = niceMax(Math.max(current, ...largest), 10);
+  const describe = (k) => ({ when: stepName(line, k), values: [["c-2", "largest process", largest[k] === null ? "not recorded" : megabytes(largest[k]), ""]] });
+  return panel("Memory", { sub: h("span.p-1", "largest process"), side: h("div.legend", h("span", key("c-2", ""), current ? [h("span.legend-name", top.name), h("b", megabytes(current))] : "not measured yet")) }, lines([{ values: largest, name: "c-2", area: true }], { ...line, height: 120, max, text: (value) => (value ? megabytes(value) : "0"), label: `Memory of the largest process over the last hour; ${megabytes(current)} now`, hover: { columns: line.columns, describe } }));
 }
 
-function memoryOf(alive) {
+function summary(list) {
+  const alive = list.filter((worker) => worker.alive);
+  const [hosts, versions] = [new Set(alive.map((worker) => worker.host)).size, new Set(alive.map(versionOf)).size];
   const known = alive.filter((worker) => worker.memory_mb !== null);
-  return known.length ? `${megabytes(sum(known.map((worker) => worker.memory_mb)))} in all, at most ${megabytes(Math.max(...known.map((worker) => worker.memory_mb)))}` : "not measured yet";
+  return `on ${plural(hosts, "machine")}, ${plural(versions, "version")}${known.length ? `, ${megabytes(sum(known.map((worker) => worker.memory_mb)))} in all` : ""}`;
 }
 
 function table(view, list, running) {
   const by = view.params.get("by") ?? "";
-  const newest = list.map((worker) => worker.version).sort().at(-1);
-  const sorted = list.toSorted((a, b) => a.alive - b.alive || (by ? String(a[by]).localeCompare(String(b[by])) : 0) || a.name.localeCompare(b.name));
+  const newest = versionOf(list.toSorted((a, b) => Date.parse(a.started_at) - Date.parse(b.started_at)).at(-1));
+  const sorted = list.toSorted((a, b) => a.alive - b.alive || (by ? groupOf(a, by).localeCompare(groupOf(b, by)) : 0) || a.name.localeCompare(b.name));
   let group = null;
   const rows = sorted.flatMap((worker, n) => {
-    const head = by && worker[by] !== group ? [h("tr.group", { key: `g${worker[by]}` }, h("th", { colspan: "9", scope: "rowgroup" }, `${worker[by]}`))] : [];
-    group = worker[by];
+    const head = by && groupOf(worker, by) !== group ? [h("tr.group", { key: `g${groupOf(worker, by)}` }, h("th", { colspan: "9", scope: "rowgroup" }, groupOf(worker, by)))] : [];
+    group = groupOf(worker, by);
     return [...head, row(worker, n, newest, running, list)];
   });
-  return h("section.panel", h("header", h("h2", plural(list.length, "worker")), h("div.push", segments("Group by", GROUPS, by, (value) => setParams({ by: value }, { replace: true })))),
+  return h("section.panel", h("header", h("h2", plural(list.length, "worker")), h("span.sub", summary(list)), h("div.push", segments("Group by", GROUPS, by, (value) => setParams({ by: value }, { replace: true })))),
     h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Worker"), h("th.p-2", "Queues"), h("th", "Slots"), h("th.p-1", "Running now"), h("th.n.p-2", "Memory"), h("th.n.p-2", "Version"), h("th.n.p-3", "Up"), h("th.p-1", "Beats, 1 min"), h("th", h("span.sr", "Actions")))), h("tbody", rows))),
     h("div.pager", h("span", "A worker renews its lease every few seconds. When the lease ends, its jobs run elsewhere.")));
 }
@@ -103,7 +109,7 @@ function row(worker, n, newest, running, list) {
     h("td.a-side", h("div.row", h("span.slotcell", slots(Math.min(worker.held, worker.concurrency), worker.concurrency, full ? "c-warn" : "")), h("span.muted.num", `${worker.held}/${worker.concurrency}`))),
     h("td.grow.p-1", h("div.cut.muted", { title: told }, isLost ? h("span", { class: worker.died_how === "stopped" ? "faint" : "bad" }, worker.died_how === "stopped" ? "stopped" : "lost. Its jobs run elsewhere") : told ? `${told}${longest > 5 ? `, longest ${duration(longest)}` : ""}` : h("span.faint", "idle"))),
     h("td.n.muted.p-2", worker.memory_mb === null ? "–" : megabytes(worker.memory_mb)),
-    h("td.n.p-2", { class: worker.version === newest ? "muted" : "warn" }, worker.version), h("td.n.muted.p-3", duration((now() - Date.parse(worker.started_at)) / 1000)),
+    h("td.n.p-2", { class: versionOf(worker) === newest ? "muted" : "warn", title: `Tenure ${worker.version}` }, h("span.cut.version", versionOf(worker))), h("td.n.muted.p-3", duration((now() - Date.parse(worker.started_at)) / 1000)),
     h("td.p-1.a-meta", h("div.row", h("span.beatcell", beatMarks(worker)), h("span.num.beat-t", { class: isLost ? "bad" : "muted" }, when(worker.heartbeat_at)))),
     h("td.acts", !isLost && h("button.btn.sm", { class: worker.draining_at ? "loud" : null, type: "button", disabled: !data.may("operate"), "aria-label": `${worker.draining_at ? "Resume" : "Drain"} ${worker.name}`, onclick: () => (worker.draining_at ? resume(worker) : drain(worker, list)) }, worker.draining_at ? "Resume" : "Drain…")));
 }

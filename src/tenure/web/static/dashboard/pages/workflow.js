@@ -226,7 +226,7 @@ class WorkflowPage {
   async cancel() {
     const answer = await confirm({ title: "Cancel this workflow?", text: "If it has something to undo, it runs once more for that. Jobs that it has started continue.", fields: [["reason", "Reason, for the audit log", "optional"]], yes: "Cancel the workflow", danger: true });
     if (!answer) return;
-    await act(() => post(`/workflows/${part(this.id)}/cancel`, answer.reason ? { reason: answer.reason } : {}), (reply) => (reply.canceled ? "The workflow is canceled." : ["warn", "It was over already: nothing changed."]));
+    await act(() => post(`/workflows/${part(this.id)}/cancel`, answer.reason ? { reason: answer.reason } : {}), (reply) => (reply.canceled ? "The workflow is canceled, or undoes what it has done and is canceled then." : ["warn", "It was over or rolled back already: nothing changed."]));
     this.found.load();
   }
 }
