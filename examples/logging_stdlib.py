@@ -1,10 +1,11 @@
-"""Standard logging: a record of any logger names the job that it belongs to.
+"""Standard logging, as text or as JSON lines: a record of any logger names the job that it belongs to.
 
 `tenure worker` sets up such logging by itself. This is for a worker in your own process, and for a format of your own.
 """
 
 import asyncio
 import io
+import json
 import logging
 from contextvars import ContextVar
 from pathlib import Path
@@ -30,10 +31,28 @@ class AddJob(logging.Filter):
         return True
 
 
-def set_up_logging(stream: io.TextIOBase) -> None:
-    handler = logging.StreamHandler(stream)
-    handler.addFilter(AddJob())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], format="%(levelname)-7s %(name)s job=%(job_id)s %(message)s")
+class JsonLines(logging.Formatter):
+    """One object per line, with what was given as `extra`, and the traceback."""
+
+    known = frozenset(vars(logging.makeLogRecord({}))) | {"taskName"}
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {"at": self.formatTime(record), "level": record.levelname, "logger": record.name}
+        line |= {"message": record.getMessage()}
+        line |= {name: value for name, value in vars(record).items() if name not in self.known}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def set_up_logging(text: io.TextIOBase, lines: io.TextIOBase) -> None:
+    """To two streams, to show both formats. A service has one of them."""
+    for_text, for_json = logging.StreamHandler(text), logging.StreamHandler(lines)
+    for_text.setFormatter(logging.Formatter("%(levelname)-7s %(name)s job=%(job_id)s %(message)s"))
+    for_json.setFormatter(JsonLines())
+    for handler in (for_text, for_json):
+        handler.addFilter(AddJob())
+    logging.basicConfig(level=logging.INFO, handlers=[for_text, for_json])
 
 
 @app.job(retry=Retry(initial="100ms"))
@@ -45,17 +64,20 @@ def send_mail(ctx: Context, to: str) -> None:
 
 
 async def main() -> None:
-    lines = io.StringIO()  # kept here to be checked below; a service logs to sys.stderr
-    set_up_logging(lines)
+    text, lines = io.StringIO(), io.StringIO()  # kept here to be checked below; a service logs to sys.stderr
+    set_up_logging(text, lines)
     await app.migrate()
     async with app.running():
         handle = await send_mail.enqueue("ada@example.org")
         await handle.result(timeout="30s")
         report = await handle.report()
 
-    print(lines.getvalue())
-    assert lines.getvalue().count(f"INFO    shop job={handle.id} connecting") == 2
-    assert f"WARNING tenure job={handle.id}" in lines.getvalue()
+    print(text.getvalue(), lines.getvalue(), sep="\n")
+    assert text.getvalue().count(f"INFO    shop job={handle.id} connecting") == 2
+    assert f"WARNING tenure job={handle.id}" in text.getvalue()
+    [failure] = [record for line in lines.getvalue().splitlines() if "traceback" in (record := json.loads(line))]
+    assert (failure["level"], failure["job_id"], failure["attempt"]) == ("WARNING", str(handle.id), 1)
+    assert "ConnectionError: the mail server did not answer" in failure["traceback"]
     assert [(line.message, line.fields) for line in report.log] == [("sent", {"to": "ada@example.org"})]
 
 

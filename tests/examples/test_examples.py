@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from uuid import uuid4
@@ -54,16 +55,102 @@ def test_the_readme_lists_every_example():
     assert sorted(listed) == sorted([file.name for file in FILES] + [folder.name for folder in FOLDERS])
 
 
-@pytest.mark.parametrize("command", [["check"], ["makemigrations", "--check", "--dry-run"], ["test", "--noinput"]], ids=" ".join)
-def test_the_project_with_django_passes_its_own_checks_and_tests(command, dsn, tmp_path):
+@pytest.fixture
+def django_shop(dsn, tmp_path):
+    """Runs a command in a copy of the project."""
     folder = tmp_path / "shop"
     shutil.copytree(EXAMPLES / "django_shop", folder)
     given = conninfo_to_dict(dsn)
     variables = {"dbname": "PGDATABASE", "user": "PGUSER", "password": "PGPASSWORD", "host": "PGHOST", "port": "PGPORT"}
     env = {variables[name]: str(value) for name, value in given.items()}
-    ran = run([sys.executable, "manage.py", *command], folder, **env)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    def ran(*command: str) -> subprocess.CompletedProcess[str]:
+        done = run([sys.executable, *command], folder, **env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    return ran
+
+
+@pytest.mark.parametrize("command", [["check"], ["makemigrations", "--check", "--dry-run"], ["test", "--noinput"]], ids=" ".join)
+def test_the_project_with_django_passes_its_own_checks_and_tests(command, django_shop):
+    ran = django_shop("manage.py", *command)
     assert command[0] != "test" or "Ran 7 tests" in ran.stderr
+
+
+def test_the_project_with_django_passes_its_tests_in_several_processes(django_shop):
+    ran = django_shop("manage.py", "test", "--noinput", "--parallel", "2")
+    assert "Ran 7 tests" in ran.stderr
+    assert ran.stderr.count("Cloning test database") == 2
+
+
+PYTEST_DJANGO = {
+    "pytest.ini": """
+[pytest]
+DJANGO_SETTINGS_MODULE = shop.settings
+python_files = tests.py test_*.py
+""",
+    "conftest.py": """
+import pytest
+
+from tenure.integrations.django import app
+
+
+@pytest.fixture
+def tenure_app_object():
+    return app
+
+
+@pytest.fixture(scope="session")
+def tenure_dsn(django_db_setup):
+    return app.settings.dsn
+""",
+    "test_with_fixtures.py": """
+import pytest
+
+from mails.jobs import send
+from orders.jobs import ship
+from orders.models import Order
+from tenure.testing import assert_enqueued, drain_sync, travel
+
+
+@pytest.mark.django_db
+def test_in_the_transaction_of_the_test(tenure_app, client):
+    client.get("/orders/")
+    assert_enqueued(ship, times=1)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("n", [1, 2])
+def test_committed(tenure_app, client, n):
+    client.get("/orders/")
+    assert [run.kind for run in drain_sync(tenure_app)] == [ship.name, send.name]
+    assert Order.objects.get().state == "shipped"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_later_time(tenure_app):
+    send.using(delay="1h").enqueue_sync(Order.objects.create(label="one").pk, "on its way")
+    assert drain_sync(tenure_app) == []
+    travel(tenure_app, hours=2)
+    assert [run.state for run in drain_sync(tenure_app)] == ["completed"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker(tenure_worker, client):
+    order = Order.objects.create(label="one")
+    assert ship.enqueue_sync(order.pk).result_sync(timeout="30s") is not None
+    order.refresh_from_db()
+    assert order.state == "shipped"
+""",
+}
+
+
+def test_the_project_with_django_passes_its_tests_with_pytest_django(django_shop, tmp_path):
+    for name, text in PYTEST_DJANGO.items():
+        (tmp_path / "shop" / name).write_text(text)
+    ran = django_shop("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "12 passed" in ran.stdout
 
 
 def run(command, folder, **env):

@@ -12,6 +12,14 @@ from tenure.testing import assert_enqueued, drain, enqueued, travel
 from tests.testing.shop import DONE, call_api, charge, leased, send_mail, wait_for
 
 
+@pytest.fixture
+def at_noon(tenure_app):
+    """For tests that travel past less than a day: the shop's schedule at three must not be due on their way."""
+    now = travel(tenure_app)
+    travel(tenure_app, to=now.replace(hour=12, minute=0, second=0) + timedelta(days=1))
+
+
+@pytest.mark.usefixtures("at_noon")
 async def test_a_delay(tenure_app):
     await send_mail.using(delay="1d").enqueue("ann")
     travel(tenure_app, hours=23)
@@ -21,6 +29,7 @@ async def test_a_delay(tenure_app):
     assert run.output == "sent to ann"
 
 
+@pytest.mark.usefixtures("at_noon")
 async def test_a_back_off(tenure_app):
     await charge.enqueue(7, fails=2)
     await drain(tenure_app, retries=False)
@@ -31,6 +40,7 @@ async def test_a_back_off(tenure_app):
     assert second.attempt == 2
 
 
+@pytest.mark.usefixtures("at_noon")
 async def test_a_snooze(tenure_app):
     await wait_for.enqueue("noon")
     await drain(tenure_app)
@@ -39,6 +49,7 @@ async def test_a_snooze(tenure_app):
     assert (run.attempt, run.output) == (1, "noon")
 
 
+@pytest.mark.usefixtures("at_noon")
 async def test_a_rate(tenure_app):
     for n in range(5):
         await call_api.enqueue(n)

@@ -107,6 +107,7 @@ async def test_events_come_in_order_and_tasks_have_names_of_their_own():
     ctx = workflow_context(events={"go": [1, {"n": 2}]}, results={pack: "p"})
     assert await many(ctx) == [1, {"n": 2}, {"a": 1}, {"b": 2}, {"c": 3}, {"e": 5}, "p"]
     assert len({step.name for step in ctx.steps}) == len(ctx.steps)
+    assert "status" not in {step.what for step in ctx.steps}
 
 
 async def _two_steps(ctx: WorkflowContext) -> dict[str, int]:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
 from types import MethodType
 from typing import Any
-from uuid import UUID
 
+from billiard.einfo import ExceptionInfo
 from celery import Celery, Task
 from celery.exceptions import Ignore, Reject, Retry
 
 from tenure.app import Tenure
-from tenure.client.handle import Handle
-from tenure.client.options import CallOptions
-from tenure.model.errors import ConfigError, JobCanceled, JobFailed
-from tenure.model.outcomes import Cancel, Fail, Outcome, RetryAfter
-from tenure.model.states import State
+from tenure.integrations.celery_calls import priority_of, sender
+from tenure.model.limits import Rate
+from tenure.model.outcomes import Cancel, Fail, Outcome, RetryAfter, Snooze
+from tenure.model.retries import MOST_ATTEMPTS
+from tenure.model.retries import Retry as RetryPolicy
 from tenure.worker.run.context import Context
 
-MANY = 1_000_000
-"""Attempts of a task with `max_retries=None`: Celery repeats it without end."""
+log = logging.getLogger("tenure")
 
-STATES = {
-    State.COMPLETED: "SUCCESS",
-    State.FAILED: "FAILURE",
-    State.DEAD_LETTER: "FAILURE",
-    State.CANCELED: "REVOKED",
-    State.RETRY: "RETRY",
-    State.RUNNING: "STARTED",
-}
-"""Celery's word for each state; all others are PENDING."""
+AS_CELERY_DECIDES = RetryPolicy(MOST_ATTEMPTS, give_up_on=Exception)
+"""Celery itself counts retries, and each call of `self.retry()` may set another limit: Tenure must not end them before. What
+fails outside of the task, such as a time limit, is not retried in Celery."""
+
+REQUEUED_AFTER = "1s"
+"""Of `Reject(requeue=True)`: a task that is rejected again and again must not occupy a worker."""
+
+SPANS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+"""Seconds, by the unit of a rate."""
 
 
 def from_celery(celery: Celery, app: Tenure, *, redirect: bool = False) -> list[str]:
@@ -46,28 +45,37 @@ def from_celery(celery: Celery, app: Tenure, *, redirect: bool = False) -> list[
     for task in tasks.values():
         _define(app, celery, task)
     if redirect:
-        celery.send_task = MethodType(_sender(app), celery)
+        celery.send_task = MethodType(sender(app), celery)
     return sorted(tasks)
 
 
 def _define(app: Tenure, celery: Celery, task: Task) -> None:
-    """Celery counts retries, and decides by itself which errors deserve one: other errors end the job."""
-
     def run(ctx: Context, args: list[Any] | None = None, kwargs: dict[str, Any] | None = None) -> Any:
         return _called(task, ctx, args or [], kwargs or {})
 
     run.__name__, run.__qualname__, run.__module__ = task.name, task.name, task.__module__
-    retries = task.max_retries
     route = celery.amqp.router.route({}, task.name)
     queue = getattr(task, "queue", None) or getattr(route.get("queue"), "name", None) or celery.conf.task_default_queue
-    limit = task.time_limit or celery.conf.task_time_limit or task.soft_time_limit or celery.conf.task_soft_time_limit
+    priority = priority_of(celery, route.get("priority") if task.priority is None else task.priority)
     app.job(
         name=task.name,
         queue="default" if queue == "celery" else queue,
-        max_attempts=MANY if retries is None else retries + 1,
-        timeout=limit,
+        priority="normal" if priority is None else priority,
+        retry=AS_CELERY_DECIDES,
+        timeout=task.time_limit or task.soft_time_limit,
         expires=task.expires if isinstance(task.expires, int | float) else None,
+        rate=_rate(task.rate_limit),
     )(run)
+
+
+def _rate(given: Any) -> Rate | None:
+    """`"10/m"`, `"0.5/s"`, or a number per second. Celery counts per worker, Tenure over all workers."""
+    times, _, unit = str(given or "").partition("/")
+    most = float(times or 0)
+    if not most:
+        return None
+    span = SPANS[unit or "s"]
+    return Rate(int(most), span) if most.is_integer() else Rate(1, span / most)
 
 
 def _called(task: Task, ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -76,6 +84,7 @@ def _called(task: Task, ctx: Context, args: list[Any], kwargs: dict[str, Any]) -
         args=args,
         kwargs=kwargs,
         retries=ctx.attempt - 1,
+        headers=(ctx.meta or {}).get("headers"),
         delivery_info={"routing_key": ctx.queue, "redelivered": ctx.fence > ctx.attempt},
         hostname=str(ctx.worker_id),
         called_directly=False,
@@ -83,111 +92,56 @@ def _called(task: Task, ctx: Context, args: list[Any], kwargs: dict[str, Any]) -
         is_eager=True,
     )
     try:
-        return task.run(*args, **kwargs)
+        return _traced(task, str(ctx.job_id), args, kwargs)
+    finally:
+        task.pop_request()
+
+
+def _traced(task: Task, task_id: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The task with its hooks, as a worker of Celery runs them."""
+    call = (task_id, args, kwargs)
+    try:
+        task.before_start(*call)
+        result = task.run(*args, **kwargs)
     except Retry as wanted:
-        raise _retry_after(wanted) from wanted.exc if isinstance(wanted.exc, BaseException) else None
+        outcome = _after_retry(task, wanted, args, kwargs)
+        _hook(task.on_retry, wanted.exc, *call, ExceptionInfo())
+        _hook(task.after_return, "RETRY", wanted, *call, None)
+        raise outcome from wanted.exc if isinstance(wanted.exc, BaseException) else None
     except Reject as rejected:
-        raise Fail(str(rejected.reason or "rejected")) from rejected
+        raise Snooze(REQUEUED_AFTER) if rejected.requeue else Fail(str(rejected.reason or "rejected")) from rejected
     except Ignore as ignored:
         raise Cancel(str(ignored) or "ignored") from ignored
     except Outcome:
         raise
     except Exception as error:
-        task.on_failure(error, str(ctx.job_id), args, kwargs, None)
+        _hook(task.on_failure, error, *call, ExceptionInfo())
+        _hook(task.after_return, "FAILURE", error, *call, None)
         # Only self.retry() and autoretry_for repeat a task.
         raise Fail(f"{type(error).__name__}: {error}") from error
-    finally:
-        task.pop_request()
+    _hook(task.on_success, result, *call)
+    _hook(task.after_return, "SUCCESS", result, *call, None)
+    return result
 
 
-def _retry_after(wanted: Retry) -> RetryAfter:
+def _hook(hook: Callable[..., Any], *given: Any) -> None:
+    """As in Celery, an error in a hook after the task does not change how the task ended."""
+    try:
+        hook(*given)
+    except Exception:
+        name = getattr(hook, "__qualname__", str(hook))
+        log.exception("a hook of a Celery task failed", extra={"hook": name})
+
+
+def _after_retry(task: Task, wanted: Retry, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    next_call = wanted.sig
+    if next_call is not None and (list(next_call.args) != args or dict(next_call.kwargs) != kwargs):
+        return Fail(
+            f"{task.name}: self.retry() was called with other arguments, but a job keeps its own: enqueue the task with the new "
+            "ones by apply_async(), and raise Ignore"
+        )
     when = wanted.when
     if isinstance(when, datetime):
         aware = when if when.tzinfo else when.replace(tzinfo=UTC)
         when = max(0.0, (aware - datetime.now(UTC)).total_seconds())
     return RetryAfter(float(when or 0), "" if wanted.exc is not None else "retried by the task")
-
-
-def _sender(app: Tenure) -> Callable[..., TenureResult]:
-    def send_task(
-        _: Celery,
-        name: str,
-        args: Any = None,
-        kwargs: Mapping[str, Any] | None = None,
-        *,
-        countdown: float | None = None,
-        eta: datetime | None = None,
-        queue: Any = None,
-        expires: Any = None,
-        link: Any = None,
-        link_error: Any = None,
-        chain: Any = None,
-        chord: Any = None,
-        group_id: str | None = None,
-        **_options: Any,
-    ) -> TenureResult:
-        """Instead of Celery's own, which sends a message."""
-        if link or link_error or chain or chord or group_id:
-            raise ConfigError(f"{name}: link, chain, group and chord are messages of Celery's: use chains and groups of Tenure's")
-        options: CallOptions = {"queue": getattr(queue, "name", queue)}
-        if eta is not None:
-            options["run_at"] = eta if eta.tzinfo else eta.replace(tzinfo=UTC)
-        elif countdown:
-            options["delay"] = timedelta(seconds=countdown)
-        if isinstance(expires, int | float | datetime):
-            options["expires"] = expires if not isinstance(expires, datetime) or expires.tzinfo else expires.replace(tzinfo=UTC)
-        return TenureResult(app.enqueue_sync(name, {"args": list(args or []), "kwargs": dict(kwargs or {})}, **options))
-
-    return send_task
-
-
-class TenureResult:
-    """What `task.delay()` returns when it is redirected: the most used part of Celery's `AsyncResult`."""
-
-    def __init__(self, handle: Handle[Any]) -> None:
-        self.handle = handle
-
-    @property
-    def id(self) -> str:
-        return str(self.handle.id)
-
-    @property
-    def task_id(self) -> str:
-        return self.id
-
-    @property
-    def job_id(self) -> UUID:
-        return self.handle.id
-
-    @property
-    def state(self) -> str:
-        return STATES.get(self.handle.status_sync().state, "PENDING")
-
-    status = state
-
-    def ready(self) -> bool:
-        return self.state in ("SUCCESS", "FAILURE", "REVOKED")
-
-    def successful(self) -> bool:
-        return self.state == "SUCCESS"
-
-    def failed(self) -> bool:
-        return self.state == "FAILURE"
-
-    def get(self, timeout: float | None = None, propagate: bool = True, **_: Any) -> Any:
-        """Waits for the result. Unlike Celery's, it raises `JobFailed`, not the task's own exception."""
-        try:
-            return self.handle.result_sync(timeout=None if timeout is None or math.isinf(timeout) else timeout)
-        except (JobFailed, JobCanceled) as error:
-            if propagate:
-                raise
-            return error
-
-    def revoke(self, *_: Any, **__: Any) -> None:
-        self.handle.cancel_sync("revoked")
-
-    def forget(self) -> None:
-        """Nothing: retention removes finished jobs."""
-
-    def __repr__(self) -> str:
-        return f"<TenureResult: {self.id}>"

@@ -12,8 +12,10 @@ from flask import Flask, jsonify
 
 from tenure.app import Tenure
 from tenure.client.locating import import_path
+from tenure.integrations.exported_settings import exported
 from tenure.integrations.http_errors import STATUS, detail_of, headers_of, status_of
 from tenure.model.errors import ConfigError, TenureError
+from tenure.setting_sources import PREFIX
 
 
 class FlaskTenure:
@@ -86,8 +88,7 @@ def _command(app: Tenure) -> click.Command:
         import os  # noqa: PLC0415
         import sys  # noqa: PLC0415
 
-        os.environ["TENURE_DSN"] = app.settings.dsn or ""
-        os.environ["TENURE_APP"] = import_path(app)
+        os.environ.update({**exported(app.given), f"{PREFIX}APP": import_path(app)})
         os.execv(sys.executable, [sys.executable, "-m", "tenure", *arguments])  # noqa: S606 - our own program
 
     return tenure

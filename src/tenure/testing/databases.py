@@ -58,16 +58,12 @@ def bound(app: Tenure, dsn: str) -> Iterator[Tenure]:
 
     The database must have `test` in its name, because its jobs are deleted. It is migrated if it has no schema yet.
     """
-    before = dict(app.given)
-    app.configure(dsn=dsn)
-    try:
-        clean(app.settings.database)
-        yield app
-    finally:
-        app.close_sync()
-        app.given.clear()
-        app.given.update(before)
-        app.configure()
+    with app._configured(dsn=dsn):  # noqa: SLF001 - this package is part of the product
+        try:
+            clean(app.settings.database)
+            yield app
+        finally:
+            app.close_sync()
 
 
 _prepared: set[DatabaseTarget] = set()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from tenure.app import Tenure
@@ -59,6 +59,7 @@ def assert_enqueued(
 
     `args` are those to compare, by name or in order; others may have any value. `conn`: your synchronous connection or session,
     whose transaction is not committed yet. Of an async session: `await session.run_sync(lambda s: assert_enqueued(job, conn=s))`.
+    The app of a Django project looks in the `atomic()` block of this thread by itself.
     """
     check_enqueued(enqueued_sync(job, conn=conn), job, args, times=times, queue=queue, key=key)
 
@@ -66,15 +67,19 @@ def assert_enqueued(
 async def enqueued(owner: Tenure | AnyJob, *, conn: object | None = None) -> list[EnqueuedJob]:
     """All jobs that an app enqueued, or those of one kind, in order. With `conn`, also those that it has not committed."""
     runtime = runtime_of(owner)
-    if conn is None:
-        rows = await runtime.session().fetch_all(_query(owner))
-    else:
+    if conn is not None:
         rows = await (await borrow_checked(runtime, conn)).fetch(_query(owner), runtime.database().schema)
+    elif runtime.ambient is not None and (joined := await runtime.ambient.join(lambda: enqueued_sync(owner))) is not None:
+        return cast("list[EnqueuedJob]", joined.result)
+    else:
+        rows = await runtime.session().fetch_all(_query(owner))
     return [_of_row(runtime, row) for row in rows]
 
 
 def enqueued_sync(owner: Tenure | AnyJob, *, conn: object | None = None) -> list[EnqueuedJob]:
     runtime = runtime_of(owner)
+    if conn is None and runtime.ambient is not None:
+        conn = runtime.ambient.connection()  # where an enqueue in this place writes
     if conn is not None:
         rows = borrow_checked_sync(runtime, conn).fetch_sync(_query(owner), runtime.database().schema)
     else:

@@ -15,7 +15,7 @@ from tenure.flow.children import Child, Startable
 from tenure.flow.context import WorkflowContext
 from tenure.flow.step_functions import StepCall, StepFunction
 from tenure.flow.step_runner import StepOptions
-from tenure.flow.waiting import Awaited, End
+from tenure.flow.waiting import Awaited, End, Received
 from tenure.model.errors import ConfigError, StepFailed, WaitTimeout
 from tenure.model.ids import uuid7
 from tenure.model.outcomes import Outcome
@@ -34,7 +34,7 @@ class RecordedStep(NamedTuple):
 
     name: str
     what: str
-    """step, transaction, sleep, wait, event, call, start, undo, patch, value or status."""
+    """step, transaction, sleep, wait, event, call, start, undo, patch or value."""
     output: Any = None
 
 
@@ -57,7 +57,8 @@ class DirectJournal:
         return len(self.steps) + 1
 
     def add(self, step: OpenStep) -> None:
-        self.steps.append(RecordedStep(step.name, step.what, step.output))
+        if step.what != "status":
+            self.steps.append(RecordedStep(step.name, step.what, step.output))
 
     async def flush(self) -> None:
         """Nothing is written."""
@@ -143,8 +144,10 @@ class PreparedWaits:
     async def wait_for(self, key: str, event: Awaited) -> Any:
         return self._received(key, "wait", event, 0)
 
-    async def next_event(self, key: str, event: Awaited, after: int) -> tuple[Any, int]:
-        return self._received(key, "event", event, after), after + 1
+    async def next_event(self, key: str, event: Awaited, received: Received) -> Any:
+        payload = self._received(key, "event", event, received.position)
+        received.position += 1
+        return payload
 
     def _received(self, key: str, what: str, event: Awaited, place: int) -> Any:
         sent = self._events.get(event.name, ())
@@ -211,7 +214,7 @@ class RecordingWorkflowContext(WorkflowContext):
         self._children = PreparedChildren(run, self._recorded, results)  # type: ignore[assignment]
         self._calls = set()  # type: ignore[assignment]
         self._undos = []
-        self._positions = {}
+        self._signals = {}
         self._writing = set()
         self._begun = False
 

@@ -12,6 +12,9 @@ from tests.waiting import until
 EVERY = 20
 """Completed jobs between two connections that are ended."""
 
+ENOUGH = {100: 3, 1000: 45}
+"""Of 4 and 49 connections, by the number of jobs: the last ones may come too late."""
+
 DATABASES = {
     "a connection for each job": {"CONN_MAX_AGE": 0},
     "kept connections": {"CONN_MAX_AGE": None},
@@ -55,8 +58,9 @@ async def test_only_jobs_that_were_cut_off_fail_and_they_are_retried(shop, sql, 
             cuts += await until(cut_one) == "cut"
         await until(completed, is_=jobs, within=60)
     assert sql("select state, count(*) from tenure.all_jobs group by state") == [("completed", jobs)]
-    assert cuts > jobs // EVERY // 2
+    assert cuts >= ENOUGH[jobs]
     [(failed,)] = sql(FAILED_ATTEMPTS, kind)
+    # At most: to end a connection that no job uses at that moment fails none, so how many failed is not asserted.
     assert failed <= cuts, f"{failed} attempts failed, but only {cuts} connections were ended"
     # Each of these statements commits by itself, so every job wrote its last row once it was through.
     assert sql("select count(distinct label) from orders_order where state like 'attempt%'") == [(jobs,)]

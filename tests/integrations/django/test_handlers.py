@@ -52,6 +52,15 @@ async def test_what_a_job_leaves_open_is_rolled_back_and_does_not_swallow_the_ne
     assert labels(sql) == ["written"]
 
 
+@pytest.mark.parametrize(("seconds", "connections"), [(3600, 1), (0.001, 3)])
+async def test_a_connection_is_kept_until_its_greatest_age(shop, sql, seconds, connections):
+    varied = shop.varied(database={"CONN_MAX_AGE": seconds})
+    enqueue(varied, "app.enqueue_many_sync([jobs.write.call(number) for number in range(3)])")
+    with varied.worker("--concurrency", "1"):
+        await over(sql, 3)
+    assert sql("select count(distinct output) from tenure.history") == [(connections,)]
+
+
 async def test_coroutines_use_the_asynchronous_orm(shop, sql):
     enqueue(shop, *(f"acreate.enqueue_sync('{number}')" for number in range(4)))
     with shop.worker():

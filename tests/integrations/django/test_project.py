@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 import tenure
 from tenure.store.migration_files import newest_version
+from tenure.testing import temporary_database
 from tenure.version import __version__
 from tests.integrations.django.conftest import FOLDER
 
@@ -87,6 +89,16 @@ def test_mistakes_in_the_settings_are_reported_by_the_checks(shop):
     assert told.stderr.startswith("CommandError: the database 'default' is on sqlite")
 
 
+def test_jobs_in_another_database_than_the_orm_s_are_warned_of_unless_this_is_intended(shop):
+    given = conninfo_to_dict(shop.dsn)
+    jobs = {"ENGINE": "django.db.backends.postgresql", "NAME": given.pop("dbname"), "OPTIONS": given}
+    databases = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}, "jobs": jobs}
+    told = shop.varied(DATABASES=databases, TENURE={"DATABASE": "jobs"}).manage("check").stderr
+    assert "(tenure.W001) jobs are in the database 'jobs', so those that are enqueued inside atomic() on 'default'" in told
+    intended = {"DATABASE": "jobs", "ENQUEUE_IN_TRANSACTION": True}
+    assert "tenure.W001" not in shop.varied(DATABASES=databases, TENURE=intended).manage("check").stderr
+
+
 def test_settings_of_the_project_apply_to_workers_and_the_environment_has_precedence(shop, sql):
     varied = shop.varied(TENURE={"WORKERS_CONCURRENCY": 3, "WORKERS_NAME": "shop-1"})
     assert "3 shop-1" in varied.run(
@@ -96,6 +108,30 @@ def test_settings_of_the_project_apply_to_workers_and_the_environment_has_preced
     assert "4 shop-1" in varied.run(
         "from tenure.integrations.django import app; w = app.settings.workers; print(w.concurrency, w.name)"
     )
+
+
+def test_commands_have_a_table_of_routes_from_the_settings(shop, sql):
+    varied = shop.varied(TENURE={"ROUTES": {"mails.*": {"queue": "letters", "priority": "high"}}})
+    varied.manage("tenure", "enqueue", "mails.send", "--arg", "order_id=3")
+    assert sql("select queue, priority from tenure.jobs") == [("letters", 75)]
+
+
+def test_an_app_that_was_bound_to_a_test_database_follows_django_again(shop, server_dsn):
+    """Otherwise a later test could write into the database that the app had before."""
+    with temporary_database(server_dsn) as dsn:
+        shop.env["OTHER_DSN"] = dsn
+        shop.run("""
+import os
+from django.db import connections
+from tenure.integrations.django import app
+from tenure.testing import bound
+real = connections.settings["default"]["NAME"]
+with bound(app, os.environ["OTHER_DSN"]):
+    assert "/tenure_test_" in app.settings.dsn, app.settings.dsn
+assert f"dbname={real} " in app.settings.dsn + " ", app.settings.dsn
+connections.settings["default"]["NAME"] = "test_of_django"
+assert "dbname=test_of_django" in app.settings.dsn, app.settings.dsn
+""")
 
 
 def test_the_role_that_django_assumes_is_ours_too(shop, sql):

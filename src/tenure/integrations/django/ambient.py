@@ -26,16 +26,16 @@ class AtomicBlocks:
         connection = connections[project.database]
         return connection if connection.in_atomic_block or _manual_transaction(connection) else None
 
-    async def join(self, enqueue: Callable[[], object]) -> Joined | None:
+    async def join(self, call: Callable[[], object]) -> Joined | None:
         """Coroutines have no transactions of their own, but may run inside one of their thread: that of a `TestCase`. The
         asynchronous ORM uses that thread, too. A coroutine handler has none: its run has just begun."""
         if current_run.get() is not None or not self._project().enqueue_in_transaction:
             return None
-        joined: Joined | None = await sync_to_async(self._join_here)(enqueue)
+        joined: Joined | None = await sync_to_async(self._join_here)(call)
         return joined
 
-    def _join_here(self, enqueue: Callable[[], object]) -> Joined | None:
-        return None if self.connection() is None else Joined(enqueue())
+    def _join_here(self, call: Callable[[], object]) -> Joined | None:
+        return None if self.connection() is None else Joined(call())
 
 
 def _manual_transaction(connection: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +71,16 @@ class DjangoTenure(Tenure):
     def configure(self, **given: Any) -> None:
         super().configure(**given)
         self._overridden |= {name for name, value in given.items() if value is not None}
+
+    @contextmanager
+    def _configured(self, **given: Any) -> Iterator[None]:
+        before = set(self._overridden)
+        try:
+            with super()._configured(**given):
+                yield
+        finally:
+            self._overridden = before
+            self._addresses = None  # the next use takes over what Django's settings are then
 
     @property
     def settings(self) -> Settings:

@@ -10,7 +10,7 @@ from orders.models import Order
 from tenure import TransactionAborted
 from tenure.integrations.django import app
 from tenure.integrations.django.models import LiveJob
-from tenure.testing import assert_enqueued, drain_sync, run_inline
+from tenure.testing import assert_enqueued, drain_sync, enqueued, run_inline
 
 
 def jobs():
@@ -93,7 +93,12 @@ class InTransaction(TestCase):
 
     def test_what_is_enqueued_can_be_asserted(self):
         ship.enqueue_sync(7)
+        assert_enqueued(ship, args={"order_id": 7}, times=1)
         assert_enqueued(ship, args={"order_id": 7}, times=1, conn=connection)
+
+    async def test_what_a_coroutine_enqueues_can_be_read(self):
+        await ship.enqueue(7)
+        self.assertEqual([job.args for job in await enqueued(ship)], [{"order_id": 7}])
 
 
 class Flushed(TransactionTestCase):
@@ -106,6 +111,7 @@ class Flushed(TransactionTestCase):
     def test_second(self):
         self.assertEqual(LiveJob.objects.count(), 0)
         ship.enqueue_sync(2)
+        assert_enqueued(ship, args={"order_id": 2}, times=1)
 
     def test_due_jobs_can_be_drained(self):
         order = Order.objects.create(label="one")

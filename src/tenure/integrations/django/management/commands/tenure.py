@@ -12,6 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tenure.integrations.django.app import app
+from tenure.integrations.exported_settings import exported
 from tenure.model.errors import ConfigError
 from tenure.setting_sources import PREFIX
 
@@ -51,22 +52,17 @@ class Command(BaseCommand):
 
     def _command(self, arguments: list[str]) -> tuple[list[str], dict[str, str]]:
         try:
-            environment = {**os.environ, **exported()}
+            environment = {**os.environ, **project_environment()}
         except ConfigError as error:
             raise CommandError(str(error), returncode=WRONG_SETTINGS) from None
         return [sys.executable, "-m", "tenure", *arguments], environment
 
 
-def exported() -> dict[str, str]:
+def project_environment() -> dict[str, str]:
     """Settings for the commands that do not load the project, and for processes that do."""
     app.follow_django()
-    values = {f"{PREFIX}{name.upper()}": _text(value) for name, value in app.given.items() if value is not None}
     path = os.pathsep.join(filter(None, [sys.path[0], os.environ.get("PYTHONPATH")]))
-    return {**values, f"{PREFIX}APP": APP, "PYTHONPATH": path}
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return {**exported(app.given), f"{PREFIX}APP": APP, "PYTHONPATH": path}
 
 
 def _without_django_flags(arguments: Sequence[str]) -> Iterator[str]:
