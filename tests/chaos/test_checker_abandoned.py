@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from tenure.chaos.invariants.kinds import IN_PROCESS
 from tenure.chaos.invariants.runs import AFTER_REMOVAL, OF_A_DEAD_WORKER, OF_A_LIVE_WORKER
+from tenure.worker.process.pool import START_PATIENCE
 from tests.chaos.builder import LedgerBuilder, Row
 
 
-def claimed_job(*, started: bool = True) -> tuple[LedgerBuilder, Row]:
+def claimed_job(kind: str = "quick", *, started: bool = True) -> tuple[LedgerBuilder, Row]:
     builder = LedgerBuilder()
     builder.set(concurrency=10)
     for worker in ("w1", "w2"):
         builder.worker("registered", worker)
-    row = builder.enqueue()
+    row = builder.enqueue(kind)
     builder.claim(row)
     if started:
         builder.start(row)
@@ -66,6 +68,16 @@ def test_a_job_that_is_started_late_but_not_too_late(tmp_path):
     builder.complete(row)
     runs_other_jobs(builder)
     assert builder.broken(tmp_path) == []
+
+
+@pytest.mark.parametrize(("late", "broken"), [(-2, []), (1, ["I20"])])
+def test_a_job_that_runs_in_a_process_has_the_time_in_which_a_process_starts(tmp_path, late, broken):
+    """On an overloaded machine a process takes longer to start than other jobs may wait."""
+    builder, row = claimed_job(IN_PROCESS, started=False)
+    runs_other_jobs(builder, START_PATIENCE + OF_A_LIVE_WORKER + late)
+    builder.requeue(row)
+    builder.finish(row, worker="w2")
+    assert builder.broken(tmp_path) == broken
 
 
 def test_a_worker_that_is_blocked_by_a_handler_is_waited_for_like_one_that_may_be_dead(tmp_path):

@@ -51,6 +51,12 @@ def test_a_plan_of_few_kinds_has_no_lull():
     assert {one.kind for one in islice(draw_plan(1, {"cut": 1.0}, frozenset()), 200)} == {"cut"}
 
 
+def test_a_lower_rate_gives_fewer_faults_of_every_kind():
+    slow = list(takewhile(lambda one: one.at < 600, draw_plan(7, WEIGHTS, IN_LULLS, rate=1.0)))
+    assert {one.kind for one in slow} == set(KINDS)
+    assert len(slow) < len(plan(7)) / 3
+
+
 def test_a_seed_repeats_its_jobs():
     def requests(seed: int):
         numbers = iter(range(1_000_000))

@@ -89,7 +89,7 @@ class Campaign:
         chosen = options.only or KINDS
         kinds = {name: kind for name, kind in KINDS.items() if name not in self._unavailable and name in chosen}
         in_lulls = frozenset(name for name, kind in kinds.items() if kind.in_lulls)
-        plan = draw_plan(options.seed, {name: kind.weight for name, kind in kinds.items()}, in_lulls)
+        plan = draw_plan(options.seed, {name: kind.weight for name, kind in kinds.items()}, in_lulls, options.rate)
         self._nemesis = Nemesis(testbed, plan, ledger)
         routes = [testbed.proxies["clients"].dsn, testbed.dsn]
         self.clients = ClientProcesses([self._task(number, dsn) for number, dsn in enumerate(routes)])

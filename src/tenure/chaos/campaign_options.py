@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tenure.chaos.plan import STORM_RATE
+
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignOptions:
@@ -17,6 +19,8 @@ class CampaignOptions:
     have recorded at least this many `steps`."""
     workflows: float = 0.01
     """Which share of the many short jobs are workflows."""
+    rate: float = STORM_RATE
+    """Faults a second in a storm. With fewer, the same time sees more jobs."""
     lease: float = 3.0
     workers: int = 4
     processes: int = 2

@@ -45,13 +45,15 @@ def is_quiet(at: float) -> bool:
     return at % PERIOD >= PERIOD - CALM - LULL
 
 
-def draw_plan(seed: int, weights: Mapping[str, float], in_lulls: frozenset[str]) -> Iterator[PlannedFault]:
-    """Never ends. Every kind comes soon; after that, according to its weight."""
+def draw_plan(
+    seed: int, weights: Mapping[str, float], in_lulls: frozenset[str], rate: float = STORM_RATE
+) -> Iterator[PlannedFault]:
+    """Never ends. Every kind comes soon; after that, according to its weight. `rate`: faults a second in a storm."""
     random = Random(seed)  # noqa: S311 - chosen to be repeatable
     owed = random.sample(list(weights), len(weights))
     at = 0.0
     while True:
-        at = _after_calm(at + random.expovariate(STORM_RATE if phase(at) == "storm" else LULL_RATE))
+        at = _after_calm(at + random.expovariate(rate if phase(at) == "storm" else LULL_RATE))
         storm = phase(at) == "storm"
         if owed and storm and random.random() < 0.5:
             kind = owed.pop()

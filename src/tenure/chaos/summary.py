@@ -18,7 +18,10 @@ def summary(outcome: CampaignOutcome, verdict: CheckerVerdict) -> str:
     faults = sum(outcome.faults.values())
     goals = {"jobs": options.jobs, "faults": options.faults, "steps": options.steps}
     until = "".join(f" --{name} {goal}" for name, goal in goals.items() if goal)
-    command = f"tenure chaos run --seed {options.seed} --seconds {options.seconds:g}{until} --workflows {options.workflows:g}"
+    command = (
+        f"tenure chaos run --seed {options.seed} --seconds {options.seconds:g}{until} --workflows {options.workflows:g} "
+        f"--rate {options.rate:g}"
+    )
     figures = (
         f"{counts.jobs:,} jobs, {counts.steps:,} workflow steps, {faults:,} faults of {len(outcome.faults)} kinds, "
         f"{sum(verdict.totals.values()):,} violations"

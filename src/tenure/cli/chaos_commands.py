@@ -16,7 +16,7 @@ from tenure.chaos.failover import FailoverOptions, run_failover_campaign
 from tenure.chaos.faults import KINDS
 from tenure.chaos.faults.clocks import faketime
 from tenure.chaos.ledger import Ledger
-from tenure.chaos.plan import draw_plan
+from tenure.chaos.plan import STORM_RATE, draw_plan
 from tenure.chaos.summary import failover_summary, publish, summary
 from tenure.cli import exit_codes, options
 from tenure.cli.chaos_runner import Goal, drawn_seed, run_and_check
@@ -25,6 +25,9 @@ from tenure.cli.output import Column, print_json, show_table
 seed_option = click.option("--seed", type=click.IntRange(0), help="The same seed gives the same plan; default: a random one.")
 seconds_option = click.option(
     "--seconds", type=click.FloatRange(1), default=600.0, show_default=True, help="How long to inject faults."
+)
+rate_option = click.option(
+    "--rate", type=click.FloatRange(0.1), default=STORM_RATE, show_default=True, help="Faults per second in a storm."
 )
 only_option = click.option(
     "--only", multiple=True, type=click.Choice(list(KINDS)), help="Inject only this kind of fault; repeatable."
@@ -45,6 +48,7 @@ only_option = click.option(
     help="Which share of the many short jobs are workflows.",
 )
 @seed_option
+@rate_option
 @only_option
 @click.option(
     "--workers", type=click.IntRange(3), default=4, show_default=True, help="Supervisors, each with its own worker processes."
@@ -126,13 +130,14 @@ def check(folder: Path, as_json: bool) -> int:
 @click.command()
 @seconds_option
 @seed_option
+@rate_option
 @only_option
 @options.as_json
-def plan(seconds: float, seed: int | None, only: tuple[str, ...], as_json: bool) -> None:
+def plan(seconds: float, seed: int | None, rate: float, only: tuple[str, ...], as_json: bool) -> None:
     """Print which faults a seed gives, and when, if all kinds are available."""
     kinds = {name: kind for name, kind in KINDS.items() if not only or name in only}
     in_lulls = frozenset(name for name, kind in kinds.items() if kind.in_lulls)
-    endless = draw_plan(seed or 0, {name: kind.weight for name, kind in kinds.items()}, in_lulls)
+    endless = draw_plan(seed or 0, {name: kind.weight for name, kind in kinds.items()}, in_lulls, rate)
     planned = list(takewhile(lambda one: one.at < seconds, endless))
     if as_json:
         print_json({"seed": seed or 0, "faults": [asdict(one) for one in planned]})

@@ -12,6 +12,7 @@ TIMES = 6
 START_TIMEOUT = 30.0
 GOAL_STOPPED = 1.0  # seconds
 GOAL_KILLED = 15.0
+GOAL_ADVISORY = 2.5
 
 # A released duty is free when its lease ends; the new holder records when it acquired it.
 RECORD_HANDOVERS = (
@@ -21,6 +22,7 @@ RECORD_HANDOVERS = (
     """create trigger handed_over after update on tenure.leases for each row
          when (old.holder <> new.holder) execute function public.handed_over()""",
 )
+SINCE_KILLED = "extract(epoch from taken_at - killed_at)"
 HELD = "select count(*) from tenure.leases where expires_at > clock_timestamp() and (metadata ->> 'pid')::int {} {}"
 
 
@@ -30,14 +32,20 @@ async def failovers_in_order(show: Callable[[str], None]) -> DrillResult:
 
 
 async def failovers_killed(show: Callable[[str], None]) -> DrillResult:
-    gaps = await _failovers(show, signal.SIGKILL, "extract(epoch from taken_at - killed_at)")
+    gaps = await _failovers(show, signal.SIGKILL, SINCE_KILLED)
     return _result("failovers_killed", gaps, GOAL_KILLED, "was killed")
 
 
-async def _failovers(show: Callable[[str], None], how: signal.Signals, gap: str) -> list[float]:
+async def failovers_advisory(show: Callable[[str], None]) -> DrillResult:
+    """PostgreSQL releases the lock of a killed leader with its session, so no lease has to expire."""
+    gaps = await _failovers(show, signal.SIGKILL, SINCE_KILLED, TENURE_LEADER_STRATEGY="advisory")
+    return _result("failovers_advisory", gaps, GOAL_ADVISORY, "was killed, with leader.strategy = advisory")
+
+
+async def _failovers(show: Callable[[str], None], how: signal.Signals, gap: str, **settings: str) -> list[float]:
     gaps: list[float] = []
     async with open_environment() as environment:
-        workers = [environment.start_worker("--processes", "1", TENURE_LEADER_ROTATE_SECONDS="0") for _ in range(2)]
+        workers = [environment.start_worker("--processes", "1", TENURE_LEADER_ROTATE_SECONDS="0", **settings) for _ in range(2)]
         await until(lambda: environment.ready_processes() == len(workers), within=START_TIMEOUT)
         for statement in RECORD_HANDOVERS:
             environment.execute(statement)

@@ -27,7 +27,7 @@ KINDS = {
         FaultKind(servers.server_stop, 1.2, "an immediate stop of PostgreSQL"),
         FaultKind(servers.server_kill, 0.6, "kill -9 of the postmaster"),
         FaultKind(tables.lock_jobs, 2, "a lock on the table of live jobs, up to 20 s"),
-        FaultKind(tables.lock_core, 2, "a lock on another table that every job needs, up to 20 s"),
+        FaultKind(tables.lock_core, 2, "a lock on another table that jobs or workflows need, up to 20 s"),
         FaultKind(
             tables.lock_aside, 3, "a lock on a table that no job needs, up to 20 s: jobs and promotion continue", in_lulls=True
         ),

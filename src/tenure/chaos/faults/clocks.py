@@ -21,18 +21,17 @@ def faketime() -> str | None:
     return found[0] if found else None
 
 
+def moved_clock(library: str, offset: str) -> dict[str, str]:
+    """The environment of such a process. Its monotonic clock is right: it cannot be set on a real machine either."""
+    return {"LD_PRELOAD": library, "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+
+
 async def move_clock(testbed: Testbed, random: Random) -> FaultResult:
     """A worker is killed and restarted on a machine whose clock is wrong."""
     library = faketime()
     assert library is not None
     worker, offset = testbed.pick_worker(random), random.choice(OFFSETS)
-    # The monotonic clock cannot be set on a real machine either.
-    worker.environment |= {
-        "LD_PRELOAD": library,
-        "FAKETIME": offset,
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "DONT_FAKE_MONOTONIC": "1",
-    }
+    worker.environment |= moved_clock(library, offset)
     testbed.workers.expect_kill(worker)
     worker.kill_all()
     return FaultResult(f"{worker.name}: {offset}")

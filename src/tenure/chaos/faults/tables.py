@@ -9,15 +9,23 @@ from tenure.chaos.faults.base import FaultResult, FaultSkipped
 from tenure.chaos.testbed import Testbed
 
 CORE = (
-    "history", "history_default", "workers", "queues", "leases", "tallies", "incidents", "progress", "logs", "watches", "keys",
-    "limits", "limit_changes", "starts",
+    "claims", "history", "history_default", "workers", "queues", "leases", "tallies", "incidents", "progress", "logs", "watches",
+    "keys", "limits", "limit_changes", "starts", "chain_endings", "blocked", "blockers", "steps", "waits", "events",
 )  # fmt: skip
-"""Every job, or the lease of every worker, needs each of these tables in some statement."""
+"""Jobs, workflows, jobs that wait for others, or the leases of workers need each of these tables in some statement. A statement
+locks all tables that it names: every job that ends needs `chain_endings`, also if no other job waits for it."""
 
-ASIDE = ("counters", "minutes", "latencies", "retentions", "schedules", "ticks", "declarations")
-"""No job needs these tables to be promoted, claimed, run, settled or requeued."""
+ASIDE = (
+    "counters", "minutes", "fleet_minutes", "latencies", "retentions", "schedules", "ticks", "declarations", "kinds", "tokens",
+    "signing_keys", "audit",
+)  # fmt: skip
+"""No job needs these tables to be promoted, claimed, run, settled or requeued. What code declares is written when a supervisor
+starts."""
 
 MODES = ("access exclusive", "access exclusive", "share row exclusive")
+JOBS_MODES = ("share row exclusive", "share row exclusive", "access exclusive")
+"""Of the table of live jobs: the latter, as of ALTER TABLE, keeps jobs from being read as well."""
+
 LOCK_TIMEOUT = "3s"
 """How long the fault waits for its lock: later sessions wait behind it."""
 
@@ -46,7 +54,7 @@ REFUSE = """
 
 async def lock_jobs(testbed: Testbed, random: Random) -> FaultResult:
     seconds = random.uniform(2, 20) if random.random() < 0.1 else random.uniform(0.5, 2)
-    return await _lock(testbed, "jobs", "share row exclusive", seconds)
+    return await _lock(testbed, "jobs", random.choice(JOBS_MODES), seconds)
 
 
 async def lock_core(testbed: Testbed, random: Random) -> FaultResult:

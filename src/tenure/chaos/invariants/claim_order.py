@@ -14,9 +14,7 @@ from tenure.chaos.invariants.traces import JobTrace
 from tenure.chaos.ledger import LimitChange, Move
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State
-
-SUSPECT_CRASHES = 2
-"""Jobs with this many crashes run alone, outside the order of the others."""
+from tenure.store.workers import SUSPECT_CRASHES
 
 EVERY_POSITION = float("inf")
 

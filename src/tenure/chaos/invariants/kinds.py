@@ -11,6 +11,9 @@ ATOMIC = "atomic"
 ORDERED = "ordered"
 """The kind that is enqueued together with an order row, in one transaction of the caller."""
 
+IN_PROCESS = "in_process"
+"""The kind that runs in a process of its own, which must be started first if none is idle."""
+
 STUBBORN = "stubborn"
 """Kinds with this prefix ignore their cancellation; their slot is used by other jobs meanwhile."""
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure.chaos.invariants.jobs import HELD_STATES
-from tenure.chaos.invariants.kinds import CHAINED, REFUSED, STUBBORN
+from tenure.chaos.invariants.kinds import CHAINED, IN_PROCESS, REFUSED, STUBBORN
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import ClaimTrace, JobTrace
 from tenure.chaos.ledger import EffectRow, HandlerLine, Move, StepChange
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State
+from tenure.worker.process.pool import START_PATIENCE
 
 MAX_NAMED = 5  # jobs in a message about too many runs
 
@@ -288,7 +289,8 @@ class NoJobAbandoned(Rule):
             since = max(claim.started_at, claim.stepped_at) + self._longest
             self._check_wait(job, claim, "its run should have ended", since, until)
         else:
-            self._check_wait(job, claim, "it was claimed, and no run of it started", claim.at, until)
+            since = claim.at + (START_PATIENCE if job.kind == IN_PROCESS else 0.0)
+            self._check_wait(job, claim, "it should have been started", since, until)
 
     def _check_wait(self, job: JobTrace, claim: ClaimTrace, since_what: str, since: float, until: float) -> None:
         workers = self.case.workers

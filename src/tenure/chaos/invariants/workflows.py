@@ -156,7 +156,7 @@ class FailedWorkflowsUndone(Rule):
         registered = _names(steps, "on_rollback")
         undone = _names(steps, "undo")
         expected = [] if job.outcome == State.COMPLETED else [f"{UNDO}{name}" for name in reversed(registered)]
-        if undone != expected and not self._was_canceled_twice(job) and not self._record_was_lost(job, undone, expected):
+        if undone != expected and not self._record_was_lost(job, undone, expected):
             self.report(f"is {job.outcome}, and has undone {undone} instead of {expected}", job=job.job)
 
     def _record_was_lost(self, job: JobTrace, undone: list[str], expected: list[str]) -> bool:
@@ -165,11 +165,6 @@ class FailedWorkflowsUndone(Rule):
         if last is None or not self.case.lost_commits.overlap(last.at, last.until):
             return False
         return undone == expected[: len(undone)] and set(expected) <= self._ran.get(job.job, set())
-
-    def _was_canceled_twice(self, job: JobTrace) -> bool:
-        """The second cancellation of a workflow ends it at once."""
-        calls = self.case.calls.by_job.get(job.job, ())
-        return job.claim is None and sum(call.verb == "cancel" and call.answer != "refused" for call in calls) > 1
 
 
 def _names(steps: StepTraces, what: str) -> list[str]:
