@@ -41,7 +41,7 @@ def test_without_a_database_a_command_names_the_ways_out(tmp_path):
         assert way in refused.stderr
 
 
-def test_a_database_that_is_away_is_told_in_one_line(tmp_path):
+def test_a_database_that_is_away_is_reported_in_one_line(tmp_path):
     away = tenure("migrate", "--dsn", f"host={tmp_path} dbname=nothing")
     assert away.returncode == 1
     assert away.stderr.startswith("tenure: PostgreSQL cannot be reached")

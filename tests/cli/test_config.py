@@ -46,7 +46,7 @@ def test_what_the_code_says_counts_more_than_the_environment(line, folder, shop)
     assert found["schema"] == ("flag", "--schema")
 
 
-def test_wrong_settings_are_told_all_at_once(line, folder):
+def test_wrong_settings_are_reported_all_at_once(line, folder):
     (folder / "tenure.toml").write_text("shcema = 'x'\n[workers]\nconcurrency = 0\n")
     refused = line("config")
     assert refused.exit_code == 3
@@ -74,9 +74,14 @@ def test_no_password_is_shown(dsn, shown):
 
 
 def test_the_table_hides_it_too(line):
-    shown = line("config", "--dsn", "postgresql://me:secret@host/db")
+    shown = line("config", "--dsn", "postgresql://me:swordfish@host/db")
     assert "me:***@host" in shown.stdout
-    assert "secret" not in shown.output
+    assert "swordfish" not in shown.output
+
+
+def test_names_of_secrets_are_shown_as_a_list(line, folder):
+    (folder / "tenure.toml").write_text("[web]\nsecret_names = ['iban', 'ssn']\n")
+    assert told(line)["web_secret_names"] == ("iban, ssn", "tenure.toml")
 
 
 def test_what_pools_say_themselves_is_shown_with_where_it_came_from(line, folder):

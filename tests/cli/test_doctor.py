@@ -55,7 +55,7 @@ def test_lost_workers_and_duties_that_nobody_does_or_only_seems_to_do(line, data
     assert "stuck" in line("leaders").stdout
 
 
-def test_what_only_the_leader_hears_is_told(line, database):
+def test_what_only_the_leader_has_found_is_shown(line, database):
     """That it receives no notifications."""
     database.worker()
     database.term("doctor")

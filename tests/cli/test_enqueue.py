@@ -109,7 +109,7 @@ def test_without_an_app_the_ways_out_are_named(line, monkeypatch, tmp_path):
     assert "--no-check" in refused.stderr
 
 
-def test_an_app_that_cannot_be_loaded_is_told_without_a_traceback(line, shop, tmp_path):
+def test_an_app_that_cannot_be_loaded_is_reported_without_a_traceback(line, shop, tmp_path):
     (tmp_path / "sick.py").write_text("import tenure\n1 / 0\n")
     (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n")
     for module, told in [

@@ -8,7 +8,7 @@ from psycopg.conninfo import make_conninfo
 from tests.client.stock import lay_out
 
 
-def test_nothing_there_is_told_in_words(line):
+def test_an_empty_list_is_reported_in_words(line):
     for words, document in [
         (["queues", "list"], {"queues": []}),
         (["workers"], {"workers": []}),
@@ -34,13 +34,13 @@ def test_a_queue_is_paused_and_goes_on(line, enqueue_job):
     assert "paused" not in line("queues", "list").stdout
 
 
-def test_pausing_what_nobody_knows_is_remarked(line, enqueue_job):
+def test_pausing_an_unknown_queue_prints_a_note(line, enqueue_job):
     enqueue_job(queue="mail")
     assert "did you mean 'mail'?" in line("queues", "pause", "mial").stderr
     assert line("queues", "pause", "mail").stderr == ""
 
 
-def test_who_paused_it_is_whoever_typed_it(line, enqueue_job):
+def test_a_pause_records_the_user_who_typed_the_command(line, enqueue_job):
     assert "@" in line.json("queues", "pause", "mail")["by"]
 
 
@@ -88,7 +88,7 @@ def test_stats_count_what_is_there_and_what_was_done(line, database):
 
 
 @pytest.mark.parametrize("words", [["queues", "list"], ["workers"], ["leaders"], ["stats"], ["jobs", "list"]])
-def test_a_database_without_our_schema_is_told_with_the_way_out(line, bare_dsn, words):
+def test_a_database_without_our_schema_is_reported_with_the_way_out(line, bare_dsn, words):
     refused = line(*words, "--dsn", bare_dsn)
     assert refused.exit_code == 4
     assert "tenure migrate" in refused.stderr
@@ -102,13 +102,13 @@ def test_without_a_database_the_ways_out_are_named(line, tmp_path, monkeypatch):
     assert "TENURE_DSN=" in refused.stderr
 
 
-def test_a_database_that_is_away_is_told_in_one_line(line, tmp_path):
+def test_a_database_that_is_away_is_reported_in_one_line(line, tmp_path):
     away = line("stats", "--dsn", f"host={tmp_path} dbname=nothing")
     assert away.exit_code == 1
     assert away.stderr.startswith("tenure: PostgreSQL cannot be reached")
 
 
-def test_a_role_that_may_not_look_is_told_so(line, sql, dsn):
+def test_a_role_without_privileges_gets_the_way_out(line, sql, dsn):
     sql("create role cli_guest")
     try:
         refused = line("stats", "--dsn", make_conninfo(dsn, options="-c role=cli_guest"))

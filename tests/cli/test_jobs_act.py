@@ -22,7 +22,7 @@ def test_cancel_ends_jobs_and_keeps_who_and_why(line, sql, enqueue_job):
     assert line("jobs", "cancel", first, second[:30], "--reason", "typed by mistake").stdout == "canceled 2 jobs\n"
     [(error,)] = sql("select error from tenure.history where id = %s", first)
     assert error.endswith(f"@{socket.gethostname()}: typed by mistake")
-    assert line("jobs", "cancel", first).stdout == "canceled 0 jobs; 1 was finished already\n"
+    assert line("jobs", "cancel", first).stdout == "canceled 0 jobs; 1 was finished or rolling back already\n"
     assert line.json("jobs", "cancel", second) == {"canceled": 0}
 
 
@@ -79,7 +79,7 @@ def test_retry_brings_a_job_forward_or_makes_a_new_one(line, states, enqueue_job
     assert states() == {"pending": 2, "canceled": 1}
 
 
-def test_what_cannot_be_retried_is_told_and_the_others_are(line, sql, database, ids_in):
+def test_what_cannot_be_retried_is_reported_and_the_others_are(line, sql, database, ids_in):
     lay_out(database, 40)
     running, scheduled = ids_in("running")[0], ids_in("scheduled")[0]
     tried = line("jobs", "retry", running, scheduled)

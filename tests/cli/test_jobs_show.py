@@ -22,7 +22,7 @@ def test_a_list_shows_whole_ids_and_what_state_they_are_in_since_when(line, enqu
     shown = line("jobs", "list").stdout.splitlines()
     assert shown[0].split() == ["ID", "STATE", "KIND", "QUEUE", "PRIORITY", "ATTEMPT", "WHEN"]
     assert shown[1].startswith(f"{later}  scheduled  work")
-    assert shown[1].endswith("in 1 h")
+    assert shown[1].endswith("in 2 h")
     assert shown[2].startswith(f"{now}  pending")
     assert not any(row.endswith(" ") for row in shown)
 
@@ -75,7 +75,7 @@ def test_since_and_until_take_spans_and_times(line, enqueue_job):
         assert [job["id"] for job in line.json("jobs", "list", *words)["jobs"]] == [job_id] * found
 
 
-def test_what_cannot_be_meant_is_wrong_usage_told_in_one_line(line):
+def test_what_cannot_be_meant_is_wrong_usage_reported_in_one_line(line):
     for words, told in [
         (["--state", "faild"], "did you mean 'failed'?"),
         (["--since", "yesterday"], "or an age such as"),
@@ -199,3 +199,9 @@ def test_json_is_one_document_on_one_line(line, enqueue_job):
     shown = line("jobs", "list", "--json").stdout
     assert shown.count("\n") == 1
     assert set(json.loads(shown)) == {"jobs", "next"}
+
+
+def test_explain_names_a_command_that_starts_a_worker_once(line, enqueue_job):
+    shown = line("explain", str(enqueue_job())).stdout
+    assert shown.count("tenure worker") == 1
+    assert "tenure worker --app MODULE:APP" in shown

@@ -7,7 +7,7 @@ import re
 import pytest
 
 
-def test_nothing_there_is_told_in_words(line):
+def test_an_empty_list_is_reported_in_words(line):
     shown = line("schedules", "list")
     assert (shown.exit_code, shown.stdout) == (0, "")
     assert "@app.cron" in shown.stderr
@@ -90,7 +90,7 @@ def test_one_that_is_not_there(line, words):
     assert missing.stderr == "tenure: schedule 'nobody' does not exist: `tenure schedules list --all` shows all schedules\n"
 
 
-def test_wrong_usage_is_told_with_the_way_out(line):
+def test_wrong_usage_is_reported_with_the_way_out(line):
     for words, told in [
         (["create", "s", "send", "--cron", "9 o'clock"], "has 2 fields"),
         (["create", "s", "send", "--cron", "@daily", "--timezone", "Europe/Berln"], "did you mean 'Europe/Berlin'?"),

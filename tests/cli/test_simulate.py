@@ -48,7 +48,7 @@ def test_a_job_that_is_lost_is_a_surprise():
     assert [str(surprise) for surprise in verdict.surprises] == [f"quick {gone.id} is lost"]
 
 
-def test_a_falsified_expectation_is_told_at_most_twenty_times(monkeypatch):
+def test_a_falsified_expectation_is_reported_at_most_twenty_times(monkeypatch):
     monkeypatch.setitem(expectations._RULES, "quick", lambda seed: expectations.Expectation(state=State.FAILED))
     jobs = [quick(seed) for seed in range(30)]
     verdict = check_jobs(sent(*jobs), 30, jobs)
@@ -59,7 +59,7 @@ def test_a_falsified_expectation_is_told_at_most_twenty_times(monkeypatch):
     assert lines[-1] == "Repeat it with: tenure simulate --seed 3"
     document = verdict.to_json()
     assert (document["ok"], document["surprises"], len(document["first_surprises"])) == (False, 30, MAX_SURPRISES)
-    assert document["first_surprises"][0].keys() == {"job_id", "kind", "told"}
+    assert document["first_surprises"][0].keys() == {"job_id", "kind", "problem"}
 
 
 def test_what_is_not_over_counts_against_it_unless_it_was_interrupted():
@@ -181,7 +181,7 @@ def test_ctrl_c_ends_the_sending_and_what_is_over_is_checked(dsn, sql, tmp_path)
 
 
 @pytest.mark.slow
-def test_workers_that_do_not_start_are_told_with_the_end_of_their_log(dsn, tmp_path):
+def test_workers_that_do_not_start_are_reported_with_the_end_of_their_log(dsn, tmp_path):
     (tmp_path / "tenure.toml").write_text("[workers]\nlease_timeout_seconds = 3\n")
     with started(tmp_path, "simulate", "--jobs", "1", TENURE_DSN=dsn, TENURE_LOG="nonsense") as ran:
         assert ran.ends() == 1, ran.said

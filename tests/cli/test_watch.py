@@ -73,7 +73,7 @@ async def test_a_database_that_goes_away_and_comes_back_is_waited_for(watched):
     assert shown.exit_code == 0
 
 
-def test_a_job_that_is_over_is_told_at_once(line, enqueue_job):
+def test_a_job_that_is_over_is_reported_at_once(line, enqueue_job):
     job_id = enqueue_job()
     line("jobs", "cancel", job_id, "--reason", "enough")
     shown = line("watch", job_id)

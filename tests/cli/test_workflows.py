@@ -39,7 +39,7 @@ def order(sql: Any) -> str:
     return job
 
 
-def test_nothing_there_is_told_in_words(line):
+def test_an_empty_list_is_reported_in_words(line):
     shown = line("workflows", "list")
     assert (shown.exit_code, shown.stdout) == (0, "")
     assert "no matching workflows" in shown.stderr
@@ -50,18 +50,41 @@ def test_listed_without_other_jobs(line, order):
     shown = line("workflows", "list").stdout
     assert order in shown
     assert "plain" not in shown
-    assert "in 1 h" in shown
+    assert "sleep until" in shown
     assert [job["id"] for job in line.json("workflows", "list", "--state", "waiting", "--kind", "order")["workflows"]] == [order]
     assert line.json("workflows", "list", "--state", "completed") == {"workflows": []}
 
 
 def test_shown_with_its_steps(line, order):
     shown = line("workflows", "show", order).stdout
-    for told in ("packing", "pay", "receipt", "  pack", "sleep", "open", "in 1 h", '{"number": 7}'):
+    for told in ("packing", "pay", "receipt", "  pack", "sleep", "open", "in 2 h", '{"number": 7}'):
         assert told in shown
     told = line.json("workflows", "show", order)
     assert [step["name"] for step in told["steps"]] == ["pay", "1/pack", "rest"]
     assert (told["status"], told["held"]) == ("packing", None)
+
+
+def test_the_list_says_what_each_waits_for(line, order, sql):
+    awaited = json.dumps({"event": "shipped", "key": ""})
+    sql("update tenure.steps set what = 'wait', output = %s, due_at = now() + interval '2 days' where name = 'rest'", awaited)
+    assert "event shipped (times out in 2 d)" in line("workflows", "list").stdout
+    awaited = json.dumps({"event": "approve", "key": order})
+    sql("update tenure.steps set what = 'event', output = %s, due_at = null where name = 'rest'", awaited)
+    assert "signal approve" in line("workflows", "list").stdout
+    sql("update tenure.steps set what = 'call', name = 'pick_items', output = '{}' where name = 'rest'")
+    assert "child pick_items" in line("workflows", "list").stdout
+
+
+def test_steps_are_shown_without_how_they_are_stored(line, order, sql):
+    sql("update tenure.steps set ended_at = started_at + interval '42 microseconds' where name = 'pay'")
+    received = json.dumps({"payload": "yes", "position": 2})
+    sql("update tenure.steps set what = 'event', state = 'done', output = %s where name = 'rest'", received)
+    sql("update tenure.steps set what = 'on_rollback' where name = '1/pack'")
+    shown = line("workflows", "show", order).stdout
+    assert "e-05" not in shown
+    assert "position" not in shown
+    assert "yes" in shown
+    assert "registered" in shown
 
 
 def test_drawn(line, order):
@@ -87,10 +110,36 @@ def test_signaled(line, order, sql):
     assert "not valid JSON" in wrong.stderr
 
 
+def test_a_signal_that_is_not_waited_for_is_noted(line, order, sql):
+    awaited = json.dumps({"event": "approve", "key": order})
+    sql("update tenure.steps set what = 'event', output = %s, due_at = null where name = 'rest'", awaited)
+    sent = line("workflows", "signal", order, "aprove")
+    assert sent.exit_code == 0
+    assert "it does not wait for this signal now, but for: signal approve" in sent.stderr
+    assert "does not wait" not in line("workflows", "signal", order, "approve").stderr
+
+
 def test_canceled(line, order, sql):
     assert "is canceled" in line("workflows", "cancel", order, "--reason", "not needed", "--by", "ada").stdout
     assert sql("select state, error from tenure.history") == [("canceled", "canceled by ada: not needed")]
-    assert line.json("workflows", "cancel", order) == {"id": order, "canceled": False}
+    assert line.json("workflows", "cancel", order) == {"id": order, "canceled": False, "rolls_back": False, "to_undo": 0}
+
+
+def test_a_cancellation_says_what_will_be_undone_and_is_not_repeated(line, order, sql):
+    sql("update tenure.jobs set system = '{\"undo\": true}' where id = %s", order)
+    sql(
+        "insert into tenure.steps (job_id, name, number, what, state, fence)"
+        " values (%s, 'undo refund', 4, 'on_rollback', 'done', 1)",
+        order,
+    )
+    assert "will undo what it registered, then be canceled: 1 undo" in line("workflows", "cancel", order).stdout
+    assert "rolling back, 1 undo left" in line("workflows", "show", order).stdout
+    again = line("workflows", "cancel", order)
+    assert again.exit_code == 0
+    assert "rolls back already, 1 undo left: --force" in again.stdout
+    assert sql("select state from tenure.jobs where id = %s", order) == [("pending",)]
+    assert "is canceled; not run: 1 undo" in line("workflows", "cancel", order, "--force").stdout
+    assert sql("select state from tenure.history") == [("canceled",)]
 
 
 def test_resumed_if_it_is_held(line, order, sql):

@@ -38,9 +38,9 @@ def test_every_kind_takes_a_seed(kind):
 
 
 def test_the_catalogue_uses_public_names_only():
-    """As any app would: it imports from `tenure` itself."""
+    """As any app would: it imports from `tenure` itself. The bench also reads counts that no app needs."""
     used = set()
-    for file in FOLDER.glob("*.py"):
+    for file in set(FOLDER.glob("*.py")) - {FOLDER / "bench.py"}:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 used.add(node.module)

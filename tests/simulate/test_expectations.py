@@ -66,10 +66,10 @@ def test_a_job_that_went_as_expected_is_no_surprise(kind):
         ("chained", {}, "has 0 children, expected 1"),
     ],
 )
-def test_a_difference_is_told_in_one_sentence(kind, changes, told):
+def test_a_difference_is_reported_in_one_sentence(kind, changes, told):
     job = job_as_expected(kind, **changes)
     [surprise] = check([job])
-    assert (surprise.job_id, surprise.kind, surprise.told) == (job.id, kind, told)
+    assert (surprise.job_id, surprise.kind, surprise.problem) == (job.id, kind, told)
     assert str(surprise) == f"{kind} {job.id} {told}"
 
 
@@ -77,9 +77,9 @@ def test_a_worker_that_died_for_another_reason_is_no_surprise():
     assert check([job_as_expected("quick", crashes=1)]) == []
 
 
-def test_long_values_are_told_short():
+def test_long_values_are_reported_short():
     [surprise] = check([job_as_expected("big_output", output="no")])
-    assert len(surprise.told) < 200
+    assert len(surprise.problem) < 200
 
 
 def test_children_are_counted_by_their_parent():
@@ -87,9 +87,9 @@ def test_children_are_counted_by_their_parent():
     children = [job_as_expected("quick", parent_id=parent.id) for _ in range(5)]
     assert check([parent, *children]) == []
     [surprise] = check([parent, *children[1:]])
-    assert surprise.told == "has 4 children, expected 5"
+    assert surprise.problem == "has 4 children, expected 5"
 
 
 def test_a_job_of_no_known_kind_is_a_surprise():
     [surprise] = check([SimpleNamespace(id=uuid4(), kind="stranger", input={}, parent_id=None)])
-    assert "no job named 'stranger'" in surprise.told
+    assert "no job named 'stranger'" in surprise.problem

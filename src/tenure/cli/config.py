@@ -63,7 +63,7 @@ def _setting(name: str, used: Settings, source: str) -> Setting:
     if name == "routes":
         shown = {route.pattern: {"queue": route.queue, "priority": route.priority} for route in value}
         return Setting(name, shown or None, source)
-    return Setting(name, _shown(value) if name.endswith("dsn") and value else value, source)
+    return Setting(name, _shown(value) if name.endswith("dsn") and value else _listed(value), source)
 
 
 def _shown(dsn: str) -> str:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import signal
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -18,9 +14,9 @@ from rich.markup import escape
 from tenure.cli import demo_summary, exit_codes
 from tenure.cli.demo_steps import DemoRun, run_steps
 from tenure.cli.live_display import Display, open_display
+from tenure.cli.temporary_server import temporary_folder, temporary_server
 from tenure.cli.web_process import WebProcess, start_web, web_options
 from tenure.cli.worker_process import worker_process
-from tenure.embedded import EmbeddedServer
 from tenure.embedded.finding import note_home
 from tenure.settings import Settings
 from tenure.simulate.demo import app
@@ -29,7 +25,6 @@ from tenure.store.migrator import migrate
 APP = "tenure.simulate.demo:app"
 PROCESSES = 2
 CONCURRENCY = 10
-SETTINGS_PREFIXES = ("TENURE_", "PG", "DATABASE_URL")
 
 
 @click.command()
@@ -45,7 +40,7 @@ def demo(keep: bool, web_port: int | None, no_web: bool) -> int:
     signal.signal(signal.SIGHUP, _exit_on_signal)
     with (
         open_display() as display,
-        _folder() as folder,
+        temporary_folder("tenure-demo-") as folder,
         _server(display, folder) as settings,
         _registered_here(folder / "server") if keep else nullcontext(False) as found,
     ):
@@ -65,46 +60,12 @@ def _exit_on_signal(number: int, _frame: object) -> None:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="tenure-demo-")).resolve()
-    if os.geteuid() == 0:
-        folder.chmod(0o711)  # as root, the server runs under another account, which must be able to enter
-    try:
-        yield folder
-    finally:
-        _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    """Repeated, because the process that guards the server may need a moment to exit."""
-    data = (folder / "server" / "pg").resolve()
-    if not data.is_relative_to(folder):
-        shutil.rmtree(data.parent, ignore_errors=True)
-    for _ in range(50):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(0.05)
-
-
-@contextmanager
 def _server(display: Display, folder: Path) -> Iterator[Settings]:
-    _clear_settings()
     display.event("the background jobs of a small shop, for half a minute")
-    with EmbeddedServer(folder / "server") as server:
-        os.environ["TENURE_DSN"] = os.environ["TENURE_LISTEN_DSN"] = server.dsn
-        os.environ["TENURE_SCHEMA"] = "tenure"
-        settings = Settings.load()
+    with temporary_server(folder) as settings:
         asyncio.run(migrate(settings.database))
         display.event("started a PostgreSQL in a temporary directory")
         yield settings
-
-
-def _clear_settings() -> None:
-    """The demo uses its own database, not one that is set in the environment."""
-    for name in list(os.environ):
-        if name.startswith(SETTINGS_PREFIXES) and name != "TENURE_PG_BIN":
-            del os.environ[name]
 
 
 async def _run(run: DemoRun, *, keep: bool) -> bool:

@@ -113,21 +113,21 @@ def next_steps(*, kept: bool) -> Iterator[str]:
         *([] if kept else [(f"{me} demo --keep", "repeat this demo and keep it running")]),
         (f"{me} simulate --mix hostile", "run jobs that fail, hang and crash, and check each outcome"),
         (f"{me} init shop", "create a project with a small jobs.py"),
-        (f"cd shop && {me} dev", "run its workers"),
+        (f"cd shop && {program(start=Path('shop'))} dev", "run its workers"),
     ]
     width = max(len(command) for command, _ in steps)
     yield from (f"  [bold]{command:<{width}}[/]  {words}" for command, words in steps)
 
 
-def program() -> str:
-    """The command that started this process, to be shown in examples."""
+def program(start: Path = Path()) -> str:
+    """The command that started this process, to be shown in examples that are typed in the folder `start`."""
     me = Path(sys.argv[0])
     if me.name == "__main__.py":
         return "python -m tenure"
     found = shutil.which("tenure")
     if found and Path(found).resolve() == me.resolve():
         return "tenure"
-    return min(os.path.relpath(me), str(me.resolve()), key=len)
+    return min(os.path.relpath(me, start), str(me.resolve()), key=len)
 
 
 def first_faults(found: Sequence[str]) -> Iterator[str]:

@@ -20,8 +20,8 @@ REMEDIES = {
     "blocker_failed": "tenure jobs list --state dead_letter",
     "open_group": "tenure jobs cancel {job.id}",
     "paused": "tenure queues resume {queue}",
-    "no_worker": "tenure worker",
-    "no_worker_for_queue": "tenure worker --queues {queue}",
+    "no_worker": "tenure worker --app MODULE:APP",
+    "no_worker_for_queue": "tenure worker --app MODULE:APP --queues {queue}",
 }
 """The command that helps, by the code of the reason."""
 

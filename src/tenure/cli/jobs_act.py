@@ -46,7 +46,7 @@ async def cancel(
     if ids:
         wanted = await context.find_all(ids)
         done = await context.client.cancel(*[job.id for job in wanted], reason=reason, by=by)
-        return _print_count(context, "canceled", done, len({job.id for job in wanted}), "finished already")
+        return _print_count(context, "canceled", done, len({job.id for job in wanted}), "finished or rolling back already")
     states = frozenset(given.get("state") or LIVE) & LIVE
     if not states:
         raise click.UsageError("completed, failed and canceled jobs cannot be canceled")

@@ -53,6 +53,10 @@ GROUPS = {
         "completion": ("tenure.cli.completion:completion", "Print the completion script for your shell."),
     },
     "Test Tenure itself": {
+        "bench": (
+            "tenure.cli.bench:bench",
+            "Measure this machine and PostgreSQL with jobs that do nothing, in about 20 seconds.",
+        ),
         "simulate": ("tenure.cli.simulate:simulate", "Enqueue jobs of many kinds, and check that each ends as expected."),
         "chaos": ("tenure.cli.chaos:chaos", "Inject faults everywhere, and check that no promise is broken."),
     },

@@ -116,10 +116,11 @@ def ago(moment: datetime | None, now: datetime | None = None) -> str:
 
 
 def rough(seconds: float) -> str:
-    for unit, size, limit in (("s", 1, 60), ("m", 60, 3600), ("h", 3600, 2 * 86400)):
-        if seconds < limit:
-            return f"{int(seconds / size)} {unit}"
-    return f"{int(seconds / 86400)} d"
+    """Rounded to one unit: what is due in two days is shown as `2 d` also a moment later."""
+    for unit, size, most in (("s", 1, 60), ("m", 60, 60), ("h", 3600, 48)):
+        if round(seconds / size) < most:
+            return f"{round(seconds / size)} {unit}"
+    return f"{round(seconds / 86400)} d"
 
 
 def moment(at: datetime | None) -> str | None:

@@ -42,7 +42,7 @@ class SimulationVerdict:
             "crashes": self.crashes,
             "surprises": len(self.surprises),
             "first_surprises": [
-                {"job_id": str(surprise.job_id), "kind": surprise.kind, "told": surprise.told}
+                {"job_id": str(surprise.job_id), "kind": surprise.kind, "problem": surprise.problem}
                 for surprise in self.surprises[:MAX_SURPRISES]
             ],
         }

@@ -20,12 +20,13 @@ from tenure.cli.web_extra import needs_web_extra
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A name in the Host header to accept; repeatable.")
 @click.option("--allowed-origin", "allowed_origins", multiple=True, help="A site whose pages may use the API; repeatable.")
 @click.option("--trusted-proxy", "trusted_proxies", multiple=True, help="A proxy whose X-Forwarded-* headers to believe.")
+@click.option("--secret-name", "secret_names", multiple=True, help="Another name whose values are hidden; repeatable.")
 @click.option("--read-only", is_flag=True, help="Refuse everything that changes something.")
 def web(app: str | None, dsn: str | None, schema: str | None, as_json: bool, **given: Any) -> None:
     """Serve the dashboard, the REST API, live updates and metrics.
 
-    While no token exists, every request from this machine is allowed, and other addresses than loopback are refused: create a
-    token with `tenure tokens create`. With --app, arguments are checked by the code of your handlers; without it, by what
+    Until the first token is created, every request from this machine is allowed, and other addresses than loopback are refused:
+    create one with `tenure tokens create`. With --app, arguments are checked by the code of your handlers; without it, by what
     workers have published.
     """
     with needs_web_extra():

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from uuid import UUID
 
 import click
 
 from tenure.cli import options, output
 from tenure.cli.command_context import CommandContext, with_context
+from tenure.cli.workflow_words import signal_of, wait_words
+from tenure.client.workflow_status import WorkflowStatus
+from tenure.model.states import State
 
 
 @click.command()
@@ -24,21 +28,56 @@ async def signal(context: CommandContext, *, job_id: str, name: str, payload: st
         output.print_json({"id": job.id, "signal": name})
     else:
         click.echo(f"{job.id} will receive signal {name!r}")
+        await _note_other_waits(context, job.id, name)
+
+
+async def _note_other_waits(context: CommandContext, job_id: UUID, name: str) -> None:
+    """A signal is kept until it is asked for, so a misspelled one would wait unnoticed."""
+    status = await context.app.workflows.get(job_id)
+    if status.waits and name not in {signal_of(step, status.job) for step in status.waits}:
+        told = ", ".join(wait_words(step, status.job) for step in status.waits)
+        output.note(f"it does not wait for this signal now, but for: {told}")
 
 
 @click.command()
 @with_context
 @click.argument("job_id", metavar="ID")
 @click.option("--reason", help="The reason, which is recorded.")
+@click.option("--force", is_flag=True, help="Cancel it at once, without undoing what is not undone yet.")
 @options.by
-async def cancel(context: CommandContext, job_id: str, reason: str | None, by: str) -> None:
-    """Cancel a workflow. If it has something to undo, it runs once more for that; a second cancellation ends it at once."""
+async def cancel(context: CommandContext, *, job_id: str, reason: str | None, force: bool, by: str) -> None:
+    """Cancel a workflow. If it has something to undo, it runs once more for that, and is canceled then."""
     job = await context.find(job_id)
-    done = await context.app.workflows.cancel(job.id, reason, by=by)
+    before = await context.app.workflows.get(job.id)
+    done = await context.app.workflows.cancel(job.id, reason, by=by, force=force)
+    after = await context.app.workflows.get(job.id)
     if context.as_json:
-        output.print_json({"id": job.id, "canceled": done})
+        left = len(after.to_undo)
+        output.print_json({"id": job.id, "canceled": done, "rolls_back": after.rolls_back, "to_undo": left})
     else:
-        click.echo(f"{job.id} is canceled" if done else f"{job.id} was over already")
+        click.echo(f"{job.id} {_cancellation(before, after, done=done)}")
+
+
+def _cancellation(before: WorkflowStatus, after: WorkflowStatus, *, done: bool) -> str:
+    """What a cancellation did, and what will happen."""
+    undos = output.counted(len(after.to_undo), "undo")
+    if not after.rolls_back:
+        if not done:
+            return "was over already"
+        dropped = after.to_undo and after.job.state == State.CANCELED
+        return f"is canceled; not run: {undos}" if dropped else "is canceled"
+    if done and not before.rolls_back:
+        return f"will undo what it registered, then be canceled: {undos}"
+    return f"rolls back already, {undos} left: {_way_out(after)}"
+
+
+def _way_out(status: WorkflowStatus) -> str:
+    forced = "--force cancels it at once, without the rest"
+    if status.held is not None:
+        return f"it is held, `tenure workflows resume` lets it continue; {forced}"
+    if status.job.state == State.DEAD_LETTER:
+        return f"it is a dead letter, `tenure jobs replay` lets it continue; {forced}"
+    return forced
 
 
 @click.command()

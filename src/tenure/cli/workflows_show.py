@@ -10,7 +10,8 @@ import click
 from tenure.cli import options, output
 from tenure.cli.command_context import CommandContext, with_context
 from tenure.cli.output import Column
-from tenure.client.report.words import gist, inline, value
+from tenure.cli.workflow_words import LONGEST_RESULT, result_words, wait_words
+from tenure.client.report.words import gist, inline, span, value
 from tenure.client.status import JobStatus
 from tenure.client.workflow_status import StepStatus, WorkflowStatus
 from tenure.flow.svg import workflow_svg
@@ -33,8 +34,6 @@ STEPS = (
     Column("RESULT", flexible=True, optional=True),
 )
 
-LONGEST_RESULT = 60
-
 
 @click.command("list")
 @with_context
@@ -50,11 +49,13 @@ async def list_(context: CommandContext, kind: str | None, state: tuple[str, ...
     if not found:
         output.note("no matching workflows")
         return
-    output.show_table(LIST, [_row(job) for job in found])
+    waiting = [job.id for job in found if job.state == State.WAITING]
+    waits = await context.app.workflows.waits(*waiting) if waiting else {}
+    output.show_table(LIST, [_row(job, waits.get(job.id, [])) for job in found])
 
 
-def _row(job: JobStatus) -> tuple[object, ...]:
-    waits = output.ago(job.run_at) if job.state == State.WAITING and job.run_at is not None else None
+def _row(job: JobStatus, steps: list[StepStatus]) -> tuple[object, ...]:
+    waits = ", ".join(wait_words(step, job) for step in steps) or None
     if (job.system or {}).get("held"):
         waits = "held: a person must decide"
     return job.id, job.state.value, job.kind, waits, output.ago(job.finished_at or job.started_at or job.enqueued_at)
@@ -86,7 +87,10 @@ def _facts(status: WorkflowStatus) -> Iterator[tuple[str, object]]:
     job = status.job
     yield "id", job.id
     yield "workflow", job.kind
-    yield "state", job.state.value
+    yield (
+        "state",
+        job.state.value + (f" (rolling back, {output.counted(len(status.to_undo), 'undo')} left)" if status.rolls_back else ""),
+    )
     yield "status", None if status.status is None else value(status.status)
     yield "held", status.held
     yield "version", (job.capability or "").partition("@")[2] or None
@@ -101,11 +105,10 @@ def _facts(status: WorkflowStatus) -> Iterator[tuple[str, object]]:
 
 def _step(step: StepStatus) -> tuple[object, ...]:
     took = step.ended_at - step.started_at if step.ended_at is not None and step.started_at is not None else None
-    result = gist(step.error) if step.error else None if step.output is None else inline(value(step.output), LONGEST_RESULT)
     when = step.due_at if step.state in ("open", "retry") and step.due_at is not None else step.ended_at or step.started_at
     return (
-        _indented(step.name), step.what, step.state, step.attempts, None if took is None else f"{took.total_seconds():.3g} s",
-        output.ago(when), result,
+        _indented(step.name), step.what, "registered" if step.what == "on_rollback" else step.state, step.attempts,
+        span(took) if took else None, output.ago(when), result_words(step),
     )  # fmt: skip
 
 

@@ -58,10 +58,10 @@ class Observed(Protocol):
 class Surprise:
     job_id: UUID
     kind: str
-    told: str
+    problem: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.job_id} {self.told}"
+        return f"{self.kind} {self.job_id} {self.problem}"
 
 
 def expected(kind: str, input: Mapping[str, Any]) -> Expectation:  # noqa: A002 - the usual name
@@ -75,7 +75,7 @@ def check(jobs: Iterable[Observed]) -> list[Surprise]:
     """How these jobs differ from what was expected. Pass all jobs, so that children can be counted."""
     seen = list(jobs)
     children = Counter(job.parent_id for job in seen if job.parent_id is not None)
-    return [Surprise(job.id, job.kind, told) for job in seen for told in _differences(job, children[job.id])]
+    return [Surprise(job.id, job.kind, problem) for job in seen for problem in _differences(job, children[job.id])]
 
 
 def _differences(job: Observed, children: int) -> Iterator[str]:
