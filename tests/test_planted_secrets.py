@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.cli.started import started
-from tests.planted_secrets import PASSWORD, PAYLOAD, watching_logs
+from tests.planted_secrets import PASSWORD, PAYLOAD, planted_token, watching_logs
 from tests.processes import run_process, worker_process
 
 LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
@@ -22,7 +22,7 @@ def no_secret_is_logged():
 
 @pytest.mark.parametrize("name", ["tenure", "tenure.schedules"])
 @pytest.mark.parametrize("level", LEVELS, ids=logging.getLevelName)
-@pytest.mark.parametrize("secret", [PASSWORD, PAYLOAD])
+@pytest.mark.parametrize("secret", [PASSWORD, PAYLOAD, planted_token("planted-token-93be")])
 def test_a_leak_is_found_at_every_level(name, level, secret):
     with watching_logs() as found:
         logging.getLogger(name).log(level, "connecting to %s", secret)

@@ -25,6 +25,7 @@ class Promise(StrEnum):
     RECORD = "the record tells what happened"
     CONTROL = "what people decide is done"
     CHAINS = "a chain has one end, and whoever waits for it learns of it"
+    ACCESS = "no token does more than it may"
     LIMITS = "limits hold, over the whole fleet, and nobody starves behind them"
 
 

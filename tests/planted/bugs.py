@@ -11,6 +11,7 @@ from tests.planted import (
     deciding,
     entering,
     flowing,
+    guarding,
     holding,
     leading,
     limiting,
@@ -35,5 +36,6 @@ ROOMS = (
     limiting,
     chaining,
     flowing,
+    guarding,
 )
 BUGS: tuple[Bug, ...] = tuple(chain.from_iterable(room.BUGS for room in ROOMS))

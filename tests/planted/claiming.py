@@ -192,7 +192,7 @@ BUGS = (
         name="lost_claim_forgotten",
         breaks="jobs of a claim whose answer was lost are held by a worker that knows nothing of them",
         promise=Promise.OUTAGE,
-        edits=(Edit("worker/claim/held_jobs.py", "        if unknown or doubted:\n", "        if False:\n"),),
+        edits=(Edit("worker/claim/held_jobs.py", "if unknown or doubted else 0", "if False else 0"),),
         caught_by=("tests/outages/test_lost_answers.py::test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs",),
     ),
     Bug(

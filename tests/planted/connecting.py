@@ -92,4 +92,17 @@ BUGS = (
         caught_by=("tests/store/test_schema_names.py::test_any_other_name_works_from_end_to_end",),
         by_error=True,
     ),
+    Bug(
+        name="reads_not_repeated",
+        breaks="status(), list() and other reads fail when their connection breaks, though PostgreSQL answers again at once",
+        promise=Promise.OUTAGE,
+        edits=(
+            Edit(
+                "client/reading.py",
+                "return await repeat_while_away(lambda _: fetch(query) if long else _try(fetch, query, deadline), failed)",
+                "return await (fetch(query) if long else _try(fetch, query, deadline))",
+            ),
+        ),
+        caught_by=("tests/client/test_away.py::test_reads_go_on_after_their_connections_broke",),
+    ),
 )

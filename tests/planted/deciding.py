@@ -40,9 +40,7 @@ BUGS = (
                 "placed",
             ),
         ),
-        caught_by=(
-            "tests/client/test_client_cancel.py::test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why",
-        ),
+        caught_by=("tests/client/test_client_cancel.py::test_a_worker_whose_job_was_canceled_can_settle_nothing_and_learns_why",),
     ),
     Bug(
         name="canceled_by_its_own_run",
@@ -52,9 +50,7 @@ BUGS = (
             Edit(CANCEL, "insert into tenure.history (id, worker_id", "insert into tenure.history (id, claim_id, worker_id"),
             Edit(CANCEL, "select id, r.worker_id, coalesce", "select id, claim_id, r.worker_id, coalesce"),
         ),
-        caught_by=(
-            "tests/client/test_client_cancel.py::test_a_worker_whose_job_was_canceled_can_settle_nothing_and_is_told_why",
-        ),
+        caught_by=("tests/client/test_client_cancel.py::test_a_worker_whose_job_was_canceled_can_settle_nothing_and_learns_why",),
     ),
     Bug(
         name="delete_what_runs",

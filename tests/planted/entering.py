@@ -32,8 +32,8 @@ BUGS = (
         edits=(
             Edit(
                 "worker/engine.py",
-                'Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT)',
-                'Link(database, "settle", hot=True, lock_timeout=LOCK_TIMEOUT, durable=False)',
+                "within=within, lock_timeout=LOCK_TIMEOUT)",
+                "within=within, lock_timeout=LOCK_TIMEOUT, durable=False)",
             ),
         ),
         caught_by=(f"{DURABILITY}::test_a_job_whose_result_was_returned_is_completed_after_a_crash_of_the_server",),

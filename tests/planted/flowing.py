@@ -11,6 +11,7 @@ ORDERS = "tests/workflows/test_orders.py"
 STEPS, SLEEP, EVENTS = "tests/workflows/test_steps.py", "tests/workflows/test_sleep.py", "tests/workflows/test_events.py"
 ROLLBACK = "tests/workflows/test_rollback.py"
 WAKING = "tests/workflows/test_waking.py"
+DECISIONS = "tests/workflows/test_decisions.py"
 TRANSACTIONS = "tests/workflows/test_step_transactions.py"
 
 LOST = "tests/workflows/test_lost_steps.py::test_a_run_that_lost_steps_begins_again_with_what_is_recorded"
@@ -79,6 +80,33 @@ BUGS = (
         caught_by=(f"{STEPS}::test_a_workflow_returns_what_its_steps_made", f"{SLEEP}"),
     ),
     Bug(
+        name="step_acts_before_its_reasons_are_stored",
+        breaks="a step acts because of a timeout, a failure or a time that a crash forgets, and the next run decides differently",
+        promise=Promise.DURABLE,
+        edits=(Edit(RUNNER, "            await self.journal.store_decisions(key)\n", ""),),
+        caught_by=(f"{DECISIONS}::test_an_event_that_comes_after_the_step_for_its_absence_has_acted_changes_nothing",),
+    ),
+    Bug(
+        name="reasons_that_another_task_stores",
+        breaks="a step acts because of a decision that the statement of another task has not stored yet",
+        promise=Promise.DURABLE,
+        edits=(
+            Edit(
+                JOURNAL,
+                "                await asyncio.wait([next(reversed(self._storing))])\n",
+                "                return\n",
+            ),
+        ),
+        caught_by=(f"{DECISIONS}::test_a_step_waits_for_a_decision_that_another_task_is_storing",),
+    ),
+    Bug(
+        name="failure_is_forgotten_after_its_fallback",
+        breaks="a step is tried again although its fallback has acted",
+        promise=Promise.RECORD,
+        edits=(Edit(JOURNAL, "        return key not in self._failed or any(", "        return any("),),
+        caught_by=(f"{DECISIONS}::test_a_step_that_failed_stays_failed_once_its_fallback_has_acted",),
+    ),
+    Bug(
         name="waits_are_checked_at_birth",
         breaks="an event that was sent before a workflow began to wait does not wake it",
         promise=Promise.TIME,
@@ -95,6 +123,35 @@ BUGS = (
             ),
         ),
         caught_by=(f"{ORDERS}::test_an_event_and_a_wait_find_each_other[20]",),
+    ),
+    Bug(
+        name="signal_for_two_tasks",
+        breaks="two tasks of a workflow receive the same signal",
+        promise=Promise.ONCE,
+        edits=(Edit("flow/waiting.py", "        if position <= self.position:\n            return False\n", ""),),
+        caught_by=(f"{EVENTS}::test_tasks_that_wait_for_the_same_signal_get_one_each",),
+    ),
+    Bug(
+        name="signal_to_a_run_that_is_over",
+        breaks="a signal that was sent before a workflow began again is never received",
+        promise=Promise.DURABLE,
+        edits=(
+            Edit(
+                "store/sql/events/signal_job.sql",
+                "    select :name::text, g.chain_id::text, :payload::jsonb,",
+                "    select :name::text,"
+                " coalesce((select j.id from tenure.jobs j where j.chain_id = g.chain_id limit 1), g.chain_id)::text,"
+                " :payload::jsonb,",
+            ),
+        ),
+        caught_by=("tests/workflows/test_continuing.py::test_signals_follow_a_workflow_that_begins_again_each_once",),
+    ),
+    Bug(
+        name="signals_are_received_again",
+        breaks="a workflow that begins again receives the signals of its earlier runs again",
+        promise=Promise.ONCE,
+        edits=(Edit(EXECUTION, "self._context._with_signals(result) if isinstance(result, Continue) else result", "result"),),
+        caught_by=("tests/workflows/test_continuing.py::test_signals_that_a_run_has_not_received_are_for_the_next_one",),
     ),
     Bug(
         name="events_wake_no_checked_wait",
@@ -184,11 +241,47 @@ BUGS = (
         edits=(
             Edit(
                 "store/sql/jobs/cancel_jobs.sql",
-                "coalesce(j.system ? 'undo' and not j.system ? 'canceling', false) as undoes",
-                "false as undoes",
+                "coalesce(j.system ? 'undo', false) and not :force::boolean as undoes",
+                "false and not :force::boolean as undoes",
             ),
         ),
         caught_by=(f"{ROLLBACK}::test_a_canceled_workflow_runs_once_more_to_undo_what_it_has_done",),
+    ),
+    Bug(
+        name="second_cancel_drops_undos",
+        breaks="a workflow that is canceled twice leaves behind what it has not undone yet",
+        promise=Promise.CONTROL,
+        edits=(
+            Edit(
+                "store/sql/jobs/cancel_jobs.sql",
+                "coalesce(j.system ? 'undo', false) and not :force::boolean as undoes",
+                "coalesce(j.system ? 'undo' and not j.system ? 'canceling', false) and not :force::boolean as undoes",
+            ),
+            Edit(
+                "store/sql/jobs/cancel_jobs.sql",
+                "           and (:force::boolean or not coalesce(j.system ? 'canceling', false))\n",
+                "",
+            ),
+        ),
+        caught_by=(f"{ROLLBACK}::test_a_second_cancellation_drops_no_undo",),
+    ),
+    Bug(
+        name="retried_workflow_is_canceled",
+        breaks="a canceled workflow that is retried is rolled back at once instead of beginning again",
+        promise=Promise.CONTROL,
+        edits=(
+            Edit(
+                "store/sql/jobs/retry_finished.sql", "'{held,undo,canceling,forked,link,signals,blockers}'", "'{link,blockers}'"
+            ),
+        ),
+        caught_by=(f"{ROLLBACK}::test_a_canceled_workflow_that_is_retried_begins_again",),
+    ),
+    Bug(
+        name="wrong_code_is_recorded",
+        breaks="a run that was held stays held after the code is back",
+        promise=Promise.CONTROL,
+        edits=(Edit(EXECUTION, "            return Suspend(how)  # not what", "            pass  # not what"),),
+        caught_by=("tests/workflows/test_versions.py::test_what_the_wrong_code_added_does_not_hold_the_right_code",),
     ),
     Bug(
         name="undone_in_the_order_of_doing",

@@ -14,6 +14,12 @@ CLAIMS, ENGINE, SLOTS, SETTLER = (
 SNAPSHOTS, CLAIM_ROWS = "tests/interleavings/test_snapshots.py", "tests/store/test_claim_rows.py"
 ORPHANS, HELD, STOPS = "tests/store/test_orphans.py", "tests/worker/test_held.py", "tests/outages/test_stops.py"
 
+ENDED, SETTLING = "tests/worker/test_ended_claims.py", "tests/worker/test_settler.py"
+
+LOCKED_UNKNOWN = (
+    f"{HELD}::test_an_unknown_job_that_a_transaction_has_locked_holds_up_neither_others_nor_outcomes_and_is_requeued_later"
+)
+
 NEVER_CLOSED = Edit("worker/run/monitor.py", "        if self._slots.close_ended(run):\n            return\n", "")
 
 BUGS = (
@@ -66,9 +72,75 @@ BUGS = (
         promise=Promise.BACK,
         edits=(
             Edit(FORGET, "and not exists (\n", "and (true or not exists (\n"),
-            Edit(FORGET, "limit 1) j))", "limit 1) j)))"),
+            Edit(FORGET, "limit 1) j)\n", "limit 1) j))\n"),
         ),
         caught_by=(f"{CLAIM_ROWS}::test_claims_under_which_nothing_is_held_are_forgotten",),
+    ),
+    Bug(
+        name="forgetting_waits_for_locks",
+        breaks="behind a pooler one locked row of a claim holds up all outcomes of its worker",
+        promise=Promise.BACK,
+        edits=(Edit(FORGET, "for update skip locked", "for update"),),
+        caught_by=(
+            f"{ENDED}::test_a_claim_that_a_transaction_has_locked_holds_up_neither_other_claims_nor_outcomes_and_goes_later",
+        ),
+    ),
+    Bug(
+        name="locked_claim_not_tried_again",
+        breaks="the row of a claim that was locked when its jobs had ended stays for as long as its worker claims nothing",
+        promise=Promise.RECORD,
+        edits=(Edit("worker/claim/ended_claims.py", "if ended or self._others_left:", "if ended:"),),
+        caught_by=(
+            f"{ENDED}::test_a_claim_that_a_transaction_has_locked_holds_up_neither_other_claims_nor_outcomes_and_goes_later",
+        ),
+    ),
+    Bug(
+        name="refused_claim_stops_all",
+        breaks="one claim whose row a trigger keeps stops the deletion of all others",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(
+                "worker/claim/ended_claims.py",
+                "for row in await self._refused.run(send))",
+                "for row in [await send(Pick())])",
+            ),
+        ),
+        caught_by=(f"{ENDED}::test_a_claim_that_postgresql_refuses_to_delete_stops_no_other_and_is_reported_once",),
+    ),
+    Bug(
+        name="disowning_waits_for_locks",
+        breaks="behind a pooler one locked job that its worker does not know holds up all outcomes of that worker",
+        promise=Promise.BACK,
+        edits=(Edit("store/sql/claims/disown_jobs.sql", " for no key update skip locked", ""),),
+        caught_by=(LOCKED_UNKNOWN,),
+    ),
+    Bug(
+        name="locked_unknown_job_not_looked_for",
+        breaks="a job that was locked when its worker found that it does not run stays held for a minute",
+        promise=Promise.BACK,
+        edits=(Edit("worker/claim/held_jobs.py", "now if some_left else now + IDLE_EVERY", "now + IDLE_EVERY"),),
+        caught_by=(LOCKED_UNKNOWN,),
+    ),
+    Bug(
+        name="doubted_claim_commits_unseen",
+        breaks="jobs of a claim that commits 11 s after its answer was lost are held by an idle worker for a minute",
+        promise=Promise.BACK,
+        edits=(Edit("worker/claim/held_jobs.py", "self._known.held or self._doubts or", "self._known.held or doubted or"),),
+        caught_by=(f"{HELD}::test_while_a_claim_is_in_doubt_an_idle_worker_keeps_comparing",),
+    ),
+    Bug(
+        name="pooled_settling_without_a_limit",
+        breaks="behind a pooler one locked row holds up all outcomes of a worker",
+        promise=Promise.BACK,
+        edits=(Edit(SETTLER, "settling(group), within=within), set()", "settling(group), within=3600), set()"),),
+        caught_by=(f"{SETTLING}::test_behind_a_pooler_a_locked_row_holds_up_no_other_outcome",),
+    ),
+    Bug(
+        name="pooled_connection_without_a_limit",
+        breaks="behind a pooler a statement that waits for a lock keeps the connection that settles until the lock is released",
+        promise=Promise.BACK,
+        edits=(Edit(ENGINE, "within = POOLED_LIMIT if database.pooled else None", "within = None"),),
+        caught_by=(f"{SETTLING}::test_behind_a_pooler_every_statement_on_the_connection_that_settles_is_canceled_after_a_while",),
     ),
     Bug(
         name="claims_never_forgotten",

@@ -358,4 +358,45 @@ BUGS = (
         ),
         caught_by=("tests/store/test_history.py::test_a_partition_is_not_locked_before_its_parent",),
     ),
+    Bug(
+        name="refused_event_stops_all",
+        breaks="one event that a trigger refuses keeps every workflow that waits for an event",
+        promise=Promise.TIME,
+        edits=(
+            Edit("store/isolation.py", 'list(map(str, json.loads(answer[-1] or "[]")))', 'list(json.loads(answer[-1] or "[]"))'),
+        ),
+        caught_by=(f"{REFUSED}::test_an_event_that_cannot_be_placed_blocks_no_other",),
+    ),
+    Bug(
+        name="ends_of_blocked_jobs_not_isolated",
+        breaks="one job that a trigger keeps from ending keeps all others whose blocker failed",
+        promise=Promise.CHAINS,
+        edits=(
+            Edit(
+                "store/blockers.py",
+                'to be rolled back; their ids if `pick.peek`."""\n',
+                'to be rolled back; their ids if `pick.peek`."""\n    rolled_back: int\n',
+            ),
+            Edit(
+                "store/sql/blockers/end_blocked.sql",
+                "from undoing u) e) end as jobs",
+                "from undoing u) e) end as jobs, (select count(*) from undoing u) as rolled_back",
+            ),
+        ),
+        caught_by=(f"{REFUSED}::test_a_job_that_cannot_be_ended_because_of_its_blocker_blocks_no_other",),
+    ),
+    Bug(
+        name="checked_rows_begin_again_after_a_refusal",
+        breaks="rows behind the first batch of a table are never removed while one row of it is refused",
+        promise=Promise.RECORD,
+        edits=(
+            Edit(
+                "store/sql/cleaning/clean_blocked.sql",
+                "where d.job_id > :after::uuid and exists (select from leader)",
+                "where d.job_id > :after::uuid and exists (select from leader)"
+                " and (:only::uuid[] is null or d.job_id = any (:only::uuid[]))",
+            ),
+        ),
+        caught_by=(f"{REFUSED}::test_a_table_that_is_checked_row_by_row_is_checked_to_its_end_around_a_bad_row[blocked]",),
+    ),
 )

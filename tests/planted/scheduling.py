@@ -14,6 +14,19 @@ TERMS, CRON, CARETAKING = "tests/leader/test_terms.py", "tests/leader/test_cron.
 
 BUGS = (
     Bug(
+        name="fleet_minute_without_a_term",
+        breaks="a leader that was deposed records the fleet as it sees it, and the minute of the current leader is lost",
+        promise=Promise.LEADERS,
+        edits=(
+            Edit(
+                "store/sql/stats/record_fleet.sql",
+                "     where exists (select from leader)\n    on conflict",
+                "    on conflict",
+            ),
+        ),
+        caught_by=(f"{TERMS}::test_a_leader_of_an_older_term_writes_nothing",),
+    ),
+    Bug(
         name="ticks_without_a_term",
         breaks="a leader that was asleep while another was elected goes on with the schedules",
         promise=Promise.LEADERS,

@@ -112,7 +112,7 @@ BUGS = (
         breaks="a run whose job was canceled or deleted is never told",
         promise=Promise.CONTROL,
         edits=(Edit("store/sql/claims/check_claims.sql", "j.claim_id is distinct from o.claim_id", "j.claim_id <> o.claim_id"),),
-        caught_by=(f"{STORE}::test_runs_that_are_no_longer_ours_are_told_with_the_reason",),
+        caught_by=(f"{STORE}::test_runs_that_are_no_longer_ours_are_reported_with_the_reason",),
     ),
     Bug(
         name="history_without_output",
@@ -175,7 +175,7 @@ BUGS = (
         name="locked_rows_waited_for",
         breaks="a transaction that keeps one job's row locked holds up all outcomes of a process",
         promise=Promise.OUTAGE,
-        edits=(Edit("worker/engine.py", '"settle", hot=True, lock_timeout=LOCK_TIMEOUT)', '"settle", hot=True)'),),
+        edits=(Edit("worker/engine.py", "within=within, lock_timeout=LOCK_TIMEOUT)", "within=within)"),),
         caught_by=(f"{SETTLER}::test_a_row_that_a_transaction_has_locked_holds_up_no_other_outcome",),
     ),
     Bug(
