@@ -56,20 +56,23 @@ def main() -> None:
     if options.engines is not None:
         engines.show(console, surveyed)
         found = engines.as_json(surveyed)
+        block, text = "engines", engines.as_markdown(surveyed)
     elif options.peers is None:
         report.show(console, surveyed, bench, quick=options.quick)
         found = report.as_json(surveyed, bench, quick=options.quick)
+        block, text = "bench", report.as_markdown(surveyed, bench)
     else:
         peer_report.show(console, surveyed, comparison, quick=options.quick)
         found = peer_report.as_json(surveyed, comparison, quick=options.quick)
-        if options.publish:
-            publish(options.publish, "peers", peer_report.as_markdown(surveyed, comparison))
+        block, text = "peers", peer_report.as_markdown(surveyed, comparison)
+    if options.publish:
+        publish(options.publish, block, text)
     if options.json:
-        text = json.dumps(found, indent=2)
+        document = json.dumps(found, indent=2)
         if to_stdout:
-            print(text)
+            print(document)
         else:
-            Path(options.json).write_text(text + "\n", "utf-8")
+            Path(options.json).write_text(document + "\n", "utf-8")
 
 
 def _options() -> argparse.Namespace:
@@ -96,7 +99,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, help="jobs in each drain (50,000; quick: 10,000, with --peers 5,000)")
     parser.add_argument("--concurrency", type=int, help="jobs at a time in each draining child (400); not with --peers")
     parser.add_argument("--json", metavar="FILE", help="write all figures as JSON; - for standard output")
-    parser.add_argument("--publish", type=Path, metavar="PAGE", help="with --peers: write the table into this page")
+    parser.add_argument(
+        "--publish",
+        type=Path,
+        metavar="PAGE",
+        help="write the table into this page, into its block `bench`, `peers` or `engines`",
+    )
     parser.add_argument("--dsn", help="a PostgreSQL to use, with the right to create databases; else one is started")
     return parser.parse_args()
 

@@ -25,5 +25,8 @@ class Figures:
 
     def ratio(self, key: str, of: str) -> float:
         """The median of the ratios of each round: what slowed a whole round down cancels out."""
-        pairs = zip(self._found[key], self._found[of], strict=True)
-        return statistics.median(a / b if b else math.nan for a, b in pairs)
+        return statistics.median(self.ratios(key, of))
+
+    def ratios(self, key: str, of: str) -> list[float]:
+        """Of each round."""
+        return [a / b if b else math.nan for a, b in zip(self._found[key], self._found[of], strict=True)]

@@ -272,6 +272,7 @@ class Bench:
     def _web_live(self) -> None:
         for key, value in web.measure_live(self.server, self.sizes.sockets, self.sizes.live).items():
             self.figures.add(key, value)
+        self.figures.add("web_progress_p95", web.measure_progress(self.server, self.sizes.live))
 
     def _web_reads(self) -> None:
         found = web_reads.measure(self._laden["reads"])

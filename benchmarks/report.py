@@ -16,23 +16,24 @@ from benchmarks.noise import StepNoise
 from benchmarks.plan import Bench
 from benchmarks.rows import ROWS, Row, Target
 from benchmarks.sizes import Sizes
+from tenure.chaos.summary import table
 
 WIDTH = 128  # where there is no terminal to ask
 
 
 def show(console: Console, machine: Machine, bench: Bench, *, quick: bool) -> None:
     sizes, figures = bench.sizes, bench.figures
-    table = Table(title=f"Tenure: medians of {sizes.rounds} round(s)", title_justify="left")
+    shown = Table(title=f"Tenure: medians of {sizes.rounds} round(s); the worst decides what is reached", title_justify="left")
     for name in ("", "figure", "ratio", "target", "reached"):
-        table.add_column(name, justify="right" if name in ("figure", "ratio") else "left")
+        shown.add_column(name, justify="right" if name in ("figure", "ratio") else "left")
     rows = measured(figures)
     for row, following in zip(rows, [*rows[1:], None], strict=True):
-        table.add_row(*_table_row(row, figures), end_section=following is None or following.letter != row.letter)
+        shown.add_row(*_table_row(row, figures), end_section=following is None or following.letter != row.letter)
     console.print(str(machine))
     console.print(_scale(sizes))
     if quick:
         console.print("quick: figures are rough")
-    console.print(table)
+    console.print(shown)
     console.print(disturbed(bench.noise))
 
 
@@ -48,6 +49,36 @@ def as_json(machine: Machine, bench: Bench, *, quick: bool) -> dict[str, Any]:
         "rows": [_entry(row, bench.figures) for row in measured(bench.figures)],
         "noise": noise_as_json(bench.noise),
     }
+
+
+def as_markdown(machine: Machine, bench: Bench) -> str:
+    """For a page of the docs."""
+    figures = bench.figures
+    heads = ("", "median", "worst round", "median ratio", "worst ratio", "goal", "reached in every round")
+    rows = [_markdown_row(row, figures) for row in measured(figures)]
+    return "\n".join(
+        [
+            f"{machine}. {bench.sizes.rounds} round(s). {_scale(bench.sizes)}.",
+            "",
+            *table(heads, rows),
+            "",
+            f"{disturbed(bench.noise)}.",
+        ]
+    )
+
+
+def _markdown_row(row: Row, figures: Figures) -> tuple[str, ...]:
+    ratios = ("", "")
+    if row.of is not None:
+        ratios = (f"{figures.ratio(row.key, row.of):.2f} of {row.of_title}", f"{row.worst_ratio(figures):.2f}")
+    return (
+        f"({row.letter}) {row.title.strip()}",
+        f"{number(figures.median(row.key))} {row.unit}".strip(),
+        number(row.worst(figures)),
+        *ratios,
+        " and ".join(map(aim, row.targets)),
+        {True: "yes", False: "**no**", None: ""}[row.reached(figures)],
+    )
 
 
 def _entry(row: Row, figures: Figures) -> dict[str, Any]:

@@ -31,16 +31,33 @@ class Row:
     targets: tuple[Target, ...] = ()
 
     def reached(self, figures: Figures) -> bool | None:
-        """None where nothing is aimed at."""
+        """In every round: the worst one decides. None where nothing is aimed at."""
         if not self.targets:
             return None
-        return all(target.reached(self.value(figures, target)) for target in self.targets)
+        return all(target.reached(value) for target in self.targets for value in self._rounds(figures, target))
 
-    def value(self, figures: Figures, target: Target) -> float:
+    def worst(self, figures: Figures) -> float:
+        """The figure of the worst round."""
+        return self._worse(figures.rounds(self.key))
+
+    def worst_ratio(self, figures: Figures) -> float:
+        assert self.of is not None
+        return self._worse(figures.ratios(self.key, self.of))
+
+    def _rounds(self, figures: Figures, target: Target) -> list[float]:
         if target.of_ratio:
             assert self.of is not None
-            return figures.ratio(self.key, self.of)
-        return figures.median(self.key)
+            return figures.ratios(self.key, self.of)
+        return figures.rounds(self.key)
+
+    def _worse(self, values: list[float]) -> float:
+        return max(values) if self._less_is_better else min(values)
+
+    @property
+    def _less_is_better(self) -> bool:
+        if self.targets:
+            return self.targets[0].at_most is not None
+        return self.unit in COSTS
 
 
 def _share(least: float) -> Target:
@@ -61,6 +78,9 @@ def _steady(rate: int) -> tuple[Row, ...]:
 
 
 RATE, MS = "jobs/s", "ms"
+COSTS = (MS, "µs", "bytes", "MB", "statements/s", "% of a core", "")
+"""Units of which less is better, where a row has no target."""
+
 STEADY_RATES = (100, 600)
 ONE = ("drain_1", "(c) one child")
 
@@ -132,6 +152,7 @@ ROWS = (
     Row("web_dispatch_cpu", "t", "  CPU per request", "µs"),
     Row("web_live_p95", "u", "progress to a thousand sockets, p95", MS, targets=(Target(at_most=250),)),
     Row("web_live_cpu", "u", "  CPU of the server, 100 updates/s", "% of a core", targets=(Target(at_most=100),)),
+    Row("web_progress_p95", "u", "ctx.progress of a worker to its socket, p95", MS, targets=(Target(at_most=250),)),
     Row("web_reads", "v", "GET among millions of jobs, the slowest", MS, targets=(Target(at_most=100),)),
     Row("web /metrics", "v", "  /metrics", MS, targets=(Target(at_most=20),)),
     *(Row(f"web {path}", "v", f"  {path}", MS) for path in PATHS if path != "/metrics"),

@@ -1,4 +1,4 @@
-"""(t) Dispatch beside a bare Starlette app that inserts one row. (u) A thousand live sockets.
+"""(t) Dispatch beside a bare Starlette app that inserts one row. (u) A thousand live sockets, and progress of a real worker.
 
 On a shared machine, the CPU time of the server is the steadiest number.
 """
@@ -27,6 +27,7 @@ from tenure.web import create_token
 
 UPDATES_PER_SECOND = 100
 DISPATCHING, CONNECTIONS = 5.0, 32  # seconds; kept alive
+WALKING, WARM_UP = 20, 3.0  # jobs; seconds until their workers know that they are watched
 BARE_PORT, WEB_PORT = 8471, 8472
 
 JOBS = """
@@ -36,6 +37,19 @@ app = Tenure()
 @app.job
 async def export_users(format: str) -> str:
     return format
+"""
+
+WALKS = """
+import asyncio, random, time
+from tenure import Context, Tenure
+app = Tenure()
+
+@app.job
+async def walk(ctx: Context, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        await asyncio.sleep(random.expovariate(2.0))
+        ctx.progress(50, str(time.time()))
 """
 
 BARE = """
@@ -184,6 +198,42 @@ async def _live(folder: Path, dsn: str, sockets: int, seconds: float) -> dict[st
             await asyncio.gather(*tasks, return_exceptions=True)
     # An update that a newer one replaced before it was sent does not arrive, and is not counted.
     return {"web_live_p95": latencies[int(len(latencies) * 0.95)] * 1000, "web_live_cpu": used * 100}
+
+
+def measure_progress(server: Server, seconds: float) -> float:
+    """Milliseconds from the call in a handler to the socket that follows its job, p95."""
+    with server.database() as dsn, tempfile.TemporaryDirectory(prefix="tenure-bench-") as name:
+        return asyncio.run(_progress(Path(name), dsn, seconds))
+
+
+async def _progress(folder: Path, dsn: str, seconds: float) -> float:
+    (folder / "jobs.py").write_text(WALKS)
+    [token] = await _tokens(dsn, 1)
+    web = ["-m", "tenure", "web", "--dsn", dsn, "--port", str(WEB_PORT)]
+    worker = ["-m", "tenure", "worker", "--app", "jobs:app", "--dsn", dsn, "--processes", "1", "--concurrency", str(WALKING)]
+    latencies = list[float]()
+
+    async def watch(job_id: str) -> None:
+        """Until the job is over. The handler is on this machine, so its clock is ours."""
+        headers, seen = {"Authorization": f"Bearer {token}"}, str(time.time() + WARM_UP)
+        async with connect(f"ws://127.0.0.1:{WEB_PORT}/_api/live", proxy=None, additional_headers=headers) as socket:
+            await socket.send(json.dumps({"type": "subscribe", "topics": [f"job:{job_id}"]}))
+            async for text in socket:
+                job = json.loads(text).get("job")
+                if job is not None and float(job["progress_message"] or 0) > float(seen):
+                    seen = job["progress_message"]
+                    latencies.append(time.time() - float(seen))
+                if job is not None and job["over"]:
+                    return
+
+    with running(web, folder), running(worker, folder):
+        await listening(WEB_PORT)
+        app = Tenure(dsn)
+        handles = [await app.enqueue("walk", {"seconds": WARM_UP + seconds}) for _ in range(WALKING)]
+        await asyncio.gather(*[watch(str(handle.id)) for handle in handles])
+        await app.close()
+    latencies.sort()
+    return latencies[int(len(latencies) * 0.95)] * 1000
 
 
 async def _tokens(dsn: str, count: int) -> list[str]:

@@ -20,7 +20,9 @@ from benchmarks.peers.scripts import PeerFailedError, Script
 from benchmarks.report import aim, disturbed, noise_as_json, number
 from benchmarks.rows import Target
 from benchmarks.server import Server
+from tenure.chaos.summary import table
 
+TITLE = "Workflow engines: medians of {} round(s); in brackets: Tenure's figure divided by this one"
 ROWS = {"steps": "steps of one workflow, one by one (steps/s)", "starts": "workflows of one step (workflows/s)"}
 
 AIMS = (
@@ -64,16 +66,14 @@ class EngineComparison:
         return [name for name in self.settings if name not in self.missing]
 
     def show(self, console: Console, machine: Machine) -> None:
-        table = Table(
-            title=f"Workflow engines: medians of {self.sizes.rounds} round(s); in brackets: Tenure's figure divided by this one"
-        )
-        table.add_column("")
+        shown = Table(title=TITLE.format(self.sizes.rounds))
+        shown.add_column("")
         for name in self.names:
-            table.add_column(name, justify="right")
+            shown.add_column(name, justify="right")
         for key, title in ROWS.items():
-            table.add_row(title, *(self._cell(key, name) for name in self.names))
+            shown.add_row(title, *(self._cell(key, name) for name in self.names))
         console.print(str(machine))
-        console.print(table)
+        console.print(shown)
         for name, text in self.settings.items():
             console.print(f"{name} {text}")
         for name, reason in self.missing.items():
@@ -82,6 +82,16 @@ class EngineComparison:
             if wanted.peer in self.names:
                 console.print(self._reach(wanted))
         console.print(disturbed(self.noise))
+
+    def as_markdown(self, machine: Machine) -> str:
+        """For a page of the docs."""
+        sizes = self.sizes
+        about = f"{sizes.steps:,} steps, {sizes.starts:,} workflows; {TITLE.format(sizes.rounds)}"
+        rows = [(title, *(self._cell(key, name) for name in self.names)) for key, title in ROWS.items()]
+        lines = [f"{machine}. {about}.", "", *table(("", *self.names), rows), ""]
+        lines += [f"- {name} {text}" for name, text in self.settings.items() if name not in self.missing]
+        lines += [f"- {name}: not available: {reason}" for name, reason in self.missing.items()]
+        return "\n".join(lines)
 
     def as_json(self, machine: Machine) -> dict[str, Any]:
         return {

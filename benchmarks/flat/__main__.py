@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ MB = 1 << 20
 class Report:
     images: Path
     rows: list[tuple[str, ...]] = field(default_factory=list)
+    load_rows: list[tuple[str, ...]] = field(default_factory=list)
     charts: list[str] = field(default_factory=list)
 
     def draw(self, name: str, chart: Chart) -> None:
@@ -46,13 +48,31 @@ class Report:
         sizes = [("table jobs", "table"), ("its indexes", "indexes")]
         lines = [Line(name, [(s.minutes, getattr(s, key) / MB) for s in samples]) for name, key in sizes]
         self.draw("load-size", Chart(f"{title}: size on disk", "minutes", "MB", lines))
+        first, last = quarters(samples)
+        for name, key, unit, size in (
+            ("enqueue to start, p50", "p50", "ms", 1),
+            ("enqueue to start, p99", "p99", "ms", 1),
+            ("table jobs", "table", "MB", MB),
+            ("its indexes", "indexes", "MB", MB),
+        ):
+            before, after = (statistics.median(getattr(sample, key) for sample in part) / size for part in (first, last))
+            ratio = f"{after / before:.2f}" if before else ""
+            self.load_rows.append((f"{title}: {name}", f"{before:,.1f} {unit}", f"{after:,.1f} {unit}", ratio))
         self.draw(
             "load-rate", Chart(f"{title}: completed", "minutes", "jobs/s", [Line("rate", [(s.minutes, s.rate) for s in samples])])
         )
 
     def markdown(self, surveyed: machine.Machine) -> str:
         heads = ("", "with", "jobs/s without", "jobs/s with", "ratio")
-        return "\n\n".join([f"{surveyed}.", "\n".join(table(heads, self.rows)), *self.charts])
+        load_heads = ("", "median of the first quarter", "median of the last quarter", "ratio")
+        tables = [table(given, rows) for given, rows in ((heads, self.rows), (load_heads, self.load_rows)) if rows]
+        return "\n\n".join([f"{surveyed}.", *map("\n".join, tables), *self.charts])
+
+
+def quarters(samples: list[long_load.Sample]) -> tuple[list[long_load.Sample], list[long_load.Sample]]:
+    """The first and the last quarter, at least one sample each."""
+    count = max(1, len(samples) // 4)
+    return samples[:count], samples[-count:]
 
 
 def main() -> None:
@@ -89,7 +109,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--only", type=_names, default=NAMES, metavar="NAMES", help=f"some of {','.join(NAMES)}")
     parser.add_argument("--jobs", type=int, default=50_000, help="in each drain (50,000)")
-    parser.add_argument("--rounds", type=int, default=3, help="drains at each size; the best counts (3)")
+    parser.add_argument("--rounds", type=int, default=3, help="drains at each size; the median counts (3)")
     parser.add_argument("--share", type=float, default=1.0, help="of the full sizes, for a first look (1)")
     parser.add_argument("--seconds", type=float, default=7_200.0, help="of the long load (7,200)")
     parser.add_argument("--images", type=Path, default=Path("docs/images"), help="where the charts go (docs/images)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ STOCKS = (
 
 
 def measure(server: Server, stock: Stock, jobs: int, rounds: int, share: float) -> Iterator[tuple[float, float]]:
-    """(rows, jobs per second): the best of a few rounds, since only others at work on the machine make a round slower."""
+    """(rows, jobs per second): the median of a few rounds."""
     with server.database() as dsn:
         there = 0
         for size in (round(size * share) for size in stock.sizes):
@@ -54,7 +55,7 @@ def measure(server: Server, stock: Stock, jobs: int, rounds: int, share: float) 
             there = size
             burdens.tidy(dsn)
             with Worker(dsn, concurrency=400) as worker:
-                yield size, max(drain.measure(server, dsn, worker, jobs).rate for _ in range(rounds))
+                yield size, statistics.median(drain.measure(server, dsn, worker, jobs).rate for _ in range(rounds))
 
 
 def behind_snapshot(server: Server, jobs: int, share: float) -> Iterator[tuple[float, float]]:

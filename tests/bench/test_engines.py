@@ -28,6 +28,9 @@ def test_a_comparison_has_every_row_and_names_who_is_missing(server):
     surveyed = machine.survey(server)
     comparison.show(Console(file=(shown := StringIO()), width=200), surveyed)
     assert "absent: not available" in shown.getvalue()
+    text = comparison.as_markdown(surveyed)
+    assert all(f"| {title} | " in text for title in ROWS.values())
+    assert "- absent: not available: " in text
     found = comparison.as_json(surveyed)
     assert [row["key"] for row in found["rows"]] == list(ROWS)
     assert all(row["figure"] > 0 for row in found["rows"])

@@ -8,7 +8,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from benchmarks.flat.__main__ import Report, quarters
 from benchmarks.flat.chart import Chart, Line, short
+from benchmarks.flat.long_load import Sample
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,6 +38,23 @@ def test_numbers_are_short(number, text):
     assert short(number) == text
 
 
+@pytest.mark.parametrize(("count", "first", "last"), [(1, [0], [0]), (5, [0], [4]), (12, [0, 1, 2], [9, 10, 11])])
+def test_the_first_and_the_last_quarter_of_a_load(count, first, last):
+    samples = [Sample(minutes, 0, 0, 0, 0, 0) for minutes in range(count)]
+    assert [[sample.minutes for sample in part] for part in quarters(samples)] == [first, last]
+
+
+def test_growth_under_load_is_in_the_table(tmp_path):
+    report = Report(tmp_path)
+    report.load(100, [Sample(n, 100, 2, 4 + n, (n + 1) << 20, 1 << 20) for n in range(4)])
+    assert [row[1:] for row in report.load_rows] == [
+        ("2.0 ms", "2.0 ms", "1.00"),
+        ("4.0 ms", "7.0 ms", "1.75"),
+        ("1.0 MB", "4.0 MB", "4.00"),
+        ("1.0 MB", "1.0 MB", "1.00"),
+    ]
+
+
 @pytest.mark.slow
 def test_a_small_run_writes_its_charts_and_its_table(tmp_path):
     page = tmp_path / "page.md"
@@ -50,3 +69,4 @@ def test_a_small_run_writes_its_charts_and_its_table(tmp_path):
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert text.count("| Drain be") == len(stocks)
+    assert text.count(": enqueue to start, p99 | ") == text.count(": table jobs | ") == 1
