@@ -116,7 +116,7 @@ def dsn(administrator: psycopg.Connection[Any], server_dsn: str, template: str, 
 
 @pytest.fixture(autouse=True)
 def no_secret_is_logged() -> Iterator[None]:
-    """In any test: no record of ours contains the planted password or payload."""
+    """In any test: no record of ours contains the planted password, the payload or a token."""
     with watching_logs() as found:
         yield
     assert found == []

@@ -67,7 +67,7 @@ def test_outside_of_a_job_a_line_names_none_and_a_traceback_is_kept():
 
 
 @pytest.mark.parametrize(("variable", "value"), [("TENURE_LOG_FORMAT", "xml"), ("TENURE_LOG", "LOUD")])
-def test_a_wrong_setting_is_told_with_the_right_ones(variable, value, monkeypatch):
+def test_a_wrong_setting_is_reported_with_the_right_ones(variable, value, monkeypatch):
     code = "from tenure.logs import set_up_logging; set_up_logging()"
     ended = run_process([sys.executable, "-c", code], env={variable: value})
     assert f"{variable} is {value!r}: use" in ended.stderr

@@ -77,7 +77,7 @@ def test_what_a_handler_can_do():
     assert names("`Context`") == public(Context)
 
 
-def test_every_reason_for_an_abort_is_told():
+def test_every_reason_for_an_abort_is_reported():
     told = section("`Context`").split("Reasons:")[1]
     assert set(re.findall(r"`(\w+)`", told)) == set(AbortReason.__args__)
 
@@ -116,7 +116,9 @@ def exported() -> dict[str, object]:
 def test_the_events_and_their_fields():
     events = {name: getattr(tenure.events, name) for name in tenure.events.__all__}
     listed = tables("Events")[0]
-    listed["JobCanceled"] = listed.pop("tenure")  # an error has the same name, so it is listed with its module
+    # An error has the same name, so they are listed with their module.
+    listed.pop("tenure")
+    listed |= dict(re.findall(r"^\| `tenure\.events\.(\w+)` \| (.*) \|$", section("Events"), re.MULTILINE))
     assert set(listed) == set(events) - {"Event"}
     for name, shown in listed.items():
         fields = {field.name for field in dataclasses.fields(events[name])}

@@ -10,14 +10,31 @@ from pathlib import Path
 import pytest
 
 import tenure
+import tenure.testing
 
 ROOT = Path(__file__).parents[2]
 
 
+API = ROOT / "docs" / "reference" / "api"
+
+
 def test_the_api_reference_has_every_public_name():
-    pages = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs" / "reference" / "api").glob("*.rst"))
+    pages = "\n".join(page.read_text("utf-8") for page in API.glob("*.rst"))
     documented = re.findall(r"^\.\. auto\w+:: tenure\.(\w+)$", pages, re.MULTILINE)
     assert sorted(documented) == sorted(set(tenure.__all__) - {"__version__"})
+
+
+def test_the_api_reference_has_every_name_for_tests():
+    documented = re.findall(r"^\.\. auto\w+:: (\w+)$", (API / "testing.rst").read_text("utf-8"), re.MULTILINE)
+    assert sorted(documented) == sorted(tenure.testing.__all__)
+
+
+def test_the_api_reference_has_every_framework():
+    text = (API / "integrations.rst").read_text("utf-8")
+    folder = Path(tenure.__file__).parent / "integrations"
+    names = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    names -= {"__init__", "http_errors", "exported_settings", "celery_calls"}  # parts that the others use
+    assert names <= set(re.findall(r"^\.\. [\w:]+:: tenure\.integrations\.(\w+)\.", text, re.MULTILINE))
 
 
 @pytest.mark.slow

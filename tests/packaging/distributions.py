@@ -1,4 +1,4 @@
-"""Wheel and sdist, built once per test run from the files that git tracks."""
+"""Wheel and sdist, built once per test run from the files that git tracks, and the Pythons that can install them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,26 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+
+
+def pythons() -> dict[int, str]:
+    """Every CPython from 3.11 on, by its minor version: on the path, and where pyenv and uv keep them.
+
+    Known by their names: every test process collects this, and starting each of them takes longer than most tests.
+    """
+    found: dict[int, str] = {}
+    for pattern in (".pyenv/versions/3.*/bin/python3", ".local/share/uv/python/cpython-3.*/bin/python3"):
+        for path in sorted(Path.home().glob(pattern)):
+            found.setdefault(int(path.parts[-3].removeprefix("cpython-").split(".")[1]), str(path))
+    for minor in range(11, 16):
+        path = shutil.which(f"python3.{minor}")
+        # A shim of pyenv is there for versions that are not active, too, and fails.
+        if path and "shims" not in Path(path).parts:
+            found.setdefault(minor, path)
+    return {minor: found[minor] for minor in sorted(found) if minor >= 11}
+
+
+PYTHONS = pythons()
 
 
 def tracked(folder: Path) -> Path:

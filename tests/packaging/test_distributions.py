@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.distributions import ROOT, build, run, tracked
+from tenure.version import __version__
+from tests.packaging.distributions import PYTHONS, ROOT, build, run, tracked
 
 pytestmark = pytest.mark.slow
 
@@ -40,26 +41,6 @@ if __name__ == "__main__":
 
     asyncio.run(main())
 """
-
-
-def pythons() -> dict[int, str]:
-    """Every CPython from 3.11 on, by its minor version: on the path, and where pyenv and uv keep them.
-
-    Known by their names: every test process collects this, and starting each of them takes longer than most tests.
-    """
-    found: dict[int, str] = {}
-    for pattern in (".pyenv/versions/3.*/bin/python3", ".local/share/uv/python/cpython-3.*/bin/python3"):
-        for path in sorted(Path.home().glob(pattern)):
-            found.setdefault(int(path.parts[-3].removeprefix("cpython-").split(".")[1]), str(path))
-    for minor in range(11, 16):
-        path = shutil.which(f"python3.{minor}")
-        # A shim of pyenv is there for versions that are not active, too, and fails.
-        if path and "shims" not in Path(path).parts:
-            found.setdefault(minor, path)
-    return {minor: found[minor] for minor in sorted(found) if minor >= 11}
-
-
-PYTHONS = pythons()
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +96,7 @@ def test_an_empty_environment_runs_a_job(built, python, tmp_path, dsn):
     assert run([str(binaries / "python"), "jobs.py"], tmp_path, TENURE_DSN=dsn) == "sum 5\n"
     assert "completed" in run([str(binaries / "tenure"), "jobs", "list", "--dsn", dsn], tmp_path)
     run([str(binaries / "python"), "-m", "pip", "check"], tmp_path)
+
+
+def test_the_citation_names_this_version():
+    assert re.findall(r"^version: (\S+)", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE) == [__version__]
