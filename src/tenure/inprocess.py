@@ -206,7 +206,7 @@ class InProcessWorker:
 
     @property
     def _outlets(self) -> Outlets:
-        return Outlets(self._wakeups.notify, self._events, self._settings.leader.dead_letter_level)
+        return Outlets(self._wakeups.notify, self._events, dead_letter_level=self._settings.leader.dead_letter_level)
 
     def _notify(self, wakeup: Wakeup) -> None:
         self._wakeups.notify(wakeup)

@@ -14,6 +14,7 @@ from tenure.manager.messages import (
     AppLoaded,
     AppUnusable,
     AssignWorker,
+    ChildClaims,
     ChildHeartbeat,
     ChildRuns,
     LoadApp,
@@ -25,6 +26,7 @@ from tenure.manager.messages import (
     WorkerFoundCondemned,
 )
 from tenure.manager.spec import ChildHello, ChildSpec
+from tenure.model.claim_counts import ClaimCount
 from tenure.model.run_counts import RunCount
 from tenure.worker.process.protocol import MessageStream, UnknownMessage, decode, encode
 
@@ -53,6 +55,7 @@ SENT = [
     AppUnusable("no module"),
     ChildHeartbeat(1, 20, 45.5, 3),
     ChildRuns([RunCount("default", "work", "completed", 2, 0.25, [0] * 14 + [2, 0])]),
+    ChildClaims(ClaimCount(0.5, [0] * 12 + [1], 2)),
     WorkerFoundCondemned(),
     StoppedCleanly(),
 ]

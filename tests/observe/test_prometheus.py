@@ -107,9 +107,30 @@ async def test_a_process_that_dies_is_counted_and_takes_no_counts_along(dsn, pro
         url = await url_of(worker)
         done = 'tenure_worker_runs_total{queue="default",kind="work",outcome="completed"}'
         await until(lambda: samples(read(url)).get(done) == 5, within=30)
+        claimed = await until(lambda: samples(read(url)).get('tenure_worker_claim_seconds_count{pool="default"}'))
+        enqueue("wait", 1)
+        await until(lambda: samples(read(url))['tenure_worker_slots_busy{pool="default"}'] == 1)
         os.kill(worker.children()[0], signal.SIGKILL)
         await until(lambda: samples(read(url))["tenure_worker_process_deaths_total"] == 1)
         assert samples(read(url))[done] == 5
+        requeued = 'tenure_worker_jobs_requeued_total{queue="default",kind="wait",why="crashed"}'
+        await until(lambda: samples(read(url)).get(requeued) == 1)
+        assert samples(read(url))['tenure_worker_claim_seconds_count{pool="default"}'] >= claimed
+
+
+async def test_lost_connections_of_the_supervisor_and_its_processes_are_counted(dsn, project, sql):
+    (project / "jobs.py").write_text(dedent(JOBS))
+    with worker_process(project, dsn, "--metrics-port", "0", env={"TENURE_DSN": dsn}) as worker:
+        url = await url_of(worker)
+        # One that claims and one that settles, and the supervisor's: each must be made again.
+        ours = (
+            "select pid from pg_stat_activity where datname = current_database()"
+            " and application_name in ('tenure claim', 'tenure settle', 'tenure control')"
+        )
+        await until(lambda: len(sql(ours)) >= 3, within=30)
+        assert samples(read(url))["tenure_worker_reconnects_total"] == 0
+        sql(f"select pg_terminate_backend(pid) from ({ours}) s")
+        await until(lambda: samples(read(url))["tenure_worker_reconnects_total"] >= 3, within=30)
 
 
 async def test_other_requests_and_slow_clients_are_refused(dsn, project):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -353,6 +354,29 @@ async def test_jobs_held_by_a_worker_that_is_not_known_are_found(sick, fresh_dsn
     assert await codes(fresh_dsn) == []
     sick.sql("delete from tenure.workers")
     assert "1 job is held" in (await only(fresh_dsn, "held_by_unknown")).text
+
+
+async def test_held_workflows_are_found_by_kind_with_the_reason_and_the_way_out(sick, fresh_dsn):
+    waiting = [
+        ("order", {"held": "the code asks for check"}),
+        ("order", {"held": "the code asks for check"}),
+        ("ship", {"held": "no step"}),
+        ("order", None),
+        ("order", {"blockers": []}),
+    ]
+    for kind, system in waiting:
+        sick.sql(
+            "insert into tenure.jobs (id, state, position, kind, queue, system)"
+            " values (gen_random_uuid(), 'waiting', -2, %s, 'default', %s::jsonb)",
+            kind,
+            None if system is None else json.dumps(system),
+        )
+    orders, shipments = await look(fresh_dsn)
+    assert {orders.code, shipments.code} == {"held_workflows"}
+    assert orders.text.startswith("2 workflows of kind 'order' are held, because the code differs")
+    assert orders.text.endswith(": the code asks for check")
+    assert "tenure workflows resume ID" in orders.way_out
+    assert shipments.text.startswith("1 workflow of kind 'ship' is held")
 
 
 async def test_a_look_at_a_large_backlog_goes_by_the_index(sick, fresh_dsn):

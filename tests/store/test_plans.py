@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.stager import Stager
 from tenure.leader.requeue import requeue_jobs
-from tenure.store import blockers, chains, claims, jobs, queues, workers
+from tenure.store import blockers, chains, claims, jobs, queues, reports, workers
 from tenure.store.duty_link import DutyLink
 from tenure.store.leases import Term
 from tenure.store.query import Query
@@ -134,6 +134,12 @@ def test_a_claim_goes_by_an_index_of_pending_jobs_whatever_it_asks_for(prepared_
         nodes = plan(database, claim_query(A, B, lanes=LANES, which=which))
         assert walked(database, nodes) == []
         assert goes_by(nodes, "jobs_queued") or goes_by(nodes, "jobs_suspect")
+
+
+@pytest.mark.parametrize("condition", [condition for condition in STATES if condition != "empty"])
+def test_held_workflows_are_counted_by_an_index_of_nothing_else(prepared_dsn, condition):
+    with Database(prepared_dsn(condition), **MODES["hot"]) as database:
+        assert {node.index for node in plan(database, reports.count_held_workflows()) if node.relation == "jobs"} == {"jobs_held"}
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -177,6 +177,7 @@ def statements(worker: str, holder: str) -> list[Query]:
         reports.find_stranded(30.0),
         reports.count_dead_letters(),
         reports.count_held_by_unknown(),
+        reports.count_held_workflows(),
         reports.probe_server(),
         reports.find_migrations(),
         reports.find_old_workers(1),

@@ -33,6 +33,7 @@ def queue(**given: Any) -> QueueCounts:
         "capped": [],
         "oldest_pending_at": None,
         "oldest_pending_seconds": None,
+        "oldest_running_seconds": None,
         "today": {},
     }
     return QueueCounts(**{**base, **rest, **given})

@@ -75,9 +75,12 @@ async def test_a_held_run_goes_on_once_the_code_is_back(app, order, code, did, s
         status = await app.workflows.get(handle.id)
         assert status.held is not None
         assert "'pay'" in status.held
+        [finding] = [one for one in (await app.client().probe()).findings if one.code == "held_workflows"]
+        assert str(handle.id) in finding.way_out
         code[:] = before
         await app.workflows.resume(handle.id, by="ann")
         assert await handle.result("20s") == ["reserve 1", "pay 1", "ship 1"]
+        assert "held_workflows" not in [one.code for one in (await app.client().probe()).findings]
         with pytest.raises(NotPossible, match="is over"):
             await app.workflows.resume(handle.id)
     assert sql("select what, by from tenure.incidents") == [("resumed", "ann")]

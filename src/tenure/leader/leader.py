@@ -63,15 +63,18 @@ class Leader:
         duties: Sequence[Duty] | None = None,
         events: Events | None = None,
         notify: Callable[[Wakeup], None] = lambda _: None,
+        count_requeued: Callable[[str, str, str], None] = lambda _queue, _kind, _why: None,
         link: Link | None = None,
         not_delivering: Callable[[], bool] = lambda: False,
     ) -> None:
         """`holder` is the supervisor's id: it shows whether there is another process to hand over to. `notify` wakes other
-        processes after a commit. `link` is used for elections and heartbeats, and is not closed here; without it, the leader
-        opens its own. `not_delivering` returns whether this process does not receive notifications (NOTIFY)."""
+        processes after a commit. `count_requeued(queue, kind, why)` is called for each job that is taken from a dead worker.
+        `link` is used for elections and heartbeats, and is not closed here; without it, the leader opens its own.
+        `not_delivering` returns whether this process does not receive notifications (NOTIFY)."""
         self._settings = settings or LeaderSettings()
         self._events = events or Events()
         self._notify = notify
+        self._count_requeued = count_requeued
         self.holder = holder or str(uuid4())
         process = {"host": socket.gethostname(), "pid": os.getpid()}
         self._election = Election(database, self.holder, self._settings, process)
@@ -99,6 +102,7 @@ class Leader:
         outlets = Outlets(
             self._notify,
             self._events,
+            self._count_requeued,
             dead_letter_level=settings.dead_letter_level,
             schedule_missed_level=settings.schedule_missed_level,
             schedule_skipped_level=settings.schedule_skipped_level,

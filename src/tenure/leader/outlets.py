@@ -15,6 +15,8 @@ class Outlets:
     notify: Callable[[Wakeup], None] = lambda _: None
     """Wakes other processes, after the commit. If the notification is lost, they notice later; nothing else is lost."""
     events: Events = field(default_factory=Events)
+    count_requeued: Callable[[str, str, str], None] = lambda _queue, _kind, _why: None
+    """Called for each job that was taken from a worker that died."""
     dead_letter_level: int = logging.ERROR
     """Log level of jobs that become dead letters."""
     schedule_missed_level: int = logging.WARNING

@@ -80,7 +80,20 @@ async def requeue_jobs(link: Link, worker_id: str | None, outlets: Outlets | Non
 
 
 def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str, Any]]) -> None:
-    """Wakes the workers that can claim these jobs and those that may still run them; logs and emits what was done."""
+    """Wakes the workers that can claim these jobs and those that may still run them; logs, counts and emits what was done."""
+    _notify(outlets, queues, reaped)
+    for job in reaped:
+        outlets.count_requeued(job["queue"], job["kind"], job["why"])
+    _report_requeued([job for job in reaped if not job["quarantined"]])
+    for job in reaped:
+        if job["quarantined"]:
+            _report_quarantined(job, outlets.dead_letter_level)
+    if outlets.events.wants(JobReaped):
+        for job in reaped:
+            outlets.events.emit(_reaped_event(job))
+
+
+def _notify(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str, Any]]) -> None:
     for queue in queues:
         outlets.notify(Wakeup.new_jobs(queue))
     # Runs of a process that has ended need no notification.
@@ -91,13 +104,6 @@ def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str,
             outlets.notify(Wakeup.job_ended(job["job_id"]))
     if any(job["dependants"] for job in reaped):
         outlets.notify(Wakeup.chain_ended())
-    _report_requeued([job for job in reaped if not job["quarantined"]])
-    for job in reaped:
-        if job["quarantined"]:
-            _report_quarantined(job, outlets.dead_letter_level)
-    if outlets.events.wants(JobReaped):
-        for job in reaped:
-            outlets.events.emit(_reaped_event(job))
 
 
 def _reaped_event(job: dict[str, Any]) -> JobReaped:

@@ -26,6 +26,7 @@ from tenure.manager.messages import (
     AppLoaded,
     AppUnusable,
     AssignWorker,
+    ChildClaims,
     ChildHeartbeat,
     ChildRuns,
     LoadApp,
@@ -94,6 +95,7 @@ class ChildWorker:
         self._stop = asyncio.Event()
         self._grace = 0.0
         self._runs = RunCounter()
+        self._counts = False
 
     async def run(self) -> int:
         self._stream = await MessageStream.over(self._end)
@@ -143,6 +145,7 @@ class ChildWorker:
         wakeups = engine.wakeups(engine.on_wakeup)
         app._connections.share(wakeups)  # noqa: SLF001 - not part of the public API
         self._events = app.events
+        self._counts = spec.counts_runs
         if spec.counts_runs:
             app.events.subscribe((JobSettled,), self._runs.add)
             app.events.subscribe((RunLost,), self._runs.add_lost)
@@ -160,16 +163,18 @@ class ChildWorker:
         app.events.emit(WorkerStopping(worker_id=UUID(worker_id), grace=self._grace, worker=self._name))
         await self._engine.stop(self._grace)
         app.events.emit(WorkerStopped(worker_id=UUID(worker_id), worker=self._name))
-        self._send_counts()
+        self._send_counts(self._engine)
         for task in tasks:
             task.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(1):
                 await wakeups.stop()
 
-    def _send_counts(self) -> None:
+    def _send_counts(self, engine: Engine) -> None:
         if counts := self._runs.take():
             self._send(ChildRuns(counts))
+        if self._counts and (claims := engine.take_claim_count()):
+            self._send(ChildClaims(claims))
 
     def _unusable(self, why: str) -> int:
         self._send(AppUnusable(clean_text(why)))
@@ -206,5 +211,5 @@ class ChildWorker:
     async def _send_heartbeats(self, engine: Engine) -> None:
         while True:
             self._send(ChildHeartbeat(engine.running, engine.finished, memory_mb(), engine.unwritten))
-            self._send_counts()
+            self._send_counts(engine)
             await asyncio.sleep(HEARTBEAT_INTERVAL)

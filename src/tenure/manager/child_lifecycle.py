@@ -148,7 +148,7 @@ class ChildLifecycle:
             services.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause, worker=child.name))
 
         leader = child.hello.leader if child.hello else LeaderSettings()
-        outlets = Outlets(services.notify, services.events, leader.dead_letter_level)
+        outlets = Outlets(services.notify, services.events, services.runs.add_requeued, leader.dead_letter_level)
 
         async def requeue() -> None:
             # Its own connection: this may take long and must not delay the renewal. The ended process has released its

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tenure.leader.declaring import Declarations
 from tenure.leader.settings import LeaderSettings
 from tenure.manager.spec import ChildHello, ChildSpec
+from tenure.model.claim_counts import ClaimCount
 from tenure.model.run_counts import RunCount
 from tenure.worker.process import protocol
 from tenure.worker.process.protocol import Message, MessageStream, UnknownMessage
@@ -77,6 +78,12 @@ class ChildRuns(NamedTuple):
     counts: Sequence[RunCount]
 
 
+class ChildClaims(NamedTuple):
+    """The claims and lost connections since the last message, if they are counted."""
+
+    claims: ClaimCount
+
+
 class WorkerFoundCondemned(NamedTuple):
     """A statement of the child found that its worker is condemned: the supervisor renews at once to learn the reason."""
 
@@ -86,7 +93,7 @@ class StoppedCleanly(NamedTuple):
 
 
 ToChild = LoadApp | AssignWorker | Stop | RelayEvent | SetPeers | LoseLease
-ToSupervisor = AppLoaded | AppUnusable | ChildHeartbeat | ChildRuns | WorkerFoundCondemned | StoppedCleanly
+ToSupervisor = AppLoaded | AppUnusable | ChildHeartbeat | ChildRuns | ChildClaims | WorkerFoundCondemned | StoppedCleanly
 
 _TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in (*ToChild.__args__, *ToSupervisor.__args__)}
 
@@ -102,6 +109,8 @@ def from_message(message: Message) -> Any:
             return AppLoaded(ChildHello(**{**fields, **typed}))
         case ChildRuns(counts):
             return ChildRuns([RunCount(*count) for count in counts])
+        case ChildClaims(claims):
+            return ChildClaims(ClaimCount(*claims))
         case _:
             return received
 

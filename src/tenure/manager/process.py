@@ -16,6 +16,7 @@ from tenure.manager.messages import (
     AppLoaded,
     AppUnusable,
     AssignWorker,
+    ChildClaims,
     ChildHeartbeat,
     ChildRuns,
     LoadApp,
@@ -140,6 +141,8 @@ class ChildProcess:
                     self.running, self.done, self.memory, self.unwritten = running, done, memory, unwritten
                 case ChildRuns(counts):
                     self._runs.add(counts)
+                case ChildClaims(count):
+                    self._runs.add_claims(self.spec.pool, count)
                 case WorkerFoundCondemned():
                     condemned()
                 case StoppedCleanly():

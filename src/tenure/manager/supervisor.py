@@ -135,6 +135,9 @@ class Supervisor:
             deaths=self.deaths,
             renewed_ago=None if self._renewed_at is None else time.monotonic() - self._renewed_at,
             runs=self.runs.counts(),
+            claims=self.runs.claims,
+            requeued=self.runs.requeued,
+            reconnects=0 if self._hello is None else self.link.reconnects,
         )
 
     def roll(self) -> None:
@@ -203,6 +206,7 @@ class Supervisor:
                 holder=self.id,
                 events=self.events,
                 notify=self.notify,
+                count_requeued=self.runs.add_requeued,
                 not_delivering=self._is_not_delivering,
             )
             self._wakeups = Wakeups(database, self._leader.on_wakeup, notify_on=self.link)

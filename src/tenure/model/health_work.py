@@ -114,5 +114,27 @@ class HeldByUnknown:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class HeldWorkflows:
+    """Workflows of a kind whose code differs from what they have recorded."""
+
+    kind: str
+    jobs: int
+    example: str
+    reason: str
+
+    def findings(self) -> Iterator[Finding]:
+        number = f"{'at least ' if self.jobs >= MOST_HELD else ''}{self.jobs:,}"
+        held = "workflow of kind {} is held" if self.jobs == 1 else "workflows of kind {} are held"
+        yield Finding(
+            "held_workflows",
+            f"{number} {held.format(repr(self.kind))}, because the code differs from what was recorded, such as {self.example}: "
+            f"{self.reason}",
+            "deploy code that has the recorded steps and run `tenure workflows resume ID`, or run it again from an earlier step "
+            f"by `tenure workflows fork ID`, or cancel it; see `tenure workflows show {self.example}`",
+            about=self.kind,
+        )
+
+
 def _waits(jobs: int) -> str:
     return "waits" if jobs == 1 else "wait"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tenure.model.claim_counts import NO_CLAIMS, ClaimCount
 from tenure.model.events import JobSettled, RunLost
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
@@ -34,11 +36,30 @@ class _Sum:
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
 
 
+class RequeueReason(NamedTuple):
+    """Jobs of a kind that were taken from their workers for the same reason."""
+
+    queue: str
+    kind: str
+    why: str
+    """What the event `JobReaped` says: crashed, lease_lost, expired, stopped."""
+
+
 class RunTotals:
-    """Sums of counts."""
+    """Sums of counts, of all processes that a supervisor has started."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, str], _Sum] = {}
+        self.claims: dict[str, ClaimCount] = {}
+        """By pool."""
+        self.requeued: Counter[RequeueReason] = Counter()
+        """Jobs of workers that died, as far as this supervisor requeued or quarantined them."""
+
+    def add_claims(self, pool: str, count: ClaimCount) -> None:
+        self.claims[pool] = self.claims.get(pool, NO_CLAIMS).plus(count)
+
+    def add_requeued(self, queue: str, kind: str, why: str) -> None:
+        self.requeued[RequeueReason(queue, kind, why)] += 1
 
     def add(self, counts: Iterable[RunCount]) -> None:
         for count in counts:
@@ -96,3 +117,8 @@ class SupervisorMetrics:
     renewed_ago: float | None
     """Seconds since the last renewal of the leases; None: there was none yet."""
     runs: Sequence[RunCount]
+    claims: Mapping[str, ClaimCount] = field(default_factory=dict)
+    """By pool."""
+    requeued: Mapping[RequeueReason, int] = field(default_factory=dict)
+    reconnects: int = 0
+    """Of the supervisor's own connection."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
+from tenure.model.claim_counts import CLAIM_BOUNDS, ClaimCount
 from tenure.model.errors import ConfigError
 from tenure.model.exposition import CONTENT_TYPE, histogram_samples, metric
 from tenure.model.run_counts import BOUNDS, ProcessMetrics, RunCount, SupervisorMetrics
@@ -76,7 +77,7 @@ def _http(status: str, text: str, *, body: bool = True) -> bytes:
 
 def render(measured: SupervisorMetrics) -> str:
     lines = [*metric("tenure_worker_info", "gauge", "The version of the workers.", [({"version": __version__}, 1)])]
-    for family in (_processes(measured.processes), _health(measured), _runs(measured.runs)):
+    for family in (_processes(measured.processes), _health(measured), _claims(measured.claims), _runs(measured.runs)):
         lines.extend(family)
     return "\n".join([*lines, ""])
 
@@ -112,11 +113,32 @@ def _health(measured: SupervisorMetrics) -> Iterator[str]:
         [({}, measured.deaths)],
     )
     yield from metric(
+        "tenure_worker_reconnects_total",
+        "counter",
+        "Connections to PostgreSQL that were made again after they had been lost.",
+        [({}, measured.reconnects + sum(count.reconnects for count in measured.claims.values()))],
+    )
+    yield from metric(
+        "tenure_worker_jobs_requeued_total",
+        "counter",
+        "Jobs that this supervisor took from workers that died, by reason.",
+        [({"queue": job.queue, "kind": job.kind, "why": job.why}, jobs) for job, jobs in measured.requeued.items()],
+    )
+    yield from metric(
         "tenure_worker_lease_renewal_age_seconds",
         "gauge",
         "Since the leases were last renewed: grows while PostgreSQL cannot be reached.",
         [] if measured.renewed_ago is None else [({}, measured.renewed_ago)],
     )
+
+
+def _claims(counts: Mapping[str, ClaimCount]) -> Iterator[str]:
+    name = "tenure_worker_claim_seconds"
+    yield f"# HELP {name} Duration of claims, also of those that found no job."
+    yield f"# TYPE {name} histogram"
+    for pool, count in sorted(counts.items()):
+        buckets = list(zip([*CLAIM_BOUNDS, float("inf")], count.buckets, strict=True))
+        yield from histogram_samples(name, {"pool": pool}, buckets, count.seconds)
 
 
 def _runs(counts: Sequence[RunCount]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from tenure.model.health import Fact, Probe
 from tenure.model.health_server import WATCHED, Clock, Limits, Setting, Slot
 from tenure.model.health_sessions import OLD_TRANSACTION, Sessions, Transaction
 from tenure.model.health_tables import History, Indexes, Schema, Table
-from tenure.model.health_work import DeadLetters, HeldByUnknown, PausedQueue, Stranded
+from tenure.model.health_work import DeadLetters, HeldByUnknown, HeldWorkflows, PausedQueue, Stranded
 from tenure.store import faults, reports
 from tenure.store.expected import expected_indexes
 from tenure.store.migration_files import migrations, newest_version
@@ -63,6 +63,7 @@ def _checks(fetch: Fetch, applied: set[tuple[int, str]]) -> Iterator[Check]:
     yield "paused queues", check(reports.find_paused(), lambda rows: [PausedQueue(*row) for row in rows])
     yield "jobs without a worker", check(reports.find_stranded(STRANDED_AFTER), lambda rows: [Stranded(*row) for row in rows])
     yield "dead letters", check(reports.count_dead_letters(), _dead_letters)
+    yield "held workflows", check(reports.count_held_workflows(), lambda rows: [HeldWorkflows(*row) for row in rows])
     yield "jobs of unknown workers", check(reports.count_held_by_unknown(), lambda counts: [HeldByUnknown(counts[0])])
 
 

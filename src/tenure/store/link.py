@@ -86,6 +86,11 @@ class Link:
         self._reader: NotificationReader | None = None
         self._is_broken = False
 
+    @property
+    def reconnects(self) -> int:
+        """The number of connections made after the first."""
+        return max(0, self.sessions - 1)
+
     async def fetch(self, query: Query[T], *, within: float | None = None, urgent: bool = False) -> list[T]:
         """Runs the statement in its own transaction and returns all rows. An urgent one goes before others that wait."""
         async with self._locked(query.name, urgent=urgent):

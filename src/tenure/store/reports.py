@@ -241,6 +241,17 @@ class DeadLettersRow(NamedTuple):
     """The most frequent of the last hour."""
 
 
+class HeldWorkflowsRow(NamedTuple):
+    """Workflows of a kind that a person must decide about."""
+
+    kind: str
+    jobs: int
+    example: str
+    """The id of one of them."""
+    reason: str
+    """Why that one is held."""
+
+
 def probe_writable() -> Query[bool]:
     return Query("reports/probe_writable", BOOLEAN)
 
@@ -309,6 +320,10 @@ def find_stranded(seconds: float) -> Query[StrandedRow]:
 
 def count_dead_letters() -> Query[DeadLettersRow]:
     return Query("reports/count_dead_letters", DeadLettersRow)
+
+
+def count_held_workflows() -> Query[HeldWorkflowsRow]:
+    return Query("reports/count_held_workflows", HeldWorkflowsRow)
 
 
 def count_held_by_unknown() -> Query[int]:

@@ -32,9 +32,11 @@ class SurveyRow(NamedTuple):
     leaders: str | None
 
 
-class QueueCountRow(NamedTuple):
+class RunningCountRow(NamedTuple):
     queue: str
     jobs: int
+    oldest_at: datetime
+    """When the first of them was claimed."""
 
 
 class GroupedSeriesRow(NamedTuple):

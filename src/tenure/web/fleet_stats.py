@@ -20,7 +20,7 @@ from tenure.client.schedules import Schedules
 from tenure.client.status import JobStatus
 from tenure.store import failures, live, reports, stats
 from tenure.store.query import Fetch, Query
-from tenure.store.reports import FinishedCountRow, LatencyRow
+from tenure.store.reports import FinishedCountRow, HeldWorkflowsRow, LatencyRow
 from tenure.store.stats import FleetMinuteRow, GroupedSeriesRow, HistogramRow, SeriesRow
 from tenure.web.failure_groups import FailedJobs, FailureGroup, group_failures
 from tenure.web.fleet_survey import FleetSurvey
@@ -69,6 +69,7 @@ class QueueCounts:
     capped: list[str]
     oldest_pending_at: datetime | None
     oldest_pending_seconds: float | None
+    oldest_running_seconds: float | None
     today: dict[str, int]
     """Since 00:00 UTC: enqueued, started, completed, failed, canceled; attempts that ended in retry and dead_letter."""
 
@@ -93,6 +94,9 @@ class RareCounts:
     limits: list[LimitStatus]
     schedules: list[ScheduleStatus]
     buckets: list[LatencyRow]
+    held_by_unknown: int
+    """Running jobs whose worker has no row."""
+    held_workflows: list[HeldWorkflowsRow]
 
 
 class Shared(Generic[T]):
@@ -227,10 +231,14 @@ class FleetStats:
         return FleetCounts(at=survey.at, queues=found, workers=survey.workers, leaders=survey.leaders, today=survey.today)
 
     async def _count_rare(self) -> RareCounts:
-        limits, schedules, buckets = await asyncio.gather(
-            self._client.limits(), self._schedules.list(), self._read(stats.count_buckets())
+        limits, schedules, buckets, [unknown], held = await asyncio.gather(
+            self._client.limits(),
+            self._schedules.list(),
+            self._read(stats.count_buckets()),
+            self._read(reports.count_held_by_unknown()),
+            self._read(reports.count_held_workflows()),
         )
-        return RareCounts(limits=limits, schedules=schedules, buckets=buckets)
+        return RareCounts(limits=limits, schedules=schedules, buckets=buckets, held_by_unknown=unknown, held_workflows=held)
 
     @property
     def _most(self) -> int:
@@ -239,7 +247,7 @@ class FleetStats:
 
 def _queue(name: str, survey: FleetSurvey) -> QueueCounts:
     rows = {row.state: row for row in survey.waiting if row.queue == name}
-    pause, held = survey.pauses.get(name), survey.held.get(name, 0)
+    pause, held = survey.pauses.get(name), survey.held.get(name)
     oldest = rows["pending"].oldest_at if "pending" in rows else None
     sums: dict[str, int] = {}
     for count in survey.today:
@@ -250,7 +258,8 @@ def _queue(name: str, survey: FleetSurvey) -> QueueCounts:
         paused_at=None if pause is None else pause.paused_at,
         paused_by=None if pause is None else pause.paused_by,
         pause_reason=None if pause is None else pause.pause_reason,
-        running=held,
+        running=0 if held is None else held.jobs,
+        oldest_running_seconds=None if held is None else max(0.0, (survey.at - held.oldest_at).total_seconds()),
         capped=[state for state, row in rows.items() if row.capped],
         oldest_pending_at=oldest,
         oldest_pending_seconds=None if oldest is None else max(0.0, (survey.at - oldest).total_seconds()),

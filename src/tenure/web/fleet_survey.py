@@ -12,7 +12,7 @@ from tenure.client.overview import LeaderStatus, WorkerStatus
 from tenure.store.leases import LeaderRow
 from tenure.store.queues import QueueRow
 from tenure.store.reports import FinishedCountRow
-from tenure.store.stats import QueueCountRow, SurveyRow, WaitingRow
+from tenure.store.stats import RunningCountRow, SurveyRow, WaitingRow
 from tenure.store.workers import WorkerRow
 
 Row = TypeVar("Row")
@@ -22,7 +22,7 @@ Row = TypeVar("Row")
 class FleetSurvey:
     at: datetime
     waiting: list[WaitingRow]
-    held: dict[str, int]
+    held: dict[str, RunningCountRow]
     """Running jobs by queue."""
     pauses: dict[str, QueueRow]
     today: list[FinishedCountRow]
@@ -34,7 +34,7 @@ class FleetSurvey:
         return FleetSurvey(
             at=row.at,
             waiting=_rows(row.waiting, WaitingRow),
-            held={one.queue: one.jobs for one in _rows(row.held, QueueCountRow)},
+            held={one.queue: one for one in _rows(row.held, RunningCountRow)},
             pauses={one.name: one for one in _rows(row.queues, QueueRow)},
             today=_rows(row.today, FinishedCountRow),
             workers=[WorkerStatus.from_row(one) for one in _rows(row.workers, WorkerRow)],

@@ -40,6 +40,12 @@ def _queues(counts: FleetCounts) -> Iterator[str]:
         [({"queue": queue.name}, queue.oldest_pending_seconds or 0) for queue in queues],
     )
     yield from metric(
+        "tenure_queue_oldest_running_seconds",
+        "gauge",
+        "How long the longest of the running jobs has been running; 0 if none runs.",
+        [({"queue": queue.name}, queue.oldest_running_seconds or 0) for queue in queues],
+    )
+    yield from metric(
         "tenure_queue_paused", "gauge", "1 if the queue is paused.", [({"queue": queue.name}, queue.paused) for queue in queues]
     )
 
@@ -108,6 +114,18 @@ def _leaders(counts: FleetCounts) -> Iterator[str]:
 
 def _rare(rare: RareCounts) -> Iterator[str]:
     limits, schedules = rare.limits, rare.schedules
+    yield from metric(
+        "tenure_jobs_held_by_unknown",
+        "gauge",
+        "Running jobs whose worker does not exist: the reaper requeues them.",
+        [({}, rare.held_by_unknown)],
+    )
+    yield from metric(
+        "tenure_workflows_held",
+        "gauge",
+        "Workflows that wait for a decision, because their code differs from what they have recorded.",
+        [({"kind": one.kind}, one.jobs) for one in rare.held_workflows],
+    )
     yield from metric(
         "tenure_limit_running", "gauge", "Jobs that run under the limit.", [({"limit": one.name}, one.running) for one in limits]
     )

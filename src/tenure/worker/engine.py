@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from tenure.model.claim_counts import ClaimCount, ClaimCounter
 from tenure.model.events import Events
 from tenure.model.kinds import Registry
 from tenure.periodic import FOREVER, PeriodicTask, jittered
@@ -121,6 +122,7 @@ class Engine:
         )
         self._watch = RunMonitor(self._slots, self._settle_link, settings.check_every)
         self._claims = PeriodicTask("claimer", self._claim_turn)
+        self._claim_counter = ClaimCounter()
         self.peers = 1
         """How many workers serve the same queues, including this one."""
         self._next_call = 0.0
@@ -149,6 +151,10 @@ class Engine:
     def unwritten(self) -> int:
         """Outcomes that are not written yet: PostgreSQL does not answer, or their rows are locked or refused."""
         return self._slots.settler.unwritten
+
+    def take_claim_count(self) -> ClaimCount | None:
+        """Claims and lost connections since the last call, if there were any."""
+        return self._claim_counter.take(self._claimer.link.reconnects + self._settle_link.reconnects)
 
     @property
     def held(self) -> set[HeldJob]:
@@ -239,8 +245,10 @@ class Engine:
             return FOREVER
         if (pause := self._next_claim - time.monotonic()) > 0:
             return pause
+        began = time.monotonic()
         try:
             runs = await self._claimer.claim(free)
+            self._claim_counter.add(time.monotonic() - began)
             self._receive(runs)
         except WorkerCondemned:
             self._condemned()

@@ -4,7 +4,7 @@
 select clock_timestamp() as at,
        (select json_agg(w)::text from (/* include: waiting_by_queue */) w) as waiting,
        (select json_agg(r)::text
-          from (select j.queue, count(*) as jobs
+          from (select j.queue, count(*) as jobs, min(c.at) as oldest_at
                   from tenure.claims c
                  cross join lateral unnest(c.job_ids) as i(id)
                  cross join lateral (select j.queue from tenure.jobs j where j.id = i.id and j.claim_id = c.id limit 1) j
