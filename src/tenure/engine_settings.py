@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tenure.model.kinds import Registry
 from tenure.settings import Settings
-from tenure.worker.claim.claimer import Scope, Which
+from tenure.worker.claim.claimer import ClaimScope, Which
 from tenure.worker.engine import EngineSettings
 from tenure.worker.process.pool import ProcessSettings
 from tenure.worker.run.failure_log import FailureLevels
@@ -22,12 +22,12 @@ def scope_of(
     capabilities: Sequence[str],
     which: Which = "all",
     without: Sequence[str] = (),
-) -> Scope:
+) -> ClaimScope:
     """If no queues are given: those of the known kinds and `default`, except those in `without`."""
     known = {kind.queue for kind in kinds.values()} | kinds.more_queues | {"default"}
     served = list(dict.fromkeys(queues)) if queues else sorted(known - {*without})
     versions = [kind.capability for kind in kinds.values() if kind.version is not None and kind.capability is not None]
-    return Scope(queues=served, capabilities=[*capabilities, *versions], jobs=which)
+    return ClaimScope(queues=served, capabilities=[*capabilities, *versions], jobs=which)
 
 
 def engine_settings(settings: Settings, concurrency: int | None) -> EngineSettings:

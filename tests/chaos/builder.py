@@ -21,7 +21,7 @@ from tenure.chaos.ledger import (
     Ledger,
     LimitChange,
     Move,
-    ScheduleChange,
+    SeenScheduleChange,
     StepChange,
     TermChange,
     TickChange,
@@ -86,7 +86,7 @@ class LedgerBuilder:
     values: list[ValueLine] = field(default_factory=list)
     workers: list[WorkerChange] = field(default_factory=list)
     limits: list[LimitChange] = field(default_factory=list)
-    schedules: list[ScheduleChange] = field(default_factory=list)
+    schedules: list[SeenScheduleChange] = field(default_factory=list)
     ticks: list[TickChange] = field(default_factory=list)
     rows: dict[str, Row] = field(default_factory=dict)
     final: dict[str, FinalJob] = field(default_factory=dict)
@@ -301,7 +301,9 @@ class LedgerBuilder:
         """Every minute by default."""
         defaults = {"kind": "quick", "cron": None, "every": 60.0, "timezone": "UTC", "overlap": "allow", "catch_up": "all"}
         defaults |= {"catch_up_limit": 100, "paused": False, "retired": False, "was_since": None, "since": since}
-        self.schedules.append(ScheduleChange(seq=len(self.schedules) + 1, at=self._tick(), name=name, **defaults | definition))
+        self.schedules.append(
+            SeenScheduleChange(seq=len(self.schedules) + 1, at=self._tick(), name=name, **defaults | definition)
+        )
 
     def record_until(self, since: float | None, name: str = "s", **overrides: Any) -> None:
         """All planned times up to `since` are recorded."""

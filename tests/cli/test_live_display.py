@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tenure.cli import live_display
 from tenure.cli.display_counts import outcomes, rows, tally
-from tenure.cli.live_display import CountRow, DisplayState, LiveDisplay, PlainDisplay, ProgressRow, bar, draw
+from tenure.cli.live_display import CountRow, DisplayState, LiveDisplay, PlainDisplay, ShownProgress, bar, draw
 from tenure.client.overview import FinishedCount, LiveCount, Stats
 from tenure.client.rate_meter import RateMeter
 from tenure.model.states import State
@@ -19,7 +19,7 @@ NOW = datetime(2025, 1, 1, tzinfo=UTC)
 STATE = DisplayState(
     heading="queue",
     counts=[CountRow("mail", 1234, 12, 340), CountRow("payments", 0, 0, 0)],
-    progress=[ProgressRow("encode_video 7", 63.0, "630 of 1000 frames")],
+    progress=[ShownProgress("encode_video 7", 63.0, "630 of 1000 frames")],
     progress_rows=2,
     facts=[[("jobs/s", "41"), ("retries", "3")]],
     notes=["  dead letter: " + "far too long " * 30],

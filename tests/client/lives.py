@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from tenure.client.report.derive import Facts, Noted, derive
-from tenure.client.report.life import LogLine, Report
+from tenure.client.report.derive import Noted, ReportFacts, derive
+from tenure.client.report.life import Report, ReportedLogLine
 from tenure.client.status import JobStatus
 from tenure.model.states import State
 
@@ -83,8 +83,8 @@ def ended(
     return replace(noted, **more)
 
 
-def facts(job: JobStatus, *noted: Noted, now: float = 100, **more: Any) -> Facts:
-    plain = Facts(
+def facts(job: JobStatus, *noted: Noted, now: float = 100, **more: Any) -> ReportFacts:
+    plain = ReportFacts(
         at=at(now),
         job=job,
         worker="here:1",
@@ -113,8 +113,8 @@ def twice_failed() -> Report:
     )
 
 
-def line(message: str, *, second: float = 1, level: str = "info", fence: int = 1, **fields: Any) -> LogLine:
-    return LogLine(at=at(second), level=level, message=message, fields=fields, fence=fence)
+def line(message: str, *, second: float = 1, level: str = "info", fence: int = 1, **fields: Any) -> ReportedLogLine:
+    return ReportedLogLine(at=at(second), level=level, message=message, fields=fields, fence=fence)
 
 
 def timeline(told: Report) -> list[tuple[float, str]]:

@@ -11,7 +11,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.client.explain import judge
-from tenure.client.facts import Blocked, Facts, MissingChain
+from tenure.client.facts import Blocked, ExplainFacts, MissingChain
 from tenure.client.status import JobStatus
 from tenure.model.errors import InvalidJobId, JobNotFound
 from tenure.model.states import State
@@ -47,11 +47,11 @@ JOB = JobStatus(
     auth=None,
     meta=None,
 )
-READY = Facts(job=JOB, now=NOW)
+READY = ExplainFacts(job=JOB, now=NOW)
 TRACE = "Traceback (most recent call last):\n  File x\nValueError: no such user"
 
 
-def of(state: str, **fields) -> Facts:
+def of(state: str, **fields) -> ExplainFacts:
     return replace(READY, job=replace(JOB, state=State(state), **fields))
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from tenure.client.report.life import Child
+from tenure.client.report.life import ReportedChild
 from tenure.client.report.markup import Markup, join, tag
 from tenure.client.status import Progress
 from tenure.model.states import State
@@ -60,7 +60,7 @@ def hostile():
         ended(1, 1, 2, EVIL, error=f"{EVIL}\n{EVIL}", worker=EVIL, by=EVIL),
         progress=Progress(1, EVIL, at(1)),
         log=[line(EVIL, level=EVIL, **{EVIL: EVIL})],
-        children=[Child(id=UUID(int=5), kind=EVIL, state=State.PENDING, queue=EVIL)],
+        children=[ReportedChild(id=UUID(int=5), kind=EVIL, state=State.PENDING, queue=EVIL)],
     )
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from tenure.client.report.life import Child
+from tenure.client.report.life import ReportedChild
 from tenure.client.report.words import gist, offset, span
 from tenure.client.status import Progress
 from tenure.model.states import State
@@ -78,7 +78,7 @@ def test_progress_log_and_children():
         status("running", fence=1, worker_id=WORKER, started_at=at(1)),
         progress=Progress(50, "half of it", at(4)),
         log=[line("began"), line("odd", level="warning", second=61, rows=3, name="ada")],
-        children=[Child(id=UUID(int=5), kind="thumbnail", state=State.PENDING, queue="default")],
+        children=[ReportedChild(id=UUID(int=5), kind="thumbnail", state=State.PENDING, queue="default")],
         more_children=True,
     ).to_text()
     assert "  progress    [###############---------------]  50 %  half of it  (at +4.00 s)\n" in told
@@ -112,7 +112,7 @@ def test_nothing_in_it_acts_on_the_terminal():
         ended(1, 1, 2, EVIL, error=f"{EVIL}\n{EVIL}", worker=EVIL, by=EVIL),
         progress=Progress(1, EVIL, at(1)),
         log=[line(EVIL, level=EVIL, **{EVIL: EVIL})],
-        children=[Child(id=UUID(int=5), kind=EVIL, state=State.PENDING, queue=EVIL)],
+        children=[ReportedChild(id=UUID(int=5), kind=EVIL, state=State.PENDING, queue=EVIL)],
     )
     for full in (False, True):
         text = told.to_text(full=full)

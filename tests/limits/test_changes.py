@@ -17,7 +17,7 @@ from tests.store.forged_jobs import change_state
 
 
 def adopt(database, *, kinds=("work",), queues=(), limit=100, lanes=None):
-    lanes = json.dumps([{"place": place, **lane} for place, lane in enumerate(lanes or [everything()])])
+    lanes = json.dumps([{"ordinal": ordinal, **lane} for ordinal, lane in enumerate(lanes or [everything()])])
     rows = database.run(limits.adopt(lanes, kinds=kinds, queues=queues, limit=limit))
     return len([row for row in rows if row[1] is not None])
 

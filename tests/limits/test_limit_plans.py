@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 ROWS = 100_000
 A, B = str(uuid4()), str(uuid4())
-LANES = [{"place": 0, "queue": "default", "high": 100, "low": 0, "start": 70_000}]
+LANES = [{"ordinal": 0, "queue": "default", "high": 100, "low": 0, "start": 70_000}]
 QUEUES = json.dumps([{"queue": "default", "after": "kind:work/tenant_id=3"}, {"queue": "mail", "after": ""}])
 
 # Half of the jobs are in limit groups.

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from tenure.chaos.summary import publish, table
+from tests.planted import record
 from tests.planted.bug import Bug
 from tests.planted.bugs import BUGS
 from tests.planted.catching import Catch, Ground, baseline, ground, hunt
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, metavar="N", help="some of them, drawn from a seed")
     parser.add_argument("--seed", type=int, default=None, help="of the sample; else one is drawn, and printed")
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, the rest on stderr")
-    parser.add_argument("--publish", type=Path, metavar="PAGE", help="write the score into this page")
+    parser.add_argument("--publish", type=Path, metavar="PAGE", help="keep the results, and write them into this page")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--by", action="append", metavar="TEST", help="do these tests catch them, instead of their own?")
     parser.add_argument("--list", action="store_true", help="tell what there is, and plant nothing")
@@ -57,7 +57,7 @@ def sample(bugs: list[Bug], size: int, seed: int | None) -> list[Bug]:
         f"a sample of {min(size, len(bugs))} of {len(bugs)} bugs: the same again with --sample {size} --seed {drawn}", sys.stderr
     )
     chosen = random.Random(drawn).sample(range(len(bugs)), min(size, len(bugs)))
-    return [bugs[place] for place in sorted(chosen)]
+    return [bugs[number] for number in sorted(chosen)]
 
 
 def score(bugs: list[Bug], *, jobs: int, as_json: bool, check: bool, page: Path | None = None) -> int:
@@ -72,23 +72,14 @@ def score(bugs: list[Bug], *, jobs: int, as_json: bool, check: bool, page: Path 
         catches = hunt_all(bugs, on, jobs, sys.stderr if as_json else sys.stdout)
     caught = sum(catch.caught for catch in catches)
     if page is not None:
-        publish(page, "planted", written(catches))
+        record.add(catches)
+        record.publish(page)
     if as_json:
         told = {"bugs": len(bugs), "caught": caught, "seconds": round(time.monotonic() - began, 1)}
         tell(json.dumps({**told, "catches": [catch.to_json() for catch in catches]}, indent=2))
     else:
         tell(f"planted bugs: {len(bugs)}, caught: {caught}")
     return ALL_CAUGHT if caught == len(bugs) else SOME_SURVIVED
-
-
-def written(catches: list[Catch]) -> str:
-    breaks = {bug.name: bug.breaks for bug in BUGS}
-    rows = [
-        (f"`{catch.name}`", breaks[catch.name], f"{catch.seconds:.0f} s" if catch.caught else "SURVIVED")
-        for catch in sorted(catches, key=lambda catch: catch.name)
-    ]
-    told = f"**{len(catches)} planted, {sum(catch.caught for catch in catches)} caught.**"
-    return "\n".join([told, "", *table(("Bug", "what it breaks", "caught after"), rows)])
 
 
 def hunt_all(bugs: list[Bug], on: Ground, jobs: int, progress: TextIO) -> list[Catch]:

@@ -115,7 +115,7 @@ BUGS = (
         name="resolved_too_early",
         breaks="of many jobs that wait for one chain only a batch is told",
         promise=Promise.CHAINS,
-        edits=(Edit(RESOLVE, "and b.ctid not in (select p.place from pairs p))", "and false)"),),
+        edits=(Edit(RESOLVE, "and b.ctid not in (select p.tid from pairs p))", "and false)"),),
         caught_by=(f"{BLOCKERS}::test_one_ending_unblocks_many_in_batches",),
     ),
     Bug(
@@ -130,7 +130,7 @@ BUGS = (
         breaks="a job runs before the output of the chain that it waited for is stored",
         promise=Promise.CHAINS,
         edits=(
-            Edit(RESOLVE, "       and (select x.chain_id from tenure.chain_endings x where x.ctid = e.place) is not null\n", ""),
+            Edit(RESOLVE, "       and (select x.chain_id from tenure.chain_endings x where x.ctid = e.tid) is not null\n", ""),
         ),
         caught_by=(f"{STALE_SNAPSHOTS}::test_an_ending_that_is_written_again_is_counted_with_its_output",),
     ),

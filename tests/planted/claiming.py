@@ -28,12 +28,12 @@ BUGS = (
         breaks="two workers that look at the same time claim the same jobs",
         promise=Promise.ONCE,
         edits=(
-            Edit(CLAIM, "select j.ctid as place", "select j.id as place"),
+            Edit(CLAIM, "select j.ctid as tid", "select j.id as tid"),
             Edit(CLAIM, "           for no key update skip locked) c", "        ) c"),
             Edit(
                 CLAIM,
-                "where j.ctid = any (array(select p.place from picked p))",
-                "where j.id = any (array(select p.place from picked p))",
+                "where j.ctid = any (array(select p.tid from picked p))",
+                "where j.id = any (array(select p.tid from picked p))",
             ),
         ),
         caught_by=(f"{STORE}::test_claimers_at_the_same_time_never_share_a_job",),

@@ -27,7 +27,7 @@ BUGS = (
         edits=(
             Edit(
                 CANCEL,
-                "    delete from tenure.jobs j\n     where j.ctid = any (array(select f.place from found f where not f.undoes))\n"
+                "    delete from tenure.jobs j\n     where j.ctid = any (array(select f.tid from found f where not f.undoes))\n"
                 "    returning j.*,",
                 "    select j.*,",
             ),
@@ -35,7 +35,7 @@ BUGS = (
                 CANCEL,
                 "coalesce(:now::timestamptz, clock_timestamp()) as ended_at),\nplaced",
                 "coalesce(:now::timestamptz, clock_timestamp()) as ended_at\n      from tenure.jobs j\n"
-                "     where j.ctid = any (array(select f.place from found f))),\n"
+                "     where j.ctid = any (array(select f.tid from found f))),\n"
                 "gone as (\n    delete from tenure.jobs j using canceled c where j.id = c.id and c.claim_id is null),\n"
                 "placed",
             ),

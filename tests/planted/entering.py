@@ -84,9 +84,9 @@ BUGS = (
             Edit("store/migrations/0001_pre_core.sql", "    constraint keys_pkey primary key (kind, key),\n", ""),
             Edit(
                 TAKE_KEYS,
-                "         order by g.kind, g.key, g.place\n        on conflict (kind, key) do nothing;",
+                "         order by g.kind, g.key, g.ordinal\n        on conflict (kind, key) do nothing;",
                 "           and not exists (select from tenure.keys o where o.kind = g.kind and o.key = g.key)\n"
-                "         order by g.kind, g.key, g.place;",
+                "         order by g.kind, g.key, g.ordinal;",
             ),
         ),
         caught_by=(f"{RACES}::test_a_key_taken_by_a_transaction_that_ends_late_is_waited_for",),
@@ -122,8 +122,8 @@ BUGS = (
         edits=(
             Edit(
                 ENQUEUE_AGAIN,
-                "select coalesce(jsonb_agg(g.job order by g.place), '[]') into fresh",
-                "select coalesce(jsonb_agg(g.job - 'key' order by g.place), '[]') into fresh",
+                "select coalesce(jsonb_agg(g.job order by g.ordinal), '[]') into fresh",
+                "select coalesce(jsonb_agg(g.job - 'key' order by g.ordinal), '[]') into fresh",
             ),
         ),
         caught_by=(f"{RACES}::test_the_news_that_a_job_existed_is_not_lost_with_the_answer",),

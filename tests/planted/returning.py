@@ -109,9 +109,9 @@ BUGS = (
         breaks="a job that gives a sign of life in this moment is taken away all the same",
         promise=Promise.BACK,
         edits=(
-            Edit(EXPIRE, "select j.ctid as place", "select j.id as place"),
+            Edit(EXPIRE, "select j.ctid as tid", "select j.id as tid"),
             Edit(EXPIRE, "     limit :limit::integer\n       for no key update skip locked),", "     limit :limit::integer),"),
-            Edit(EXPIRE, "where j.ctid = l.place", "where j.id = l.place"),
+            Edit(EXPIRE, "where j.ctid = l.tid", "where j.id = l.tid"),
         ),
         caught_by=(f"{ORDERS}[leased: C1 beats | late, H1 expires | W2 works]",),
     ),

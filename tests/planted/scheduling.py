@@ -190,10 +190,10 @@ BUGS = (
             Edit(
                 MERGE,
                 "    delete from tenure.tallies t\n"
-                "     where t.ctid = any (array(select k.place from oldest k where not :peek::boolean))\n"
+                "     where t.ctid = any (array(select k.tid from oldest k where not :peek::boolean))\n"
                 "    returning t.*),",
                 "    select t.*\n      from tenure.tallies t\n"
-                "     where t.ctid = any (array(select k.place from oldest k where not :peek::boolean))),",
+                "     where t.ctid = any (array(select k.tid from oldest k where not :peek::boolean))),",
             ),
         ),
         caught_by=(f"{CARETAKING}::test_what_is_being_merged_is_seen_once_and_counted_once",),

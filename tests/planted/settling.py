@@ -29,8 +29,8 @@ BUGS = (
             Edit(FINISH, "where j.ctid = any (array(", "where j.id = any (array("),
             Edit(
                 FINISH,
-                "select x.ctid as place from tenure.jobs x where x.id = i.id limit 1",
-                "select x.id as place from tenure.jobs x where x.id = i.id"
+                "select x.ctid as tid from tenure.jobs x where x.id = i.id limit 1",
+                "select x.id as tid from tenure.jobs x where x.id = i.id"
                 " and x.claim_id = (:outcomes::jsonb -> i.id::text ->> 0)::uuid limit 1",
             ),
             Edit(FINISH, f"and h.id = j.claim_id and j.claim_id = {NAMED_CLAIM}", f"and h.id = {NAMED_CLAIM}"),
@@ -69,7 +69,7 @@ BUGS = (
         promise=Promise.STALE,
         edits=(
             Edit(MOVE, "where j.id = o.id and j.claim_id = o.claim_id limit 1", "where j.id = o.id limit 1"),
-            Edit(MOVE, "where j.ctid = f.place and j.claim_id = f.claim_id", "where j.ctid = f.place"),
+            Edit(MOVE, "where j.ctid = f.tid and j.claim_id = f.claim_id", "where j.ctid = f.tid"),
         ),
         caught_by=(f"{STORE}::test_a_run_whose_job_is_held_by_another_settles_nothing",),
     ),

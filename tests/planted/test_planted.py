@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from tests.planted import record
 from tests.planted.bugs import BUGS
 from tests.planted.planting import ROOT, changed
 
@@ -39,6 +40,13 @@ def test_the_tests_that_catch_it_exist(bug):
         file, _, name = test.partition("::")
         assert not name or name.partition("[")[0] in functions_in(file), f"no such test: {test}"
         assert name or functions_in(file), f"no tests in {file}"
+
+
+def test_the_page_says_how_many_bugs_there_are_and_which_were_hunted():
+    page = record.PAGE.read_text("utf-8")
+    block = page.partition("<!-- planted: begin, written by a script -->")[2].partition("<!-- planted: end -->")[0]
+    told = 'run python -c "from tests.planted import record; record.publish()"'
+    assert block.strip() == record.block().strip(), told
 
 
 @cache

@@ -166,7 +166,7 @@ def claim_query(
     return jobs.claim(
         worker_id=worker_id,
         claim_id=claim_id,
-        lanes=json.dumps([{"place": place, **lane} for place, lane in enumerate(lanes)]),
+        lanes=json.dumps([{"ordinal": ordinal, **lane} for ordinal, lane in enumerate(lanes)]),
         limit=limit,
         kinds=array_literal(list(kinds)),
         capabilities=array_literal(list(capabilities)),

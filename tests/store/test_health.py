@@ -15,7 +15,7 @@ from tenure import Tenure
 from tenure.model import health_server
 from tenure.model.findings import Finding
 from tenure.model.health import Probe
-from tenure.model.health_server import Clock, Limits, Setting, Slot
+from tenure.model.health_server import Clock, Limits, ServerSetting, Slot
 from tenure.model.health_sessions import Sessions, Transaction
 from tenure.model.health_tables import History, Schema, Table
 from tenure.model.health_work import DeadLetters
@@ -236,9 +236,9 @@ async def test_an_inactive_replication_slot_is_found(sick, fresh_dsn, monkeypatc
         ("clock", Clock(difference=60.0)),
         ("inactive_slot", Slot("s", 0, holds_rows=True)),
         ("inactive_slot", Slot("s", 2 << 30, holds_rows=False)),
-        ("not_durable", Setting("fsync", "off", "the whole server", "reset it")),
-        ("hostile_setting", Setting("lock_timeout", "500", "role x", "reset it")),
-        ("hostile_setting", Setting("default_transaction_read_only", "on", "role x", "reset it")),
+        ("not_durable", ServerSetting("fsync", "off", "the whole server", "reset it")),
+        ("hostile_setting", ServerSetting("lock_timeout", "500", "role x", "reset it")),
+        ("hostile_setting", ServerSetting("default_transaction_read_only", "on", "role x", "reset it")),
         ("dead_letters", DeadLetters(last_hour=10, total=12, kind="send")),
         (
             "old_snapshot",
@@ -259,9 +259,9 @@ def test_what_a_test_cannot_make_is_judged_by_its_facts(code, fact):
         Limits(xid_age=150_000_000, notify_usage=0.1),
         Clock(difference=2.0),
         Slot("s", 1 << 20, holds_rows=False),
-        Setting("statement_timeout", "0", "role x", "reset it"),
-        Setting("statement_timeout", "10min", "role x", "reset it"),
-        Setting("synchronous_commit", "remote_apply", "role x", "reset it"),
+        ServerSetting("statement_timeout", "0", "role x", "reset it"),
+        ServerSetting("statement_timeout", "10min", "role x", "reset it"),
+        ServerSetting("synchronous_commit", "remote_apply", "role x", "reset it"),
         DeadLetters(last_hour=9, total=100, kind="send"),
         Schema(version=10, needed=10, pending_post=["0010_post_x"], old_workers=1),
     ],

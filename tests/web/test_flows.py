@@ -12,7 +12,7 @@ from tenure.flow.chains import Chains
 from tenure.model.errors import StoreUnavailable
 from tenure.store.faults import StatementTimeout
 from tenure.web.live.flows import FlowReader
-from tenure.web.live.topics import Subject, Topic
+from tenure.web.live.topics import LiveTopic, Subject
 from tenure.web.security.redaction import Redaction
 from tests.waiting import until
 from tests.web.serving import Serving
@@ -268,7 +268,7 @@ async def test_what_is_followed_may_not_exist_be_too_large_or_not_be_allowed(flo
 async def test_a_change_is_sent_although_postgres_was_away_while_others_were_read(flows: Tenure, monkeypatch):
     """The first chain was noted as sent, and its viewers never saw its end."""
     first, second = [await flows.enqueue("reserve", {"order": n}) for n in range(2)]
-    topics = [Topic(Subject.CHAIN, str(handle.id)) for handle in (first, second)]
+    topics = [LiveTopic(Subject.CHAIN, str(handle.id)) for handle in (first, second)]
     chains = Chains(flows._runtime)
     reader = FlowReader(chains, Workflows(flows._runtime), flows._runtime.session().fetch, Redaction())
     assert len(await reader.changed(topics, ())) == 2
@@ -318,7 +318,7 @@ async def test_viewers_of_many_chains_share_one_look_up(flows: Tenure, serving: 
         return await session.fetch(query)
 
     reader = FlowReader(Chains(flows._runtime), Workflows(flows._runtime), counting, Redaction())
-    topics = [Topic(Subject.CHAIN, str(handle.id)) for handle in handles]
+    topics = [LiveTopic(Subject.CHAIN, str(handle.id)) for handle in handles]
     assert len(await reader.changed(topics, ())) == 10
     asked.clear()
     assert await reader.changed(topics, topics) == {}

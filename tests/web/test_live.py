@@ -17,7 +17,7 @@ from tenure.web import Principal, Scope, revoke_token, tracker_token
 from tenure.web.live import websocket
 from tenure.web.live.followed import FollowedJob
 from tenure.web.live.outbox import Outbox
-from tenure.web.live.topics import Subject, Topic
+from tenure.web.live.topics import LiveTopic, Subject
 from tenure.web.security import pending_sockets, tokens
 from tenure.web.security.authentication import Authenticator
 from tenure.web.security.rate_limits import too_many
@@ -450,7 +450,7 @@ async def test_a_job_that_is_enqueued_after_the_subscription_is_followed_from_th
 
 
 def test_a_job_that_does_not_exist_is_looked_at_less_and_less_often():
-    followed, looks, now = FollowedJob(Topic(Subject.JOB, str(uuid4()))), [], 0.0
+    followed, looks, now = FollowedJob(LiveTopic(Subject.JOB, str(uuid4()))), [], 0.0
     for second in range(100):
         if followed.is_due(now := float(second)):
             looks.append(second)
@@ -464,7 +464,7 @@ async def test_a_job_that_was_deleted_is_not_looked_at_any_more(jobs, serving):
     web = WebApp(serving.app, WebOptions())
     hub, handle = web.services().live, await serving.app.enqueue("burn", {"why": "x"})
     with hub.viewing(Principal(name="x", scope=Scope.READ)) as viewer:
-        hub.subscribe(viewer, Topic(Subject.JOB, str(handle.id)))
+        hub.subscribe(viewer, LiveTopic(Subject.JOB, str(handle.id)))
         assert json.loads(await viewer.outbox.take())["type"] == "job"
         await handle.delete()
         assert json.loads(await viewer.outbox.take())["type"] == "gone"
@@ -518,7 +518,7 @@ async def test_all_viewers_of_a_process_share_one_look_up(steps, serving):
         viewers = [stack.enter_context(hub.viewing(principal)) for _ in range(50)]
         for viewer in viewers:
             for handle in handles:
-                hub.subscribe(viewer, Topic(Subject.JOB, str(handle.id)))
+                hub.subscribe(viewer, LiveTopic(Subject.JOB, str(handle.id)))
         for viewer in viewers:
             assert {json.loads(await viewer.outbox.take())["job"]["state"] for _ in handles} == {"pending"}
         assert asked.count("live/find_versions") <= 2

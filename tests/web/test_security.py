@@ -20,7 +20,7 @@ from tenure.web import Principal, create_app
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.origins import is_same_origin
 from tenure.web.security.redaction import REDACTED, Redaction
-from tenure.web.server import ServerOptions, serve
+from tenure.web.server import WebServerOptions, serve
 from tests.planted_secrets import PAYLOAD
 from tests.store.database import Database
 from tests.waiting import until
@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
 async def test_s1_other_addresses_are_refused_while_no_token_exists(app, host):
     with pytest.raises(ConfigError, match="tenure tokens create"):
-        await serve(app, ServerOptions(host=host, port=0), lambda _: None)
+        await serve(app, WebServerOptions(host=host, port=0), lambda _: None)
     await app.close()
 
 

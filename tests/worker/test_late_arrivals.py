@@ -15,7 +15,7 @@ from tenure import Tenure
 from tenure.store.link import Link
 from tenure.store.statements import statement
 from tenure.worker.claim import cursors as rules
-from tenure.worker.claim.claimer import Claimer, ClaimsUnderWay, Scope
+from tenure.worker.claim.claimer import Claimer, ClaimScope, ClaimsUnderWay
 from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import RefusedJobs
 from tests.store.database import Database, claim_query
@@ -37,7 +37,7 @@ async def claimer(app: Tenure, database_target, database: Database) -> AsyncIter
     yield Claimer(
         link,
         app.kinds,
-        Scope(queues=["default"]),
+        ClaimScope(queues=["default"]),
         worker,
         known_limits=known_limits,
         under_way=ClaimsUnderWay(lambda _: None, lambda: None),

@@ -43,7 +43,7 @@ def check(ledger: Ledger) -> CheckerVerdict:
     steps = _read_steps(ledger, case, rules)
     for at_end in _methods(rules, "at_end"):
         at_end()
-    return _verdict(ledger, case, Totals(moves, runs, steps))
+    return _verdict(ledger, case, CheckedTotals(moves, runs, steps))
 
 
 def _open_case(ledger: Ledger) -> Case:
@@ -136,7 +136,7 @@ def _read_steps(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
     return recorded
 
 
-class Totals(NamedTuple):
+class CheckedTotals(NamedTuple):
     """What was read."""
 
     moves: int
@@ -144,7 +144,7 @@ class Totals(NamedTuple):
     steps: int
 
 
-def _verdict(ledger: Ledger, case: Case, read: Totals) -> CheckerVerdict:
+def _verdict(ledger: Ledger, case: Case, read: CheckedTotals) -> CheckerVerdict:
     sizes = _HistorySizes(case)
     kept = {number: sorted(violations, key=sizes.of) for number, violations in case.findings.kept.items()}
     shortest = {number: named[0] for number, violations in kept.items() if (named := [v for v in violations if sizes.of(v)])}

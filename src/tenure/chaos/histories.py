@@ -15,7 +15,7 @@ from tenure.chaos.ledger import (
     HandlerLine,
     Ledger,
     Move,
-    ScheduleChange,
+    SeenScheduleChange,
     StepChange,
     TermChange,
     TickChange,
@@ -71,7 +71,7 @@ class HistoryDraft:
         lines = [HistoryLine(at - campaign.began, what) for at, what in events]
         return ViolationHistory(self.subject, (*lines, *(HistoryLine(None, what) for what in self._at_the_end)))
 
-    def is_about(self, change: ScheduleChange | TickChange) -> bool:
+    def is_about(self, change: SeenScheduleChange | TickChange) -> bool:
         if self.planned is None:
             return True
         if isinstance(change, TickChange):
@@ -127,7 +127,7 @@ class DraftIndex:
             found.update(self.of_job(job))
         return found
 
-    def of_schedule(self, name: str, change: ScheduleChange | TickChange) -> Iterator[HistoryDraft]:
+    def of_schedule(self, name: str, change: SeenScheduleChange | TickChange) -> Iterator[HistoryDraft]:
         yield from (draft for draft in self._by_schedule.get(name, ()) if draft.is_about(change))
 
     def of_duty(self, duty: str) -> HistoryDraft | None:
@@ -232,7 +232,7 @@ def describe_term(change: TermChange) -> str:
     return f"leader    {before} -> {after} (change {change.seq})"
 
 
-def describe_schedule(change: ScheduleChange) -> str:
+def describe_schedule(change: SeenScheduleChange) -> str:
     if change.since is None:
         return f"schedule  deleted (change {change.seq})"
     facts = _facts(

@@ -216,7 +216,7 @@ class TermChange(NamedTuple):
     term: int | None
 
 
-class ScheduleChange(NamedTuple):
+class SeenScheduleChange(NamedTuple):
     """A schedule's row after a change. `since`: all planned times up to here are recorded; None: the row was deleted."""
 
     seq: int
@@ -354,8 +354,8 @@ class Ledger:
     def limits(self) -> Iterator[LimitChange]:
         return map(LimitChange._make, self._lines("limits.jsonl"))
 
-    def schedules(self) -> Iterator[ScheduleChange]:
-        return map(ScheduleChange._make, self._lines("plans.jsonl"))
+    def schedules(self) -> Iterator[SeenScheduleChange]:
+        return map(SeenScheduleChange._make, self._lines("plans.jsonl"))
 
     def ticks(self) -> Iterator[TickChange]:
         return map(TickChange._make, self._lines("ticks.jsonl"))

@@ -20,7 +20,7 @@ LIST = (Column("SETTING"), Column("VALUE", flexible=True), Column("FROM"))
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ShownSetting:
     name: str
     value: Any
     source: str
@@ -43,7 +43,7 @@ def config(dsn: str | None, schema: str | None, app: str | None, as_json: bool) 
         output.show_table(LIST, [(one.name, "not set" if one.value is None else one.value, one.source) for one in found])
 
 
-def _settings(app: str | None, flags: dict[str, Any]) -> list[Setting]:
+def _settings(app: str | None, flags: dict[str, Any]) -> list[ShownSetting]:
     environ = dict(os.environ)  # a copy: exporting TENURE_DSN for the app's code would hide where the value came from
     prepare_environment(flags["dsn"])
     in_code = [] if app is None else [(f"the code of {app}", load_user_app(app).given)]
@@ -52,18 +52,18 @@ def _settings(app: str | None, flags: dict[str, Any]) -> list[Setting]:
     return [_setting(name, used, source) for name, source in sources.items()]
 
 
-def _setting(name: str, used: Settings, source: str) -> Setting:
+def _setting(name: str, used: Settings, source: str) -> ShownSetting:
     if name.startswith("workers."):
         _, pool, inner = name.split(".", 2)
-        return Setting(name, _listed(getattr(used.pools[pool], inner)), source)
+        return ShownSetting(name, _listed(getattr(used.pools[pool], inner)), source)
     if name.startswith("workers_"):
         inner = name.removeprefix("workers_")
-        return Setting(f"workers.{inner}", _listed(getattr(used.workers, inner)), source)
+        return ShownSetting(f"workers.{inner}", _listed(getattr(used.workers, inner)), source)
     value = getattr(used, name)
     if name == "routes":
         shown = {route.pattern: {"queue": route.queue, "priority": route.priority} for route in value}
-        return Setting(name, shown or None, source)
-    return Setting(name, _shown(value) if name.endswith("dsn") and value else _listed(value), source)
+        return ShownSetting(name, shown or None, source)
+    return ShownSetting(name, _shown(value) if name.endswith("dsn") and value else _listed(value), source)
 
 
 def _shown(dsn: str) -> str:

@@ -18,7 +18,7 @@ import click
 from rich.markup import escape
 
 from tenure.cli.display_counts import outcomes, rows, tally
-from tenure.cli.live_display import FRAMES, Display, DisplayState, ProgressRow
+from tenure.cli.live_display import FRAMES, Display, DisplayState, ShownProgress
 from tenure.cli.worker_process import WorkerProcess
 from tenure.client.client import Client
 from tenure.client.handle import Handle
@@ -88,8 +88,8 @@ class DemoRun:
             facts=[facts] if progress_rows else (),
         )
 
-    async def _progress(self, most: int) -> list[ProgressRow]:
-        found: list[ProgressRow] = []
+    async def _progress(self, most: int) -> list[ShownProgress]:
+        found: list[ShownProgress] = []
         for handle, label in list(self.with_progress.items()):
             if len(found) >= most:
                 break
@@ -97,7 +97,7 @@ class DemoRun:
             if progress is not None and progress.percent >= 100:
                 del self.with_progress[handle]
             elif progress is not None:
-                found.append(ProgressRow(label, progress.percent, progress.message or ""))
+                found.append(ShownProgress(label, progress.percent, progress.message or ""))
         return found
 
     async def until(self, condition: Callable[[], Awaitable[object]], otherwise: str) -> float:

@@ -39,7 +39,7 @@ class CountRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressRow:
+class ShownProgress:
     """The progress of a single job."""
 
     label: str
@@ -51,7 +51,7 @@ class ProgressRow:
 class DisplayState:
     heading: str
     counts: Sequence[CountRow]
-    progress: Sequence[ProgressRow] = ()
+    progress: Sequence[ShownProgress] = ()
     progress_rows: int = 0
     """Lines reserved for progress, so that the height does not change when a job ends."""
     facts: Sequence[Sequence[tuple[str, str]]] = ()

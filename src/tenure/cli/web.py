@@ -30,7 +30,7 @@ def web(app: str | None, dsn: str | None, schema: str | None, as_json: bool, **g
     workers have published.
     """
     with needs_web_extra():
-        from tenure.web.server import ServerOptions, serve  # noqa: PLC0415 - slow to import
+        from tenure.web.server import WebServerOptions, serve  # noqa: PLC0415 - slow to import
     from tenure.cli.command_context import open_app  # noqa: PLC0415
     from tenure.cli.worker import configure_logging  # noqa: PLC0415
     from tenure.manager.loops import run_loop  # noqa: PLC0415
@@ -47,6 +47,6 @@ def web(app: str | None, dsn: str | None, schema: str | None, as_json: bool, **g
     configure_logging()
     opened = open_app(app, dsn, schema)
     try:
-        run_loop(serve(opened, ServerOptions(**given), ready))
+        run_loop(serve(opened, WebServerOptions(**given), ready))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tenure.client import cancel_delete, overview, rates, replays
 from tenure.client.explain import Explanation, explained
-from tenure.client.facts import Facts
+from tenure.client.facts import ExplainFacts
 from tenure.client.filters import Filters, FilterWords, to_id
 from tenure.client.handle import Handle
 from tenure.client.limits import LimitStatus, reset_limit, said_of, set_limit
@@ -87,7 +87,7 @@ class Client:
         rows = await self._reads()(reports.explain(wanted))
         if not rows:
             raise JobNotFound(wanted)
-        return explained(Facts.from_row(rows[0]))
+        return explained(ExplainFacts.from_row(rows[0]))
 
     def handle(self, job_id: UUID | str, kind: str = "") -> Handle[Any]:
         """A handle for a job that was enqueued elsewhere. Sends no statement."""

@@ -23,7 +23,7 @@ from tenure.store.borrowed import Borrowed, borrow
 from tenure.store.borrowed.identity import check_database, check_database_sync
 from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
-from tenure.store.jobs import EnqueuedRow
+from tenure.store.jobs import ExistingJobRow
 from tenure.store.link import Link
 from tenure.store.wakeup import Wakeup
 
@@ -35,7 +35,7 @@ ExistingJobs = dict[str, tuple[UUID, bool]]
 """By the id of a call: the earlier job that has its key, and whether the input of that job differs."""
 
 
-def existing_in(rows: Iterable[EnqueuedRow]) -> ExistingJobs:
+def existing_in(rows: Iterable[ExistingJobRow]) -> ExistingJobs:
     """A call whose job exists under its own id was written by an earlier try that got no answer."""
     return {row.requested_id: (UUID(row.id), row.differs) for row in rows if row.id != row.requested_id}
 
@@ -200,8 +200,8 @@ async def enqueue_bulk(link: Link, chunks: Iterator[str], within: float) -> Exis
     return await repeat_while_away(send, failed)
 
 
-async def _write_chunks(link: Link, sent: list[str], chunks: Iterator[str], *, again: bool) -> list[EnqueuedRow]:
-    rows: list[EnqueuedRow] = []
+async def _write_chunks(link: Link, sent: list[str], chunks: Iterator[str], *, again: bool) -> list[ExistingJobRow]:
+    rows: list[ExistingJobRow] = []
     async with link.transaction() as run:
         for chunk in sent:
             rows += await run(jobs.enqueue(chunk, again=again))

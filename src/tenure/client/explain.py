@@ -9,7 +9,7 @@ from typing import Any
 
 from tenure.client.explain_blocked import blocked_by
 from tenure.client.explain_waiting import waits_for
-from tenure.client.facts import Facts, LimitGroup, Reason
+from tenure.client.facts import ExplainFacts, LimitGroup, Reason
 from tenure.client.status import JobStatus
 from tenure.model.durations import format_duration
 from tenure.model.names import GROUP_KIND
@@ -31,11 +31,11 @@ class Explanation:
         return {"job": self.job.to_json(), "running": self.running, "reasons": reasons}
 
 
-def explained(facts: Facts) -> Explanation:
+def explained(facts: ExplainFacts) -> Explanation:
     return Explanation(facts.job, facts.job.state in HELD, [*judge(facts), *_expires(facts)])
 
 
-def judge(facts: Facts) -> list[Reason]:  # noqa: PLR0911 - a line for each state
+def judge(facts: ExplainFacts) -> list[Reason]:  # noqa: PLR0911 - a line for each state
     """All reasons why the job does not run, the most final first. Never empty."""
     job = facts.job
     if job.state.finished:
@@ -61,7 +61,7 @@ def _finished(job: JobStatus) -> Reason:
     return Reason("finished", text, "; retry() runs it again as a new job")
 
 
-def _running(facts: Facts) -> Reason:
+def _running(facts: ExplainFacts) -> Reason:
     job = facts.job
     if facts.host is None:
         return _held_by_unknown(facts)
@@ -75,7 +75,7 @@ def _running(facts: Facts) -> Reason:
     return Reason("running", f"it has been running since {_moment(job.started_at)} on {worker}, {attempt}{lease}")
 
 
-def _held_by_unknown(facts: Facts) -> Reason:
+def _held_by_unknown(facts: ExplainFacts) -> Reason:
     """The worker's row is missing, for example after a failover to a standby that lagged, or after a restored backup."""
     job = facts.job
     text = (
@@ -84,7 +84,7 @@ def _held_by_unknown(facts: Facts) -> Reason:
     return Reason("held_by_unknown", f"{text}: {_requeued(facts)}")
 
 
-def _requeued(facts: Facts) -> str:
+def _requeued(facts: ExplainFacts) -> str:
     if facts.workers == 0:
         return "no live worker can requeue it; start one: tenure worker"
     return "a live worker requeues it within seconds"
@@ -99,7 +99,7 @@ def _dead(job: JobStatus) -> Reason:
     )
 
 
-def _later(facts: Facts) -> Reason:
+def _later(facts: ExplainFacts) -> Reason:
     job = facts.job
     what = "it failed and will be retried" if job.state == State.RETRY else "it is scheduled"
     if job.run_at is None or job.run_at <= facts.now:
@@ -109,7 +109,7 @@ def _later(facts: Facts) -> Reason:
     return Reason("not_due", f"{what}{error} {wait}", "; retry() runs it now")
 
 
-def _expires(facts: Facts) -> list[Reason]:
+def _expires(facts: ExplainFacts) -> list[Reason]:
     """Not a reason, but what will happen to a job that waits for too long."""
     at = facts.job.expires_at
     if at is None or facts.job.state.finished or facts.job.state == State.DEAD_LETTER:
@@ -119,14 +119,14 @@ def _expires(facts: Facts) -> list[Reason]:
     return [Reason("expires", f"it is canceled if it has not started in {_span(at - facts.now)}, at {_moment(at)}")]
 
 
-def _no_stager(facts: Facts) -> list[Reason]:
+def _no_stager(facts: ExplainFacts) -> list[Reason]:
     if facts.stager:
         return []
     text = "no process makes jobs pending when they are due: the stager duty has no holder; start a worker, which takes it over"
     return [Reason("no_stager", text)]
 
 
-def _queue(facts: Facts) -> list[Reason]:
+def _queue(facts: ExplainFacts) -> list[Reason]:
     """Reasons that concern the whole queue, or all jobs like this one."""
     job, found = facts.job, []
     if facts.paused_at is not None:
@@ -139,7 +139,7 @@ def _queue(facts: Facts) -> list[Reason]:
     return found
 
 
-def _no_worker(facts: Facts) -> Reason | None:
+def _no_worker(facts: ExplainFacts) -> Reason | None:
     job = facts.job
     if facts.workers == 0:
         return Reason("no_worker", "no worker is alive", "; start one: tenure worker --app MODULE:APP")
@@ -158,7 +158,7 @@ def _no_worker(facts: Facts) -> Reason | None:
     return None
 
 
-def _turn(facts: Facts) -> list[Reason]:
+def _turn(facts: ExplainFacts) -> list[Reason]:
     """Why other jobs run before it. Only relevant where a live worker could run it."""
     job, found = facts.job, []
     if facts.paused_at is not None or facts.for_capability == 0:
@@ -178,7 +178,7 @@ def _turn(facts: Facts) -> list[Reason]:
     return found
 
 
-def _removed_limit(facts: Facts) -> list[Reason]:
+def _removed_limit(facts: ExplainFacts) -> list[Reason]:
     """It was limited when it became pending, and that limit was removed since."""
     lines = (facts.job.limit_group or "").splitlines()
     if len(lines) <= len(facts.limit_groups):
@@ -202,7 +202,7 @@ def _limit_group(group: LimitGroup) -> Iterator[Reason]:
             yield Reason("rate", f"the rate of {what} is used up ({text}): next start in {_span(timedelta(seconds=wait))}")
 
 
-def _soon(facts: Facts) -> Reason:
+def _soon(facts: ExplainFacts) -> Reason:
     text = f"nothing blocks it: {_workers(facts.for_capability)} ready to run it"
     return Reason("ready", f"{text}; if it is still pending after a few seconds, check the workers' logs")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tenure.client.facts import Blocked, Facts, MissingChain, Reason
+from tenure.client.facts import Blocked, ExplainFacts, MissingChain, Reason
 from tenure.model.states import State
 
 
-def blocked_by(facts: Facts) -> list[Reason]:
+def blocked_by(facts: ExplainFacts) -> list[Reason]:
     """The chains that are missing, and whether a process unblocks the job when they end."""
     blocked = facts.blocked
     if blocked is not None and blocked.open:

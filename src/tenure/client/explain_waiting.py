@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tenure.client.facts import Facts, Reason, WaitingStep
+from tenure.client.facts import ExplainFacts, Reason, WaitingStep
 
 _VERBS = {"sleep": "it sleeps", "wait": "it waits for an event", "event": "it waits for an event", "call": "it waits for a job"}
 
 
-def waits_for(facts: Facts) -> list[Reason]:
+def waits_for(facts: ExplainFacts) -> list[Reason]:
     """What wakes it, or why a person must decide."""
     held = (facts.job.system or {}).get("held")
     if held is not None:

@@ -80,7 +80,7 @@ class WaitingStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ExplainFacts:
     job: JobStatus
     now: datetime
     lease_expires_at: datetime | None = None
@@ -112,11 +112,11 @@ class Facts:
     waits: list[WaitingStep] = field(default_factory=list)
 
     @staticmethod
-    def from_row(row: ExplainRow) -> Facts:
+    def from_row(row: ExplainRow) -> ExplainFacts:
         limit_groups = [LimitGroup(**told) for told in json.loads(row.limit_groups or "[]")]
         job, blocked = JobStatus.from_row(row.job), _blocked(row.blocked)
         waits = [WaitingStep(**told) for told in json.loads(row.waits or "[]")]
-        return Facts(**row._asdict() | {"job": job, "limit_groups": limit_groups, "blocked": blocked, "waits": waits})
+        return ExplainFacts(**row._asdict() | {"job": job, "limit_groups": limit_groups, "blocked": blocked, "waits": waits})
 
 
 def _blocked(text: str | None) -> Blocked | None:

@@ -41,7 +41,7 @@ RESERVED = {  # they keep the server private and at the expected path
 
 
 @dataclass(frozen=True)
-class ServerOptions:
+class EmbeddedServerOptions:
     durable: bool
     settings: Mapping[str, str]
 
@@ -64,7 +64,7 @@ class ServerOptions:
         return [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
 
 
-def launch(binaries: Binaries, home: Home, sockets: Path, account: Account, options: ServerOptions) -> Postmaster:
+def launch(binaries: Binaries, home: Home, sockets: Path, account: Account, options: EmbeddedServerOptions) -> Postmaster:
     disown_stale_pid(home.data)
     clear_sockets(sockets)
     command: list[str | Path] = [binaries.program("postgres"), "-D", home.data, *options.arguments(sockets)]

@@ -18,7 +18,7 @@ from tenure.embedded.binaries import find_binaries
 from tenure.embedded.cluster import USER, ensure_cluster, version_of
 from tenure.embedded.folders import settle_data, settle_sockets
 from tenure.embedded.home import Home
-from tenure.embedded.launch import START_PATIENCE, ServerOptions, ensure_guardian, launch, shut_down
+from tenure.embedded.launch import START_PATIENCE, EmbeddedServerOptions, ensure_guardian, launch, shut_down
 from tenure.embedded.postmaster import Postmaster, find_postmaster, recorded_postmaster, settled_postmaster
 from tenure.embedded.processes import wait_until
 from tenure.embedded.relocate import reachable_binaries
@@ -50,7 +50,7 @@ class EmbeddedServer:
 
     def __init__(self, home: Path, durable: bool = True, settings: Mapping[str, str] | None = None) -> None:
         self.home = Home(Path(home))
-        self.options = ServerOptions(durable, dict(settings or {}))
+        self.options = EmbeddedServerOptions(durable, dict(settings or {}))
         self._id = uuid4().hex
         self._held_by: int | None = None
         self._dsn: str | None = None

@@ -24,7 +24,7 @@ _gather: ContextVar[int] = ContextVar("workflow_gather", default=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopWorkflow:
     """The workflow is not to continue: it is canceled, or has failed in an earlier run."""
 
 
@@ -35,7 +35,7 @@ class Restart:
 
 class Activity:
     def __init__(self) -> None:
-        self.halted: asyncio.Future[Suspension | Stop | Restart] = asyncio.get_running_loop().create_future()
+        self.halted: asyncio.Future[Suspension | StopWorkflow | Restart] = asyncio.get_running_loop().create_future()
         """Set when the code of the workflow is not to run any further for now."""
         self._working = 0
         self._changes = 0
@@ -94,14 +94,14 @@ class Activity:
         await self._for_ever()
 
     async def stop(self) -> NoReturn:
-        self._halt(Stop())
+        self._halt(StopWorkflow())
         await self._for_ever()
 
     async def _for_ever(self) -> NoReturn:
         await asyncio.get_running_loop().create_future()
         raise AssertionError("no one sets this future")
 
-    def _halt(self, how: Suspension | Stop | Restart) -> None:
+    def _halt(self, how: Suspension | StopWorkflow | Restart) -> None:
         if not self.halted.done():
             self.halted.set_result(how)
 

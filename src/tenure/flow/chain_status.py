@@ -49,7 +49,7 @@ class Dependant:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """A job of a chain."""
 
     number: int
@@ -67,7 +67,7 @@ class Chain:
     """A chain at the time of the query: jobs of which each was created by the one before it."""
 
     id: UUID
-    links: list[Link]
+    links: list[ChainLink]
     """In their order. Of a long chain the last 1,000; links that are older than the retention are missing."""
     dependants: list[Dependant] = field(default_factory=list)
     """What waits for its end, or has waited for it; at most 100."""

@@ -20,7 +20,7 @@ from tenure.client.sending import send_call, send_call_sync, send_many, send_man
 from tenure.client.status import JobStatus
 from tenure.flow import completing, deleting
 from tenure.flow.access import access, access_sync, run_through
-from tenure.flow.chain_status import Blocker, Chain, ChainPage, ChainSummary, Dependant, Link
+from tenure.flow.chain_status import Blocker, Chain, ChainLink, ChainPage, ChainSummary, Dependant
 from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError, JobNotFound
 from tenure.model.states import State
@@ -99,7 +99,9 @@ class Chains:
         found = await read(chains.find_links([await self._chain_id(read, id_of(chain))], most=MOST_LINKS))
         statuses = {row.id: JobStatus.from_row(row) for row in await read(jobs.find_all([row.id for row in found]))}
         links = [
-            Link(row.number, statuses[row.id], await _blockers(read, statuses[row.id])) for row in found if row.id in statuses
+            ChainLink(row.number, statuses[row.id], await _blockers(read, statuses[row.id]))
+            for row in found
+            if row.id in statuses
         ]
         if not links:
             raise JobNotFound(id_of(chain))

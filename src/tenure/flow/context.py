@@ -23,7 +23,7 @@ from tenure.flow.journal import Journal
 from tenure.flow.rollback import PERSISTENT, Undo
 from tenure.flow.step_functions import StepCall, StepFunction, inside_step, runs_in_process, step_function
 from tenure.flow.step_runner import StepOptions, StepRunner, step_options
-from tenure.flow.waiting import Awaited, End, Received, Waiter
+from tenure.flow.waiting import AwaitedEvent, End, Received, Waiter
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, TenureError
 from tenure.model.kinds import RunIn
@@ -351,9 +351,9 @@ class WorkflowContext(Context):
         return uuid5(self._run.job_uuid, self._key("uuid"))
 
 
-def _awaited(event: str, key: str, timeout: Duration | None, type_: Any) -> Awaited:
+def _awaited(event: str, key: str, timeout: Duration | None, type_: Any) -> AwaitedEvent:
     check_name(event, what="the name of an event")
-    return Awaited(event, key, None if timeout is None else to_seconds(timeout, what="timeout"), type_)
+    return AwaitedEvent(event, key, None if timeout is None else to_seconds(timeout, what="timeout"), type_)
 
 
 class _Again:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from tenure.client.report.words import gist, inline, span
-from tenure.flow.chain_status import Blocker, Chain, Link
+from tenure.flow.chain_status import Blocker, Chain, ChainLink
 
 MOST_SHOWN = 10
 """Blockers of a link that are shown one by one."""
@@ -25,7 +25,7 @@ def tree(chain: Chain) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _below(link: Link) -> Iterator[str]:
+def _below(link: ChainLink) -> Iterator[str]:
     for blocker in link.blockers[:MOST_SHOWN]:
         yield f"after {blocker.chain_id}  {_outcome(blocker)}"
     if len(link.blockers) > MOST_SHOWN:
@@ -40,7 +40,7 @@ def _outcome(blocker: Blocker) -> str:
     return f"{kind}{blocker.state or 'has not ended'}"
 
 
-def _times(link: Link) -> str:
+def _times(link: ChainLink) -> str:
     began: datetime | None = link.job.started_at
     ended = link.job.finished_at
     if began is None or ended is None:

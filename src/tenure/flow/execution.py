@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from tenure.flow.activity import PATIENT_TURNS, Restart, Stop
+from tenure.flow.activity import PATIENT_TURNS, Restart, StopWorkflow
 from tenure.flow.branches import begin_branches
 from tenure.flow.context import WorkflowContext, current_workflow
-from tenure.flow.rollback import MARK, Ending, is_final, undo_all
+from tenure.flow.rollback import MARK, RollbackEnding, is_final, undo_all
 from tenure.flow.step_runner import WAY_OUT
 from tenure.model.errors import LeaseLost, StepFailed
 from tenure.model.events import WorkflowSuspended
@@ -99,7 +99,7 @@ class Execution:
 
     async def _store_waits(self, result: object) -> None:
         """If the workflow is over. After an error it may run again, also as a replayed dead letter, and looks again."""
-        if isinstance(result, Fail | Cancel) or not isinstance(result, Outcome | Stop | Exception):
+        if isinstance(result, Fail | Cancel) or not isinstance(result, Outcome | StopWorkflow | Exception):
             await self._journal.store_waits()
 
     # The function
@@ -127,8 +127,8 @@ class Execution:
             await _end([task, *tasks])
         return await self._halted(activity.halted.result())
 
-    async def _halted(self, how: Suspension | Stop | Restart) -> Any:
-        if isinstance(how, Stop):
+    async def _halted(self, how: Suspension | StopWorkflow | Restart) -> Any:
+        if isinstance(how, StopWorkflow):
             return how
         if isinstance(how, Restart):
             raise StepsLost(self._run)
@@ -159,16 +159,16 @@ class Execution:
 
     # Rolling back
 
-    def _earlier_ending(self) -> Ending | None:
+    def _earlier_ending(self) -> RollbackEnding | None:
         """An earlier run began to roll back, or the job was canceled."""
         if (row := self._journal.find(MARK)) is not None:
-            return Ending.of_row(row)
+            return RollbackEnding.of_row(row)
         canceling = self._context._system.get("canceling")  # noqa: SLF001
-        return None if canceling is None else Ending("canceled", canceling)
+        return None if canceling is None else RollbackEnding("canceled", canceling)
 
-    async def _begin_rollback(self, error: Exception) -> Ending:
+    async def _begin_rollback(self, error: Exception) -> RollbackEnding:
         """Recorded first: from now on the workflow cannot continue, even if what failed would succeed in another run."""
-        ending = Ending.of_error(error)
+        ending = RollbackEnding.of_error(error)
         await self._journal.record(MARK, "rollback", ending.to_json())
         return ending
 
@@ -188,7 +188,7 @@ class Execution:
         undone = self._journal.names("undo", "done")
         return sorted(key for key in self._journal.names("on_rollback", "done") - known if undo_key(key) not in undone)
 
-    async def _roll_back(self, ending: Ending) -> Any:
+    async def _roll_back(self, ending: RollbackEnding) -> Any:
         """The outcome once all is undone, or what this waits for. Nothing is undone if the code has changed so that it does not
         reach all that is registered: the order would be wrong, and the rest would never be undone."""
         if unreached := self._unreached():

@@ -33,21 +33,21 @@ class Undo(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RollbackEnding:
     """How the workflow ends once it is rolled back."""
 
     state: str
     reason: str
 
     @classmethod
-    def of_error(cls, error: BaseException) -> Ending:
+    def of_error(cls, error: BaseException) -> RollbackEnding:
         if isinstance(error, Outcome):
             decision = error.decide()
             return cls(decision.state, decision.error or "")
         return cls("failed", str(Failure.read(describe_exception(error))))
 
     @classmethod
-    def of_row(cls, row: StepRow) -> Ending:
+    def of_row(cls, row: StepRow) -> RollbackEnding:
         return cls(**json.loads(row.output or "{}"))
 
     def to_json(self) -> Json:

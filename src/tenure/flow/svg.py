@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tenure.client.report.words import inline, span
 from tenure.client.workflow_status import StepStatus, WorkflowStatus
-from tenure.flow.chain_status import Blocker, Chain, Link
+from tenure.flow.chain_status import Blocker, Chain, ChainLink
 from tenure.flow.drawing import MOST_SHOWN
 
 WIDTH, HEIGHT, GAP, MARGIN = 280, 46, 18, 12
@@ -113,7 +113,7 @@ def _blocker_box(blocker: Blocker, y: int) -> Box:
     return Box(blocker.kind or "chain", f"{state}  {blocker.chain_id}", state.replace(" ", "_"), MARGIN, y)
 
 
-def _of_link(link: Link) -> str:
+def _of_link(link: ChainLink) -> str:
     return f"{link.job.state.value}{_took(link.job.started_at, link.job.finished_at)}  {link.job.id}"
 
 

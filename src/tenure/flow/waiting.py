@@ -77,7 +77,7 @@ class Waiter:
             OpenStep(number=self._journal.next_number(), name=key, what="sleep", seconds=end.seconds, until=end.until)
         )
 
-    async def wait_for(self, key: str, event: Awaited) -> Any:
+    async def wait_for(self, key: str, event: AwaitedEvent) -> Any:
         """The payload of the first event. Raises `WaitTimeout`."""
         row = await self._begin(key, "wait")
         if row is not None and row.state == "done":
@@ -90,7 +90,7 @@ class Waiter:
             await self._wait_or_time_out(key, "wait", event, row)
         raise WaitTimeout(key)
 
-    async def next_event(self, key: str, event: Awaited, received: Received) -> Any:
+    async def next_event(self, key: str, event: AwaitedEvent, received: Received) -> Any:
         """The payload of the next event of a stream that was not received yet. Raises `WaitTimeout`."""
         row = await self._begin(key, "event")
         if row is not None and row.state == "done":
@@ -108,7 +108,7 @@ class Waiter:
             await self._wait_or_time_out(key, "event", event, row, received.position)
         raise WaitTimeout(key)
 
-    async def _find_key(self, event: Awaited) -> None:
+    async def _find_key(self, event: AwaitedEvent) -> None:
         """Signals are sent to the chain of the workflow. A link behind the first one has to look it up."""
         if event.link is None:
             return
@@ -117,7 +117,7 @@ class Waiter:
             self._chain = found[0] if found else event.link  # none: the run has lost its job, and stores nothing any more
         event.key = self._chain
 
-    async def _take_next(self, event: Awaited, received: Received) -> EventRow | None:
+    async def _take_next(self, event: AwaitedEvent, received: Received) -> EventRow | None:
         """Reads again if another task has taken the event while it was read."""
         while found := await self._steps.read(events.find_next(event.name, event.key, received.position)):
             if received.take(found[0].position):
@@ -131,7 +131,7 @@ class Waiter:
                 await self._steps.begin(key)
         return row
 
-    def _received(self, key: str, what: str, event: Awaited, payload: Json | None) -> Any:
+    def _received(self, key: str, what: str, event: AwaitedEvent, payload: Json | None) -> Any:
         """Is written with what follows. A run that comes here again before that finds the same event."""
         self._journal.add(self._done(key, what, json.loads(payload or "null")))
         return event.decode(payload)
@@ -139,7 +139,9 @@ class Waiter:
     def _done(self, key: str, what: str, output: Any) -> OpenStep:
         return OpenStep(number=self._journal.number_of(key), name=key, what=what, state="done", output=output)
 
-    async def _wait_or_time_out(self, key: str, what: str, event: Awaited, row: StepRow | None, after: int | None = None) -> None:
+    async def _wait_or_time_out(
+        self, key: str, what: str, event: AwaitedEvent, row: StepRow | None, after: int | None = None
+    ) -> None:
         """Returns if the time is over. That is stored before a step follows, so an event that comes later changes nothing."""
         number = self._journal.number_of(key)
         if row is not None and row.due_in is not None and row.due_in <= 0:
@@ -155,7 +157,7 @@ class Waiter:
         await self._steps.activity.wait(step, EventWait(step=key, event=event.name, key=event.key, after=after))
 
 
-class Awaited:
+class AwaitedEvent:
     """An event that a workflow waits for."""
 
     def __init__(self, name: str, key: str, timeout: float | None, type_: Any, *, link: str | None = None) -> None:

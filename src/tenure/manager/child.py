@@ -46,7 +46,7 @@ from tenure.model.kinds import Registry
 from tenure.model.payloads import clean_text
 from tenure.model.run_counts import RunCounter
 from tenure.settings import Settings
-from tenure.worker.claim.claimer import Scope
+from tenure.worker.claim.claimer import ClaimScope
 from tenure.worker.engine import Engine
 from tenure.worker.process.protocol import MessageStream
 
@@ -129,7 +129,7 @@ class ChildWorker:
         return 0
 
     async def _work(self, app: Tenure, settings: Settings, hello: ChildHello, spec: ChildSpec, worker_id: str) -> None:
-        scope = Scope(queues=hello.queues, capabilities=hello.capabilities, jobs=spec.jobs)
+        scope = ClaimScope(queues=hello.queues, capabilities=hello.capabilities, jobs=spec.jobs)
         engine = self._engine = Engine(
             settings.database,
             app.kinds,

@@ -67,19 +67,19 @@ class HealthChecks:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ProbeResult:
     good: bool
     message: str
     age: float | None
     """Seconds since the file was touched."""
 
 
-def liveness(file: Path, longest: float = DEAD_AFTER) -> Health:
+def liveness(file: Path, longest: float = DEAD_AFTER) -> ProbeResult:
     """Whether the supervisor that touches this file is alive."""
     return _health(file, longest, "the supervisor is not responding")
 
 
-def readiness(file: Path, longest: float | None = None) -> Health:
+def readiness(file: Path, longest: float | None = None) -> ProbeResult:
     """Whether it has renewed its leases within `longest`, by default 30 s or the lease if that is longer."""
     touched = ready_file(file)
     return _health(touched, max(UNREADY_AFTER, _lease(touched)) if longest is None else longest, "the leases are not renewed")
@@ -91,13 +91,13 @@ def _lease(file: Path) -> float:
     return 0.0
 
 
-def _health(file: Path, longest: float, problem: str) -> Health:
+def _health(file: Path, longest: float, problem: str) -> ProbeResult:
     try:
         age = max(0.0, time.time() - file.stat().st_mtime)
     except OSError as error:
-        return Health(
+        return ProbeResult(
             good=False, message=f"{file} cannot be read ({error.strerror}): no supervisor is up that writes it", age=None
         )
     if age > longest:
-        return Health(good=False, message=f"{file} was last touched {age:.0f} s ago: {problem}", age=age)
-    return Health(good=True, message=f"{file} was last touched {age:.0f} s ago", age=age)
+        return ProbeResult(good=False, message=f"{file} was last touched {age:.0f} s ago: {problem}", age=age)
+    return ProbeResult(good=True, message=f"{file} was last touched {age:.0f} s ago", age=age)

@@ -17,7 +17,7 @@ from types import NoneType
 from typing import Any, NotRequired
 
 from tenure.model.annotations import adapt, field_names, is_model, without
-from tenure.model.engines import Engine, engine_for
+from tenure.model.engines import CodecEngine, engine_for
 from tenure.model.errors import InvalidInput, InvalidOutput
 from tenure.model.payloads import MAX_PAYLOAD, check_json_text
 from tenure.model.signatures import Parameter, Signature
@@ -145,7 +145,7 @@ class InputCodec:
         self._proven = True
 
     @cached_property
-    def _engine(self) -> Engine:
+    def _engine(self) -> CodecEngine:
         refuse = partial(InvalidInput, self.kind)
         if self.model_parameter is not None:
             model = self.model_parameter
@@ -216,7 +216,7 @@ class OutputCodec:
             _ = self._engine
 
     @cached_property
-    def _engine(self) -> Engine:
+    def _engine(self) -> CodecEngine:
         return engine_for(self._annotation, what=self._what, root="result", refuse=self._refusal)
 
     def _refusal(self, problems: Sequence[str]) -> InvalidOutput:

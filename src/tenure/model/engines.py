@@ -22,13 +22,13 @@ Refusal = Callable[[Sequence[str]], Exception]
 """Makes the error from the problems, one line for each field."""
 
 
-class Engine(Protocol):
+class CodecEngine(Protocol):
     def dump(self, value: Any) -> bytes: ...
     def load(self, text: str | bytes) -> Any: ...
     def schema(self) -> dict[str, Any]: ...
 
 
-def engine_for(annotation: Any, *, what: str, root: str, refuse: Refusal) -> Engine:
+def engine_for(annotation: Any, *, what: str, root: str, refuse: Refusal) -> CodecEngine:
     """`what` names the payload in messages, `root` the value if the problem is not in one of its fields."""
     if is_foreign(annotation):
         return MsgspecEngine(annotation, what=what, root=root, refuse=refuse)

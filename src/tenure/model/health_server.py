@@ -43,7 +43,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ServerSetting:
     name: str
     value: str
     where: str

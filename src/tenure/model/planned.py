@@ -8,19 +8,19 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedTime:
     schedule: str
     at: datetime
     late: bool
     """Enqueued more than a minute after it."""
 
 
-def planned_of(system: Any) -> Planned | None:
+def planned_of(system: Any) -> PlannedTime | None:
     """None for a job without a schedule."""
     match system:
         case {"schedule": {"name": str(name), "for": str(at), "late": bool(late)}}:
             try:
-                return Planned(name, datetime.fromisoformat(at), late)
+                return PlannedTime(name, datetime.fromisoformat(at), late)
             except ValueError:
                 return None
     return None

@@ -27,7 +27,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class TickDecision:
     missed: Missed | None
     run: list[datetime]
     """Each gets a job, unless `overlap` and earlier jobs of the schedule prevent it."""
@@ -37,19 +37,19 @@ class Decision:
     """The next planned time, at which to decide again."""
 
 
-def decide(schedule: Schedule, since: datetime, now: datetime) -> Decision:
+def decide(schedule: Schedule, since: datetime, now: datetime) -> TickDecision:
     """By the schedule's `catch_up`, for its planned times in (since, now]."""
     most = MOST_TIMES + schedule.catch_up_limit
     times = list(takewhile(lambda planned: planned <= now, islice(schedule.planned(since), most + 1)))
     if len(times) > most:
         # Enough newer ones are left for every policy.
         old = times[:MOST_TIMES]
-        return Decision(Missed(old[0], old[-1], len(old)), [], old[-1], times[MOST_TIMES])
+        return TickDecision(Missed(old[0], old[-1], len(old)), [], old[-1], times[MOST_TIMES])
     run = _to_run(schedule, times, now)
     old = times[: len(times) - len(run)]
     missed = Missed(old[0], old[-1], len(old)) if old else None
     since = times[-1] if times else since
-    return Decision(missed, run, since, schedule.next_after(max(since, now)) or now + NEVER)
+    return TickDecision(missed, run, since, schedule.next_after(max(since, now)) or now + NEVER)
 
 
 def _to_run(schedule: Schedule, times: list[datetime], now: datetime) -> list[datetime]:
@@ -60,7 +60,7 @@ def _to_run(schedule: Schedule, times: list[datetime], now: datetime) -> list[da
     return times[-1:]
 
 
-def to_json(schedule: Schedule, decision: Decision) -> dict[str, Any]:
+def to_json(schedule: Schedule, decision: TickDecision) -> dict[str, Any]:
     """As a parameter of the statement."""
     ticks: list[dict[str, Any]] = []
     if decision.missed is not None:

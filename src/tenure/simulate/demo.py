@@ -104,14 +104,14 @@ def label(kind: str, given: Mapping[str, Any]) -> str:
     return f"{kind} {next(iter(given.values()))}"
 
 
-class Ending(NamedTuple):
+class ExpectedEnding(NamedTuple):
     state: State = State.COMPLETED
     attempts: int = 1
 
 
 ENDINGS = {
-    "charge_card": Ending(attempts=2),
-    "open_upload": Ending(State.DEAD_LETTER, attempts=0),  # a crash does not use an attempt
+    "charge_card": ExpectedEnding(attempts=2),
+    "open_upload": ExpectedEnding(State.DEAD_LETTER, attempts=0),  # a crash does not use an attempt
 }
 """All others complete on the first attempt, even if their process crashed."""
 
@@ -119,7 +119,7 @@ ENDINGS = {
 def differences(jobs: list[JobStatus]) -> Iterator[str]:
     """How these jobs differ from the expected outcome."""
     for job in jobs:
-        wanted = ENDINGS.get(job.kind, Ending())
+        wanted = ENDINGS.get(job.kind, ExpectedEnding())
         if (job.state, job.attempt) != wanted:
             yield (
                 f"{label(job.kind, job.input)} ({job.id}) is {job.state} after {job.attempt} attempts;"

@@ -22,7 +22,7 @@ ORDERS = 10  # few, so that keys repeat
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedCall:
     """A drawn job, before it becomes a call."""
 
     kind: str
@@ -49,7 +49,7 @@ class Mix:
                 f"mix {self.name!r}: weights must be whole numbers, not all zero, for kinds of the catalogue; unknown: {unknown}"
             )
 
-    def plan(self, seed: int) -> Iterator[Planned]:
+    def plan(self, seed: int) -> Iterator[PlannedCall]:
         """Endless: take as many as you need."""
         random = Random(f"{self.name} {seed}")  # noqa: S311 - not for security
         kinds, weights = list(self.weights), list(self.weights.values())
@@ -58,7 +58,7 @@ class Mix:
             input_ = {"seed": random.randrange(SEEDS), **_ARGUMENTS.get(kind, _no_arguments)(random, seed)}
             [priority] = random.choices(list(PRIORITIES), list(PRIORITIES.values()))
             delay = random.randrange(1, LONGEST_DELAY_MS) if random.randrange(ONE_DELAYED_IN) == 0 else 0
-            yield Planned(kind, input_, priority, delay)
+            yield PlannedCall(kind, input_, priority, delay)
 
     def draw(self, seed: int) -> Iterator[Call[Any]]:
         """Calls for `app.enqueue_many(islice(mix.draw(7), 200))`. Calls with the same key become one job."""

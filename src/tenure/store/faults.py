@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tenure.model.errors import SchemaMismatch, StoreUnavailable, TenureError
 from tenure.store import reasons
-from tenure.store.reasons import Reason
+from tenure.store.reasons import RefusalReason
 
 MIGRATE = "run `tenure migrate`"
 
@@ -119,7 +119,7 @@ def is_outage(error: BaseException) -> bool:
     return _outage(error) is not None
 
 
-def _outage(error: BaseException) -> Reason | None:
+def _outage(error: BaseException) -> RefusalReason | None:
     if isinstance(error, OSError):
         return reasons.LOST
     if not isinstance(error, psycopg.Error):

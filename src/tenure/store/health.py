@@ -10,7 +10,7 @@ from datetime import date
 from typing import TypeVar
 
 from tenure.model.health import Fact, Probe
-from tenure.model.health_server import WATCHED, Clock, Limits, Setting, Slot
+from tenure.model.health_server import WATCHED, Clock, Limits, ServerSetting, Slot
 from tenure.model.health_sessions import OLD_TRANSACTION, Sessions, Transaction
 from tenure.model.health_tables import History, Indexes, Schema, Table
 from tenure.model.health_work import DeadLetters, HeldByUnknown, HeldWorkflows, PausedQueue, Stranded
@@ -59,7 +59,7 @@ def _checks(fetch: Fetch, applied: set[tuple[int, str]]) -> Iterator[Check]:
     yield "tables", check(reports.probe_tables(), lambda rows: [_table(row) for row in rows])
     yield "sessions", check(reports.probe_sessions(OLD_TRANSACTION), _sessions)
     yield "replication slots", check(reports.probe_slots(), lambda rows: [Slot(*row) for row in rows])
-    yield "settings", check(reports.probe_settings(WATCHED), lambda rows: [Setting(*row) for row in rows])
+    yield "settings", check(reports.probe_settings(WATCHED), lambda rows: [ServerSetting(*row) for row in rows])
     yield "paused queues", check(reports.find_paused(), lambda rows: [PausedQueue(*row) for row in rows])
     yield "jobs without a worker", check(reports.find_stranded(STRANDED_AFTER), lambda rows: [Stranded(*row) for row in rows])
     yield "dead letters", check(reports.count_dead_letters(), _dead_letters)

@@ -58,7 +58,7 @@ class JobRow(NamedTuple):
 # Enqueuing
 
 
-class EnqueuedRow(NamedTuple):
+class ExistingJobRow(NamedTuple):
     """A job that was not written because another one has its key."""
 
     requested_id: str
@@ -69,12 +69,12 @@ class EnqueuedRow(NamedTuple):
     """Its input is another."""
 
 
-def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query[EnqueuedRow]:
-    return Query("jobs/enqueue_jobs", EnqueuedRow, {"jobs": jobs, "again": again, "borrowed": borrowed})
+def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query[ExistingJobRow]:
+    return Query("jobs/enqueue_jobs", ExistingJobRow, {"jobs": jobs, "again": again, "borrowed": borrowed})
 
 
-def enqueue_borrowed(jobs: str, channel: str, payloads: str) -> Query[EnqueuedRow]:
-    return Query("jobs/enqueue_borrowed", EnqueuedRow, {"jobs": jobs, "channel": channel, "payloads": payloads})
+def enqueue_borrowed(jobs: str, channel: str, payloads: str) -> Query[ExistingJobRow]:
+    return Query("jobs/enqueue_borrowed", ExistingJobRow, {"jobs": jobs, "channel": channel, "payloads": payloads})
 
 
 # Claiming

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 
-class Reason(NamedTuple):
+class RefusalReason(NamedTuple):
     cause: str
     """One word, for the log."""
     what: str
@@ -18,28 +18,28 @@ class Reason(NamedTuple):
         return f"{self.what}: {words}" + (f"; {self.way_out}" if self.way_out else "")
 
 
-LOST = Reason("connection", "PostgreSQL cannot be reached")
-CONFLICT = Reason("conflict", "another transaction was in the way")
-FILES = Reason("files", "PostgreSQL has a problem with its files", "see the server's log")
-LOCK = Reason(
+LOST = RefusalReason("connection", "PostgreSQL cannot be reached")
+CONFLICT = RefusalReason("conflict", "another transaction was in the way")
+FILES = RefusalReason("files", "PostgreSQL has a problem with its files", "see the server's log")
+LOCK = RefusalReason(
     "lock", "a lock was not granted in time", "find who holds it: select pid, pg_blocking_pids(pid), query from pg_stat_activity"
 )
-LOGIN = Reason(
+LOGIN = RefusalReason(
     "authentication", "PostgreSQL rejects the login", "check user and password in the DSN, and pg_hba.conf on the server", True
 )
-MANY = Reason(
+MANY = RefusalReason(
     "too_many_connections", "PostgreSQL has no connection left", "raise max_connections, start fewer processes, or use a pooler"
 )
-NO_DATABASE = Reason("unknown_database", "the database does not exist", "check the DSN, or create the database", True)
-NO_ROLE = Reason("unknown_role", "the role does not exist", "check the user in the DSN, or create the role", True)
-NOT_ALLOWED = Reason("permission", "PostgreSQL rejects the connection", "grant connect on the database to this role", True)
-OPTIONS = Reason(
+NO_DATABASE = RefusalReason("unknown_database", "the database does not exist", "check the DSN, or create the database", True)
+NO_ROLE = RefusalReason("unknown_role", "the role does not exist", "check the user in the DSN, or create the role", True)
+NOT_ALLOWED = RefusalReason("permission", "PostgreSQL rejects the connection", "grant connect on the database to this role", True)
+OPTIONS = RefusalReason(
     "pooler",
     "a pooler (PgBouncer) is in between and rejects the connection",
     "set pooled = true, or add ?pgbouncer=true to the DSN",
     True,
 )
-PREPARED = Reason(
+PREPARED = RefusalReason(
     "pooler",
     "prepared statements of other connections are in the way, probably because of a transaction pooler in between",
     "set pooled = true, or add ?pgbouncer=true to the DSN",
@@ -48,12 +48,14 @@ PREPARED = Reason(
 RECOVERING = LOST._replace(what="PostgreSQL is in recovery")
 SHUTTING_DOWN = LOST._replace(what="PostgreSQL is shutting down")
 STARTING = LOST._replace(what="PostgreSQL is starting up")
-STALE_PLAN = Reason("stale_plan", "a table has changed since the statement was prepared")
-TLS = Reason("tls", "PostgreSQL and the DSN do not agree about encryption", "check sslmode in the DSN", True)
+STALE_PLAN = RefusalReason("stale_plan", "a table has changed since the statement was prepared")
+TLS = RefusalReason("tls", "PostgreSQL and the DSN do not agree about encryption", "check sslmode in the DSN", True)
 
 # After these the same statement may succeed later.
 BY_CODE = {
-    "25006": Reason("read_only", "this PostgreSQL is read-only", "connect to the primary, or wait until it accepts writes"),
+    "25006": RefusalReason(
+        "read_only", "this PostgreSQL is read-only", "connect to the primary, or wait until it accepts writes"
+    ),
     "25P03": LOST,  # this process was stopped for a moment inside a transaction, and the server ended the session
     "25P04": LOST,
     "26000": PREPARED,
@@ -64,15 +66,15 @@ BY_CODE = {
     "40003": LOST,
     "40P01": CONFLICT,
     "42P05": PREPARED,
-    "53100": Reason("disk_full", "the disk of PostgreSQL is full", "free space on the server"),
-    "53200": Reason("memory", "PostgreSQL is out of memory", "see work_mem, shared_buffers and max_connections"),
+    "53100": RefusalReason("disk_full", "the disk of PostgreSQL is full", "free space on the server"),
+    "53200": RefusalReason("memory", "PostgreSQL is out of memory", "see work_mem, shared_buffers and max_connections"),
     "53300": MANY,
     "55P03": LOCK,
-    "57014": Reason("canceled", "PostgreSQL canceled the statement", "see statement_timeout, and who cancels statements"),
+    "57014": RefusalReason("canceled", "PostgreSQL canceled the statement", "see statement_timeout, and who cancels statements"),
 }
 BY_CLASS = {
     "08": LOST,
-    "53": Reason("resources", "PostgreSQL has reached a limit of its configuration", "see the server's log"),
+    "53": RefusalReason("resources", "PostgreSQL has reached a limit of its configuration", "see the server's log"),
     "57P": LOST,
     "58": FILES,
 }
@@ -96,10 +98,10 @@ _BY_WORDS = (
 )
 
 
-def by_code(sqlstate: str) -> Reason | None:
+def by_code(sqlstate: str) -> RefusalReason | None:
     return BY_CODE.get(sqlstate) or next((reason for start, reason in BY_CLASS.items() if sqlstate.startswith(start)), None)
 
 
-def by_words(words: str) -> Reason:
+def by_words(words: str) -> RefusalReason:
     """For errors of connecting. With several hosts, one that is merely unreachable decides: it may be reachable later."""
     return next((reason for pattern, reason in _BY_WORDS if pattern.search(words)), LOST)

@@ -32,7 +32,7 @@ class DueRow(NamedTuple):
     """JSON: the schedules that are due."""
 
 
-class RecordedRow(NamedTuple):
+class RecordedTicksRow(NamedTuple):
     holds: bool
     moved: int
     """Schedules."""
@@ -135,11 +135,11 @@ def find_due(term: Term, *, limit: int, skipped: Iterable[str] = (), now: dateti
 
 def record_ticks(
     term: Term, moves: Iterable[Mapping[str, Any]], *, listing: bool = False, now: datetime | None = None
-) -> Query[RecordedRow]:
+) -> Query[RecordedTicksRow]:
     moved = json.dumps(list(moves))
     return Query(
         "schedules/record_ticks",
-        RecordedRow,
+        RecordedTicksRow,
         {**guard(term), "moves": moved, "grace": GRACE.total_seconds(), "listing": listing, "now": now},
     )
 

@@ -65,7 +65,7 @@ class SeriesRow(NamedTuple):
     jobs: int
 
 
-class RecordedRow(NamedTuple):
+class RecordedMinuteRow(NamedTuple):
     holds: bool
     next_in: float
     """Seconds until the next minute."""
@@ -87,8 +87,8 @@ class FleetMinuteRow(NamedTuple):
     queues: str | None
 
 
-def record_fleet(term: Term, most: int) -> Query[RecordedRow]:
-    return Query("stats/record_fleet", RecordedRow, {**guard(term), "most": most})
+def record_fleet(term: Term, most: int) -> Query[RecordedMinuteRow]:
+    return Query("stats/record_fleet", RecordedMinuteRow, {**guard(term), "most": most})
 
 
 def list_fleet_minutes(seconds: float, step: float) -> Query[FleetMinuteRow]:

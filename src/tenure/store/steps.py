@@ -44,7 +44,7 @@ class StepResult(NamedTuple):
     """Steps whose storage was confirmed to the run."""
 
 
-class RecordedRow(NamedTuple):
+class RecordedStepsRow(NamedTuple):
     """A run that holds its job."""
 
     job_id: str
@@ -53,8 +53,8 @@ class RecordedRow(NamedTuple):
     """The steps that it had stored before are there: those that were given are stored."""
 
 
-def record(steps: str, *, now: datetime | None = None) -> Query[RecordedRow]:
-    return Query("steps/record_steps", RecordedRow, {"steps": steps, "now": now})
+def record(steps: str, *, now: datetime | None = None) -> Query[RecordedStepsRow]:
+    return Query("steps/record_steps", RecordedStepsRow, {"steps": steps, "now": now})
 
 
 def find_lost(stored: Iterable[tuple[str, str]]) -> Query[str]:

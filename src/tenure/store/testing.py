@@ -12,7 +12,7 @@ from tenure.store.query import INTEGER, TEXT, Query, Scalar, array_literal
 _SECONDS = Scalar["float | None"]()
 
 
-class EnqueuedRow(NamedTuple):
+class EnqueuedJobRow(NamedTuple):
     id: UUID
     kind: str
     queue: str
@@ -26,10 +26,10 @@ class EnqueuedRow(NamedTuple):
     run_at: datetime | None
 
 
-def find_enqueued(kinds: Iterable[str] | None) -> Query[EnqueuedRow]:
+def find_enqueued(kinds: Iterable[str] | None) -> Query[EnqueuedJobRow]:
     """None: of all kinds."""
     wanted = None if kinds is None else array_literal(list(kinds))
-    return Query("testing/find_enqueued", EnqueuedRow, {"kinds": wanted})
+    return Query("testing/find_enqueued", EnqueuedJobRow, {"kinds": wanted})
 
 
 def hasten_retries() -> Query[int]:

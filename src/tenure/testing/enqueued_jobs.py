@@ -16,7 +16,7 @@ from tenure.client.runtime import ClientRuntime
 from tenure.model.kinds import Kind
 from tenure.store import testing
 from tenure.store.sync_link import SyncLink
-from tenure.store.testing import EnqueuedRow
+from tenure.store.testing import EnqueuedJobRow
 from tenure.testing.runtimes import AnyJob, runtime_of
 
 PATIENCE = 10.0
@@ -125,7 +125,7 @@ def _query(owner: Tenure | AnyJob) -> Any:
     return testing.find_enqueued(None if isinstance(owner, Tenure) else [owner.name])
 
 
-def _of_row(runtime: ClientRuntime, row: EnqueuedRow) -> EnqueuedJob:
+def _of_row(runtime: ClientRuntime, row: EnqueuedJobRow) -> EnqueuedJob:
     return EnqueuedJob(
         id=row.id,
         kind=row.kind,

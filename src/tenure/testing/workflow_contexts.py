@@ -15,7 +15,7 @@ from tenure.flow.children import Child, Startable
 from tenure.flow.context import WorkflowContext
 from tenure.flow.step_functions import StepCall, StepFunction
 from tenure.flow.step_runner import StepOptions
-from tenure.flow.waiting import Awaited, End, Received
+from tenure.flow.waiting import AwaitedEvent, End, Received
 from tenure.model.errors import ConfigError, StepFailed, WaitTimeout
 from tenure.model.ids import uuid7
 from tenure.model.outcomes import Outcome
@@ -141,15 +141,15 @@ class PreparedWaits:
     async def sleep(self, key: str, end: End) -> None:
         self._journal.steps.append(RecordedStep(key, "sleep", end.seconds if end.until is None else end.until))
 
-    async def wait_for(self, key: str, event: Awaited) -> Any:
+    async def wait_for(self, key: str, event: AwaitedEvent) -> Any:
         return self._received(key, "wait", event, 0)
 
-    async def next_event(self, key: str, event: Awaited, received: Received) -> Any:
+    async def next_event(self, key: str, event: AwaitedEvent, received: Received) -> Any:
         payload = self._received(key, "event", event, received.position)
         received.position += 1
         return payload
 
-    def _received(self, key: str, what: str, event: Awaited, place: int) -> Any:
+    def _received(self, key: str, what: str, event: AwaitedEvent, place: int) -> Any:
         sent = self._events.get(event.name, ())
         if place < len(sent):
             self._journal.steps.append(RecordedStep(key, what, sent[place]))

@@ -117,7 +117,7 @@ def _group(
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedInput:
     """A value that many jobs of a group have in common."""
 
     field: str
@@ -125,13 +125,13 @@ class Shared:
     jobs: int
 
 
-def shared_values(inputs: Sequence[Any]) -> list[Shared]:
+def shared_values(inputs: Sequence[Any]) -> list[SharedInput]:
     """The fields of the input that have the same value in most of these jobs, the most common first."""
     counts: dict[str, Counter[Any]] = {}
     for given in inputs:
         for name, value in list(given.items())[:MOST_FIELDS] if isinstance(given, dict) else ():
             if isinstance(value, str | int | bool):
                 counts.setdefault(str(name), Counter())[value] += 1
-    common = [Shared(name, *counter.most_common(1)[0]) for name, counter in counts.items()]
+    common = [SharedInput(name, *counter.most_common(1)[0]) for name, counter in counts.items()]
     enough = [one for one in common if one.jobs * 2 > len(inputs)]
     return sorted(enough, key=lambda one: (-one.jobs, one.field))[:MOST_SHARED]

@@ -99,7 +99,7 @@ class RareCounts:
     held_workflows: list[HeldWorkflowsRow]
 
 
-class Shared(Generic[T]):
+class SharedResult(Generic[T]):
     """A value that is computed once at a time, and used by all for `age` seconds. An error is raised for all who wait for it."""
 
     def __init__(self, compute: Callable[[], Awaitable[T]], age: float) -> None:
@@ -152,9 +152,9 @@ class FleetStats:
         self._read = read
         self._read_wide = read_wide
         self._queues = 20  # until they are known: the first count must not be slow either
-        self.counts = Shared(self._count, AGE)
-        self.rare = Shared(self._count_rare, RARE_AGE)
-        self._series: dict[tuple[str, tuple[object, ...]], Shared[Any]] = {}
+        self.counts = SharedResult(self._count, AGE)
+        self.rare = SharedResult(self._count_rare, RARE_AGE)
+        self._series: dict[tuple[str, tuple[object, ...]], SharedResult[Any]] = {}
 
     async def series(self, seconds: float, step: float, queue: str | None, kind: str | None) -> list[SeriesRow]:
         """Jobs by step and what."""
@@ -217,7 +217,7 @@ class FleetStats:
         if shared is None:
             if len(self._series) >= MOST_SERIES:
                 self._series.clear()
-            shared = self._series[name, values] = Shared(read, age)
+            shared = self._series[name, values] = SharedResult(read, age)
         return cast("T", await shared.get())
 
     async def _count(self) -> FleetCounts:

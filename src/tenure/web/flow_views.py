@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from tenure.client.workflow_status import StepStatus, WorkflowStatus
-from tenure.flow.chain_status import Blocker, Chain, Link
+from tenure.flow.chain_status import Blocker, Chain, ChainLink
 from tenure.store.workflows import StepSummaryRow
 from tenure.web.job_views import JobView, job_view
 from tenure.web.security.principal import Principal
@@ -133,7 +133,7 @@ def chain_view(chain: Chain, principal: Principal, redaction: Redaction) -> Chai
     }
 
 
-def _link(link: Link, principal: Principal, redaction: Redaction) -> LinkView:
+def _link(link: ChainLink, principal: Principal, redaction: Redaction) -> LinkView:
     blockers = [_blocker(one, sees=_sees_blocker(principal, one)) for one in link.blockers]
     return {"number": link.number, "job": job_view(redaction.job(link.job)), "blockers": blockers}
 

@@ -30,7 +30,7 @@ MOST_CONNECTIONS = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerOptions:
+class WebServerOptions:
     host: str = "127.0.0.1"
     port: int = 8080
     fd: int | None = None
@@ -56,7 +56,7 @@ class _Server(uvicorn.Server):
             self._ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 
 
-async def serve(app: Tenure, options: ServerOptions, ready: Callable[[str], None]) -> None:
+async def serve(app: Tenure, options: WebServerOptions, ready: Callable[[str], None]) -> None:
     """Serves until a signal arrives. `ready(url)` is called when requests are accepted. Waits while PostgreSQL is down.
 
     Raises `ConfigError` for an address other than loopback while no token exists.

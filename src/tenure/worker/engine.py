@@ -18,7 +18,7 @@ from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Topic, Wakeup
 from tenure.store.wakeups import Wakeups
-from tenure.worker.claim.claimer import Scope, WorkerCondemned
+from tenure.worker.claim.claimer import ClaimScope, WorkerCondemned
 from tenure.worker.claim.combined_claimer import CombinedClaimer
 from tenure.worker.claim.ended_claims import EndedClaims
 from tenure.worker.claim.held_jobs import HeldJobs
@@ -79,7 +79,7 @@ class Engine:
         self,
         database: DatabaseTarget,
         kinds: Registry,
-        scope: Scope,
+        scope: ClaimScope,
         worker_id: str,
         settings: EngineSettings,
         *,

@@ -16,7 +16,7 @@ from sqlalchemy.exc import PendingRollbackError
 from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable
 from tenure.store import history, jobs, workers
 from tenure.store.faults import Refused
-from tenure.store.jobs import EnqueuedRow
+from tenure.store.jobs import ExistingJobRow
 from tenure.store.link import Link
 from tenure.store.query import Query, T
 from tenure.store.target import DatabaseTarget
@@ -27,7 +27,7 @@ from tests.store.database import claim_query, everything, finished
 NASTY = "100% %s %(name)s %% :colon ::text $1 $$ ? 'single' \"double\" \\ \\' \\n {brace} \t\r\n é 漢字 🎉 -- /* ; */"
 
 
-def enqueue(*kinds: str, **more: Any) -> Query[EnqueuedRow]:
+def enqueue(*kinds: str, **more: Any) -> Query[ExistingJobRow]:
     return jobs.enqueue(json.dumps([{"kind": kind, **more} for kind in kinds]))
 
 
@@ -117,7 +117,7 @@ def test_rows_are_those_of_a_link(caller, dsn):
         found = caller.fetch(query)
     assert found == asyncio.run(by_link(dsn, query))
     assert sorted(row[0] for row in found) == sorted(ids)
-    assert {type(row) for row in found} == {EnqueuedRow}
+    assert {type(row) for row in found} == {ExistingJobRow}
 
 
 async def by_link(dsn: str, query: Query[T]) -> list[T]:

@@ -11,7 +11,7 @@ from sys import intern
 from typing import NamedTuple
 
 from tenure.chaos.invariants.windows import Windows
-from tenure.chaos.ledger import ClientCall, Fault, ScheduleChange, TickChange, WorkerChange
+from tenure.chaos.ledger import ClientCall, Fault, SeenScheduleChange, TickChange, WorkerChange
 from tenure.model.schedules import Schedule
 
 ANSWERS = frozenset({"ok", "refused", "unknown"})
@@ -128,8 +128,8 @@ class CallLookup:
 class ScheduleLookup:
     """The definitions of schedules, and the records of their planned times. All are kept: they grow by a few lines a second."""
 
-    def __init__(self, changes: Iterable[ScheduleChange], ticks: Iterable[TickChange]) -> None:
-        self.changes: dict[str, list[ScheduleChange]] = {}
+    def __init__(self, changes: Iterable[SeenScheduleChange], ticks: Iterable[TickChange]) -> None:
+        self.changes: dict[str, list[SeenScheduleChange]] = {}
         self.ticks: dict[str, list[TickChange]] = {}
         self.tick_of_job: dict[str, TickChange] = {}
         """The first tick of each job, should there be two."""
@@ -146,7 +146,7 @@ class ScheduleLookup:
 class PlannedTimes:
     """The planned times of a schedule in (since, until], according to its definition."""
 
-    def __init__(self, definition: ScheduleChange, since: float, until: float) -> None:
+    def __init__(self, definition: SeenScheduleChange, since: float, until: float) -> None:
         schedule = Schedule(
             name=definition.name,
             kind=definition.kind,

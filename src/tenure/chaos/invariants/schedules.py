@@ -10,7 +10,7 @@ from tenure.chaos.invariants.kinds import REFUSED
 from tenure.chaos.invariants.lookups import PlannedTimes
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import JobTrace
-from tenure.chaos.ledger import Move, ScheduleChange, TermChange, TickChange
+from tenure.chaos.ledger import Move, SeenScheduleChange, TermChange, TickChange
 from tenure.chaos.verdict import Invariant
 from tenure.model.schedules import GRACE
 from tenure.model.states import State
@@ -65,7 +65,7 @@ class EachTickOnce(Rule):
             self._check_definitions(name, changes)
             self._check_ticks(changes, schedules.ticks.get(name, []))
 
-    def _check_definitions(self, name: str, changes: list[ScheduleChange]) -> None:
+    def _check_definitions(self, name: str, changes: list[SeenScheduleChange]) -> None:
         """A campaign does not change its schedules; it only pauses them after the faults."""
         if changes[0].was_since is not None:
             self.report("existed before the record began", schedule=name)
@@ -81,7 +81,7 @@ class EachTickOnce(Rule):
             if changed or paused:
                 self.report(f"was changed, paused or retired (change {after.seq}) without a request", schedule=name)
 
-    def _check_ticks(self, changes: list[ScheduleChange], ticks: list[TickChange]) -> None:
+    def _check_ticks(self, changes: list[SeenScheduleChange], ticks: list[TickChange]) -> None:
         definition, first = changes[-1], changes[0].since or 0.0
         recorded = max(change.since or 0.0 for change in changes)
         latest = max((tick.until or tick.planned for tick in ticks), default=0.0)
@@ -97,7 +97,7 @@ class EachTickOnce(Rule):
             for bad in check():
                 self.report(bad.what, schedule=definition.name, planned=bad.tick.planned, job=bad.tick.job)
 
-    def _check_times(self, definition: ScheduleChange, times: PlannedTimes, until: float, ticks: list[TickChange]) -> None:
+    def _check_times(self, definition: SeenScheduleChange, times: PlannedTimes, until: float, ticks: list[TickChange]) -> None:
         """Each planned time is recorded exactly once."""
         recorded = [0] * len(times.all)
         for tick in ticks:
@@ -127,7 +127,7 @@ class EachTickOnce(Rule):
             if tick.outcome == "queued" and tick.planned <= self.case.campaign.healed:
                 yield BadTick("has a tick that is still queued at the end", tick)
 
-    def _bad_jobs(self, definition: ScheduleChange, ticks: list[TickChange]) -> Iterator[BadTick]:
+    def _bad_jobs(self, definition: SeenScheduleChange, ticks: list[TickChange]) -> Iterator[BadTick]:
         for tick in ticks:
             if (tick.outcome == "enqueued") != (tick.job is not None):
                 yield BadTick(f"has a tick that is {tick.outcome} with job {tick.job}", tick)
@@ -140,7 +140,7 @@ class EachTickOnce(Rule):
                 elif self.case.schedules.tick_of_job[tick.job] is not tick:
                     yield BadTick("has a tick with the job of another tick", tick)
 
-    def _bad_overlaps(self, definition: ScheduleChange, ticks: list[TickChange]) -> Iterator[BadTick]:
+    def _bad_overlaps(self, definition: SeenScheduleChange, ticks: list[TickChange]) -> Iterator[BadTick]:
         """Schedules with one job at a time: it ends before the next is enqueued, and no time is skipped without need."""
         previous: TickChange | None = None
         queued: set[float] = set()
@@ -158,7 +158,12 @@ class EachTickOnce(Rule):
                 previous = tick
 
     def _has_reason(
-        self, definition: ScheduleChange, tick: TickChange, previous: TickChange | None, enqueued: list[TickChange], queued: int
+        self,
+        definition: SeenScheduleChange,
+        tick: TickChange,
+        previous: TickChange | None,
+        enqueued: list[TickChange],
+        queued: int,
     ) -> bool:
         if definition.overlap == "allow" or (definition.overlap == "skip" and tick.outcome == "queued"):
             return False
@@ -178,7 +183,7 @@ class EachTickOnce(Rule):
             yield BadTick("enqueued an earlier time after a later one", tick)
 
 
-def _bad_catch_up(definition: ScheduleChange, times: PlannedTimes, ticks: list[TickChange]) -> Iterator[BadTick]:
+def _bad_catch_up(definition: SeenScheduleChange, times: PlannedTimes, ticks: list[TickChange]) -> Iterator[BadTick]:
     limit = definition.catch_up_limit if definition.catch_up == "all" else 1
     for _, group in groupby((tick for tick in ticks if tick.was is None and tick.by is None), key=lambda tick: tick.xact):
         together = list(group)
@@ -192,7 +197,7 @@ def _bad_catch_up(definition: ScheduleChange, times: PlannedTimes, ticks: list[T
                 yield BadTick(f"missed a time that its catch-up ({definition.catch_up}) should not miss", tick)
 
 
-def _definition(change: ScheduleChange) -> tuple[object, ...]:
+def _definition(change: SeenScheduleChange) -> tuple[object, ...]:
     return (
         change.kind, change.cron, change.every, change.timezone, change.overlap, change.catch_up, change.catch_up_limit,
         change.retired,

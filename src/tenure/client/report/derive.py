@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
 
-from tenure.client.report.life import Attempt, Child, Incident, LogLine, Report, Totals
+from tenure.client.report.life import Attempt, Incident, Report, ReportedChild, ReportedLogLine, ReportTotals
 from tenure.client.report.moments import moments
 from tenure.client.status import JobStatus, Progress
 from tenure.model.states import HELD, State
@@ -35,7 +35,7 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ReportFacts:
     """Everything that is stored about a job, as of `at`."""
 
     at: datetime
@@ -44,12 +44,12 @@ class Facts:
     noted: list[Noted]
     """In order of time."""
     progress: Progress | None
-    log: list[LogLine]
-    children: list[Child]
+    log: list[ReportedLogLine]
+    children: list[ReportedChild]
     more_children: bool
 
 
-def derive(facts: Facts) -> Report:
+def derive(facts: ReportFacts) -> Report:
     runs, rest = _sort_out(facts.noted)
     incidents = [Incident(at=noted.at, what=noted.what, by=noted.by, reason=noted.error) for noted in rest]
     attempts = [_of_noted(fence, noted) for fence, noted in runs.items()]
@@ -104,7 +104,7 @@ def _of_noted(fence: int, noted: Noted) -> Attempt:
     )
 
 
-def _of_row(facts: Facts, known: Sequence[Attempt], incidents: Iterable[Incident]) -> Iterable[Attempt]:
+def _of_row(facts: ReportFacts, known: Sequence[Attempt], incidents: Iterable[Incident]) -> Iterable[Attempt]:
     """The latest run, if no incident ended it: it still runs, or ended as planned, or its incident is no longer stored."""
     job = facts.job
     if not job.fence or any(attempt.fence == job.fence for attempt in known):
@@ -170,17 +170,17 @@ def _pushed_at(incidents: Iterable[Incident], since: datetime | None, until: dat
     return max(pushes, default=None)
 
 
-def _totals(facts: Facts, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> Totals:
+def _totals(facts: ReportFacts, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> ReportTotals:
     waits = [attempt.waited for attempt in attempts if attempt.waited] + [_still_waiting(facts, attempts, incidents)]
     end = facts.job.finished_at or facts.at
-    return Totals(
+    return ReportTotals(
         waited=sum(waits, timedelta()),
         ran=sum((attempt.ran for attempt in attempts if attempt.ran), timedelta()),
         lived=_span(facts.job.enqueued_at, end) or timedelta(),
     )
 
 
-def _still_waiting(facts: Facts, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> timedelta:
+def _still_waiting(facts: ReportFacts, attempts: Sequence[Attempt], incidents: Sequence[Incident]) -> timedelta:
     """The time since it was last ready: until now, or until it was canceled without having run again."""
     job, last = facts.job, attempts[-1] if attempts else None
     if job.state in _NOT_WAITING or (last and last.ended_at is None) or (last and last.outcome == "canceled"):

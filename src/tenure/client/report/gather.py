@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from tenure.client.report.derive import Facts, Noted, derive
-from tenure.client.report.life import Child, LogLine, Report
+from tenure.client.report.derive import Noted, ReportFacts, derive
+from tenure.client.report.life import Report, ReportedChild, ReportedLogLine
 from tenure.client.report.steps import ReportedStep, with_steps
 from tenure.client.status import JobStatus, Progress
 from tenure.model.states import State
@@ -30,9 +30,9 @@ async def gather(fetch: Fetch, job_id: UUID) -> Report | None:
     return with_steps(derive(_facts(rows[0])), [_step(item) for item in _list(rows[0].steps)]) if rows else None
 
 
-def _facts(row: ReportRow) -> Facts:
+def _facts(row: ReportRow) -> ReportFacts:
     listed = _list(row.children)
-    return Facts(
+    return ReportFacts(
         at=row.at,
         job=JobStatus.from_row(row.job),
         worker=row.worker,
@@ -44,8 +44,8 @@ def _facts(row: ReportRow) -> Facts:
     )
 
 
-def _child(row: dict[str, Any]) -> Child:
-    return Child(id=UUID(row["id"]), kind=row["kind"], state=State(row["state"]), queue=row["queue"])
+def _child(row: dict[str, Any]) -> ReportedChild:
+    return ReportedChild(id=UUID(row["id"]), kind=row["kind"], state=State(row["state"]), queue=row["queue"])
 
 
 def _list(text: str | None) -> list[Any]:
@@ -68,11 +68,11 @@ def _step(row: dict[str, Any]) -> ReportedStep:
     return ReportedStep(**{**row, **times})
 
 
-def _line(fence: int, kept_at: str, line: Any) -> LogLine:
+def _line(fence: int, kept_at: str, line: Any) -> ReportedLogLine:
     """Lines are written by processes that may have crashed in between: shows what is there."""
     given = line if isinstance(line, dict) else {"message": line}
     extra = given.get("fields")
-    return LogLine(
+    return ReportedLogLine(
         at=_line_time(given.get("at")) or _time(kept_at),
         level=str(given.get("level") or "info"),
         message=_text(given.get("message")),

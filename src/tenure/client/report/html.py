@@ -12,7 +12,7 @@ from tenure.client.report.markup import Markup, join, tag
 from tenure.client.report.words import clean, clock, gist, inline, label, offset, place, plain, short, span, value
 
 if TYPE_CHECKING:
-    from tenure.client.report.life import Attempt, Child, LogLine, Moment, Report
+    from tenure.client.report.life import Attempt, Moment, Report, ReportedChild, ReportedLogLine
 
 BLOCK = 20_000  # characters of an error, an input, an output
 LINE = 2_000  # characters of a log line
@@ -154,7 +154,7 @@ def _log(report: Report) -> Markup:
         return Markup()
     start = report.job.enqueued_at
 
-    def row(line: LogLine) -> Markup:
+    def row(line: ReportedLogLine) -> Markup:
         at = tag("time", offset(start, line.at), title=clock(line.at)) if line.at else Markup()
         extra = [tag("span", f" {name}={short(value(given), LINE)}", class_="faint") for name, given in line.fields.items()]
         level = tag("td", inline(line.level, 10), class_=f"level {_LEVELS.get(line.level.lower(), 'calm')}")
@@ -170,7 +170,7 @@ def _children(report: Report) -> Markup:
     if not report.children:
         return Markup()
 
-    def row(child: Child) -> Markup:
+    def row(child: ReportedChild) -> Markup:
         state = tag("span", plain(child.state), class_=f"state {tone(child.state)}")
         return tag("tr", tag("td", tag("code", str(child.id))), tag("td", inline(child.kind, 200)), tag("td", state))
 

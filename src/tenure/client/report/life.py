@@ -52,7 +52,7 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
+class ReportedLogLine:
     at: datetime | None
     level: str
     message: str
@@ -62,7 +62,7 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
+class ReportedChild:
     """A job that this one enqueued."""
 
     id: UUID
@@ -82,7 +82,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class ReportTotals:
     """Sums of what is known."""
 
     waited: timedelta
@@ -103,12 +103,12 @@ class Report:
     incidents: list[Incident]
     events: list[Moment]
     progress: Progress | None
-    log: list[LogLine]
+    log: list[ReportedLogLine]
     """The last lines of all runs, in order."""
-    children: list[Child]
+    children: list[ReportedChild]
     more_children: bool
     """Not all of them are listed."""
-    totals: Totals
+    totals: ReportTotals
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values: times in ISO 8601, durations in seconds."""

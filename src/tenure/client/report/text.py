@@ -9,7 +9,7 @@ from tenure.client.report.facts import facts, lost_error, payloads
 from tenure.client.report.words import clean, inline, label, offset, place, plain, short, span, value
 
 if TYPE_CHECKING:
-    from tenure.client.report.life import Attempt, LogLine, Report
+    from tenure.client.report.life import Attempt, Report, ReportedLogLine
 
 ERROR_LINES = 6  # the last frame, its line of code, and what was raised
 LINE = 300  # characters of a line
@@ -111,7 +111,7 @@ def _log(report: Report, limit: int | None) -> Iterator[str]:
         yield f"  {at:<{widths[0]}}  {level:<{widths[1]}}  {told}"
 
 
-def _said(line: LogLine, limit: int | None) -> str:
+def _said(line: ReportedLogLine, limit: int | None) -> str:
     extra = " ".join(f"{name}={value(given)}" for name, given in line.fields.items())
     return inline(f"{line.message}  {extra}" if extra else line.message, limit)
 

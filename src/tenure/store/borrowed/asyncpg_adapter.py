@@ -6,13 +6,13 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.model.errors import ConfigError
-from tenure.store.borrowed.base import Awaited
+from tenure.store.borrowed.base import AwaitedConnection
 from tenure.store.borrowed.positional import positional
 from tenure.store.borrowed.translation import ending, guarded, undoing
 from tenure.store.query import Query, T
 
 
-class AsyncpgConnection(Awaited):
+class AsyncpgConnection(AwaitedConnection):
     # asyncpg comes without types.
     def __init__(self, connection: Any) -> None:
         self._connection = connection

@@ -75,7 +75,7 @@ class Blocking(Borrowed):
         self.rollback_sync()
 
 
-class Awaited(Borrowed):
+class AwaitedConnection(Borrowed):
     """An asynchronous connection: it can only be used with await."""
 
     is_async = True

@@ -16,7 +16,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from tenure.model.errors import ConfigError
-from tenure.store.borrowed.base import Awaited, Blocking
+from tenure.store.borrowed.base import AwaitedConnection, Blocking
 from tenure.store.borrowed.translation import ending, guarded, undoing
 from tenure.store.columns import column_names
 from tenure.store.query import Query, T
@@ -67,7 +67,7 @@ class PsycopgConnection(Blocking):
                 block.__exit__(Rollback, Rollback(), None)
 
 
-class PsycopgAsyncConnection(Awaited):
+class PsycopgAsyncConnection(AwaitedConnection):
     def __init__(self, connection: AsyncConnection[Any]) -> None:
         self._connection = connection
         self._block: AbstractAsyncContextManager[AsyncTransaction] | None = None

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import ConfigError, TransactionError
-from tenure.store.borrowed.base import Awaited, Blocking
+from tenure.store.borrowed.base import AwaitedConnection, Blocking
 from tenure.store.borrowed.positional import positional
 from tenure.store.borrowed.translation import ending, guarded, undoing
 from tenure.store.query import Query, T
@@ -97,7 +97,7 @@ class AlchemySession(_Alchemy):
             )
 
 
-class AlchemyAsync(Awaited):
+class AlchemyAsync(AwaitedConnection):
     def __init__(self, target: AsyncSession | AsyncConnection, blocking: Callable[[Any], _Alchemy]) -> None:
         self._target = target
         self._blocking = blocking

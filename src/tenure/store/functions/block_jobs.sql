@@ -13,22 +13,22 @@ declare
     pairs jsonb;
     missing record;
 begin
-    select jsonb_agg(case when e.job ->> 'id' is null then e.job || jsonb_build_object('id', tenure.uuid7()) else e.job end order by e.place)
+    select jsonb_agg(case when e.job ->> 'id' is null then e.job || jsonb_build_object('id', tenure.uuid7()) else e.job end order by e.ordinal)
       into given
-      from jsonb_array_elements(given) with ordinality as e(job, place);
+      from jsonb_array_elements(given) with ordinality as e(job, ordinal);
     with wanted as materialized (
-        select (e.job ->> 'id')::uuid as job_id, e.place, coalesce(e.job ->> 'on_failure', 'cancel') as on_failure,
+        select (e.job ->> 'id')::uuid as job_id, e.ordinal, coalesce(e.job ->> 'on_failure', 'cancel') as on_failure,
                coalesce(x.existing_id, a.id::uuid) as id, a.number
-          from jsonb_array_elements(given) with ordinality as e(job, place)
+          from jsonb_array_elements(given) with ordinality as e(job, ordinal)
          cross join lateral jsonb_array_elements_text(e.job -> 'after') with ordinality as a(id, number)
           left join (
-            select (e.job ->> 'id')::uuid as id, (e.job ->> 'existing_id')::uuid as existing_id, e.place
-              from jsonb_array_elements(given) with ordinality as e(job, place)
-             where e.job ? 'existing_id') x on x.id = a.id::uuid and x.place < e.place
+            select (e.job ->> 'id')::uuid as id, (e.job ->> 'existing_id')::uuid as existing_id, e.ordinal
+              from jsonb_array_elements(given) with ordinality as e(job, ordinal)
+             where e.job ? 'existing_id') x on x.id = a.id::uuid and x.ordinal < e.ordinal
          where jsonb_typeof(e.job -> 'after') = 'array' and e.job -> 'existing_id' is null),
     of_this_call as materialized (
-        select (e.job ->> 'id')::uuid as id, coalesce(e.job ->> 'chain', e.job ->> 'id')::uuid as chain, min(e.place) as place
-          from jsonb_array_elements(given) with ordinality as e(job, place)
+        select (e.job ->> 'id')::uuid as id, coalesce(e.job ->> 'chain', e.job ->> 'id')::uuid as chain, min(e.ordinal) as ordinal
+          from jsonb_array_elements(given) with ordinality as e(job, ordinal)
          where e.job -> 'existing_id' is null
          group by 1, 2),
     stored as materialized (
@@ -49,7 +49,7 @@ begin
       into pairs
       from wanted w
       join stored s on s.id = w.id
-      left join of_this_call o on o.id = w.id and o.place < w.place;
+      left join of_this_call o on o.id = w.id and o.ordinal < w.ordinal;
     if pairs is null and position('"open"' in given::text) = 0 then
         return given;
     end if;
@@ -70,8 +70,8 @@ begin
     select p.chain_id, p.job_id, p.number, p.on_failure = 'wait'
       from jsonb_to_recordset(pairs) as p(job_id uuid, chain_id uuid, number integer, on_failure text);
     return (
-        select jsonb_agg(case when n.blockers > 0 then e.job || jsonb_build_object('blockers', n.blockers) else e.job end order by e.place)
-          from jsonb_array_elements(given) with ordinality as e(job, place)
+        select jsonb_agg(case when n.blockers > 0 then e.job || jsonb_build_object('blockers', n.blockers) else e.job end order by e.ordinal)
+          from jsonb_array_elements(given) with ordinality as e(job, ordinal)
          cross join lateral (
             select case when e.job ->> 'open' is not null then 1 when jsonb_typeof(e.job -> 'after') = 'array'
                         then jsonb_array_length(e.job -> 'after') else 0 end as blockers) n);

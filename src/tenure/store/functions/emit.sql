@@ -11,8 +11,8 @@ as $$
     with sent as (
         insert into tenure.events (name, key, payload, by)
         select e.event ->> 'name', coalesce(e.event ->> 'key', ''), e.event -> 'payload', coalesce(e.event ->> 'by', session_user::text)
-          from jsonb_array_elements(events::jsonb) with ordinality as e(event, place)
-         order by e.place
+          from jsonb_array_elements(events::jsonb) with ordinality as e(event, ordinal)
+         order by e.ordinal
         returning id)
     select count(*) from sent s
 $$;

@@ -12,12 +12,12 @@ begin
         raise exception 'enqueue again needs the ids of the call that it repeats' using errcode = 'invalid_parameter_value';
     end if;
     for tries in 1 .. 10 loop
-        select coalesce(jsonb_agg(g.job order by g.place), '[]') into fresh
-          from (select distinct on (e.job ->> 'id') e.job, e.place
-                  from jsonb_array_elements(given) with ordinality as e(job, place)
+        select coalesce(jsonb_agg(g.job order by g.ordinal), '[]') into fresh
+          from (select distinct on (e.job ->> 'id') e.job, e.ordinal
+                  from jsonb_array_elements(given) with ordinality as e(job, ordinal)
                  where (select j.id from tenure.jobs j where j.id = (e.job ->> 'id')::uuid limit 1) is null
                    and (select h.id from tenure.history h where h.id = (e.job ->> 'id')::uuid limit 1) is null
-                 order by e.job ->> 'id', e.place) g;
+                 order by e.job ->> 'id', e.ordinal) g;
         begin
             return query select e.* from tenure.enqueue(fresh::text, false) e;
             exit;
@@ -35,14 +35,14 @@ begin
     -- finished in between is in history by now, and its second copy is deleted.
     delete from tenure.jobs j
      where j.ctid = any (array(
-        select j.place
+        select j.tid
           from jsonb_to_recordset(fresh) as g(id uuid)
          cross join lateral (select h.id from tenure.history h where h.id = g.id limit 1) h
-         cross join lateral (select j.ctid as place from tenure.jobs j where j.id = g.id limit 1) j));
+         cross join lateral (select j.ctid as tid from tenure.jobs j where j.id = g.id limit 1) j));
     return query
     select (e.job ->> 'id')::uuid, true, false, (e.job ->> 'id')::uuid
-      from jsonb_array_elements(given) with ordinality as e(job, place)
+      from jsonb_array_elements(given) with ordinality as e(job, ordinal)
      where (e.job ->> 'id')::uuid not in (select f.id from jsonb_to_recordset(fresh) as f(id uuid))
-     order by e.place;
+     order by e.ordinal;
 end
 $$;

@@ -13,7 +13,7 @@ from tenure.web.api.jobs import visible
 from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.job_views import OVER
 from tenure.web.live.followed import FollowedJob
-from tenure.web.live.topics import Subject, Topic
+from tenure.web.live.topics import LiveTopic, Subject
 from tenure.web.security.authentication import RECHECK
 
 KEEP_ALIVE = 15.0
@@ -29,7 +29,7 @@ async def stream_events(call: ApiCall) -> str | Reply:
     job = await visible(call)
     seen = call.request.headers.get("last-event-id")
     if job.state in OVER:
-        followed = FollowedJob(Topic(Subject.JOB, str(job.id)))
+        followed = FollowedJob(LiveTopic(Subject.JOB, str(job.id)))
         followed.update(job)
         if followed.digest == seen:
             return Reply(None, 204)
@@ -41,7 +41,7 @@ async def stream_events(call: ApiCall) -> str | Reply:
 async def _events(call: ApiCall, job_id: str, seen: str | None) -> AsyncIterator[bytes]:
     hub, authenticator = call.services.live, call.services.authenticator
     with hub.viewing(call.principal) as viewer:
-        hub.subscribe(viewer, Topic(Subject.JOB, job_id), seen)
+        hub.subscribe(viewer, LiveTopic(Subject.JOB, job_id), seen)
         loop = asyncio.get_running_loop()
         checked = loop.time()
         yield b"retry: 1000\n\n"

@@ -17,7 +17,7 @@ from tenure.store.faults import StatementTimeout
 from tenure.store.query import Fetch
 from tenure.web.flow_views import chain_view, workflow_view
 from tenure.web.live.followed import finite
-from tenure.web.live.topics import Subject, Topic
+from tenure.web.live.topics import LiveTopic, Subject
 from tenure.web.security.principal import LOCAL
 from tenure.web.security.redaction import Redaction
 
@@ -33,12 +33,12 @@ class FlowReader:
         self._workflows = workflows
         self._read = read
         self._redaction = redaction
-        self._versions: dict[Topic, Version] = {}
+        self._versions: dict[LiveTopic, Version] = {}
 
-    def forget(self, topic: Topic) -> None:
+    def forget(self, topic: LiveTopic) -> None:
         self._versions.pop(topic, None)
 
-    async def changed(self, topics: Collection[Topic], known: Container[Topic]) -> dict[Topic, str]:
+    async def changed(self, topics: Collection[LiveTopic], known: Container[LiveTopic]) -> dict[LiveTopic, str]:
         """The messages of those that have changed, or that are not known yet."""
         versions = await self._look(topics)
         found = {topic: versions.get(topic, ()) for topic in topics}
@@ -48,15 +48,15 @@ class FlowReader:
         self._versions.update({topic: found[topic] for topic in changed})
         return messages
 
-    async def _look(self, topics: Collection[Topic]) -> Mapping[Topic, Version]:
+    async def _look(self, topics: Collection[LiveTopic]) -> Mapping[LiveTopic, Version]:
         workflows = [topic for topic in topics if topic.subject is Subject.WORKFLOW]
         chains = [topic for topic in topics if topic.subject is Subject.CHAIN]
         tails = await self._read(chain_statements.find_links([topic.job_id for topic in chains], most=1)) if chains else []
         wanted = {row.id for row in tails} | {topic.job_id for topic in workflows}
         jobs = {row.id: finite(row) for row in await self._read(live.find_versions(wanted))} if wanted else {}
         steps = await self._steps([topic.job_id for topic in workflows])
-        found: dict[Topic, Version] = {
-            Topic(Subject.CHAIN, str(row.chain_id)): (row.id, row.number, jobs.get(row.id)) for row in tails
+        found: dict[LiveTopic, Version] = {
+            LiveTopic(Subject.CHAIN, str(row.chain_id)): (row.id, row.number, jobs.get(row.id)) for row in tails
         }
         for topic in workflows:
             found[topic] = (jobs.get(topic.job_id), steps.get(topic.job_id))
@@ -66,19 +66,19 @@ class FlowReader:
         rows = await self._read(live.find_step_versions(ids)) if ids else []
         return {row.job_id: (row.steps, row.newest) for row in rows}
 
-    async def _message(self, topic: Topic) -> str:
+    async def _message(self, topic: LiveTopic) -> str:
         try:
             text = self._text(topic, await self._content(topic), omitted=False)
         except StatementTimeout:  # of this one: those of others must not wait for it
             return self._text(topic, None, omitted=True)
         return text if len(text.encode()) <= LARGEST_MESSAGE else self._text(topic, None, omitted=True)
 
-    def _text(self, topic: Topic, content: Any, *, omitted: bool) -> str:
+    def _text(self, topic: LiveTopic, content: Any, *, omitted: bool) -> str:
         name = topic.subject.value
         message = {"type": name, "topic": str(topic), name: content, "omitted": omitted}
         return json.dumps(message, default=to_json_value, ensure_ascii=False)
 
-    async def _content(self, topic: Topic) -> Any:
+    async def _content(self, topic: LiveTopic) -> Any:
         """None: there is no such chain or workflow."""
         try:
             if topic.subject is Subject.CHAIN:

@@ -12,7 +12,7 @@ from tenure.client.status import JobStatus
 from tenure.store.live import VersionRow
 from tenure.web.job_views import job_view, tracker_view
 from tenure.web.live.outbox import Outbox
-from tenure.web.live.topics import Topic
+from tenure.web.live.topics import LiveTopic
 from tenure.web.security.principal import Principal
 
 LONGEST_GAP = 30.0
@@ -25,14 +25,14 @@ class Viewer:
 
     principal: Principal
     outbox: Outbox = field(default_factory=Outbox)
-    topics: set[Topic] = field(default_factory=set)
-    seen: dict[Topic, str] = field(default_factory=dict)
+    topics: set[LiveTopic] = field(default_factory=set)
+    seen: dict[LiveTopic, str] = field(default_factory=dict)
     """The versions that it had before a reconnect: they are not sent again."""
 
 
 @dataclass(slots=True, eq=False)
 class FollowedJob:
-    topic: Topic
+    topic: LiveTopic
     viewers: set[Viewer] = field(default_factory=set)
     version: VersionRow | None = None
     """As last read. None: not read yet, or there is no such job."""
@@ -113,6 +113,6 @@ def finite(row: VersionRow) -> VersionRow:
     return row if math.isfinite(row.progress_percent) else row._replace(progress_percent=0.0)
 
 
-def _gone(topic: Topic) -> str:
+def _gone(topic: LiveTopic) -> str:
     """Also for jobs that the viewer may not see: it does not learn that they exist."""
     return json.dumps({"type": "gone", "topic": str(topic), "id": str(UUID(topic.name))})

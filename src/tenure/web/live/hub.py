@@ -30,7 +30,7 @@ from tenure.web.job_views import LARGEST_SHOWN
 from tenure.web.live.fleet_message import overview
 from tenure.web.live.flows import FLOWS, FlowReader
 from tenure.web.live.followed import FollowedJob, Viewer, finite, version_of
-from tenure.web.live.topics import Subject, Topic
+from tenure.web.live.topics import LiveTopic, Subject
 from tenure.web.problems import Problem
 from tenure.web.security.principal import Principal
 from tenure.web.security.redaction import Redaction
@@ -61,8 +61,8 @@ class LiveHub:
         self._flows = flows
         self._redaction = redaction
         self._jobs: dict[UUID, FollowedJob] = {}
-        self._others: dict[Topic, set[Viewer]] = {}
-        self._texts: dict[Topic, str] = {}
+        self._others: dict[LiveTopic, set[Viewer]] = {}
+        self._texts: dict[LiveTopic, str] = {}
         """What was last sent of topics that are not jobs."""
         self._counts: FleetCounts | None = None
         """Of which it was made."""
@@ -105,7 +105,7 @@ class LiveHub:
             raise Problem(429, "too-many-connections", f"{principal.name!r} has {most} open connections: close some")
         return who
 
-    def subscribe(self, viewer: Viewer, topic: Topic, seen: str | None = None) -> None:
+    def subscribe(self, viewer: Viewer, topic: LiveTopic, seen: str | None = None) -> None:
         """The current state is sent soon, unless it is the version that the viewer has seen; then every change."""
         topic.check_access(viewer.principal)
         if topic not in viewer.topics:
@@ -126,7 +126,7 @@ class LiveHub:
                 viewer.outbox.put(str(topic), self._texts[topic])
             (self._flow_beat if topic.subject in FLOWS else self._beat).wake()
 
-    def _add(self, viewer: Viewer, topic: Topic) -> None:
+    def _add(self, viewer: Viewer, topic: LiveTopic) -> None:
         account = viewer.principal.account
         if len(viewer.topics) >= MOST_TOPICS:
             raise Problem(429, "too-many-topics", f"a connection follows at most {MOST_TOPICS} topics: open another one")
@@ -135,7 +135,7 @@ class LiveHub:
         viewer.topics.add(topic)
         self._topics[account] += 1
 
-    def unsubscribe(self, viewer: Viewer, topic: Topic) -> None:
+    def unsubscribe(self, viewer: Viewer, topic: LiveTopic) -> None:
         if topic in viewer.topics:
             viewer.topics.discard(topic)
             self._topics[viewer.principal.account] -= 1
@@ -290,7 +290,7 @@ class LiveHub:
                 content = overview(counts)
             self._send(topic, json.dumps({"type": topic.subject.value, "topic": str(topic), **content}, default=to_json_value))
 
-    def _send(self, topic: Topic, text: str) -> None:
+    def _send(self, topic: LiveTopic, text: str) -> None:
         if topic in self._others and text != self._texts.get(topic):
             self._texts[topic] = text
             for viewer in list(self._others[topic]):

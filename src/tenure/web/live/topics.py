@@ -23,7 +23,7 @@ class Subject(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class LiveTopic:
     subject: Subject
     name: str = ""
 
@@ -35,19 +35,19 @@ class Topic:
         return UUID(self.name)
 
     @staticmethod
-    def parse(text: object) -> Topic:
+    def parse(text: object) -> LiveTopic:
         """Raises a problem for text that is not a topic."""
         word, colon, name = str(text).partition(":") if isinstance(text, str) else ("", "", "")
         try:
             subject = Subject(word)
             if subject in (Subject.JOB, Subject.CHAIN, Subject.WORKFLOW):
-                return Topic(subject, str(UUID(name)))
+                return LiveTopic(subject, str(UUID(name)))
         except ValueError:
             subject = None
         if subject is Subject.OVERVIEW and not colon:
-            return Topic(subject)
+            return LiveTopic(subject)
         if subject is Subject.QUEUE and name and size_in_bytes(name) <= LONGEST_NAME and "\0" not in name:
-            return Topic(subject, name)
+            return LiveTopic(subject, name)
         raise Problem(422, "unknown-topic", f"{str(text)[:100]!r} is not a topic: {KNOWN}")
 
     def check_access(self, principal: Principal) -> None:

@@ -24,7 +24,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tenure.web.live.followed import Viewer
 from tenure.web.live.hub import MOST_ACCOUNT_TOPICS, MOST_TOPICS
-from tenure.web.live.topics import Topic
+from tenure.web.live.topics import LiveTopic
 from tenure.web.problems import Problem, internal_error, of_error
 from tenure.web.security.authentication import RECHECK, address_of
 from tenure.web.security.hosts import check_host
@@ -129,7 +129,7 @@ class LiveSocket:
             case _:
                 raise Problem(422, "unknown-message", "the type must be subscribe, unsubscribe or ping")
 
-    def _subscribe(self, viewer: Viewer, topic: Topic, seen: str | None) -> None:
+    def _subscribe(self, viewer: Viewer, topic: LiveTopic, seen: str | None) -> None:
         """One that is refused does not prevent the others."""
         try:
             if viewer.principal.via != "local":
@@ -191,11 +191,11 @@ class LiveSocket:
             await self._socket.close(code, reason)
 
 
-def _topics(message: dict[str, Any]) -> list[Topic]:
+def _topics(message: dict[str, Any]) -> list[LiveTopic]:
     given = message.get("topics")
     if not isinstance(given, list) or len(given) > 1000:
         raise Problem(422, "unknown-message", "topics must be a list of at most 1000")
-    return [Topic.parse(text) for text in given]
+    return [LiveTopic.parse(text) for text in given]
 
 
 def live_endpoint(services: Callable[[], WebServices]) -> Callable[[WebSocket], Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tenure.client.report.life import Attempt, Incident, LogLine, Moment, Report
+from tenure.client.report.life import Attempt, Incident, Moment, Report, ReportedLogLine
 from tenure.client.status import JobStatus
 from tenure.model.payloads import TOO_DEEP
 from tenure.web.problems import Problem
@@ -136,7 +136,7 @@ class Redaction:
         names = [value[name] for name in PAIR_NAMES if isinstance(value.get(name), str)]
         return PAIR_VALUES if any(self._names.include(name) for name in names) else ()
 
-    def _line(self, line: LogLine, known: KnownSecrets) -> LogLine:
+    def _line(self, line: ReportedLogLine, known: KnownSecrets) -> ReportedLogLine:
         return replace(line, message=known.hide(line.message), fields=known.hide(self.hide(line.fields)))
 
 

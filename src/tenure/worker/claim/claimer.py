@@ -38,7 +38,7 @@ Which = Literal["all", "healthy", "suspects"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scope:
+class ClaimScope:
     """What a worker serves."""
 
     queues: Sequence[str]
@@ -95,7 +95,7 @@ class Claimer:
         self,
         link: Link,
         kinds: Registry,
-        scope: Scope,
+        scope: ClaimScope,
         worker_id: str,
         *,
         known_limits: KnownLimits,

@@ -12,7 +12,7 @@ from tenure.periodic import FOREVER
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Wakeup
-from tenure.worker.claim.claimer import Claimer, ClaimsUnderWay, Scope, WorkerCondemned
+from tenure.worker.claim.claimer import Claimer, ClaimScope, ClaimsUnderWay, WorkerCondemned
 from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.limited_claimer import LimitedClaimer
 from tenure.worker.claim.refused_jobs import RefusedJobs
@@ -37,7 +37,7 @@ class CombinedClaimer:
         self,
         database: DatabaseTarget,
         kinds: Registry,
-        scope: Scope,
+        scope: ClaimScope,
         worker_id: str,
         *,
         notify: Callable[[Wakeup], None],

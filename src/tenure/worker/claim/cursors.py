@@ -167,7 +167,7 @@ class Cursors:
         for (queue, priority), position in furthest.items():
             starts = self._starts[queue]
             starts[priority] = max(starts.get(priority, 0), position + 1)
-        end = len(plan.lanes) if len(claimed) < limit else max(plan.place_of(*lane) for lane in furthest)
+        end = len(plan.lanes) if len(claimed) < limit else max(plan.ordinal_of(*lane) for lane in furthest)
         self._pass_exhausted(plan.lanes[:end], reply.paused, now)
         self._seen.append((now, reply.position))
         if plan.sweep:
@@ -237,13 +237,13 @@ class Plan:
             return self
         return replace(self, lanes=[lane for lane in self.lanes if lane.queue not in queues])
 
-    def place_of(self, queue: str, priority: int) -> int:
+    def ordinal_of(self, queue: str, priority: int) -> int:
         return next(i for i, lane in enumerate(self.lanes) if lane.queue == queue and lane.low <= priority <= lane.high)
 
     def to_json(self) -> str:
         return json.dumps(
             [
-                {"place": place, "queue": lane.queue, "high": lane.high, "low": lane.low, "start": lane.start}
-                for place, lane in enumerate(self.lanes)
+                {"ordinal": ordinal, "queue": lane.queue, "high": lane.high, "low": lane.low, "start": lane.start}
+                for ordinal, lane in enumerate(self.lanes)
             ]
         )

@@ -20,7 +20,7 @@ from tenure.store.faults import FailedInside, Refused
 from tenure.store.jobs import ClaimRow, PeekedJob
 from tenure.store.link import Link
 from tenure.store.query import Query, array_literal
-from tenure.worker.claim.claimer import ClaimsUnderWay, Scope, WorkerCondemned, leases_of
+from tenure.worker.claim.claimer import ClaimScope, ClaimsUnderWay, WorkerCondemned, leases_of
 from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.run.run import Run
@@ -63,7 +63,7 @@ class LimitedClaimer:
         self,
         link: Link,
         kinds: Registry,
-        scope: Scope,
+        scope: ClaimScope,
         worker_id: str,
         *,
         known_limits: KnownLimits,

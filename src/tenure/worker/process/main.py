@@ -41,11 +41,11 @@ from tenure.worker.process.messages import (
     Heartbeat,
     Hello,
     InDoubt,
-    LogLine,
-    Progress,
     Raised,
     Returned,
     RunJob,
+    SendLogLine,
+    SendProgress,
     SettledItself,
     StoppedByAbort,
     TakenUp,
@@ -199,14 +199,14 @@ class ProcessServices:
                 timer.cancel()
             if latest is not None:
                 percent, message = latest
-                self.connection.send(Progress(percent, None if message is None else clean_text(message, LONGEST_MESSAGE)))
+                self.connection.send(SendProgress(percent, None if message is None else clean_text(message, LONGEST_MESSAGE)))
 
     def alive(self, run: Run) -> None:  # noqa: ARG002
         self.connection.send(Heartbeat())
 
     def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:  # noqa: ARG002
         kept = {name: plain(value) for name, value in fields.items()}
-        self.connection.send(LogLine(level, clean_text(message, LONGEST_LINE), kept))
+        self.connection.send(SendLogLine(level, clean_text(message, LONGEST_LINE), kept))
 
     async def flush(self, run: Run) -> None:
         await asyncio.to_thread(self.flush_sync, run)

@@ -63,7 +63,7 @@ class HandlerCalled(NamedTuple):
     """The modules of the handler are imported. Its time limit counts from now on."""
 
 
-class Progress(NamedTuple):
+class SendProgress(NamedTuple):
     percent: float
     message: str | None
 
@@ -72,7 +72,7 @@ class Heartbeat(NamedTuple):
     pass
 
 
-class LogLine(NamedTuple):
+class SendLogLine(NamedTuple):
     level: str
     message: str
     fields: dict[str, Any]
@@ -124,7 +124,7 @@ class Raised(NamedTuple):
 
 
 ToProcess = Hello | RunJob | CallFunction | Abort | Flushed
-Reported = HandlerCalled | Progress | Heartbeat | LogLine | Flush | SettledItself | InDoubt
+Reported = HandlerCalled | SendProgress | Heartbeat | SendLogLine | Flush | SettledItself | InDoubt
 Answer = Returned | FunctionReturned | Decided | StoppedByAbort | Raised
 ToWorker = TakenUp | Reported | Answer
 

@@ -35,11 +35,11 @@ from tenure.worker.process.messages import (
     Heartbeat,
     Hello,
     InDoubt,
-    LogLine,
-    Progress,
     Raised,
     Returned,
     RunJob,
+    SendLogLine,
+    SendProgress,
     SettledItself,
     StoppedByAbort,
     ToProcess,
@@ -265,11 +265,11 @@ class ProcessPool:
             match message:
                 case HandlerCalled():
                     run.deadline = None if run.time_limit is None else time.monotonic() + run.time_limit
-                case Progress(percent, text):
+                case SendProgress(percent, text):
                     self._services.progress(run, percent, text)
                 case Heartbeat():
                     self._services.alive(run)
-                case LogLine(level, text, fields):
+                case SendLogLine(level, text, fields):
                     self._services.say(run, level, text, fields)
                 case Flush():
                     await self._services.flush(run)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tenure.model.ids import uuid7_time
 from tenure.model.payloads import clean_text
-from tenure.model.planned import Planned, planned_of
+from tenure.model.planned import PlannedTime, planned_of
 from tenure.worker.run.abort import Signal
 from tenure.worker.run.blocker_results import blocker_result
 from tenure.worker.run.run import Run
@@ -133,7 +133,7 @@ class Context:
         planned = self._planned()
         return planned is not None and planned.late
 
-    def _planned(self) -> Planned | None:
+    def _planned(self) -> PlannedTime | None:
         return None if self._run.job.system is None else planned_of(json.loads(self._run.job.system))
 
     @property

@@ -18,7 +18,7 @@ with recursive leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 fresh as materialized (
-    select b.ctid as place, b.chain_id, b.job_id
+    select b.ctid as tid, b.chain_id, b.job_id
       from tenure.blockers b
      where not b.armed and exists (select from leader) and (:only::uuid[] is null or b.job_id = any (:only::uuid[])) and not :peek::boolean
        and (:after::uuid is null or b.job_id > :after::uuid)
@@ -44,14 +44,14 @@ live as materialized (
         select j.id, j.kind, j.state, j.dependants from tenure.jobs j where j.chain_id = c.id
          limit 1) j),
 locked as materialized (
-    select l.chain_id, j.place, j.id, j.kind, j.queue, j.state
+    select l.chain_id, j.tid, j.id, j.kind, j.queue, j.state
       from live l
      cross join lateral (
-        select j.ctid as place, j.id, j.kind, j.queue, j.state from tenure.jobs j where j.id = l.id
+        select j.ctid as tid, j.id, j.kind, j.queue, j.state from tenure.jobs j where j.id = l.id
          limit 1 for no key update skip locked) j
      where l.dependants is not true),
 flagged as (
-    update tenure.jobs j set dependants = true where j.ctid = any (array(select k.place from locked k)) returning j.id),
+    update tenure.jobs j set dependants = true where j.ctid = any (array(select k.tid from locked k)) returning j.id),
 announced_queues as (
     insert into tenure.queues as q (name, returns)
     select distinct k.queue, 1 from locked k where k.state = 'pending'
@@ -78,7 +78,7 @@ armed as (
     update tenure.blockers b
        set armed = true
       from fresh f
-     where b.ctid = f.place
+     where b.ctid = f.tid
        and f.chain_id in (select e.chain_id from endings e
                           union all select l.chain_id from live l where l.dependants
                           union all select k.chain_id from locked k where k.id in (select g.id from flagged g))

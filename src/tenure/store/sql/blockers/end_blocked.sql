@@ -25,10 +25,10 @@ ready as materialized (
      order by d.job_id
      limit :limit::integer),
 found as materialized (
-    select r.row, j.place, j.id, j.fence as last_fence, j.undoes, m.failed, c.state as final, c.error as cause, c.output
+    select r.row, j.tid, j.id, j.fence as last_fence, j.undoes, m.failed, c.state as final, c.error as cause, c.output
       from ready r
      cross join lateral (
-        select j.ctid as place, j.id, j.kind, j.fence, coalesce(j.system ? 'undo' and not j.system ? 'canceling', false) as undoes
+        select j.ctid as tid, j.id, j.kind, j.fence, coalesce(j.system ? 'undo' and not j.system ? 'canceling', false) as undoes
           from tenure.jobs j
          where j.id = r.job_id and j.state in ('blocked', 'waiting')
            and (r.error is not null or j.kind = 'tenure.group' or r.cancels)
@@ -68,16 +68,16 @@ found as materialized (
      where not :peek::boolean),
 taken as (
     delete from tenure.jobs j
-     where j.ctid = any (array(select f.place from found f where not f.undoes))
+     where j.ctid = any (array(select f.tid from found f where not f.undoes))
     returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
 placed as materialized (
-    select f.place, nextval('tenure.job_position') as position from (select f.place from found f where f.undoes order by f.id) f),
+    select f.tid, nextval('tenure.job_position') as position from (select f.tid from found f where f.undoes order by f.id) f),
 undoing as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null,
            limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
-     where j.ctid = p.place
+     where j.ctid = p.tid
     returning j.id, j.kind, j.queue),
 marked as (
     insert into tenure.steps (job_id, name, number, what, state, output, started_at, ended_at, fence)

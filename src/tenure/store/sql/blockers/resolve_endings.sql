@@ -17,7 +17,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 ended as materialized (
-    select e.ctid as place, e.chain_id, e.state, case when h.id is null then e.output else h.output end as output,
+    select e.ctid as tid, e.chain_id, e.state, case when h.id is null then e.output else h.output end as output,
            case when h.id is not null then h.error when j.id is not null then j.error else e.error end as error,
            e.state = 'dead_letter' and j.state is distinct from 'dead_letter' as replayed
       from tenure.chain_endings e
@@ -32,22 +32,22 @@ ended as materialized (
      limit :limit::integer
        for update of e skip locked),
 pairs as materialized (
-    select b.place, b.chain_id, b.job_id, e.state
+    select b.tid, b.chain_id, b.job_id, e.state
       from ended e
      cross join lateral (
-        select b.ctid as place, b.chain_id, b.job_id
+        select b.ctid as tid, b.chain_id, b.job_id
           from tenure.blockers b
          where b.chain_id = e.chain_id and b.armed and not b.met and (e.state <> 'dead_letter' or not b.waits)
          order by b.chain_id, b.job_id
          limit :limit::integer) b
      where not e.replayed and not :peek::boolean
-       and (select x.chain_id from tenure.chain_endings x where x.ctid = e.place) is not null
+       and (select x.chain_id from tenure.chain_endings x where x.ctid = e.tid) is not null
      limit :limit::integer),
 met as (
     update tenure.blockers b
        set met = true
       from pairs p
-     where b.ctid = p.place and b.armed and not b.met
+     where b.ctid = p.tid and b.armed and not b.met
     returning b.job_id, b.chain_id, p.state),
 told as materialized (
     select m.job_id, count(*)::integer as chains, (array_agg(m.chain_id) filter (where m.state <> 'completed'))[1] as failed
@@ -66,9 +66,9 @@ resolved as (
            resolved = n.replayed or not exists (
                select from tenure.blockers b
                 where b.chain_id = n.chain_id and b.armed and not b.met and (n.state <> 'dead_letter' or not b.waits)
-                  and b.ctid not in (select p.place from pairs p))
+                  and b.ctid not in (select p.tid from pairs p))
       from ended n
-     where e.ctid = n.place and not :peek::boolean
+     where e.ctid = n.tid and not :peek::boolean
     returning e.chain_id)
 select exists (select from leader) as holds, (select count(*) from resolved) as endings, (select count(*) from lowered) as told,
        (select count(*) from lowered d where d.missing = 0) as ready,

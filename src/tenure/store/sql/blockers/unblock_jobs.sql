@@ -11,10 +11,10 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 ready as materialized (
-    select d.ctid as row, j.place, j.id, j.enqueued_at, j.was, j.later
+    select d.ctid as row, j.tid, j.id, j.enqueued_at, j.was, j.later
       from tenure.blocked d
      cross join lateral (
-        select j.ctid as place, j.id, j.enqueued_at, j.state as was,
+        select j.ctid as tid, j.id, j.enqueued_at, j.state as was,
                j.state = 'blocked' and j.run_at > coalesce(:now::timestamptz, clock_timestamp()) as later
           from tenure.jobs j
          where j.id = d.job_id and j.state in ('blocked', 'waiting') and j.kind <> 'tenure.group' and not coalesce(j.system ? 'held', false)
@@ -25,7 +25,7 @@ ready as materialized (
      order by d.job_id
      limit :limit::integer),
 placed as materialized (
-    select r.place, r.row, r.was, coalesce(r.later, false) as later, case when r.later then 0 else nextval('tenure.job_position') end as position
+    select r.tid, r.row, r.was, coalesce(r.later, false) as later, case when r.later then 0 else nextval('tenure.job_position') end as position
       from (select * from ready where not :peek::boolean order by enqueued_at, id) r),
 moved as (
     update tenure.jobs j
@@ -34,7 +34,7 @@ moved as (
            -- Its limits may have changed since it was enqueued.
            limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
-     where j.ctid = p.place
+     where j.ctid = p.tid
     returning j.id, j.kind, j.queue, j.state, p.row, p.was, p.later),
 released as (
     update tenure.blocked d set missing = null where d.ctid = any (array(select m.row from moved m)))

@@ -6,13 +6,13 @@
 -- Returns one row per job that was live: whether it is completed now (if not, call again), whether it was running, whether a client
 -- watches it, whether jobs wait for it, and its kind.
 with found as materialized (
-    select j.place
+    select j.tid
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (
-        select j.ctid as place from tenure.jobs j where j.id = i.id limit 1 for update skip locked) j),
+        select j.ctid as tid from tenure.jobs j where j.id = i.id limit 1 for update skip locked) j),
 completed as (
     delete from tenure.jobs j
-     where j.ctid = any (array(select f.place from found f))
+     where j.ctid = any (array(select f.tid from found f))
     returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
 runs as materialized (
     select c.id, r.worker_id, r.at from completed c join tenure.claims r on r.id = c.claim_id),

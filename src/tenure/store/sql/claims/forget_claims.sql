@@ -4,7 +4,7 @@
 --   only  null, or the claims to restrict it to; peek: deletes nothing, and returns the claims as JSON
 -- Returns the number of claims deleted, whether others are left than the current ones, and with peek the claims that would be deleted.
 with ended as materialized (
-    select c.ctid as place, c.id
+    select c.ctid as tid, c.id
       from tenure.claims c
      where c.worker_id = :worker_id::uuid and c.id <> all (:current::uuid[])
        and (:only::uuid[] is null or c.id = any (:only::uuid[]))
@@ -13,7 +13,7 @@ with ended as materialized (
          cross join lateral (select 1 from tenure.jobs j where j.id = i.id and j.claim_id = c.id limit 1) j)
        for update skip locked),
 forgotten as (
-    delete from tenure.claims c where c.ctid = any (array(select e.place from ended e where not :peek::boolean)) returning c.id)
+    delete from tenure.claims c where c.ctid = any (array(select e.tid from ended e where not :peek::boolean)) returning c.id)
 select (select count(*) from forgotten) as forgotten,
        exists (
         select from tenure.claims c

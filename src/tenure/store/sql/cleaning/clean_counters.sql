@@ -7,13 +7,13 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 old as materialized (
-    select c.ctid as place
+    select c.ctid as tid
       from tenure.counters c
      where c.hour < now() - make_interval(secs => :keep::float8) and exists (select from leader)
        and (:only::tid[] is null or c.ctid = any (:only::tid[]))
      limit :limit::integer
        for update skip locked),
 removed as (
-    delete from tenure.counters c where c.ctid = any (array(select o.place from old o where not :peek::boolean)) returning c.hour)
+    delete from tenure.counters c where c.ctid = any (array(select o.tid from old o where not :peek::boolean)) returning c.hour)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
-       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked
+       (select json_agg(o.tid)::text from old o where :peek::boolean) as peeked

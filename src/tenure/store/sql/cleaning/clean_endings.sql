@@ -16,17 +16,17 @@ checked as materialized (
      order by e.chain_id
      limit :limit::integer),
 unused as materialized (
-    select c.chain_id, e.place
+    select c.chain_id, e.tid
       from checked c
      cross join lateral (
-        select e.ctid as place from tenure.chain_endings e
+        select e.ctid as tid from tenure.chain_endings e
          where e.chain_id = c.chain_id and e.ended_at < now() - interval '1 hour'
          limit 1 for update skip locked) e
      where (:only::uuid[] is null or c.chain_id = any (:only::uuid[]))
        and (select b.job_id from tenure.blockers b where b.chain_id = c.chain_id limit 1) is null),
 removed as (
     delete from tenure.chain_endings e
-     where e.ctid = any (array(select u.place from unused u where not :peek::boolean))
+     where e.ctid = any (array(select u.tid from unused u where not :peek::boolean))
     returning e.chain_id)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
        (select c.chain_id from checked c where (select count(*) from checked) = :limit::integer order by c.chain_id desc limit 1) as next,

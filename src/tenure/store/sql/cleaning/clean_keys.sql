@@ -11,7 +11,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 ended_windows as materialized (
-    select k.ctid as place
+    select k.ctid as tid
       from tenure.keys k
      where k.expires_at <= now() and exists (select from leader) and (:only::tid[] is null or k.ctid = any (:only::tid[]))
        and (select j.id from tenure.jobs j where j.id = k.job_id limit 1) is null
@@ -25,22 +25,22 @@ checked as materialized (
      order by k.kind, k.key
      limit :limit::integer),
 unused as materialized (
-    select k.place
+    select k.tid
       from checked s
      cross join lateral (
-        select k.ctid as place
+        select k.ctid as tid
           from tenure.keys k
          where k.kind = s.kind and k.key = s.key and k.scope = 'live' and (:only::tid[] is null or k.ctid = any (:only::tid[]))
            and (select j.id from tenure.jobs j where j.id = k.job_id limit 1) is null
          limit 1
            for update skip locked) k),
 expired as (
-    delete from tenure.keys k where k.ctid = any (array(select o.place from ended_windows o where not :peek::boolean)) returning k.key),
+    delete from tenure.keys k where k.ctid = any (array(select o.tid from ended_windows o where not :peek::boolean)) returning k.key),
 freed as (
-    delete from tenure.keys k where k.ctid = any (array(select i.place from unused i where not :peek::boolean)) returning k.key),
+    delete from tenure.keys k where k.ctid = any (array(select i.tid from unused i where not :peek::boolean)) returning k.key),
 last as (
     select s.kind, s.key from checked s order by s.kind desc, s.key desc limit 1)
 select exists (select from leader) as holds, (select count(*) from expired) as expired, (select count(*) from freed) as freed,
        (select l.kind from last l where (select count(*) from checked) = :limit::integer) as next_kind,
        (select l.key from last l where (select count(*) from checked) = :limit::integer) as next_key,
-       (select json_agg(p.place)::text from (select o.place from ended_windows o union select i.place from unused i) p where :peek::boolean) as peeked
+       (select json_agg(p.tid)::text from (select o.tid from ended_windows o union select i.tid from unused i) p where :peek::boolean) as peeked

@@ -7,11 +7,11 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 old as materialized (
-    select c.place
+    select c.tid
       from (values ('minute', interval '1 day'), ('hour', interval '8 days'),
                    ('day', make_interval(secs => :keep::float8))) as s(span, keep)
      cross join lateral (
-        select c.ctid as place from tenure.latencies c
+        select c.ctid as tid from tenure.latencies c
          where c.span = s.span and c.at < now() - s.keep and exists (select from leader)
            and (:only::tid[] is null or c.ctid = any (:only::tid[]))
          order by c.at
@@ -19,6 +19,6 @@ old as materialized (
            for update skip locked) c
      limit :limit::integer),
 removed as (
-    delete from tenure.latencies c where c.ctid = any (array(select o.place from old o where not :peek::boolean)) returning c.at)
+    delete from tenure.latencies c where c.ctid = any (array(select o.tid from old o where not :peek::boolean)) returning c.at)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
-       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked
+       (select json_agg(o.tid)::text from old o where :peek::boolean) as peeked

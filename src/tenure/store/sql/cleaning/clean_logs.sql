@@ -7,7 +7,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 old as materialized (
-    select g.ctid as place
+    select g.ctid as tid
       from tenure.logs g
      where g.at < now() - make_interval(secs => :keep::float8) and exists (select from leader)
        and (:only::tid[] is null or g.ctid = any (:only::tid[]))
@@ -16,6 +16,6 @@ old as materialized (
      limit :limit::integer
        for update skip locked),
 removed as (
-    delete from tenure.logs g where g.ctid = any (array(select o.place from old o where not :peek::boolean)) returning g.job_id)
+    delete from tenure.logs g where g.ctid = any (array(select o.tid from old o where not :peek::boolean)) returning g.job_id)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
-       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked
+       (select json_agg(o.tid)::text from old o where :peek::boolean) as peeked

@@ -7,7 +7,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 old as materialized (
-    select c.ctid as place
+    select c.ctid as tid
       from tenure.minutes c
      where c.minute < now() - interval '1 day' and exists (select from leader)
        and (:only::tid[] is null or c.ctid = any (:only::tid[]))
@@ -15,6 +15,6 @@ old as materialized (
      limit :limit::integer
        for update skip locked),
 removed as (
-    delete from tenure.minutes c where c.ctid = any (array(select o.place from old o where not :peek::boolean)) returning c.minute)
+    delete from tenure.minutes c where c.ctid = any (array(select o.tid from old o where not :peek::boolean)) returning c.minute)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
-       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked
+       (select json_agg(o.tid)::text from old o where :peek::boolean) as peeked

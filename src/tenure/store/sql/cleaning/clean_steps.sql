@@ -7,7 +7,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 old as materialized (
-    select s.ctid as place
+    select s.ctid as tid
       from tenure.steps s
      where s.job_id < rpad(lpad(to_hex((extract(epoch from now() - make_interval(secs => :keep::float8)) * 1000)::bigint), 12, '0'), 32, '0')::uuid
        and exists (select from leader) and (:only::tid[] is null or s.ctid = any (:only::tid[]))
@@ -17,6 +17,6 @@ old as materialized (
      limit :limit::integer
        for update skip locked),
 removed as (
-    delete from tenure.steps s where s.ctid = any (array(select o.place from old o where not :peek::boolean)) returning s.job_id)
+    delete from tenure.steps s where s.ctid = any (array(select o.tid from old o where not :peek::boolean)) returning s.job_id)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
-       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked
+       (select json_agg(o.tid)::text from old o where :peek::boolean) as peeked

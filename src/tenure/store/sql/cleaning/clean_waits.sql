@@ -6,7 +6,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 old as materialized (
-    select w.ctid as place
+    select w.ctid as tid
       from tenure.waits w
      where exists (select from leader) and (:only::tid[] is null or w.ctid = any (:only::tid[]))
        and (select j.id from tenure.jobs j where j.id = w.job_id limit 1) is null
@@ -14,6 +14,6 @@ old as materialized (
      limit :limit::integer
        for update skip locked),
 removed as (
-    delete from tenure.waits w where w.ctid = any (array(select o.place from old o where not :peek::boolean)) returning w.job_id)
+    delete from tenure.waits w where w.ctid = any (array(select o.tid from old o where not :peek::boolean)) returning w.job_id)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
-       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked
+       (select json_agg(o.tid)::text from old o where :peek::boolean) as peeked

@@ -7,14 +7,14 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 oldest as materialized (
-    select t.ctid as place
+    select t.ctid as tid
       from tenure.tallies t
      where exists (select from leader) and (:only::tid[] is null or t.ctid = any (:only::tid[]))
      limit :limit::integer
        for update skip locked),
 merged as (
     delete from tenure.tallies t
-     where t.ctid = any (array(select k.place from oldest k where not :peek::boolean))
+     where t.ctid = any (array(select k.tid from oldest k where not :peek::boolean))
     returning t.*),
 by_hour as (
     insert into tenure.counters as c (hour, queue, kind, what, jobs, waited, ran)
@@ -43,4 +43,4 @@ by_latency as (
      order by 2, 1, 3, 4, 5, 6
     on conflict (span, at, queue, kind, measure, bucket) do update set jobs = c.jobs + excluded.jobs)
 select exists (select from leader) as holds, (select count(*) from merged) as merged,
-       (select json_agg(k.place)::text from oldest k where :peek::boolean) as peeked
+       (select json_agg(k.tid)::text from oldest k where :peek::boolean) as peeked

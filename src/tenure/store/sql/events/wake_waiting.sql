@@ -21,22 +21,22 @@ unchecked as materialized (
      order by w.job_id
      limit :limit::integer),
 ready as materialized (
-    select j.id, j.place
+    select j.id, j.tid
       from (select distinct u.job_id, u.fence from unchecked u where u.answered) u
      cross join lateral (
-        select j.id, j.ctid as place from tenure.jobs j
+        select j.id, j.ctid as tid from tenure.jobs j
          where j.id = u.job_id and j.state = 'waiting' and j.fence = u.fence
          limit 1 for no key update skip locked) j
      where not :peek::boolean),
 placed as materialized (
-    select r.place, nextval('tenure.job_position') as position from (select r.place from ready r order by r.id) r),
+    select r.tid, nextval('tenure.job_position') as position from (select r.tid from ready r order by r.id) r),
 woken as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null,
            -- Its limits may have changed since it was enqueued.
            limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
-     where j.ctid = p.place
+     where j.ctid = p.tid
     returning j.id, j.kind, j.queue),
 checked as (
     update tenure.waits w

@@ -9,13 +9,13 @@ with leader as materialized (
 longest as (
     select greatest(make_interval(secs => :keep::float8), (select max(r.keep) from tenure.retentions r)) as keep),
 old as materialized (
-    select h.ctid as place
+    select h.ctid as tid
       from tenure.history_default h
      where h.finished_at < now() - (select l.keep from longest l) and exists (select from leader)
        and (:only::tid[] is null or h.ctid = any (:only::tid[]))
      limit :limit::integer
        for update skip locked),
 removed as (
-    delete from tenure.history_default h where h.ctid = any (array(select o.place from old o where not :peek::boolean)) returning h.id)
+    delete from tenure.history_default h where h.ctid = any (array(select o.tid from old o where not :peek::boolean)) returning h.id)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
-       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked
+       (select json_agg(o.tid)::text from old o where :peek::boolean) as peeked

@@ -8,7 +8,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 expired as materialized (
-    select j.ctid as place, j.id
+    select j.ctid as tid, j.id
       from tenure.jobs j
      where j.expires_at <= coalesce(:now::timestamptz, now()) and j.fence = 0 and j.claim_id is null and j.state <> 'dead_letter'
        and exists (select from leader) and (:only::uuid[] is null or j.id = any (:only::uuid[]))
@@ -17,7 +17,7 @@ expired as materialized (
        for update skip locked),
 canceled as (
     delete from tenure.jobs j
-     where j.ctid = any (array(select e.place from expired e)) and not :peek::boolean
+     where j.ctid = any (array(select e.tid from expired e)) and not :peek::boolean
     returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
 finished as (
     insert into tenure.history (id, worker_id, started_at, finished_at, state, error, /* include: job_columns */)

@@ -8,10 +8,10 @@
 -- Returns one row per job that was live and was not rolling back: whether it is canceled now (if not, call again), whether it was
 -- running, whether a client watches it, whether jobs wait for it, its kind, and the queue in which it runs once more to undo what it has done.
 with found as materialized (
-    select j.place, j.undoes
+    select j.tid, j.undoes
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (
-        select j.ctid as place, coalesce(j.system ? 'undo', false) and not :force::boolean as undoes
+        select j.ctid as tid, coalesce(j.system ? 'undo', false) and not :force::boolean as undoes
           from tenure.jobs j
          where j.id = i.id and (:states::text[] is null or j.state = any (:states::text[]))
            and (:force::boolean or not coalesce(j.system ? 'canceling', false))
@@ -19,10 +19,10 @@ with found as materialized (
            for update skip locked) j),
 canceled as (
     delete from tenure.jobs j
-     where j.ctid = any (array(select f.place from found f where not f.undoes))
+     where j.ctid = any (array(select f.tid from found f where not f.undoes))
     returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
 placed as materialized (
-    select f.place, nextval('tenure.job_position') as position from found f where f.undoes),
+    select f.tid, nextval('tenure.job_position') as position from found f where f.undoes),
 undoing as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null, lease_until = null, claim_id = null, held_group = null,
@@ -31,7 +31,7 @@ undoing as (
            crashes = case when j.state = 'dead_letter' then 0 else j.crashes end,
            system = j.system - 'held' || jsonb_build_object('canceling', :error::text)
       from placed p
-     where j.ctid = p.place
+     where j.ctid = p.tid
     returning j.id, j.queue, j.attempt, j.fence),
 runs as materialized (
     select c.id, r.worker_id, r.at from canceled c join tenure.claims r on r.id = c.claim_id),

@@ -18,17 +18,17 @@ with holder as materialized (
      where w.id = :worker_id::uuid and w.died_at is null and w.expires_at > coalesce(:now::timestamptz, clock_timestamp())
        for share),
 lanes as materialized (
-    select l.place, l.queue, l.high, l.low, l.start
-      from json_to_recordset(:lanes::json) as l(place integer, queue text, high smallint, low smallint, start bigint)
+    select l.ordinal, l.queue, l.high, l.low, l.start
+      from json_to_recordset(:lanes::json) as l(ordinal integer, queue text, high smallint, low smallint, start bigint)
       left join tenure.queues q on q.name = l.queue
      where q.paused_at is null and exists (select from holder h where h.takes)
        and :limits::bigint = (select c.version from tenure.limit_changes c where c.id)
-     order by l.place),
+     order by l.ordinal),
 picked as materialized (
-    select c.place /* passing over: , c.job_id, c.kind, c.queue, c.priority, c.position */
+    select c.tid /* passing over: , c.job_id, c.kind, c.queue, c.priority, c.position */
       from lanes l
      cross join lateral (
-        select j.ctid as place /* passing over: , j.id as job_id, j.kind, j.queue, j.priority, j.position */
+        select j.ctid as tid /* passing over: , j.id as job_id, j.kind, j.queue, j.priority, j.position */
           from tenure.jobs j
          where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
@@ -47,7 +47,7 @@ claimed as (
        set state = 'running', claim_id = :claim_id::uuid, fence = j.fence + 1, attempt = j.attempt + 1,
            lease_until = case when :leases::text <> '{}'
                               then coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => (:leases::json ->> j.kind)::float8) end
-     where j.ctid = any (array(select p.place from picked p)) /* passing over: and not :peek::boolean */
+     where j.ctid = any (array(select p.tid from picked p)) /* passing over: and not :peek::boolean */
     returning j.id, j.kind, j.queue, j.priority, j.position, j.attempt, j.max_attempts, j.crashes, j.fence, j.input::text as input,
               j.timeout, j.auth::text as auth, j.meta::text as meta, j.system::text as system, j.limit_group),
 noted as (

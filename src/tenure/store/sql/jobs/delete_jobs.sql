@@ -10,10 +10,10 @@ with running as materialized (
      cross join lateral (select j.id, j.claim_id from tenure.jobs j where j.id = i.id limit 1) j
      where j.claim_id is not null),
 found as materialized (
-    select j.place
+    select j.tid
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (
-        select j.ctid as place
+        select j.ctid as tid
           from tenure.jobs j
          where j.id = i.id and (:force::boolean or j.claim_id is null)
          limit 1
@@ -21,7 +21,7 @@ found as materialized (
      where :force::boolean or not exists (select from running)),
 live as (
     delete from tenure.jobs j
-     where j.ctid = any (array(select f.place from found f))
+     where j.ctid = any (array(select f.tid from found f))
     returning j.id, j.kind, j.queue, j.key, case when j.dependants then coalesce(j.chain_id, j.id) end as chain),
 finished as (
     delete from tenure.history h

@@ -8,7 +8,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 expired as materialized (
-    select j.ctid as place, j.id, j.attempt, j.fence, j.claim_id,
+    select j.ctid as tid, j.id, j.attempt, j.fence, j.claim_id,
            tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'it let its lease run out {n} times') as quarantine
       from tenure.jobs j
      where j.lease_until <= coalesce(:now::timestamptz, now()) and exists (select from leader)
@@ -30,7 +30,7 @@ released as (
            claim_id = null, held_group = null, lease_until = null, started_at = coalesce(r.at, j.started_at)
       from expired l
       left join runs r on r.id = l.claim_id
-     where j.ctid = l.place and not :peek::boolean
+     where j.ctid = l.tid and not :peek::boolean
     returning j.id, j.queue, j.kind, j.state, l.attempt, l.fence, r.worker_id, r.at as started_at, r.name, r.host, r.pid, j.error, j.crashes,
               j.chain_id, j.dependants),
 recorded_incidents as (

@@ -14,9 +14,9 @@ settled as (
     delete from tenure.jobs j
      using held h
      where j.ctid = any (array(
-            select x.place
+            select x.tid
               from unnest(:ids::uuid[]) as i(id)
-             cross join lateral (select x.ctid as place from tenure.jobs x where x.id = i.id limit 1 /* skip locked */) x
+             cross join lateral (select x.ctid as tid from tenure.jobs x where x.id = i.id limit 1 /* skip locked */) x
              where :xact::text is null or pg_current_xact_id()::text = :xact::text))
        and h.id = j.claim_id and j.claim_id = (:outcomes::jsonb -> j.id::text ->> 0)::uuid
     returning j.*, h.worker_id, h.at as began_at, coalesce(:outcomes::jsonb -> j.id::text ->> 2, 'completed') as final,

@@ -8,14 +8,14 @@
 -- Returns the ids moved, whether a client watches them, whether jobs wait for them and now learn of a dead letter, their state and error; a missing id has lost its lease.
 -- Rows are found one by one, then moved by ctid, as in finish_jobs.
 with found as materialized (
-    select j.place, j.attempt, j.fence, c.worker_id, c.at as started_at, o.claim_id, o.what, o.delay, o.until, o.refund, o.crash,
+    select j.tid, j.attempt, j.fence, c.worker_id, c.at as started_at, o.claim_id, o.what, o.delay, o.until, o.refund, o.crash,
            case when q.error is null then o.state else 'dead_letter' end as state,
            coalesce(q.error || coalesce(', the last time: ' || o.error, ''), case when o.crash = 1 then 'its process died: ' end || o.error,
                     o.error) as error
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, state text, what text, delay double precision,
            until timestamptz, refund integer, crash integer, error text)
      cross join lateral (
-        select j.ctid as place, j.attempt, j.fence, j.crashes
+        select j.ctid as tid, j.attempt, j.fence, j.crashes
           from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1 /* skip locked */) j
       left join tenure.claims c on c.id = o.claim_id
      cross join lateral (
@@ -31,10 +31,10 @@ moved as (
            attempt = j.attempt - coalesce(f.refund, 0),
            crashes = j.crashes + coalesce(f.crash, 0),
            error = coalesce(f.error, j.error),
-           -- It was started in time. A requeued job keeps its place in every index.
+           -- It was started in time. A requeued job keeps its entry in every index.
            expires_at = case when f.state = 'pending' then j.expires_at end
       from found f
-     where j.ctid = f.place and j.claim_id = f.claim_id
+     where j.ctid = f.tid and j.claim_id = f.claim_id
     returning j.id, j.queue, j.kind, j.state, j.run_at, f.what, f.attempt, f.fence, f.worker_id, f.started_at, f.error, j.chain_id,
               j.dependants),
 announced_queues as (

@@ -5,17 +5,17 @@
 -- skipped, and its run checks its claim. A row that was changed between this statement's snapshot and its lock is also left out, since
 -- the update by ctid does not find it: a heartbeat that was not written must be sent again.
 with current_runs as materialized (
-    select o.id, j.fence, j.place, o.percent, o.message, o.lease, o.first, o.last, o.lines
+    select o.id, j.fence, j.tid, o.percent, o.message, o.lease, o.first, o.last, o.lines
       from jsonb_to_recordset(:notes::jsonb) as o(id uuid, claim_id uuid, percent double precision, message text,
            lease double precision, first integer, last integer, lines jsonb)
      cross join lateral (
-        select j.fence, j.ctid as place from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id
+        select j.fence, j.ctid as tid from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id
          limit 1 for no key update skip locked) j),
 extended as (
     update tenure.jobs j
        set lease_until = coalesce(:now::timestamptz, clock_timestamp()) + make_interval(secs => o.lease)
       from current_runs o
-     where j.ctid = o.place and o.lease is not null
+     where j.ctid = o.tid and o.lease is not null
     returning j.id),
 progressed as (
     insert into tenure.progress as p (job_id, fence, percent, message)

@@ -9,7 +9,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 due as materialized (
-    select j.ctid as place, j.id, j.run_at
+    select j.ctid as tid, j.id, j.run_at
       from tenure.jobs j
      where j.position = 0 and j.run_at <= coalesce(:now::timestamptz, now()) and exists (select from leader)
        and (:only::uuid[] is null or j.id = any (:only::uuid[]))
@@ -17,14 +17,14 @@ due as materialized (
      limit :limit::integer
        for no key update skip locked),
 placed as materialized (
-    select d.place, nextval('tenure.job_position') as position from (select place from due where not :peek::boolean order by run_at, id) d),
+    select d.tid, nextval('tenure.job_position') as position from (select tid from due where not :peek::boolean order by run_at, id) d),
 promoted as (
     update tenure.jobs j
        set state = 'pending', position = p.position,
            -- Its limits may have changed since it was enqueued.
            limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
-     where j.ctid = p.place
+     where j.ctid = p.tid
     returning j.id, j.kind, j.queue)
 select exists (select from leader) as holds,
        (select count(*) from promoted) as promoted,

@@ -7,10 +7,10 @@
 -- Returns one row per dead letter: its queue, whether it was moved, its kind, and the job that holds its key instead. If it was not
 -- moved and there is no such job, another session has locked its row: call again.
 with found as materialized (
-    select j.place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
+    select j.tid, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
       from unnest(:ids::uuid[]) as i(id)
      cross join lateral (
-        select j.ctid as place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
+        select j.ctid as tid, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
           from tenure.jobs j
          -- Prevents the use of the index of dead letters, which the planner believes to be short.
          where j.id = i.id and coalesce(j.state, '') = 'dead_letter'
@@ -35,7 +35,7 @@ moved as (
            limit_group = case when :input::jsonb is not null or j.limit_group is not null
                               then tenure.limit_group_of(j.kind, j.queue, coalesce(:input::jsonb, j.input)) end
       from placed p
-     where j.ctid = p.place and j.id = p.id
+     where j.ctid = p.tid and j.id = p.id
     returning j.id, p.attempt, p.fence),
 announced_queues as (
     insert into tenure.queues as q (name, returns)

@@ -6,7 +6,7 @@
 -- Returns the previous state of the job, whether it was moved, its queue and kind, and the job that holds its key. If it was in one of
 -- the three states, was not moved, and the key is not the reason, another session has locked the row: call again. No row: it is not live.
 with found as materialized (
-    select j.ctid as place, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
+    select j.ctid as tid, j.id, j.state, j.kind, j.queue, j.key, j.attempt, j.fence, j.input
       from tenure.jobs j
      where j.id = :id::uuid and j.state in ('retry', 'scheduled', 'dead_letter')
        for no key update skip locked),
@@ -27,7 +27,7 @@ moved as (
            crashes = case when p.state = 'dead_letter' then 0 else j.crashes end,
            limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
-     where j.ctid = p.place and j.id = p.id
+     where j.ctid = p.tid and j.id = p.id
     returning j.id, p.attempt, p.fence),
 announced_queues as (
     insert into tenure.queues as q (name, returns)

@@ -13,7 +13,7 @@ with condemned as materialized (
      limit 50
        for update skip locked),
 held as materialized (
-    select j.id, j.place, j.attempt, j.fence, r.at as started_at, d.id as worker_id, d.died_how, d.name, d.host, d.pid, c.crash,
+    select j.id, j.tid, j.attempt, j.fence, r.at as started_at, d.id as worker_id, d.died_how, d.name, d.host, d.pid, c.crash,
            case when c.crash = 1
                 then tenure.quarantine(j.crashes + 1, :max_crashes::integer, 'its worker died {n} times while running it') end as quarantine
       from condemned d
@@ -21,7 +21,7 @@ held as materialized (
      cross join lateral (select r.id, r.at, r.job_ids from tenure.claims r where r.worker_id = d.id offset 0) r
      cross join lateral unnest(r.job_ids) as i(id)
      cross join lateral (
-        select j.id, j.ctid as place, j.attempt, j.fence, j.crashes from tenure.jobs j
+        select j.id, j.ctid as tid, j.attempt, j.fence, j.crashes from tenure.jobs j
          where j.id = i.id and j.claim_id = r.id and (:only::uuid[] is null or j.id = any (:only::uuid[]))
          limit 1 for no key update skip locked) j
      limit :limit::integer),
@@ -34,7 +34,7 @@ released as (
            position = case when h.quarantine is null then j.position else -1 end,
            claim_id = null, held_group = null, lease_until = null, started_at = h.started_at
       from held h
-     where j.ctid = h.place and not :peek::boolean
+     where j.ctid = h.tid and not :peek::boolean
     returning j.id, j.queue, j.kind, j.state, h.attempt, h.fence, h.worker_id, h.started_at, h.died_how, h.name, h.host, h.pid, j.error,
               j.crashes, j.chain_id, j.dependants),
 recorded_incidents as (

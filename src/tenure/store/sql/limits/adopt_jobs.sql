@@ -5,14 +5,14 @@
 -- Always returns a row: the first column holds what the worker needs to move its cursors, the others the queue, priority and position of
 -- each job that was changed.
 with lanes as materialized (
-    select l.place, l.queue, l.high, l.low, l.start
-      from json_to_recordset(:lanes::json) as l(place integer, queue text, high smallint, low smallint, start bigint)
-     order by l.place),
+    select l.ordinal, l.queue, l.high, l.low, l.start
+      from json_to_recordset(:lanes::json) as l(ordinal integer, queue text, high smallint, low smallint, start bigint)
+     order by l.ordinal),
 picked as materialized (
-    select c.place, c.id
+    select c.tid, c.id
       from lanes l
      cross join lateral (
-        select j.ctid as place, j.id
+        select j.ctid as tid, j.id
           from tenure.jobs j
          where j.position > 0 and j.limit_group is null and j.state = 'pending' and j.queue = l.queue
            and j.priority <= l.high and j.priority >= l.low and j.position >= l.start
@@ -26,7 +26,7 @@ adopted as (
     update tenure.jobs j
        set limit_group = tenure.limit_group_of(j.kind, j.queue, j.input)
       from picked p
-     where j.ctid = p.place and not :peek::boolean
+     where j.ctid = p.tid and not :peek::boolean
     returning j.queue, j.priority, j.position)
 select case when :peek::boolean then (select json_agg(p.id)::text from picked p) else s.signals end,
        a.queue, a.priority, a.position

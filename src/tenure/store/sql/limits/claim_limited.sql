@@ -38,7 +38,7 @@ searched_queues as materialized (
       from json_to_recordset(:queues::json) as s(queue text, after text)
       left join tenure.queues q on q.name = s.queue
      where q.paused_at is null and exists (select from holder h where h.takes)),
-walk(queue, origin, wrapped, limit_group, kind, capability, suspect, place) as (
+walk(queue, origin, wrapped, limit_group, kind, capability, suspect, step) as (
     select s.queue, s.after, n.*, 1
       from searched_queues s
      cross join lateral (
@@ -58,7 +58,7 @@ walk(queue, origin, wrapped, limit_group, kind, capability, suspect, place) as (
          order by n.wrapped
          limit 1) n
     union all
-    select w.queue, w.origin, n.*, w.place + 1
+    select w.queue, w.origin, n.*, w.step + 1
       from walk w
      cross join lateral (
         select n.*
@@ -76,9 +76,9 @@ walk(queue, origin, wrapped, limit_group, kind, capability, suspect, place) as (
                   limit 1)) n
          order by n.wrapped
          limit 1) n
-     where w.place < :steps::integer and (not n.wrapped or n.limit_group <= w.origin)),
+     where w.step < :steps::integer and (not n.wrapped or n.limit_group <= w.origin)),
 job_sets as materialized (
-    select w.queue, w.limit_group, w.kind, w.capability, w.suspect, w.place,
+    select w.queue, w.limit_group, w.kind, w.capability, w.suspect, w.step,
            g.kind_line, g.queue_line,
            k.name as kind_limit, k.room as kind_room, k.rate as kind_rate, k.rate_seconds as kind_seconds,
            k.rate_per_key as kind_key_rate, k.rate_per_key_seconds as kind_key_seconds,
@@ -145,7 +145,7 @@ ranked as (
            case when c.fair then max(c.priority) over (partition by coalesce(c.kind_limit, c.queue_limit)) else c.priority end as weight
       from candidates c),
 ordered as materialized (
-    select r.*, row_number() over (order by r.weight desc, r.rank, r.place, r.queue, r.position) as turn from ranked r),
+    select r.*, row_number() over (order by r.weight desc, r.rank, r.step, r.queue, r.position) as turn from ranked r),
 -- Of a set that was not read to its end, the next job may come before other candidates: these are left to the next claim.
 known as materialized (
     select min(n.last) as turns
@@ -224,9 +224,9 @@ select json_build_object(
                              from walk w
                              left join lateral (
                                 select c.limit_group from chosen c where c.queue = w.queue order by c.turn desc limit 1) t on true
-                            order by w.queue, w.place desc) d),
+                            order by w.queue, w.step desc) d),
        'more', (select count(*) from chosen) < :limit::integer
-                   and (exists (select from walk w where w.place >= :steps::integer) or (select k.turns from known k) is not null),
+                   and (exists (select from walk w where w.step >= :steps::integer) or (select k.turns from known k) is not null),
        'around', exists (select from walk w where w.wrapped),
        'stale', exists (select from job_sets u where not u.fits),
        'wait', (select min(greatest(u.wait, 0)) from job_sets u where u.fits and u.locked

@@ -2,7 +2,7 @@
 -- Jobs that are no longer limited keep their position, so their workers look again below their cursors.
 --   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids as JSON
 -- Returns the number of jobs changed, whether there may be more, and with peek the ids.
-with recursive walk(queue, limit_group, kind, stale, place) as (
+with recursive walk(queue, limit_group, kind, stale, step) as (
     select q.name, n.*, 1
       from unnest(:queues::text[]) as q(name)
      cross join lateral (
@@ -12,7 +12,7 @@ with recursive walk(queue, limit_group, kind, stale, place) as (
          order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
          limit 1) n
     union all
-    select w.queue, n.*, w.place + 1
+    select w.queue, n.*, w.step + 1
       from walk w
      cross join lateral (
         select j.limit_group, j.kind, j.limit_group is distinct from tenure.limit_group_of(j.kind, j.queue, j.input) as stale
@@ -20,12 +20,12 @@ with recursive walk(queue, limit_group, kind, stale, place) as (
          where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = w.queue and (j.limit_group, j.kind) > (w.limit_group, w.kind)
          order by j.limit_group, j.kind, coalesce(j.capability, ''), (j.crashes >= 2)
          limit 1) n
-     where w.place < 10000),
+     where w.step < 10000),
 picked as materialized (
-    select j.place, j.id
+    select j.tid, j.id
       from (select w.queue, w.limit_group, w.kind from walk w where w.stale limit :limit::integer) w
      cross join lateral (
-        select j.ctid as place, j.id
+        select j.ctid as tid, j.id
           from tenure.jobs j
          where j.position > 0 and j.limit_group is not null and j.held_group is null and j.queue = w.queue and j.limit_group = w.limit_group and j.kind = w.kind
            and (:only::uuid[] is null or j.id = any (:only::uuid[]))
@@ -36,7 +36,7 @@ regrouped as (
     update tenure.jobs j
        set limit_group = tenure.limit_group_of(j.kind, j.queue, j.input)
       from picked p
-     where j.ctid = p.place and not :peek::boolean
+     where j.ctid = p.tid and not :peek::boolean
     returning j.queue, j.limit_group),
 announced_queues as (
     insert into tenure.queues as q (name, returns)

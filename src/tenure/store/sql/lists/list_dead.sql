@@ -3,11 +3,11 @@ with streams as materialized (
     select s.name, :before::uuid as before, :floor::uuid as floor, greatest(5000 / count(*) over (), 1) as share
       from jsonb_array_elements_text(:kinds::jsonb) as s(name)),
 found as materialized (
-    select s.name, s.share, x.id, x.place, x.fits
+    select s.name, s.share, x.id, x.rank, x.fits
       from streams s
      cross join lateral (
-        select x.id, x.place, f.fits
-          from (select y.*, row_number() over (order by y.kind desc, y.id desc) as place
+        select x.id, x.rank, f.fits
+          from (select y.*, row_number() over (order by y.kind desc, y.id desc) as rank
                   from (select j.*
                           from tenure.jobs j
                          where j.position = -1 and (j.kind, j.id) < (s.name, s.before)
@@ -28,11 +28,11 @@ found as materialized (
                and (:since::timestamptz is null or x.enqueued_at >= :since::timestamptz)
                and (:until::timestamptz is null or x.enqueued_at < :until::timestamptz)
                and (:input::jsonb is null or x.input @> :input::jsonb) as fits) f
-         where f.fits or x.place = s.share
+         where f.fits or x.rank = s.share
          order by x.kind desc, x.id desc
          limit :limit::integer) x),
 edges as (
-    select distinct on (f.name) f.id, f.place = f.share or count(*) over (partition by f.name) = :limit::integer as cut
+    select distinct on (f.name) f.id, f.rank = f.share or count(*) over (partition by f.name) = :limit::integer as cut
       from found f
      order by f.name, f.id)
 select array(select f.id from found f where f.fits order by f.id desc limit :limit::integer) as ids,

@@ -5,11 +5,11 @@
 with bounds as materialized (
     select :before::uuid as before),
 found as materialized (
-    select x.id, x.place, x.fits
+    select x.id, x.rank, x.fits
       from bounds a
      cross join lateral (
-        select x.id, x.place, f.fits
-          from (select y.*, row_number() over (order by y.id desc) as place
+        select x.id, x.rank, f.fits
+          from (select y.*, row_number() over (order by y.id desc) as rank
                   from (select j.*
                           from tenure.jobs j
                          where j.id < a.before
@@ -27,8 +27,8 @@ found as materialized (
                and (:since::timestamptz is null or x.enqueued_at >= :since::timestamptz)
                and (:until::timestamptz is null or x.enqueued_at < :until::timestamptz)
                and (:input::jsonb is null or x.input @> :input::jsonb) as fits) f
-         where f.fits or x.place = 5000
+         where f.fits or x.rank = 5000
          order by x.id desc
          limit :limit::integer) x)
 select array(select f.id from found f where f.fits order by f.id desc) as ids,
-       (select f.id from found f where f.place = 5000 or (select count(*) from found) = :limit::integer order by f.id limit 1) as edge
+       (select f.id from found f where f.rank = 5000 or (select count(*) from found) = :limit::integer order by f.id limit 1) as edge

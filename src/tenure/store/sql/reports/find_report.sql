@@ -18,15 +18,15 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
                  where i.job_id >= :id::uuid and i.job_id <= :id::uuid
                  order by i.job_id desc, i.at desc
                  limit :incidents::integer) i) as incidents,
-       (select json_agg(json_build_object('fence', l.fence, 'kept_at', l.at, 'line', l.line) order by l.fence, l.first_line, l.place)::text
-          from (select c.fence, c.first_line, c.at, e.line, e.place
+       (select json_agg(json_build_object('fence', l.fence, 'kept_at', l.at, 'line', l.line) order by l.fence, l.first_line, l.ordinal)::text
+          from (select c.fence, c.first_line, c.at, e.line, e.ordinal
                   from (select l.fence, l.first_line, l.at, l.lines
                           from tenure.logs l
                          where l.job_id >= :id::uuid and l.job_id <= :id::uuid
                          order by l.job_id desc, l.fence desc, l.first_line desc
                          limit :lines::integer) c
-                 cross join lateral jsonb_array_elements(c.lines) with ordinality as e(line, place)
-                 order by c.fence desc, c.first_line desc, e.place desc
+                 cross join lateral jsonb_array_elements(c.lines) with ordinality as e(line, ordinal)
+                 order by c.fence desc, c.first_line desc, e.ordinal desc
                  limit :lines::integer) l) as log,
        (select json_agg(json_build_object('id', c.id, 'kind', c.kind, 'state', c.state, 'queue', c.queue) order by c.id)::text
           from (select c.id, c.kind, c.state, c.queue

@@ -7,7 +7,7 @@ with leader as materialized (
      where l.name = :duty and l.holder = :holder::uuid and l.term = :term::bigint and l.expires_at > clock_timestamp()
        for key share),
 old as materialized (
-    select t.ctid as place
+    select t.ctid as tid
       from tenure.ticks t
      where t.recorded_at < coalesce(:now::timestamptz, now()) - make_interval(secs => :keep::float8) and exists (select from leader)
        and t.outcome <> 'queued' and (:only::tid[] is null or t.ctid = any (:only::tid[]))
@@ -16,6 +16,6 @@ old as materialized (
      limit :limit::integer
        for update skip locked),
 removed as (
-    delete from tenure.ticks t where t.ctid = any (array(select o.place from old o where not :peek::boolean)) returning t.schedule)
+    delete from tenure.ticks t where t.ctid = any (array(select o.tid from old o where not :peek::boolean)) returning t.schedule)
 select exists (select from leader) as holds, (select count(*) from removed) as removed,
-       (select json_agg(o.place)::text from old o where :peek::boolean) as peeked
+       (select json_agg(o.tid)::text from old o where :peek::boolean) as peeked

@@ -30,7 +30,7 @@ live_jobs as materialized (
       from locked_schedules h),
 planned_ticks as materialized (
     select h.name, h.overlap, h.catch_up_limit, b.live, b.queued, t.planned_at, t.until, t.times, t.missed, t.job_id, t.run_at,
-           row_number() over (partition by h.name, t.missed order by t.planned_at) as place
+           row_number() over (partition by h.name, t.missed order by t.planned_at) as nth
       from locked_schedules h
       join live_jobs b on b.name = h.name
      cross join lateral jsonb_to_recordset(h.ticks)
@@ -38,8 +38,8 @@ planned_ticks as materialized (
 decided as materialized (
     select w.name, w.planned_at, w.until, w.times, w.job_id, w.run_at,
            case when w.missed then 'missed'
-                when w.overlap = 'allow' or (w.place = 1 and not w.live and w.queued = 0) then 'enqueued'
-                when w.overlap = 'queue' and w.queued + w.place - (not w.live and w.queued = 0)::integer <= w.catch_up_limit then 'queued'
+                when w.overlap = 'allow' or (w.nth = 1 and not w.live and w.queued = 0) then 'enqueued'
+                when w.overlap = 'queue' and w.queued + w.nth - (not w.live and w.queued = 0)::integer <= w.catch_up_limit then 'queued'
                 else 'skipped' end as outcome
       from planned_ticks w),
 recorded_ticks as (

@@ -14,8 +14,8 @@ with given as materialized (
     select distinct on (g.id, g.name) g.*
       from rows from (jsonb_to_recordset(:steps::jsonb) as (id uuid, claim_id uuid, number integer, name text, what text, state text,
            output jsonb, error text, attempts integer, ran double precision, before text))
-           with ordinality as g(id, claim_id, number, name, what, state, output, error, attempts, ran, before, place)
-     order by g.id, g.name, g.place desc),
+           with ordinality as g(id, claim_id, number, name, what, state, output, error, attempts, ran, before, ordinal)
+     order by g.id, g.name, g.ordinal desc),
 held as materialized (
     select g.id, g.claim_id, j.fence,
            g.before is null or (select s.number from tenure.steps s where s.job_id = g.id and s.name = g.before limit 1) is not null as whole

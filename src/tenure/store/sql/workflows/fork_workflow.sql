@@ -9,13 +9,13 @@ with old as materialized (
     select h.id, h.kind, h.queue, h.priority, h.capability, h.max_attempts, h.timeout, h.input, h.auth, h.meta, h.system
       from tenure.history h where h.id = :id::uuid
      limit 1),
-place as materialized (
+first_rerun as materialized (
     select s.number from tenure.steps s where s.job_id = :id::uuid and s.name = :step::text),
 kept as materialized (
     select s.* from tenure.steps s
      where s.job_id = :id::uuid and s.what not in ('rollback', 'undo')
        and (s.state in ('done', 'failed') or s.state = 'open' and s.what = 'sleep' and s.due_at <= clock_timestamp())
-       and (:step::text is null or s.number < (select p.number from place p))),
+       and (:step::text is null or s.number < (select p.number from first_rerun p))),
 enqueued as materialized (
     select o.kind, o.queue, e.id
       from old o
@@ -26,7 +26,7 @@ enqueued as materialized (
             'on_failure', (select d.on_failure from tenure.blocked d where d.job_id = o.id),
             'system', coalesce(o.system, '{}') - '{held,undo,canceling,link,signals,blockers}'::text[] || jsonb_build_object('forked', o.id)
                 || case when exists (select from kept k where k.what = 'on_rollback') then '{"undo": true}' else '{}'::jsonb end))::text) e
-     where :step::text is null or exists (select from place)),
+     where :step::text is null or exists (select from first_rerun)),
 copied as (
     insert into tenure.steps (job_id, name, number, what, state, output, error, attempts, started_at, ended_at, due_at, fence)
     select e.id, k.name, k.number, k.what, k.state, k.output, k.error, k.attempts, k.started_at, k.ended_at, k.due_at, 0

@@ -5,7 +5,7 @@
 -- Returns the previous state of the job, whether it was resumed or changed, its queue, and whether it was held. If it was held and not
 -- resumed, another session has locked the row: call again. No row: it is not live.
 with found as materialized (
-    select j.ctid as place, j.id, j.state, coalesce(j.system ? 'held', false) as held, j.attempt, j.fence
+    select j.ctid as tid, j.id, j.state, coalesce(j.system ? 'held', false) as held, j.attempt, j.fence
       from tenure.jobs j
      where j.id = :id::uuid and j.state in ('waiting', 'pending') and (j.system ? 'held' or :capability::text is not null)
        for no key update skip locked),
@@ -18,7 +18,7 @@ moved as (
            system = case when p.held then nullif(j.system - 'held', '{}') else j.system end,
            capability = coalesce(:capability::text, j.capability)
       from placed p
-     where j.ctid = p.place
+     where j.ctid = p.tid
     returning j.id, j.queue, p.state as before),
 announced_queues as (
     insert into tenure.queues as q (name, returns)

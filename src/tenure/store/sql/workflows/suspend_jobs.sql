@@ -13,7 +13,7 @@
 -- Returns the ids moved, whether a client watches them, whether jobs wait for their chains (none has ended), and their state and error; a missing id has lost its lease.
 -- Rows are found one by one, then moved by ctid, as in finish_jobs.
 with found as materialized (
-    select o.id, o.claim_id, o.missing, j.place, j.fence, c.at as started_at, w.whole, case when w.whole then o.steps end as steps,
+    select o.id, o.claim_id, o.missing, j.tid, j.fence, c.at as started_at, w.whole, case when w.whole then o.steps end as steps,
            case when w.whole then o.waits end as waits, case when w.whole then o.chains end as chains, case when w.whole then o.held end as held
       from jsonb_to_recordset(:outcomes::jsonb) as o(id uuid, claim_id uuid, steps jsonb, waits jsonb, chains jsonb,
            missing integer, held text, stored jsonb)
@@ -21,7 +21,7 @@ with found as materialized (
         select not exists (select from jsonb_array_elements_text(o.stored) as v(name)
                             where (select s.number from tenure.steps s where s.job_id = o.id and s.name = v.name limit 1) is null) as whole) w
      cross join lateral (
-        select j.ctid as place, j.fence from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1 /* skip locked */) j
+        select j.ctid as tid, j.fence from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id limit 1 /* skip locked */) j
       left join tenure.claims c on c.id = o.claim_id),
 begun as materialized (
     -- The last one of a name counts, as in record_steps.
@@ -30,8 +30,8 @@ begun as materialized (
       from found f
      cross join lateral rows from (jsonb_to_recordset(f.steps) as (number integer, name text, what text, state text, output jsonb, error text,
            attempts integer, seconds double precision, until timestamptz))
-           with ordinality as s(number, name, what, state, output, error, attempts, seconds, until, place)
-     order by f.id, s.name, s.place desc),
+           with ordinality as s(number, name, what, state, output, error, attempts, seconds, until, ordinal)
+     order by f.id, s.name, s.ordinal desc),
 moved as (
     update tenure.jobs j
        set state = 'waiting', claim_id = null, held_group = null, lease_until = null, started_at = coalesce(f.started_at, j.started_at),
@@ -42,7 +42,7 @@ moved as (
      cross join lateral (
         select case when f.whole then min(b.due_at) else coalesce(:now::timestamptz, clock_timestamp()) end as due_at
           from begun b where b.id = f.id and f.held is null) d
-     where j.ctid = f.place and j.claim_id = f.claim_id
+     where j.ctid = f.tid and j.claim_id = f.claim_id
     returning j.id, j.kind, j.queue, j.state, j.fence, f.held, f.waits, f.chains, f.missing),
 began_steps as (
     insert into tenure.steps as s (job_id, name, number, what, state, output, error, attempts, started_at, ended_at, due_at, fence)
@@ -59,10 +59,10 @@ began_steps as (
 removed_waits as (
     delete from tenure.waits w
      where w.ctid = any (array(
-        select w.place
+        select w.tid
           from moved m
          cross join lateral (
-            select w.ctid as place from tenure.waits w
+            select w.ctid as tid from tenure.waits w
              where w.job_id = m.id and w.fence < m.fence
                and not exists (select from jsonb_to_recordset(m.waits) as g(step text) where g.step = w.step)
                for update skip locked) w))),
