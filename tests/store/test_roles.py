@@ -200,7 +200,7 @@ def statements(worker: str, holder: str) -> list[Query]:
 def web_statements() -> list[Query]:
     """All that the web server runs besides."""
     token = tokens.NewToken(id=uuid4(), hash="x", name="x", scope="read")
-    entry = audit.AuditEntry(request_id=str(uuid4()), phase="requested", actor="x", ip=None, action="x")
+    entry = audit.AuditEntry(request_id=str(uuid4()), phase="requested", actor="x", ip=None, source="api", action="x")
     return [
         kinds.find_all(),
         kinds.find("work"),

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 import tenure.web
 from tenure import ConfigError, Context, Retry, Tenure, WorkflowContext
 from tenure.store.migrator import roles_sql
-from tenure.web import Principal, create_app
+from tenure.web import Principal, create_app, tracker_token
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.origins import is_same_origin
 from tenure.web.security.redaction import REDACTED, Redaction
@@ -627,7 +627,7 @@ async def test_s14_every_change_is_recorded_before_and_after(jobs, serving):
         ("cancel_job", "requested", None),
         ("cancel_job", "finished", 404),
     ]
-    assert {(entry["actor"], entry["ip"]) for entry in entries} == {("tests", "127.0.0.1")}
+    assert {(entry["actor"], entry["ip"], entry["source"]) for entry in entries} == {("tests", "127.0.0.1", "api")}
     assert (entries[0]["subject"], entries[0]["request"]) == (job_id, {"kind": "export_users"})
     assert (entries[1]["subject"], entries[1]["request"]) == (job_id, {"reason": "enough"})
     assert (entries[2]["before"], entries[2]["after"]) == ({"state": "pending"}, {"canceled": True})
@@ -636,6 +636,25 @@ async def test_s14_every_change_is_recorded_before_and_after(jobs, serving):
     page = (await web.get("/audit", params={"limit": 3})).json()
     rest = (await web.get("/audit", params={"limit": 200, "before": page["next"]})).json()
     assert (page["entries"] + rest["entries"])[::-1] == entries
+
+
+async def test_s14_an_entry_tells_what_the_call_was_made_with(jobs, serving, sql):
+    server = await serving.serve()
+    web = await serving.admin()
+    job_id = await send(web)
+    tracking = await server.client(await tracker_token(serving.app, job_id, cancel=True))
+    await web.post("/queues/exports/pause", headers={"Tenure-Source": "dashboard"})
+    await web.post("/queues/exports/resume", headers={"Tenure-Source": "root@production"})
+    await tracking.post(f"/jobs/{job_id}/cancel", headers={"Tenure-Source": "dashboard"})
+    sql("insert into tenure.audit (request_id, phase, actor, action) values (gen_random_uuid(), 'requested', 'x', 'earlier')")
+    entries = (await web.get("/audit")).json()["entries"]
+    assert {entry["action"]: entry["source"] for entry in entries} == {
+        "dispatch_job": "api",
+        "pause_queue": "dashboard",
+        "resume_queue": "api",
+        "cancel_job": "tracker",
+        "earlier": None,
+    }
 
 
 async def test_s14_what_cannot_be_recorded_is_not_done(jobs, serving, sql):

@@ -12,6 +12,8 @@ from uuid import UUID
 from tenure.store.query import Query
 
 Phase = Literal["requested", "finished"]
+AuditSource = Literal["dashboard", "api", "tracker"]
+"""What a call was made with."""
 
 NEWEST = 2**63 - 1
 """Beyond every entry."""
@@ -25,6 +27,7 @@ class AuditEntry:
     phase: Phase
     actor: str
     ip: str | None
+    source: AuditSource
     action: str
     subject: str | None = None
     request: Any = None
@@ -47,6 +50,8 @@ class AuditRow(NamedTuple):
     before: str | None
     after: str | None
     status: int | None
+    source: AuditSource | None
+    """None: written by an earlier version."""
 
 
 def write(entries: Iterable[AuditEntry]) -> Query[None]:

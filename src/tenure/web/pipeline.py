@@ -15,6 +15,7 @@ from starlette.responses import Response
 from tenure.client.json_values import to_json_value
 from tenure.model.errors import ConfigError, StoreUnavailable
 from tenure.model.ids import uuid7
+from tenure.store.audit import AuditSource
 from tenure.web.api_routes import ApiCall, ApiRoute, Reply
 from tenure.web.problems import Problem, internal_error, of_error
 from tenure.web.request_parsing import parse_body, parse_query
@@ -28,6 +29,7 @@ from tenure.web.services import WebServices
 log = logging.getLogger("tenure")
 
 WITHIN = 30.0  # seconds for a handler
+SOURCE_HEADER = "tenure-source"  # the dashboard sends it with every change
 
 
 class Endpoint:
@@ -129,6 +131,7 @@ class Endpoint:
             request_id=str(uuid7()),
             actor=call.principal.name,
             ip=ip_of(call.request),
+            source=_source(call),
             action=route.name,
             subject=next(iter(call.path.values()), None),
             only_after=route.audited == "after",
@@ -176,6 +179,14 @@ def failure(error: Exception, what: str) -> Response:
     elif problem.status >= 500:
         log.warning("web request failed", extra={"route": what, "error_type": type(error).__name__, "error": str(error)})
     return problem.response()
+
+
+def _source(call: ApiCall) -> AuditSource:
+    """What the caller says of itself. It is for readers of the audit log, who know the actor from the credentials: nothing depends
+    on it."""
+    if call.principal.via == "tracker":
+        return "tracker"
+    return "dashboard" if call.request.headers.get(SOURCE_HEADER) == "dashboard" else "api"
 
 
 def _uuid(text: str | None) -> UUID | None:

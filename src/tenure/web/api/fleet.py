@@ -61,6 +61,8 @@ class AuditView(TypedDict):
     """requested: before it was carried out. finished: with the status of the answer."""
     actor: str
     ip: str | None
+    source: str | None
+    """dashboard, api, or tracker: a token of one job. None: written by an earlier version."""
     action: str
     subject: str | None
     request: Any
@@ -150,6 +152,7 @@ def _entry(row: AuditRow) -> AuditView:
         "phase": row.phase,
         "actor": row.actor,
         "ip": row.ip,
+        "source": row.source,
         "action": row.action,
         "subject": row.subject,
         "request": _read(row.request),

@@ -11,7 +11,7 @@ from typing import Any
 from tenure.model.errors import TenureError
 from tenure.model.payloads import clean_text
 from tenure.store import audit
-from tenure.store.audit import AuditEntry, Phase
+from tenure.store.audit import AuditEntry, AuditSource, Phase
 from tenure.store.query import Fetch
 from tenure.web.security.redaction import Redaction
 
@@ -72,6 +72,7 @@ class AuditTrail:
     request_id: str
     actor: str
     ip: str
+    source: AuditSource
     action: str
     subject: str | None = None
     request: Any = None
@@ -100,6 +101,7 @@ class AuditTrail:
             phase=phase,
             actor=clean_text(self.actor, LONGEST_NAME),
             ip=self.ip,
+            source=self.source,
             action=self.action,
             subject=None if self.subject is None else clean_text(self.subject, LONGEST_NAME),
             request=self._shown(self.request) if phase == "requested" or self.only_after else None,

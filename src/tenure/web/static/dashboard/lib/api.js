@@ -22,6 +22,7 @@ export function whenUnauthorized(listener) {
 export async function request(method, path, body) {
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (method !== "GET") headers["Tenure-Source"] = "dashboard"; // for the audit log
   if (csrf && method !== "GET") headers["X-CSRF-Token"] = csrf;
   let response;
   try {

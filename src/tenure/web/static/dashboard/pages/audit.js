@@ -15,6 +15,7 @@ const WORDS = {
 };
 // By action: the collection, the opposite action, and the words of the message.
 const UNDO = { pause_queue: ["queues", "resume", "Queue", "resumed"], resume_queue: ["queues", "pause", "Queue", "paused"], pause_schedule: ["schedules", "resume", "Schedule", "resumed"], resume_schedule: ["schedules", "pause", "Schedule", "paused"], drain_worker: ["workers", "resume", "Worker", "resumed"], resume_worker: ["workers", "drain", "Worker", "drained"] };
+const SOURCES = { dashboard: "in the dashboard", api: "with the REST API", tracker: "with a token of this one job" };
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-/;
 
 export function start(view) {
@@ -46,7 +47,7 @@ export function start(view) {
     if (log.next === undefined) return h("section.panel", skeleton(8));
     const calls = joined(log.entries);
     const text = (view.params.get("q") ?? "").toLowerCase();
-    const found = calls.filter((one) => !text || JSON.stringify([one.actor, one.action, WORDS[one.action], one.subject, one.request]).toLowerCase().includes(text));
+    const found = calls.filter((one) => !text || JSON.stringify([one.actor, one.source, one.ip, one.action, WORDS[one.action], one.subject, one.request]).toLowerCase().includes(text));
     return [bar(view, found), table(view, found, () => load(true), log.next)];
   };
 }
@@ -68,13 +69,13 @@ function bar(view, found) {
 }
 
 const cell = (value) => `"${String(value ?? "").replace(/"/g, '""').replace(/^[=+\-@]/, "'$&")}"`;
-const csv = (list) => [["at", "actor", "ip", "action", "subject", "status", "request"], ...list.map((one) => [one.at, one.actor, one.ip, one.action, one.subject, one.status, one.request && JSON.stringify(one.request)])].map((row) => row.map(cell).join(",")).join("\n");
+const csv = (list) => [["at", "actor", "source", "ip", "action", "subject", "status", "request"], ...list.map((one) => [one.at, one.actor, one.source, one.ip, one.action, one.subject, one.status, one.request && JSON.stringify(one.request)])].map((row) => row.map(cell).join(",")).join("\n");
 
 function table(view, list, more, next) {
   if (!list.length) return h("section.panel", empty("Nothing in the audit log", h("p", "Every call that changes something is recorded here: who, from where, what, and the state before and after. Try it: pause a queue and resume it.")));
   const open = view.params.get("entry");
   return h("section.panel", h("div.table-wrap", h("table.table.cards", h("thead", h("tr", h("th", "When"), h("th", "Who"), h("th", "Did what"), h("th.p-2", "Reason given"), h("th.n", "Jobs"), h("th", h("span.sr", "Actions")))),
-    h("tbody", list.map((one, n) => [row(one, n, open), one.request_id === open && h("tr.detail", { key: `d${one.request_id}` }, h("td", { colspan: "6" }, h("div.g-3e", part3("Request", one.request), part3("Before", one.before), part3("After", one.after))))])))),
+    h("tbody", list.map((one, n) => [row(one, n, open), one.request_id === open && h("tr.detail", { key: `d${one.request_id}` }, h("td", { colspan: "6" }, h("p.muted.from", one.ip ? ["From ", h("span.mono", one.ip), one.source ? ` ${SOURCES[one.source]}` : "", ", request ", h("span.mono", one.request_id)] : ["Request ", h("span.mono", one.request_id)]), h("div.g-3e", part3("Request", one.request), part3("Before", one.before), part3("After", one.after))))])))),
     h("div.pager", h("span", `${plural(list.length, "entry", "entries")}. Entries cannot be changed or removed here.`), next && h("span.push-1", h("button.btn.sm", { type: "button", onclick: more }, "Older"))));
 }
 
@@ -95,7 +96,7 @@ function row(one, n, open) {
   const undo = UNDO[one.action];
   const isOpen = one.request_id === open;
   return h("tr", { key: one.request_id, "data-row": true, tabindex: n ? "-1" : "0", class: isOpen ? "focus" : null },
-    h("td.muted.a-side", when(one.at)), h("td.a-sub", h("div.row", h("span", one.actor), one.ip && h("span.tag.p-1", one.ip))),
+    h("td.muted.a-side", when(one.at)), h("td.a-sub", h("div.row", h("span.cut", { title: one.actor }, one.actor), one.source && h("span.tag", { title: SOURCES[one.source] }, one.source))),
     h("td.grow.a-name", h("div.row", h("button.linkname.cut", { type: "button", "data-open": true, "aria-expanded": String(isOpen), onclick: () => setParams({ entry: isOpen ? null : one.request_id }, { replace: true }) }, one.request?.dry_run !== false && one.action === "bulk" ? "counted jobs" : what), " ", h("span.cut", subject), one.status === null ? tone("warn", "not finished") : failed ? tone("bad", `refused, ${one.status}`) : null)),
     h("td.p-2.muted", h("div.cut.why-cell", one.request?.reason ?? "")), h("td.n.a-meta", jobsOf(one)),
     h("td.acts", undo && !failed && h("button.btn.sm", { type: "button", "aria-label": `Undo: ${what} ${one.subject}`, onclick: () => act(() => post(`/${undo[0]}/${part(one.subject)}/${undo[1]}`), `${undo[2]} ${ID.test(one.subject) ? shortId(one.subject) : one.subject} is ${undo[3]}.`) }, "Undo")));
