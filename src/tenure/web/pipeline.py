@@ -182,8 +182,7 @@ def failure(error: Exception, what: str) -> Response:
 
 
 def _source(call: ApiCall) -> AuditSource:
-    """What the caller says of itself. It is for readers of the audit log, who know the actor from the credentials: nothing depends
-    on it."""
+    """What the caller says of itself, for readers of the audit log. Nothing depends on it: the credentials name the actor."""
     if call.principal.via == "tracker":
         return "tracker"
     return "dashboard" if call.request.headers.get(SOURCE_HEADER) == "dashboard" else "api"

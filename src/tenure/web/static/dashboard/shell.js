@@ -51,14 +51,19 @@ export async function open() {
   frame();
   clock.onTick(drawClock);
   await openPlace();
-  setTimeout(loadAll, 1000);
+  loadAll();
 }
 
-/** Modules of all pages, one after the other, when the first one is complete: opening another page then waits for its data only. */
+const later = (ms) => new Promise((next) => setTimeout(next, ms));
+const MODULES = ["jobs", "job", "failures", "queues", "flows", "workflow", "chain", "schedules", "kinds", "workers", "leaders", "dispatch", "audit", "overview"];
+
+/** Modules of all pages, when the first one has its figures: opening another page then waits for its data only. */
 async function loadAll() {
-  if (!data.status.paused) await import("./palette.js").catch(() => {}); // or what is typed after its key would be lost while it loads
-  for (const name of ["jobs", "job", "failures", "queues", "flows", "workflow", "chain", "schedules", "kinds", "workers", "leaders", "dispatch", "audit", "overview"])
-    if (!data.status.paused) await load(name).catch(() => {}); // the error is shown when the page is opened
+  for (let looks = 0; looks < 200 && data.isLoading(); looks++) await later(50);
+  await later(200); // until they are on the screen
+  if (data.status.paused) return;
+  // The palette too, or what is typed after its key would be lost while it loads. An error is shown when the page is opened.
+  await Promise.allSettled([import("./palette.js"), ...MODULES.map(load)]);
 }
 
 // Navigation

@@ -82,7 +82,7 @@ export function marksOf({ from, to }) {
   const marks = [[0, from, isShort ? clockTime(from, { millis: true }) : span > 86400e3 ? name(from) : clockTime(from)]];
   for (let at = isShort ? from + step : Math.ceil(from / step) * step; at < to; at += step) {
     const percent = ((at - from) / span) * 100;
-    if (percent >= 18 && percent <= 82) marks.push([percent, at, isShort ? `+${Math.round(at - from)} ms` : name(at)]);
+    if (percent >= 18 && percent <= 80) marks.push([percent, at, isShort ? `+${Math.round(at - from)} ms` : name(at)]);
   }
   return marks;
 }

@@ -113,6 +113,9 @@ class Resource {
 
 const resources = new Map();
 
+/** Whether something that is in use has not been answered yet. */
+export const isLoading = () => (fleet.now === null && !isLimited()) || [...resources.values()].some((one) => one.users.size && one.value === undefined && !one.error);
+
 /** `resource("/queues", 5)`: kept for the whole session, so that a page that was seen before is there at once. */
 export function resource(path, every = 0) {
   let found = resources.get(path);

@@ -9,6 +9,8 @@ const trim = (n) => String(+n.toFixed(n < 10 ? 1 : 0));
 export const rate = (perSecond) => (perSecond >= 10 ? count(perSecond) : perSecond >= 0.095 ? trim(perSecond) : perSecond > 0 ? trim(perSecond * 60) : "0");
 /** "148/s", "9.4/s", "3/min": the unit is the one in which the number can be read. */
 export const perTime = (perSecond) => (perSecond > 0 && perSecond < 0.095 ? `${rate(perSecond)}/min` : perSecond > 0 ? `${rate(perSecond)}/s` : "0");
+/** For rates that are below one per second. */
+export const perMinute = (perSecond) => (perSecond > 0 ? `${trim(perSecond * 60)}/min` : "0");
 export const percent = (share) => (share === 0 ? "0" : share < 0.001 ? "< 0.1" : share < 0.1 ? (share * 100).toFixed(1) : String(Math.round(share * 100)));
 
 /** "412 MB", "1.3 GB". */

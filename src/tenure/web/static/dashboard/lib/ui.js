@@ -81,4 +81,7 @@ export function problem(error) {
   return callout(error.status === 404 ? "warn" : "bad", error.status === 404 ? "There is no such thing." : "This could not be loaded.", error.message);
 }
 
+/** Commands in a text of the server, which are between backticks. */
+export const ticked = (text) => String(text).split("`").map((part, n) => (n % 2 ? h("code", part) : part));
+
 export const link = (href, ...content) => h("a.link", { href }, content);

@@ -152,7 +152,7 @@ const capital = (words) => {
   return [sentence(first), ...rest];
 };
 const nameOf = (one, known) => (one.ended ? (one.state === "deleted" ? "canceled" : one.state ?? "completed") : known.get(one.chain_id)?.state ?? "pending");
-const crumbs = (chain) => [h("a", { href: address("workflows", ["chains"]) }, "Chains"), icon("right", 12), h("span.p-1", chain.kind === GROUP ? "group" : chain.kind), h("span.p-1", icon("right", 12)), h("h1.mono", shortId(chain.id))];
+const crumbs = (chain) => [h("a", { href: address("workflows", ["chains"]) }, "Chains"), icon("right", 12), h("span.p-1.cut", chain.kind === GROUP ? "group" : chain.kind), h("span.p-1", icon("right", 12)), h("h1.mono", shortId(chain.id))];
 
 function ranText(job) {
   if (!job.started_at) return label(job.state);

@@ -65,7 +65,7 @@ function chart(reply, groups) {
   const from = to - reply.seconds * 1000;
   const step = reply.seconds / steps;
   const describe = (k) => ({ when: `${duration((steps - k) * step)} ago`, values: series.map((one) => [one.name, one.label, count(one.values[k])]) });
-  return panel(`Failed jobs per ${step === 1800 ? "half hour" : duration(step).replace(" 00s", "")}`, { side: h("div.legend.p-1", series.map((one) => h("span", key(one.name), one.label))) },
+  return panel(`Failed jobs per ${step === 1800 ? "half hour" : duration(step).replace(" 00s", "")}`, { side: h("div.legend.shrink.p-1", series.map((one) => h("span", { title: one.label }, key(one.name), h("span.legend-name.long", one.label)))) },
     stackedBars(series.length ? series.toReversed() : [{ values: new Array(48).fill(0), name: "" }], { height: 120, from, to, label: `Failed jobs over time in ${plural(groups.length, "group")}`, hover: { columns: steps, describe } }));
 }
 
@@ -89,7 +89,7 @@ function table(view, reply, groups, detail, selected) {
     return h("section.panel", nothing);
   }
   const open = view.params.get("group");
-  return h("section.panel", h("table.table.two.cards.pick-rows", h("thead", h("tr", h("th.w-sel", h("span.sr", "Select")), h("th", "Error and kind"), h("th.p-1", "Trend"), h("th.n", "Jobs"), h("th.n.p-1", "Retrying"), h("th.n.p-1", "Dead letters"), h("th.n.p-2", "First seen"), h("th.n", "Last seen"))),
+  return h("section.panel", h("table.table.two.cards.pick-rows", h("thead", h("tr", h("th.w-sel", h("span.sr", "Select")), h("th", "Error and kind"), h("th.p-2", "Trend"), h("th.n", "Jobs"), h("th.n.p-m", "Retrying"), h("th.n.p-m", "Dead letters"), h("th.n.p-2", "First seen"), h("th.n", "Last seen"))),
     h("tbody", groups.map((group, n) => [row(view, group, n, open, selected), group.id === open && h("tr.detail", { key: `d${group.id}` }, h("td", { colspan: "8" }, opened(group, detail)))]))),
     h("div.pager", h("span", `${plural(groups.length, "group")}, ${plural(groups.reduce((sum, group) => sum + group.jobs, 0), "job")}${reply.capped ? " or more" : ""}. Groups share a kind, an error type and a message with its numbers and ids removed.`)));
 }
@@ -103,9 +103,9 @@ function row(view, group, n, open, selected) {
   const isOpen = group.id === open;
   return h("tr", { key: group.id, "data-row": true, tabindex: n ? "-1" : "0", class: isOpen ? "focus" : null },
     h("td.w-sel.a-sel", h("input.check", { type: "checkbox", "aria-label": `Select ${title(group)} in ${group.kind}`, checked: selected.has(group.id), onclick: pick })),
-    h("td.grow.a-name", h("div.two-line", h("div.row", h("button.name.linkname", { type: "button", "data-open": true, "aria-expanded": String(isOpen), onclick: () => setParams({ group: isOpen ? null : group.id }) }, title(group)), h("span.faint", "in"), h("span.medium.cut", group.kind), group.rising && tone("bad", "rising"), !group.error && group.states.failed && h("span.tag", { title: "The handler returned Fail: it is not retried" }, "expected")), h("div.cut", { title: group.sample }, group.sample || group.message))),
-    h("td.sparkcell.wide.p-1", sparkBars(group.trend.slice(-32), { name: group.rising ? "c-bad" : "c-6" })),
-    h("td.n.a-side.strong", count(group.jobs)), h("td.n.p-1", number("retry")), h("td.n.p-1", number("dead_letter")), h("td.n.muted.p-2", when(group.first)), h("td.n.muted.a-meta", when(group.last)));
+    h("td.grow.a-name", h("div.two-line", h("div.row", h("button.name.linkname.cut", { type: "button", "data-open": true, "aria-expanded": String(isOpen), onclick: () => setParams({ group: isOpen ? null : group.id }) }, title(group)), h("span.faint", "in"), h("span.medium.cut", group.kind), group.rising && tone("bad", "rising"), !group.error && group.states.failed && h("span.tag", { title: "The handler returned Fail: it is not retried" }, "expected")), h("div.cut", { title: group.sample }, group.sample || group.message))),
+    h("td.sparkcell.wide.p-2", sparkBars(group.trend.slice(-32), { name: group.rising ? "c-bad" : "c-6" })),
+    h("td.n.a-side.strong", { "data-unit": group.jobs === 1 ? "job" : "jobs" }, count(group.jobs)), h("td.n.p-m", number("retry")), h("td.n.p-m", number("dead_letter")), h("td.n.muted.p-2", when(group.first)), h("td.n.muted.a-meta", when(group.last)));
 }
 
 /** For one job of a group: whether the cause is gone shows on one job before all of them run. */

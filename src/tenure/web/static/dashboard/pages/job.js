@@ -2,7 +2,7 @@
 import { AnswerOrder } from "../lib/answer_order.js";
 import { h, $ } from "../lib/dom.js";
 import { get, part, post, remove } from "../lib/api.js";
-import { clockTime, exact, now, when } from "../lib/clock.js";
+import { clockTime, dayTime, exact, now, soon, when } from "../lib/clock.js";
 import { confirm } from "../lib/dialogs.js";
 import * as data from "../lib/data.js";
 import { count, duration, label, plural, sentence, shortId } from "../lib/format.js";
@@ -99,7 +99,16 @@ class JobPage {
     setTitle(`${job.kind} ${shortId(job.id)}`, crumbs(job));
     return [this.error && problem(this.error), this.head(job), this.now(job),
       panel("Timeline", { side: segments("Timeline scale", [["real", "Real time"], ["equal", "Equal steps"]], this.view.params.get("scale") ?? "real", (value) => setParams({ scale: value === "real" ? null : value }, { replace: true })) }, timeline(report, this.view.params.get("scale") === "equal")),
-      h("div.g-main", h("div.stack", this.progress(job), this.related(report), this.errors(report), this.log(report), this.family(report), this.audit(report)), h("aside.stack", this.facts(job), this.payload("Input", job.input), this.payload("Output", job.output, job.state === "completed" ? "It returned nothing." : isFinal(job) ? "It has none." : "Appears here when the job completes.")))];
+      this.parts(report)];
+  }
+
+  /** Errors and log lines need the width. A job that ended without any has room for its input and output instead. */
+  parts(report) {
+    const { job } = report;
+    const payloads = [this.payload("Input", job.input), this.payload("Output", job.output, job.state === "completed" ? "It returned nothing." : isFinal(job) ? "It has none." : "Appears here when the job completes.")];
+    const [errors, log] = [this.errors(report), this.log(report)];
+    const isQuiet = isFinal(job) && !errors && !log;
+    return h("div.g-main", h("div.stack", this.progress(job), isQuiet && h("div.g-2", { key: "payloads" }, payloads), this.related(report), errors, log, this.family(report), this.audit(report)), h("aside.stack", this.facts(job), isQuiet ? null : payloads));
   }
 
   head(job) {
@@ -110,8 +119,8 @@ class JobPage {
       h("div.push.row.acts.wrap",
         this.relations.isWorkflow(job.kind) && h("a.btn.ghost.p-1", { href: address("workflows", [job.id]) }, "Open as workflow"),
         h("button.btn.ghost.p-1", { type: "button", onclick: () => copyText(asPython(job), "the call in Python") }, "Copy as Python"),
-        this.can.replay ? button("Replay", true, () => this.replay(), "primary") : button(isFinal(job) ? "Run a copy" : "Retry now", this.can.retry, () => this.retry()),
-        button([icon("undo", 14), "Run again…"], this.can.again, () => go(address("dispatch", [job.kind], { like: job.id }))),
+        this.can.replay ? button("Replay", true, () => this.replay(), "primary") : button(isFinal(job) ? "Run again" : "Retry now", this.can.retry, () => this.retry()),
+        button([icon("undo", 14), "Edit and run…"], this.can.again, () => go(address("dispatch", [job.kind], { like: job.id }))),
         isFinal(job) ? this.can.remove && button("Delete…", true, () => this.remove(), "danger p-1") : button("Cancel ", this.can.cancel, () => this.cancel(), "danger", kbd("c"))));
   }
 
@@ -123,7 +132,7 @@ class JobPage {
     }
     if (this.reasons)
       return h("section.panel.ruled", { key: "why" }, h("header", h("h2", "Why is it not running?"), h("div.push", h("code.faint.p-1", `tenure explain ${shortId(job.id)}`), copy("command", `tenure explain ${job.id}`))),
-        h("ol.why", this.reasons.map((one, n) => h("li", { "data-tone": n ? "warn" : "bad", key: one.code }, h("span.no", String(n + 1)), h("div", split(one.text)), wayOut(one, job)))));
+        h("ol.why", this.reasons.map((one, n) => h("li", { "data-tone": n ? "warn" : "bad", key: one.code }, h("span.no", String(n + 1)), h("div", inWords(one, job)), wayOut(one, job)))));
     return h("section.callout", { key: "end", "data-state": job.state }, glyph(job.state), h("div.grow", h("h2", `${sentence(label(job.state))} `, when(job.finished_at), ` after ${plural(Math.max(1, job.attempt), "attempt")}${job.crashes ? ` and ${plural(job.crashes, "crash", "crashes")}` : ""}.`), errorText(job) && job.state !== "completed" ? h("p", errorText(job)) : h("p", `Lived ${duration(this.report.totals.lived)}: waited ${duration(this.report.totals.waited)}, ran ${duration(this.report.totals.ran)}.`)));
   }
 
@@ -229,7 +238,7 @@ class JobPage {
   async retry() {
     if (!this.can.retry) return;
     const final = isFinal(this.report.job);
-    if (final && !(await confirm({ title: "Run a copy of this job?", text: "The finished job stays as it is. A new one with the same input runs now.", yes: "Run a copy" }))) return;
+    if (final && !(await confirm({ title: "Run this job again?", text: "The finished job stays as it is. A copy with the same input runs now.", yes: "Run it again" }))) return;
     await act(() => post(`/jobs/${this.id}/retry`), ({ id }) => (id === this.id ? "It runs as soon as a slot is free." : ["good", "A copy will run.", { action: "Open", onaction: () => go(address("jobs", [id])) }]));
     this.load();
   }
@@ -245,7 +254,15 @@ class JobPage {
   }
 }
 
-const crumbs = (job) => [h("a", { href: address("jobs") }, "Jobs"), icon("right", 12), h("a.p-1", { href: address("jobs", [], { kind: job.kind }) }, job.kind), h("span.p-1", icon("right", 12)), h("h1.mono", shortId(job.id))];
+const crumbs = (job) => [h("a", { href: address("jobs") }, "Jobs"), icon("right", 12), h("a.p-1.cut", { href: address("jobs", [], { kind: job.kind }) }, job.kind), h("span.p-1", icon("right", 12)), h("h1.mono", shortId(job.id))];
+
+/** A reason of this page's own words where times and buttons make them clearer than those of the server, which are for the command line. */
+function inWords(one, job) {
+  const error = errorText(job);
+  if (one.code === "not_due" && job.run_at) return [h("span.medium", job.state === "retry" ? "It failed and is retried " : "It is due ", soon(job.run_at), `, at ${dayTime(job.run_at)}${error ? `: ${error}` : ""}.`), h("span.muted", " Retry now runs it at once.")];
+  if (one.code === "dead_letter") return [h("span.medium", `It was dead-lettered after ${plural(job.attempt, "attempt")}${job.crashes ? ` and ${plural(job.crashes, "crash", "crashes")}` : ""}${error ? `: ${error}` : ""}.`), h("span.muted", " Fix the cause, then replay it.")];
+  return split(one.text);
+}
 
 /** What is wrong in bold, then the way out. */
 function split(text) {

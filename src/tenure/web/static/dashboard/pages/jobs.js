@@ -336,7 +336,7 @@ function tableOf(list) {
   });
   list.rows.next();
   return h("div.table-wrap", { key: "rows" }, h("table.table.cards.pick-rows.jobs-table.blocks", { "aria-label": "Jobs" },
-    h("thead", h("tr", h("th.w-sel", h("span.sr", "Select")), h("th.w-state", "State"), h("th.w-kind", "Kind and id"), h("th.p-2.w-input", "Input"), h("th.w-queue.p-2", "Queue"), h("th.n.w-att.p-1", "Attempt"), h("th", "Reason or progress"), h("th.n.w-age", "Changed"), h("th.n.w-ran.p-2", "Ran"))),
+    h("thead", h("tr", h("th.w-sel", h("span.sr", "Select")), h("th.w-state", "State"), h("th.w-kind", "Kind and id"), h("th.p-2.w-input", "Input"), h("th.w-queue.p-2", "Queue"), h("th.n.w-att.p-m", "Attempt"), h("th", "Reason or progress"), h("th.n.w-age", "Changed"), h("th.n.w-ran.p-2", "Ran"))),
     Array.from({ length: Math.ceil(rows.length / BLOCK) }, (_, n) => h("tbody", { key: n }, rows.slice(n * BLOCK, (n + 1) * BLOCK)))));
 }
 
@@ -352,8 +352,8 @@ function row(list, job, isFirst) {
     h("td.w-kind.a-name", h("div.row", h("a.name.cut", { href: address("jobs", [job.id]), "data-open": true, tabindex: "-1", title: job.kind }, job.kind), h("span.mono.faint", { title: job.id }, id))),
     h("td.w-input.p-2.p-1", inputPairs(job)),
     h("td.w-queue.p-2.muted", h("div.cut", { title: job.queue }, job.queue)),
-    h("td.w-att.n.p-1.muted", `${job.attempt} / ${job.max_attempts}`),
-    h("td.a-sub", fits ? (progress ? h("div.row", { title: job.progress_message }, h("progress.bar", { "data-state": "running", max: "100", value: job.progress_percent, "aria-label": `${job.progress_percent} percent` }), h("span.muted.nowrap", `${Math.round(job.progress_percent)}%`)) : h("div.cut", { class: loud ? null : "faint", title: errorText(job) || null }, reason(job))) : h("span.tag.plain", job.isGone ? "deleted" : "left this list")),
+    h("td.w-att.n.p-m.muted", `${job.attempt} / ${job.max_attempts}`),
+    h("td.a-sub", fits ? (progress ? h("div.row", { title: job.progress_message }, h("progress.bar", { "data-state": "running", max: "100", value: job.progress_percent, "aria-label": `${job.progress_percent} percent` }), h("span.muted.nowrap", `${Math.round(job.progress_percent)} %`)) : h("div.cut", { class: loud ? null : "faint", title: errorText(job) || null }, reason(job))) : h("span.tag.plain", job.isGone ? "deleted" : "left this list")),
     h("td.w-age.n.a-meta.muted", when(changedAt(job))),
     h("td.w-ran.n.p-2.muted", ran(job)));
 }

@@ -57,7 +57,7 @@ function table(view, rows) {
   const text = (view.params.get("q") ?? "").toLowerCase();
   const found = rows.filter((one) => one.name.toLowerCase().includes(text) || one.kind?.queue.toLowerCase().includes(text));
   if (!rows.length) return h("section.panel", empty("No kinds yet", h("p", "Workers publish their kinds when they start. Start one:"), h("pre.code", { tabindex: "0" }, "tenure worker --app your_module:app")));
-  return h("section.panel", h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Kind"), h("th.n", { "aria-sort": "descending" }, "Runs"), h("th.p-1", view.params.get("last") ?? "1h"), h("th.n", "Failed"), h("th.rangecell.p-1", h("div.range-head", h("span", "1 ms"), h("span", "100 ms"), h("span", "10 s"), h("span", "10 min"))), h("th.n.p-1", "Run p50"), h("th.n.p-2", "p95"), h("th.n.p-2", "Wait p95"), h("th.n.p-2", "Of all run time"))), h("tbody", found.map(row)))),
+  return h("section.panel", h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Kind"), h("th.n", { "aria-sort": "descending" }, "Runs"), h("th.p-1", RANGES.find(([value]) => value === (view.params.get("last") ?? "1h"))?.[1] ?? ""), h("th.n", "Failed"), h("th.rangecell.p-m", h("div.range-head", h("span", "1 ms"), h("span", "100 ms"), h("span", "10 s"), h("span", "10 min"))), h("th.n.p-1", "Run p50"), h("th.n.p-2", "p95"), h("th.n.p-2", "Wait p95"), h("th.n.p-2", "Of all run time"))), h("tbody", found.map(row)))),
     h("div.pager", h("span", `${found.length} of ${plural(rows.length, "kind")}. Failed is the share of attempts, not of jobs. Bar: p50 to p95; line: to p99; one scale for all rows.`)));
 }
 
@@ -66,9 +66,9 @@ function row(one, n) {
   const mood = share > 0.05 ? "bad" : share > 0.01 ? "warn" : share > 0 ? "muted" : "faint";
   const about = one.kind ? `${one.kind.queue}, ${priority(one.kind.priority).split(" ")[0]}${one.kind.workers ? "" : ", no worker runs it"}` : "no worker has published it";
   return h("tr", { key: one.name, "data-row": true, tabindex: n ? "-1" : "0", class: share > 0.05 && one.runs > 5 ? "alarm" : null },
-    h("td.a-name", h("div.two-line", h("div.row", h("a.name", { href: address("jobs", [], { kind: one.name }), "data-open": true, title: one.kind?.description ?? null }, one.name)), h("div", about))),
-    h("td.n.a-side.strong", count(one.runs)), h("td.sparkcell.p-1", one.starts.length ? spark(one.starts.slice(0, -1)) : null),
-    h("td.n.a-meta", { class: mood }, one.runs ? (one.failed ? h("a", { href: address("failures", [], { kind: one.name }) }, `${percent(share)} %`) : "0 %") : ""),
-    h("td.rangecell.p-1", one.ran && range(one.ran.p50, one.ran.p95, one.ran.p99, `run time: p50 ${duration(one.ran.p50)}, p95 ${duration(one.ran.p95)}, p99 ${duration(one.ran.p99)}`)),
-    h("td.n.p-1", one.ran ? duration(one.ran.p50) : ""), h("td.n.muted.p-2", one.ran ? duration(one.ran.p95) : ""), h("td.n.muted.p-2", one.waited ? duration(one.waited.p95) : ""), h("td.n.muted.p-2", one.share ? `${percent(one.share)} %` : "0 %"));
+    h("td.a-name", h("div.two-line", h("div.row", h("a.name.cut", { href: address("jobs", [], { kind: one.name }), "data-open": true, title: one.kind?.description ?? null }, one.name)), h("div", about))),
+    h("td.n.a-side.strong", { "data-unit": one.runs === 1 ? "run" : "runs" }, count(one.runs)), h("td.sparkcell.p-1", one.starts.length ? spark(one.starts.slice(0, -1)) : null),
+    h("td.n.a-meta", { class: mood, "data-unit": "failed" }, one.runs ? (one.failed ? h("a", { href: address("failures", [], { kind: one.name }) }, `${percent(share)} %`) : "0 %") : "–"),
+    h("td.rangecell.p-m", one.ran && range(one.ran.p50, one.ran.p95, one.ran.p99, `run time: p50 ${duration(one.ran.p50)}, p95 ${duration(one.ran.p95)}, p99 ${duration(one.ran.p99)}`)),
+    h("td.n.p-1", one.ran ? duration(one.ran.p50) : "–"), h("td.n.muted.p-2", one.ran ? duration(one.ran.p95) : "–"), h("td.n.muted.p-2", one.waited ? duration(one.waited.p95) : "–"), h("td.n.muted.p-2", one.share ? `${percent(one.share)} %` : "0 %"));
 }

@@ -3,7 +3,7 @@ import { h } from "../lib/dom.js";
 import { clockTime, now, when } from "../lib/clock.js";
 import { count, duration, plural } from "../lib/format.js";
 import { address } from "../lib/router.js";
-import { callout, panel, tone, waiting } from "../lib/ui.js";
+import { callout, panel, ticked, tone, waiting } from "../lib/ui.js";
 
 const DUTIES = {
   stager: ["makes delayed jobs and retries pending when they are due", "Jobs with a delay and retries do not start."],
@@ -45,7 +45,7 @@ function row(one, n) {
   const ok = one.state === "holds";
   return h("tr", { key: one.duty, "data-row": true, "data-id": one.holder, tabindex: n ? "-1" : "0", class: ok ? null : "alarm" },
     h("td.a-name.grow", h("div.two-line", h("div.row", h("span.name", one.duty), !ok && tone("bad", one.state, "stop")), h("div.cut", { title: (DUTIES[one.duty] ?? [null])[0] }, (DUTIES[one.duty] ?? [""])[0]))),
-    h("td.a-meta", h("a", { href: address("workers"), title: one.holder }, one.worker ?? `supervisor ${one.holder.slice(-8)}`)),
+    h("td.a-meta", { "data-unit": `term ${count(one.term)}` }, h("a", { href: address("workers"), title: one.holder }, one.worker ?? `supervisor ${one.holder.slice(-8)}`)),
     h("td.n.muted.p-1", count(one.term)), h("td.n.muted.p-2", when(one.acquired_at)),
     h("td.n.a-side", { class: ok ? null : "bad" }, facts.last_run ? when(facts.last_run) : "–"), h("td.n.muted.p-2", facts.last_seconds === undefined ? "–" : duration(Number(facts.last_seconds))),
     h("td.n.muted.p-2", facts.runs === undefined ? "–" : count(facts.runs)), h("td.n.muted.p-1", facts.items === undefined ? "–" : count(facts.items)),
@@ -77,7 +77,7 @@ function findings(doctor) {
   return panel("What the doctor found", { sub: doctor?.metadata.last_run ? "in its last round" : "" }, list.length ? h("ul.links.coded", list.map((line) => {
     const [code, rest = ""] = split(String(line), ": ");
     const [what, wayOut] = split(rest, "; ");
-    return h("li.wrapped", h("span.tag", code), h("span", what, wayOut && h("span.muted", `; ${wayOut}`)));
+    return h("li.wrapped", h("span.tag", code), h("span", ticked(what), wayOut && h("span.muted", "; ", ticked(wayOut))));
   })) : h("p.muted", "Nothing. It checks tables, indexes, old transactions, settings and jobs that no worker can run, once a minute."));
 }
 

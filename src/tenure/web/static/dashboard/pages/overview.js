@@ -4,7 +4,7 @@ import { now, when } from "../lib/clock.js";
 import * as data from "../lib/data.js";
 import { capped, count, duration, label, percent, perTime, plural, rate, words } from "../lib/format.js";
 import { address, setParams } from "../lib/router.js";
-import { callout, glyph, icon, link, panel, segments, skeleton, tone } from "../lib/ui.js";
+import { callout, glyph, icon, link, panel, segments, skeleton, ticked, tone } from "../lib/ui.js";
 import { heat, logLines, tiers } from "../charts/charts.js";
 import { key, slots, spark } from "../charts/marks.js";
 import { axis, counts, heatCells, HEAT_LABELS, measured, merged, percentile, percentiles, stepName, whole } from "../charts/series.js";
@@ -67,9 +67,10 @@ function judged(fleet, found) {
   const needs = attention ? `${words[attention] ?? attention} ${attention === 1 ? "thing needs" : "things need"} attention.` : "Nothing needs attention.";
   const late = fleet.queues.filter((queue) => !queue.paused_at && (queue.oldest_pending_seconds ?? 0) > 60).length;
   const paused = fleet.queues.filter((queue) => queue.paused_at).length;
+  const active = fleet.queues.length - paused;
   const parts = [
     perSecond > 0 ? `${perTime(perSecond).replace("/", " jobs/")} finish` : fleet.held ? `${plural(fleet.held, "job")} ${fleet.held === 1 ? "runs" : "run"}` : "No job runs",
-    late ? `${late} of ${plural(fleet.queues.length, "queue")} ${late === 1 ? "falls" : "fall"} behind` : `${plural(fleet.queues.length, "queue")} keep up`,
+    late ? `${late} of ${plural(fleet.queues.length, "queue")} ${late === 1 ? "falls" : "fall"} behind` : active ? `${plural(active, "queue")} ${active === 1 ? "keeps" : "keep"} up` : null,
     paused ? `${paused} ${paused === 1 ? "is" : "are"} paused` : null,
   ];
   const checked = found?.checked_at ? ["Checked by doctor ", when(found.checked_at), "."] : [];
@@ -194,7 +195,7 @@ function attention({ findings }) {
   const warn = (list?.length ?? 0) - bad;
   return h("section.panel.first", { "aria-labelledby": "attn", tabindex: "0" },
     h("header", h("h2", { id: "attn" }, "Needs attention"), h("span.sub", "worst first"), h("div.push", bad ? tone("bad", String(bad), "stop") : null, warn ? tone("warn", String(warn), "warn") : null)),
-    !list ? skeleton(4) : list.length ? h("ul.attn", list.map((one) => h("li", { "data-tone": one.tone, key: one.code + one.title }, icon(one.tone === "bad" ? "stop" : "warn"), h("h3", one.title), one.since ? when(one.since) : h("span"), h("p", one.text), h("div.do", Object.entries(one.links).map(([text, href]) => link(href, text))))))
+    !list ? skeleton(4) : list.length ? h("ul.attn", list.map((one) => h("li", { "data-tone": one.tone, key: one.code + one.title }, icon(one.tone === "bad" ? "stop" : "warn"), h("h3", one.title), one.since ? when(one.since) : h("span"), h("p", ticked(one.text)), h("div.do", Object.entries(one.links).map(([text, href]) => link(href, text))))))
       : h("div.good-news", h("div.row", h("span.state", { "data-state": "completed" }, glyph("completed")), h("span.medium", "Nothing needs attention.")), h("p.faint", "Lost workers, stuck duties, failing kinds, late queues and problems of the database appear here."), findings.checked_at && h("p.faint", "Checked by doctor ", when(findings.checked_at), ".")));
 }
 
@@ -207,14 +208,14 @@ function queueTable({ fleet, queues, waits }) {
     const out = mine && counts({ ...queues, points: mine.points }, ...ENDED);
     const wait = waits?.latencies.find((one) => one.queue === queue.name && one.measure === "waited");
     const mood = queue.paused_at ? "faint" : isLate(queue.oldest_pending_seconds);
-    return h("tr", { key: queue.name }, h("td.grow", h("a.name", { href: address("queues", [], { q: queue.name }) }, queue.name), queue.paused_at && [" ", tone("warn", "paused", "pause")]), h("td.n", capped(queue.pending, queue.capped.includes("pending"))), h("td.n", { class: mood }, queue.oldest_pending_seconds === null ? "–" : duration(queue.oldest_pending_seconds)), h("td.n.muted.p-1", out ? perTime(sum(out.slice(-5)) / (queues.step * Math.min(5, out.length))) : "0"), h("td.n.muted", wait ? duration(wait.p95) : "–"), h("td.sparkcell.p-1", out && spark(out.slice(0, -1))));
+    return h("tr", { key: queue.name }, h("td.grow", h("div.row", h("a.name.cut", { href: address("queues", [], { q: queue.name }), title: queue.name }, queue.name), queue.paused_at && tone("warn", "paused", "pause"))), h("td.n", capped(queue.pending, queue.capped.includes("pending"))), h("td.n", { class: mood }, queue.oldest_pending_seconds === null ? "–" : duration(queue.oldest_pending_seconds)), h("td.n.muted.p-1", out ? perTime(sum(out.slice(-5)) / (queues.step * Math.min(5, out.length))) : "0"), h("td.n.muted", wait ? duration(wait.p95) : "–"), h("td.sparkcell.p-1", out && spark(out.slice(0, -1))));
   });
   return panel("Queues", { flush: true, side: link(address("queues"), `All ${fleet?.queues.length ?? ""}`) }, rows.length || !fleet ? h("table.table", h("thead", h("tr", h("th", "Queue"), h("th.n", "Pending"), h("th.n", "Oldest"), h("th.n.p-1", "Out"), h("th.n", "Wait p95"), h("th.p-1", "1 h"))), h("tbody", rows)) : h("p.empty.faint", "Queues appear here with their first job."));
 }
 
 function workerTable({ fleet }) {
   const list = [...(fleet?.fleet ?? [])].sort((a, b) => a.alive - b.alive || b.held / b.concurrency - a.held / a.concurrency).slice(0, SHOWN);
-  const rows = list.map((worker) => h("tr", { key: worker.id, class: worker.alive ? null : "alarm" }, h("td", h("a.name", { href: address("workers") }, worker.name)), h("td.grow", worker.alive ? slots(worker.held, worker.concurrency) : h("span.bad", "lost")), h("td.n.muted", worker.alive ? `${worker.held}/${worker.concurrency}` : "")));
+  const rows = list.map((worker) => h("tr", { key: worker.id, class: worker.alive ? null : "alarm" }, h("td", h("a.name.cut.worker-name", { href: address("workers"), title: worker.name }, worker.name)), h("td.grow", worker.alive ? slots(worker.held, worker.concurrency) : h("span.bad", "lost")), h("td.n.muted", worker.alive ? `${worker.held}/${worker.concurrency}` : "")));
   return panel("Workers", { flush: true, side: link(address("workers"), `All ${fleet?.fleet.length ?? ""}`) }, rows.length || !fleet ? h("table.table", h("thead", h("tr", h("th", "Worker"), h("th", "Slots"), h("th.n", "Busy"))), h("tbody", rows)) : h("div.empty", h("p", "No worker is running. Start one:"), h("pre.code", { tabindex: "0" }, "tenure worker --app your_module:app")));
 }
 

@@ -4,7 +4,7 @@ import { part, post, put, remove } from "../lib/api.js";
 import { clockTime, when } from "../lib/clock.js";
 import { confirm } from "../lib/dialogs.js";
 import * as data from "../lib/data.js";
-import { capped, count, duration, perTime, plural } from "../lib/format.js";
+import { capped, count, duration, perMinute, perTime, plural } from "../lib/format.js";
 import { address, setParams } from "../lib/router.js";
 import { act, toast } from "../lib/toasts.js";
 import { empty, icon, panel, tone, waiting } from "../lib/ui.js";
@@ -68,7 +68,7 @@ function table(view, list, facts) {
   const found = list.filter((queue) => queue.name.toLowerCase().includes(text)).sort((a, b) => Boolean(a.paused_at) - Boolean(b.paused_at) || (b.oldest_pending_seconds ?? -1) - (a.oldest_pending_seconds ?? -1) || a.name.localeCompare(b.name));
   if (!list.length) return h("section.panel", empty("No queues yet", h("p", "A queue exists as soon as a job or a worker names it. Give a job another one with @app.job(queue=\"mail\").")));
   return h("section.panel", h("header", h("h2", plural(list.length, "queue")), h("div.push", h("input.input.find", { "aria-label": "Filter queues", placeholder: "Filter", value: view.params.get("q") ?? "", oninput: (event) => setParams({ q: event.target.value }, { replace: true }) }))),
-    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Queue"), h("th.n", "Pending"), h("th.p-1", { title: "Pending jobs in the last hour" }, "1 h"), h("th.n", "Oldest"), h("th.n.p-1", "In"), h("th.n.p-1", "Out"), h("th.n.p-2", "Net"), h("th.p-2", "Slots"), h("th.n.p-1", "Wait p95"), h("th", h("span.sr", "Actions")))),
+    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Queue"), h("th.n", "Pending"), h("th.p-1", { title: "Pending jobs in the last hour" }, "1 h"), h("th.n", "Oldest"), h("th.n.p-m", "In"), h("th.n.p-m", "Out"), h("th.n.p-2", "Net"), h("th.p-2", "Slots"), h("th.n.p-1", "Wait p95"), h("th", h("span.sr", "Actions")))),
       h("tbody", found.map((queue, n) => row(queue, n, facts))))));
 }
 
@@ -78,6 +78,7 @@ function row(queue, n, { series, waits, history }) {
   const recent = (...whats) => (points ? sum(counts(points, ...whats).slice(-6, -1)) / (5 * series.step) : 0);
   const [into, out] = [recent("enqueued"), recent(...OUT)];
   const net = into - out;
+  const per = Math.max(into, out) < 0.95 ? perMinute : perTime; // one unit, so that the three can be compared
   const serving = (data.fleet.now?.fleet ?? []).filter((worker) => worker.alive && !worker.draining_at && worker.queues.includes(queue.name));
   const [busy, total] = [sum(serving.map((worker) => worker.held)), sum(serving.map((worker) => worker.concurrency))];
   const wait = waits?.latencies.find((one) => one.queue === queue.name && one.measure === "waited");
@@ -85,15 +86,15 @@ function row(queue, n, { series, waits, history }) {
   const mood = queue.paused_at ? "" : isLate(age ?? 0);
   const note = queue.paused_at ? `since ${clockTime(queue.paused_at, { seconds: false })} by ${queue.paused_by ?? "someone"}${queue.pause_reason ? `: ${queue.pause_reason}` : ""}` : [serving.length ? plural(serving.length, "worker") : "no worker serves it", queue.retry ? `${count(queue.retry)} wait to retry` : null, queue.scheduled ? `${count(queue.scheduled)} scheduled` : null, queue.blocked ? `${count(queue.blocked)} blocked` : null, queue.waiting ? `${count(queue.waiting)} waiting` : null].filter(Boolean).join(", ");
   return h("tr", { key: queue.name, "data-row": true, tabindex: n ? "-1" : "0", class: queue.paused_at ? "paused" : mood === "bad" ? "alarm" : null },
-    h("td.keep.a-name", h("div.two-line", h("div.row", h("a.name", { href: address("jobs", [], { queue: queue.name, state: "pending" }), "data-open": true }, queue.name), queue.paused_at && tone("warn", "paused", "pause")), h("div.cut.note", { title: note }, note))),
-    h("td.n.a-side.strong", capped(queue.pending, queue.capped.includes("pending"))),
+    h("td.keep.a-name.grow", h("div.two-line.roomy", h("div.row", h("a.name.cut", { title: queue.name, href: address("jobs", [], { queue: queue.name, state: "pending" }), "data-open": true }, queue.name), queue.paused_at && tone("warn", "paused", "pause")), h("div.cut.note", { title: note }, note))),
+    h("td.n.a-side.strong", { "data-unit": "pending" }, capped(queue.pending, queue.capped.includes("pending"))),
     h("td.sparkcell.p-1", history?.points.length > 1 && spark(measuredOf(history, queue.name, "pending").slice(0, -1), { name: mood === "bad" ? "c-bad" : "" })),
-    h("td.n.a-meta", { class: mood }, age === null ? "–" : duration(age)),
-    h("td.n.muted.p-1", perTime(into)), h("td.n.muted.p-1", perTime(out)),
-    h("td.n.p-2", { class: net > Math.max(0.1, out * 0.05) ? "warn" : "faint" }, Math.abs(net) < 0.05 ? "0" : `${net > 0 ? "+" : "−"}${perTime(Math.abs(net))}`),
+    h("td.n.a-meta", { class: mood, "data-lead": "oldest" }, age === null ? "–" : duration(age)),
+    h("td.n.muted.p-m", per(into)), h("td.n.muted.p-m", per(out)),
+    h("td.n.p-2", { class: net > Math.max(0.1, out * 0.05) ? "warn" : "faint" }, Math.abs(net) < Math.max(0.005, out * 0.02) ? "0" : `${net > 0 ? "+" : "−"}${per(Math.abs(net))}`),
     h("td.p-2", total ? h("div.row", h("span.slotcell", slots(busy, total, busy >= total ? "c-warn" : "")), h("span.muted.num", `${busy}/${total}`)) : h("span.faint", "–")),
     h("td.n.muted.p-1", wait ? duration(wait.p95) : "–"),
-    h("td.acts.keep", h("button.btn.sm", { class: queue.paused_at ? "loud" : null, type: "button", disabled: !data.may("operate"), "aria-label": `${queue.paused_at ? "Resume" : "Pause"} ${queue.name}`, onclick: () => (queue.paused_at ? resume(queue) : pause(queue)) }, icon(queue.paused_at ? "play" : "pause", 12), queue.paused_at ? "Resume" : "Pause")));
+    h("td.acts.keep", h("button.btn.sm", { class: queue.paused_at ? "loud" : null, type: "button", disabled: !data.may("operate"), "aria-label": `${queue.paused_at ? "Resume" : "Pause"} ${queue.name}`, onclick: () => (queue.paused_at ? resume(queue) : pause(queue)) }, icon(queue.paused_at ? "play" : "pause", 12), h("span.p-1", queue.paused_at ? "Resume" : "Pause"))));
 }
 
 async function pause(queue) {
@@ -127,7 +128,7 @@ function limitRow(limit) {
   const off = !data.may("admin");
   return h("tr", { key: limit.name }, h("td.grow.a-name", h("div.two-line", h("span.name.cut", limit.name), h("span.cut", { title: inWords(limit.rules) }, inWords(limit.rules)))),
     h("td.p-1", bound !== undefined && h("span.slotcell", slots(Math.min(used, bound), bound, used >= bound ? "c-warn" : ""))),
-    h("td.n.a-side", bound === undefined ? count(used) : `${count(used)} of ${count(bound)}`), h("td.n.a-meta", { class: limit.waiting ? "warn" : "faint" }, limit.waiting ? "yes" : "no"),
+    h("td.n.a-side", bound === undefined ? count(used) : `${count(used)} of ${count(bound)}`), h("td.n.a-meta", { class: limit.waiting ? "warn" : "faint", "data-lead": "jobs wait:" }, limit.waiting ? "yes" : "no"),
     h("td.n.muted.p-2", limit.override ? ["by ", limit.override_by ?? "someone", " ", when(limit.override_at)] : "in code"),
     h("td.acts", h("div.row.end", h("button.btn.sm", { type: "button", disabled: off, "aria-label": `Edit ${limit.name}`, onclick: () => edit(limit) }, "Edit"), limit.override && h("button.btn.sm", { type: "button", disabled: off, "aria-label": `Reset ${limit.name}`, onclick: () => reset(limit) }, "Reset"))));
 }

@@ -85,7 +85,7 @@ function bar(view, all) {
 
 function table(view, list, past) {
   const open = view.params.get("name");
-  return h("section.panel", h("table.table.two.cards", h("thead", h("tr", h("th", "Schedule"), h("th", "When"), h("th.n", "Next run"), h("th.p-3", "Then"), h("th.p-1", "Last run"), h("th.p-2", "Last 24"), h("th", h("span.sr", "Actions")))),
+  return h("section.panel", h("table.table.two.cards", h("thead", h("tr", h("th", "Schedule"), h("th", "When"), h("th.n", "Next run"), h("th.p-3", "Then"), h("th.p-m", "Last run"), h("th.p-2", "Last 24"), h("th", h("span.sr", "Actions")))),
     h("tbody", list.map((one, n) => [row(one, n, open, past), one.name === open && h("tr.detail", { key: `d${one.name}` }, h("td", { colspan: "7" }, detail(one, past.ticks.get(one.name))))]))),
     h("div.pager", h("div.legend", legend("ok", "completed"), legend("bad", "failed"), legend("run", "not over"), legend("late", "enqueued late"), legend("skip", "skipped"), legend("no", "missed"))));
 }
@@ -111,7 +111,7 @@ function row(one, n, open, past) {
     h("td.grow.a-sub", h("div.two-line", h("div.cut", { title: one.words }, one.words), h("div.mono.cut", one.cron ?? `every ${duration(one.every)}`))),
     h("td.n.a-side", h("div.two-line", one.paused_at ? [h("span.medium", "paused"), h("span", `by ${one.paused_by ?? "someone"}`)] : [h("span.medium", one.next_at ? when(one.next_at) : "–"), h("span", one.next_at ? dayTime(one.next_at) : "")])),
     h("td.p-3.muted", one.upcoming.slice(1, 3).map((at) => dayTime(at, { seconds: false })).join(", ")),
-    h("td.p-1", h("div.two-line", last ? [last.job_id ? h("a.link", { href: address("jobs", [last.job_id]), title: last.job_id }, past.states.has(last.job_id) ? state(past.states.get(last.job_id)) : shortId(last.job_id)) : h("span", last.outcome), h("span", when(last.planned_at))] : [h("span.faint", "never"), h("span", "")])),
+    h("td.p-m", h("div.two-line", last ? [last.job_id ? h("a.link", { href: address("jobs", [last.job_id]), title: last.job_id }, past.states.has(last.job_id) ? state(past.states.get(last.job_id)) : shortId(last.job_id)) : h("span", last.outcome), h("span", when(last.planned_at))] : [h("span.faint", "never"), h("span", "")])),
     h("td.tickcell.p-2", ticks(marks, `last ${list.length} planned times`)),
     h("td.acts.a-meta", h("div.row.end", h("button.btn.sm", { type: "button", disabled: off, onclick: () => run(one, past) }, "Run now"), h("button.btn.sm.icon", { type: "button", disabled: off, "aria-label": `${one.paused_at ? "Resume" : "Pause"} ${one.name}`, title: one.paused_at ? "Resume" : "Pause", onclick: () => (one.paused_at ? resume(one) : pause(one)) }, icon(one.paused_at ? "play" : "pause", 12)))));
 }

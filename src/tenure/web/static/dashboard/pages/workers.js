@@ -91,7 +91,7 @@ function table(view, list, running) {
     return [...head, row(worker, n, newest, running, list)];
   });
   return h("section.panel", h("header", h("h2", plural(list.length, "worker")), h("span.sub", summary(list)), h("div.push", segments("Group by", GROUPS, by, (value) => setParams({ by: value }, { replace: true })))),
-    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Worker"), h("th.p-2", "Queues"), h("th", "Slots"), h("th.p-1", "Running now"), h("th.n.p-2", "Memory"), h("th.n.p-2", "Version"), h("th.n.p-3", "Up"), h("th.p-1", "Beats, 1 min"), h("th", h("span.sr", "Actions")))), h("tbody", rows))),
+    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Worker"), h("th.p-2", "Queues"), h("th", "Slots"), h("th.p-1", "Running now"), h("th.n.p-2", "Memory"), h("th.n.p-2", "Version"), h("th.n.p-3", "Up"), h("th.p-m", "Beats, 1 min"), h("th", h("span.sr", "Actions")))), h("tbody", rows))),
     h("div.pager", h("span", "A worker renews its lease every few seconds. When the lease ends, its jobs run elsewhere.")));
 }
 
@@ -104,13 +104,13 @@ function row(worker, n, newest, running, list) {
   const isLost = !worker.alive;
   const full = worker.held >= worker.concurrency;
   return h("tr", { key: worker.id, "data-row": true, "data-id": worker.id, tabindex: n ? "-1" : "0", class: isLost && worker.died_how !== "stopped" ? "alarm" : null },
-    h("td.a-name", h("div.two-line", h("div.row", h("span.name", worker.name), isLost ? tone(worker.died_how === "stopped" ? "idle" : "bad", worker.died_how === "stopped" ? "stopped" : "lost", "stop") : worker.draining_at && tone("warn", worker.held ? "draining" : "drained", "pause")), h("div", `${worker.host}, process ${worker.pid}`))),
+    h("td.a-name", h("div.two-line", h("div.row", h("span.name.cut", { title: worker.name }, worker.name), isLost ? tone(worker.died_how === "stopped" ? "idle" : "bad", worker.died_how === "stopped" ? "stopped" : "lost", "stop") : worker.draining_at && tone("warn", worker.held ? "draining" : "drained", "pause")), h("div", `${worker.host}, process ${worker.pid}`))),
     h("td.p-2", h("div.tags", worker.queues.slice(0, 3).map((queue) => h("span.tag", queue)), worker.queues.length > 3 && h("span.tag", `+${worker.queues.length - 3}`))),
     h("td.a-side", h("div.row", h("span.slotcell", slots(Math.min(worker.held, worker.concurrency), worker.concurrency, full ? "c-warn" : "")), h("span.muted.num", `${worker.held}/${worker.concurrency}`))),
     h("td.grow.p-1", h("div.cut.muted", { title: told }, isLost ? h("span", { class: worker.died_how === "stopped" ? "faint" : "bad" }, worker.died_how === "stopped" ? "stopped" : "lost. Its jobs run elsewhere") : told ? `${told}${longest > 5 ? `, longest ${duration(longest)}` : ""}` : h("span.faint", "idle"))),
     h("td.n.muted.p-2", worker.memory_mb === null ? "–" : megabytes(worker.memory_mb)),
     h("td.n.p-2", { class: versionOf(worker) === newest ? "muted" : "warn", title: `Tenure ${worker.version}` }, h("span.cut.version", versionOf(worker))), h("td.n.muted.p-3", duration((now() - Date.parse(worker.started_at)) / 1000)),
-    h("td.p-1.a-meta", h("div.row", h("span.beatcell", beatMarks(worker)), h("span.num.beat-t", { class: isLost ? "bad" : "muted" }, when(worker.heartbeat_at)))),
+    h("td.p-m.a-meta", h("div.row", h("span.beatcell", beatMarks(worker)), h("span.num.beat-t", { class: isLost ? "bad" : "muted" }, when(worker.heartbeat_at)))),
     h("td.acts", !isLost && h("button.btn.sm", { class: worker.draining_at ? "loud" : null, type: "button", disabled: !data.may("operate"), "aria-label": `${worker.draining_at ? "Resume" : "Drain"} ${worker.name}`, onclick: () => (worker.draining_at ? resume(worker) : drain(worker, list)) }, worker.draining_at ? "Resume" : "Drain…")));
 }
 

@@ -176,7 +176,7 @@ class WorkflowPage {
     const id = `payload-${step.name}`;
     const off = !data.may("operate") || (!signal && data.isLimited());
     const row = (name, value) => (value ? [h("dt", name), h("dd", value)] : []);
-    return h("section.panel", { key: `wait ${step.name}`, "aria-label": `Waiting for ${event}` }, h("header", h("h2", "Waiting for"), h("span.sub", signal ? "a signal" : "an event")),
+    return h("section.panel.answer", { key: `wait ${step.name}`, "aria-label": `Waiting for ${event}` }, h("header", h("h2", "Waiting for"), h("span.sub", signal ? "a signal" : "an event")),
       h("form.body", { onsubmit: (submit) => { submit.preventDefault(); this.send(step, signal, event, key); } },
         h("dl.facts", row(signal ? "Signal" : "Event", h("span.mono", event)), row("Key", !signal && key && h("span.mono", key)), row("Since", step.started_at && when(step.started_at)), row("Times out", step.due_at && when(step.due_at))),
         h("div.field.gap", h("label", { for: id }, "Payload ", h("span.type", "optional JSON")), h("textarea.area", { id, rows: "3", spellcheck: "false", value: this.drafts.get(step.name) ?? "", oninput: (input) => this.drafts.set(step.name, input.target.value) }), h("span.help", signal ? "This workflow receives it. The audit log records who sent it." : "All workflows that wait for it receive it. The audit log records who sent it.")),
@@ -248,7 +248,7 @@ const sentenceOf = (words) => {
   return [sentence(first), ...rest, "."];
 };
 
-const crumbs = (job) => [h("a", { href: address("workflows") }, "Workflows"), icon("right", 12), h("a.p-1", { href: address("workflows", [], { kind: job.kind }) }, job.kind), h("span.p-1", icon("right", 12)), h("h1.mono", shortId(job.id))];
+const crumbs = (job) => [h("a", { href: address("workflows") }, "Workflows"), icon("right", 12), h("a.p-1.cut", { href: address("workflows", [], { kind: job.kind }) }, job.kind), h("span.p-1", icon("right", 12)), h("h1.mono", shortId(job.id))];
 
 function payload(name, value, none = "Nothing.") {
   const has = value !== null && value !== undefined;
