@@ -91,7 +91,7 @@ function table(view, list, running) {
     return [...head, row(worker, n, newest, running, list)];
   });
   return h("section.panel", h("header", h("h2", plural(list.length, "worker")), h("span.sub", summary(list)), h("div.push", segments("Group by", GROUPS, by, (value) => setParams({ by: value }, { replace: true })))),
-    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Worker"), h("th.p-2", "Queues"), h("th", "Slots"), h("th.p-1", "Running now"), h("th.n.p-2", "Memory"), h("th.n.p-2", "Version"), h("th.n.p-3", "Up"), h("th.p-m", "Beats, 1 min"), h("th", h("span.sr", "Actions")))), h("tbody", rows))),
+    h("div.table-wrap", h("table.table.two.cards.tall", h("thead", h("tr", h("th", "Worker"), h("th.p-2", "Queues"), h("th", "Slots"), h("th.p-1", "Running now"), h("th.n.p-2", "Memory"), h("th.n.p-2", "Version"), h("th.n.p-3", "Up"), h("th.p-m", "Last beat"), h("th", h("span.sr", "Actions")))), h("tbody", rows))),
     h("div.pager", h("span", "A worker renews its lease every few seconds. When the lease ends, its jobs run elsewhere.")));
 }
 
@@ -110,7 +110,7 @@ function row(worker, n, newest, running, list) {
     h("td.grow.p-1", h("div.cut.muted", { title: told }, isLost ? h("span", { class: worker.died_how === "stopped" ? "faint" : "bad" }, worker.died_how === "stopped" ? "stopped" : "lost. Its jobs run elsewhere") : told ? `${told}${longest > 5 ? `, longest ${duration(longest)}` : ""}` : h("span.faint", "idle"))),
     h("td.n.muted.p-2", worker.memory_mb === null ? "–" : megabytes(worker.memory_mb)),
     h("td.n.p-2", { class: versionOf(worker) === newest ? "muted" : "warn", title: `Tenure ${worker.version}` }, h("span.cut.version", versionOf(worker))), h("td.n.muted.p-3", duration((now() - Date.parse(worker.started_at)) / 1000)),
-    h("td.p-m.a-meta", h("div.row", h("span.beatcell", beatMarks(worker)), h("span.num.beat-t", { class: isLost ? "bad" : "muted" }, when(worker.heartbeat_at)))),
+    h("td.p-m.a-meta", h("div.row", h("span.beatcell.p-3", { title: "Heartbeats in the last minute, since this page was opened" }, beatMarks(worker)), h("span.num.beat-t", { class: isLost ? "bad" : "muted" }, when(worker.heartbeat_at)))),
     h("td.acts", !isLost && h("button.btn.sm", { class: worker.draining_at ? "loud" : null, type: "button", disabled: !data.may("operate"), "aria-label": `${worker.draining_at ? "Resume" : "Drain"} ${worker.name}`, onclick: () => (worker.draining_at ? resume(worker) : drain(worker, list)) }, worker.draining_at ? "Resume" : "Drain…")));
 }
 
