@@ -11,7 +11,6 @@ from uuid import UUID
 
 from tenure.client.ambient import AmbientTransaction
 from tenure.client.connections import Connections
-from tenure.client.emitting import emit, emit_sync
 from tenure.client.handle import Handle
 from tenure.client.job import Call, DefinedJobs
 from tenure.client.locating import import_path, owner_name
@@ -22,15 +21,14 @@ from tenure.client.sending import send_call, send_call_sync, send_many, send_man
 from tenure.decorators import Decorators
 from tenure.job_collections import Jobs
 from tenure.model.durations import Duration
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tenure.model.kinds import Middleware, Registry
 from tenure.model.options import check_option_names, checks_options, option_names
 from tenure.model.reruns import refuse_in_rerun
 from tenure.model.retries import Retry
 from tenure.model.routes import route_of
-from tenure.settings import Settings, setting_names
 
-# The driver is slow to import: what needs it is imported when it is first used.
+# The driver is slow to import, and so are settings and statements: what needs them is imported when it is first used.
 if TYPE_CHECKING:
     from tenure.client.client import Client
     from tenure.client.leases import Lease, SyncLease
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from tenure.flow.chains import Chains
     from tenure.flow.groups import Group
     from tenure.inprocess import InProcessWorker
+    from tenure.settings import Settings
     from tenure.store.target import DatabaseTarget
 
 R = TypeVar("R")
@@ -69,8 +68,9 @@ class Tenure(Decorators):
         **settings: Any,
     ) -> None:
         """`retry` is the default for jobs without their own. Other keywords are settings."""
-        known = [name for name in option_names(Tenure) if name != "settings"]
-        check_option_names(settings, [*known, "config", *setting_names()], what="Tenure()")
+        if settings:
+            known = [name for name in option_names(Tenure) if name != "settings"]
+            check_option_names(settings, [*known, *_setting_names()], what="Tenure()")
         self.given = {"dsn": dsn, "schema": schema, "pooled": pooled, **settings}
         self._retry = None if retry is None else Retry.from_value(retry)
         self.kinds = self._new_registry()
@@ -106,11 +106,14 @@ class Tenure(Decorators):
 
     @cached_property
     def settings(self) -> Settings:
+        from tenure.settings import Settings  # noqa: PLC0415
+
         return Settings.load(**self.given)
 
     def configure(self, **given: Any) -> None:
         """Overrides settings that the code gave, for example by flags of the command line."""
-        check_option_names(given, ["config", *setting_names()], what="app.configure()")
+        if given:
+            check_option_names(given, _setting_names(), what="app.configure()")
         self.given.update({name: value for name, value in given.items() if value is not None})
         for name in ("settings", "_database", "_default_retry"):
             self.__dict__.pop(name, None)
@@ -217,12 +220,16 @@ class Tenure(Decorators):
 
         With `conn`, your connection or session, it is sent when that transaction commits.
         """
+        from tenure.client.emitting import emit  # noqa: PLC0415
+
         await emit(self._runtime, event, payload, key, conn)
 
     @checks_options("app.emit_sync()")
     def emit_sync(
         self, event: str, payload: Any = None, *, key: str | int | UUID | None = None, conn: object | None = None
     ) -> None:
+        from tenure.client.emitting import emit_sync  # noqa: PLC0415
+
         emit_sync(self._runtime, event, payload, key, conn)
 
     @checks_options("app.gather()")
@@ -358,6 +365,12 @@ class Tenure(Decorators):
     def close_sync(self) -> None:
         """Closes what code without an event loop holds open in this process. The next call opens it again."""
         self._connections.close_sync()
+
+
+def _setting_names() -> list[str]:
+    from tenure.settings import setting_names  # noqa: PLC0415
+
+    return ["config", *setting_names()]
 
 
 def _importable(module: object) -> str | None:

@@ -15,7 +15,7 @@ from tenure.model.declared import schedule_of
 from tenure.model.definitions import JOB_OPTIONS, JobOptions, define
 from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError
-from tenure.model.events import Event, Events, check_event_types
+from tenure.model.event_bus import Events
 from tenure.model.kinds import Middleware, Registry, RunIn
 from tenure.model.limits import LimitGiven, RateGiven, to_rules
 from tenure.model.names import check_name
@@ -24,10 +24,11 @@ from tenure.model.retries import Retry
 from tenure.model.schedules import DEFAULT_LIMIT, CatchUp, Overlap
 from tenure.worker.run.context import Context
 
-# Most processes that enqueue define no workflows.
+# Most processes that enqueue define no workflows and subscribe to no events.
 if TYPE_CHECKING:
     from tenure.flow.context import WorkflowContext
     from tenure.flow.decorating import Step, StepDecorator, WorkflowDecorator
+    from tenure.model.events import Event
 
 Q = ParamSpec("Q")
 P = ParamSpec("P")
@@ -318,6 +319,8 @@ class Decorators(JobDecorators):
 
     def on(self, *types: type[Event]) -> Callable[[S], S]:
         """Subscribes a function, plain or async, to events of this process: `@app.on(JobSettled)`."""
+        from tenure.model.events import check_event_types  # noqa: PLC0415 - see above
+
         check_event_types(types)
 
         def subscribe(subscriber: S) -> S:

@@ -20,7 +20,8 @@ from tenure.leader.outlets import Outlets
 from tenure.leader.requeue import requeue_jobs
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import StoreUnavailable
-from tenure.model.events import Events, WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
+from tenure.model.event_bus import Events
+from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.periodic import PeriodicTask, jittered

@@ -12,7 +12,7 @@ from tenure.client.runtime import ClientRuntime
 from tenure.decorators import JobDecorators
 from tenure.model.definitions import JOB_OPTIONS, JobOptions
 from tenure.model.errors import ConfigError
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
 from tenure.model.names import check_name
 from tenure.model.options import check_option_names

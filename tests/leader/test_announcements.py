@@ -14,7 +14,8 @@ from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.stager import Stager
 from tenure.leader.outlets import Outlets
 from tenure.leader.requeue import requeue_jobs
-from tenure.model.events import Event, Events
+from tenure.model.event_bus import Events
+from tenure.model.events import Event
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget

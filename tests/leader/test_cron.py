@@ -15,7 +15,8 @@ from tenure.leader.duties.cron import Cron
 from tenure.leader.leader import Leader
 from tenure.leader.outlets import Outlets
 from tenure.model.errors import StoreUnavailable
-from tenure.model.events import Events, ScheduleTicked
+from tenure.model.event_bus import Events
+from tenure.model.events import ScheduleTicked
 from tenure.model.ids import uuid7
 from tenure.store import schedules
 from tenure.store.duty_link import Contended, DutyLink

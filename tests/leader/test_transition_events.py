@@ -12,9 +12,9 @@ import pytest
 from tenure import Tenure, events
 from tenure.leader.duties.resolver import Resolver
 from tenure.leader.outlets import Outlets
+from tenure.model.event_bus import Events
 from tenure.model.events import (
     Event,
-    Events,
     JobCanceled,
     JobCompleted,
     JobDue,

@@ -11,7 +11,8 @@ from tenure.client.filters import Filters
 from tenure.client.lock_retry import Patience, Refusals, batches, persist
 from tenure.client.pages import live_ids
 from tenure.model.errors import ConfigError, JobNotFound, NotPossible
-from tenure.model.events import Events, JobCanceled, JobDeleted
+from tenure.model.event_bus import Events
+from tenure.model.events import JobCanceled, JobDeleted
 from tenure.model.payloads import clean_text
 from tenure.model.states import LIVE, State
 from tenure.store import jobs, queues

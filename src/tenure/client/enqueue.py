@@ -16,7 +16,6 @@ from tenure.client.handle import Handle
 from tenure.client.options import Options
 from tenure.client.runtime import ClientRuntime
 from tenure.model.errors import ConfigError
-from tenure.model.events import JobEnqueued
 from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def _within(runtime: ClientRuntime, options: Options) -> float:
 
 
 def _handles(runtime: ClientRuntime, calls: list[Call[Any]], existing: ExistingJobs) -> list[Handle[Any]]:
-    if not existing and not runtime.events.wants(JobEnqueued):
+    if not existing and not runtime.events.has_subscribers:
         return [Handle(call.id, call.fields.kind, runtime) for call in calls]
     return [_handle(runtime, call, existing) for call in calls]
 
@@ -116,13 +115,20 @@ def _handles(runtime: ClientRuntime, calls: list[Call[Any]], existing: ExistingJ
 def _handle(runtime: ClientRuntime, call: Call[R], existing: ExistingJobs) -> Handle[R]:
     """For the call's own job, or for the earlier job that has its key."""
     if not existing or str(call.id) not in existing:
-        if runtime.events.wants(JobEnqueued):
-            runtime.events.emit(JobEnqueued(job_id=call.id, kind=call.kind))
+        if runtime.events.has_subscribers:
+            _emit_enqueued(runtime, call)
         return Handle(call.id, call.kind, runtime)
     job_id, differs = existing[str(call.id)]
     if differs:
         log.warning("job with the same key has different input", extra={"job_id": str(job_id), "kind": call.kind})
     return Handle(job_id, call.kind, runtime, existed=True, same_input=not differs)
+
+
+def _emit_enqueued(runtime: ClientRuntime, call: Call[Any]) -> None:
+    from tenure.model.events import JobEnqueued  # noqa: PLC0415 - its subscriber has imported it; most processes have none
+
+    if runtime.events.wants(JobEnqueued):
+        runtime.events.emit(JobEnqueued(job_id=call.id, kind=call.kind))
 
 
 async def _borrowed(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> ExistingJobs:

@@ -11,23 +11,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, overload
 from uuid import UUID
 
-from tenure.client.emitting import signal_job
 from tenure.client.locating import find_runtime
 from tenure.client.portal import sync_version
 from tenure.client.runtime import ClientRuntime
-from tenure.client.status import JobStatus, JobUpdate, Progress
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import InvalidOutput, JobCanceled, JobFailed, JobNotFound, ResultTimeout
 from tenure.model.ids import uuid7_time
 from tenure.model.outcomes import Cancel, Continue, Fail, Output, RetryAfter, Snooze
 from tenure.model.states import State
-from tenure.store import chains, jobs, late_outputs, steps
 from tenure.store.wakeup import Wakeup
 
+# Most processes that enqueue do not ask for their jobs. What only reads is imported when it is first used.
 if TYPE_CHECKING:
     from tenure.client.client import Client
     from tenure.client.explain import Explanation
     from tenure.client.report.life import Report
+    from tenure.client.status import JobStatus, JobUpdate, Progress
     from tenure.store.query import Fetch
 
 R_co = TypeVar("R_co", covariant=True)
@@ -87,6 +86,9 @@ class Handle(Generic[R_co]):
         return await self._status(self._reads())
 
     async def _status(self, read: Fetch) -> JobStatus:
+        from tenure.client.status import JobStatus  # noqa: PLC0415
+        from tenure.store import jobs  # noqa: PLC0415
+
         rows = await read(jobs.find(str(self.id)))
         if not rows:
             raise JobNotFound(self.id)
@@ -94,6 +96,9 @@ class Handle(Generic[R_co]):
 
     async def progress(self) -> Progress | None:
         """The progress that the job reported; None if it has not."""
+        from tenure.client.status import Progress  # noqa: PLC0415
+        from tenure.store import jobs  # noqa: PLC0415
+
         rows = await self._reads()(jobs.find_progress(str(self.id)))
         return Progress(*rows[0]) if rows else None
 
@@ -170,6 +175,8 @@ class Handle(Generic[R_co]):
             handle = Handle(tail, "", self._runtime)
 
     async def _tail(self, chain_id: UUID) -> UUID | None:
+        from tenure.store import chains  # noqa: PLC0415
+
         [row] = await self._reads()(chains.find_tail(str(chain_id)))
         return row.id
 
@@ -190,6 +197,8 @@ class Handle(Generic[R_co]):
     async def _late_output(self, deadline: float | None) -> Any:
         """A job that was completed in a session of its handler has no output until the handler returns. Waits for it while the
         run is alive."""
+        from tenure.store import late_outputs  # noqa: PLC0415
+
         read, pause = self._reads(), OUTPUT_PAUSE
         while rows := await read(late_outputs.find_late_output(str(self.id))):
             text, owed = rows[0]
@@ -206,6 +215,8 @@ class Handle(Generic[R_co]):
 
     async def watch(self) -> AsyncIterator[JobUpdate]:
         """Yields changes of state or progress until the job is over. Changes in quick succession may be yielded as one."""
+        from tenure.client.status import JobUpdate  # noqa: PLC0415
+
         last: tuple[Any, ...] | None = None
         async for status in self._looks(None):
             progress = await self.progress()
@@ -230,6 +241,8 @@ class Handle(Generic[R_co]):
 
     async def _looks(self, seconds: float | None) -> AsyncIterator[JobStatus]:
         """Reads the job at once and after each notification or poll interval, until it is over or the timeout passes."""
+        from tenure.store import jobs  # noqa: PLC0415
+
         began = time.monotonic()
         read = self._reads(math.inf if seconds is None else seconds)
         status = await self._status(read)
@@ -290,11 +303,15 @@ class Handle(Generic[R_co]):
     async def signal(self, name: str, payload: Any = None, *, by: str | None = None) -> None:
         """Sends a signal to a workflow, which receives it by `ctx.wait_for_signal(name)`, now or later, also after it has begun
         again by `ctx.continue_as_new()`. Raises `NotPossible` if the workflow is over."""
+        from tenure.client.emitting import signal_job  # noqa: PLC0415
+
         await signal_job(self._runtime, self.id, name, payload, by)
 
     async def query(self) -> Any:
         """What the workflow said about itself by `ctx.set_status()`; None if nothing. If it has begun again by
         `ctx.continue_as_new()`, what its current run said."""
+        from tenure.store import steps  # noqa: PLC0415
+
         rows = await self._reads()(steps.find_status(str(self.id)))
         return json.loads(rows[0]) if rows and rows[0] is not None else None
 

@@ -9,7 +9,6 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 from uuid import UUID
 
 from tenure.client.calls import Call, CallMaker
-from tenure.client.filters import to_id
 from tenure.client.handle import Handle
 from tenure.client.options import CallOptions, Options, call_options
 from tenure.client.runtime import ClientRuntime
@@ -98,6 +97,8 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
 
     def handle(self, job_id: UUID | str) -> Handle[R]:
         """A handle for a job of this kind that was enqueued elsewhere. Sends no statement."""
+        from tenure.client.filters import to_id  # noqa: PLC0415 - most processes that enqueue do not ask for their jobs
+
         return Handle(to_id(job_id), self.name, self._runtime)
 
     def schema(self) -> dict[str, Any]:

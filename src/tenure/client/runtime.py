@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tenure.client.ambient import AmbientTransaction
 from tenure.client.portal import Portal
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
 from tenure.model.retries import Retry
 from tenure.model.routes import Route

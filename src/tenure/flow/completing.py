@@ -9,7 +9,8 @@ from uuid import UUID
 from tenure.client.lock_retry import Patience
 from tenure.flow.access import Access, wakeups_of
 from tenure.model.errors import JobNotFound, NotPossible
-from tenure.model.events import Events, JobCompleted
+from tenure.model.event_bus import Events
+from tenure.model.events import JobCompleted
 from tenure.model.kinds import Registry
 from tenure.model.payloads import plain_json
 from tenure.model.states import State

@@ -8,7 +8,8 @@ from uuid import UUID
 from tenure.client.lock_retry import BATCH, Patience, batches
 from tenure.flow.access import Access, wakeups_of
 from tenure.model.errors import NotPossible
-from tenure.model.events import Events, JobDeleted
+from tenure.model.event_bus import Events
+from tenure.model.events import JobDeleted
 from tenure.store import chains, jobs
 
 MOST_LINKS = 100_000

@@ -21,7 +21,8 @@ from tenure.leader.outlets import Outlets
 from tenure.leader.settings import LeaderSettings
 from tenure.leader.terms import HeldTerm
 from tenure.model.errors import StoreUnavailable
-from tenure.model.events import Events, LeaderDeposed, LeaderElected
+from tenure.model.event_bus import Events
+from tenure.model.events import LeaderDeposed, LeaderElected
 from tenure.periodic import FOREVER, PeriodicTask, boottime
 from tenure.store import leases
 from tenure.store.duty_link import Contended

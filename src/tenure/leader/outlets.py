@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tenure.store.wakeup import Wakeup
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from tenure.manager.process import ChildProcess
+from tenure.model.event_bus import Events
 from tenure.model.events import (
     Event,
-    Events,
     JobCanceled,
     JobCompleted,
     JobDue,

@@ -9,7 +9,7 @@ from typing import Any
 from tenure.engine_settings import engine_settings, scope_of
 from tenure.leader.declaring import Declarations
 from tenure.leader.settings import LeaderSettings
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
 from tenure.settings import DEFAULT_POOL, Settings
 from tenure.store.target import DatabaseTarget

@@ -1,23 +1,18 @@
-"""Events as values, for logs, metrics and tests to subscribe to.
+"""Events as values, for logs, metrics and tests to subscribe to. Subscribers are called by `model/event_bus.py`.
 
-Subscribers are called in the process in which the event happens. The failure of a subscriber is logged, and affects nothing else.
+A process that only enqueues, without a subscriber, does not import this module: thirty dataclasses take a fifth of the time that
+`from tenure import Tenure` would take.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
 from uuid import UUID
 
 from tenure.model.errors import ConfigError
 from tenure.model.states import State
-
-log = logging.getLogger("tenure")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,9 +309,6 @@ class LeaderDeposed(Event):
     term: int
 
 
-E = TypeVar("E", bound=Event)
-
-
 def check_event_types(types: Iterable[object]) -> None:
     for type_ in types:
         if not (isinstance(type_, type) and issubclass(type_, Event)):
@@ -324,52 +316,3 @@ def check_event_types(types: Iterable[object]) -> None:
             known = isinstance(globals().get(name), type) and issubclass(globals()[name], Event)
             hint = f"the event of that name is tenure.events.{name}" if known else "subscribe to classes such as JobSettled"
             raise ConfigError(f"{type_!r} is not an event: {hint}")
-
-
-class Events:
-    """The subscribers by type of event."""
-
-    def __init__(self) -> None:
-        self._subscribers: list[tuple[tuple[type[Event], ...], Callable[[Any], object]]] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
-
-    def subscribe(self, types: tuple[type[Event], ...], subscriber: Callable[[Any], object]) -> None:
-        check_event_types(types)
-        self._subscribers.append((types or (Event,), subscriber))
-
-    def wants(self, type_: type[Event]) -> bool:
-        """Whether there is a subscriber. If not, the event need not be created."""
-        return bool(self._subscribers) and any(issubclass(type_, types) for types, _ in self._subscribers)
-
-    def wanted(self) -> list[str]:
-        """The names of all events that have a subscriber."""
-        return [type_.__name__ for type_ in Event.__subclasses__() if self.wants(type_)]
-
-    def emit(self, event: Event) -> None:
-        for types, subscriber in self._subscribers:
-            if isinstance(event, types):
-                self._call(subscriber, event)
-
-    def _call(self, subscriber: Callable[[Any], object], event: Event) -> None:
-        try:
-            given = subscriber(event)
-            if inspect.isawaitable(given):
-                self._follow(_awaited(given, event))
-        except Exception:
-            log.exception("event subscriber failed", extra={"event": type(event).__name__})
-
-    def _follow(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            task = asyncio.get_running_loop().create_task(work)
-        except RuntimeError:
-            asyncio.run(work)  # code without an event loop waits for it
-            return
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-async def _awaited(given: Any, event: Event) -> None:
-    try:
-        await given
-    except Exception:
-        log.exception("event subscriber failed", extra={"event": type(event).__name__})

@@ -18,7 +18,9 @@ from tenure.model.durations import Duration, to_timedelta
 from tenure.model.errors import ConfigError
 from tenure.model.options import checks_fields
 from tenure.model.payloads import clean_text, describe_exception
-from tenure.model.suspensions import Suspension
+
+if TYPE_CHECKING:
+    from tenure.model.suspensions import Suspension
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

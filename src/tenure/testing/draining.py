@@ -23,7 +23,8 @@ from tenure.leader.duties.registry import DutyContext, create_duties
 from tenure.leader.outlets import Outlets
 from tenure.leader.requeue import requeue_jobs
 from tenure.model.durations import Duration, to_seconds
-from tenure.model.events import Event, Events, JobSettled
+from tenure.model.event_bus import Events
+from tenure.model.events import Event, JobSettled
 from tenure.model.ids import uuid7
 from tenure.store import jobs, leases, schedules, testing, workers
 from tenure.store.leases import Term

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tenure.model.claim_counts import ClaimCount, ClaimCounter
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
 from tenure.periodic import FOREVER, PeriodicTask, jittered
 from tenure.store.claims import HeldJob

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from tenure.model.events import Events, JobSettled, JobStarted, RunAbandoned, RunLost
+from tenure.model.event_bus import Events
+from tenure.model.events import JobSettled, JobStarted, RunAbandoned, RunLost
 from tenure.model.outcomes import NextLink
 from tenure.model.states import State
 from tenure.model.suspensions import Suspension

@@ -7,7 +7,8 @@ from typing import Any
 
 from tenure.logs import SPELLED_OUT
 from tenure.model.errors import StoreUnavailable
-from tenure.model.events import Events, RunFailedAfterCompletion
+from tenure.model.event_bus import Events
+from tenure.model.events import RunFailedAfterCompletion
 from tenure.store import late_outputs
 from tenure.store.faults import Refused
 from tenure.store.link import Link

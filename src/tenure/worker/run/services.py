@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
 from tenure.store.wakeup import Wakeup
 from tenure.worker.run.resources import Resources

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.model.errors import StoreUnavailable
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
 from tenure.model.outcomes import Outcome
 from tenure.store import blockers, late_outputs, workers
