@@ -30,17 +30,13 @@ from tenure.store import schedules, workers
 from tenure.store.connecting import check_settings
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
-from tenure.store.renewals import renew
+from tenure.store.renewals import COUNT_EVERY, renew
 from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration, check_name, default_name
 from tenure.worker.engine import Engine
 
 log = logging.getLogger("tenure")
-
-
-COUNT_EVERY = 3
-"""Every third renewal also counts the workers that serve the same queues."""
 
 
 class InProcessWorker:

@@ -87,6 +87,20 @@ print(json.dumps([m for m in {NOT_FOR_AN_ENQUEUE} if m in sys.modules]))
     assert told_by(script) == []
 
 
+def test_a_supervisor_imports_neither_the_app_nor_an_engine():
+    """It runs no user code. Each of these would cost memory in every supervisor."""
+    unneeded = ["pydantic", "pydantic_core", "tenure.app", "tenure.inprocess", "tenure.worker.engine", "tenure.worker.run"]
+    unneeded += [
+        "tenure.model.kinds",
+        "tenure.model.codec",
+        "tenure.model.published_kind",
+        "tenure.embedded.server",
+        "tenure.web",
+    ]
+    script = f"import json, sys, tenure.cli.worker\nprint(json.dumps([m for m in {unneeded} if m in sys.modules]))"
+    assert told_by(script) == []
+
+
 def test_defining_a_job_does_no_io_and_needs_no_driver():
     script = """
 import json, sys

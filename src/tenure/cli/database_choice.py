@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 
 from tenure.cli import output
-from tenure.embedded import EmbeddedServer
 from tenure.embedded.finding import HOME_NAME, RunningServer, home_of_sockets, known_home, running_server
 from tenure.manager.ask import AppFacts, ask_app
 from tenure.model.errors import ConfigError
@@ -61,6 +60,8 @@ def project_home() -> Path:
 @contextmanager
 def embedded_database(schema: str | None) -> Iterator[OpenedDatabase]:
     """The embedded server of this project while it is needed, shared with other processes that use it."""
+    from tenure.embedded import EmbeddedServer  # noqa: PLC0415 - not for the workers of another server
+
     home = project_home()
     if not EmbeddedServer(home).running and not output.wants_json():
         output.note(f"starting an embedded PostgreSQL in {home} (the first start takes some seconds)")
@@ -110,6 +111,8 @@ def _restarted(settings: Settings) -> Iterator[Path | None]:
     if home is None:
         yield None
         return
+    from tenure.embedded import EmbeddedServer  # noqa: PLC0415 - not for the workers of another server
+
     with EmbeddedServer(home):
         yield home
 

@@ -18,7 +18,7 @@ from tenure.manager.loops import run_loop, run_until_stopped
 from tenure.manager.plan import one_pool
 from tenure.manager.spec import ChildHello
 from tenure.manager.supervisor import Supervisor
-from tenure.model.kinds import RESERVED
+from tenure.model.names import is_builtin
 from tenure.observe.prometheus import serving_metrics
 from tenure.settings import Settings
 from tenure.store.migrator import migrate
@@ -81,7 +81,7 @@ def configure_logging() -> None:
 
 def log_ready(hello: ChildHello) -> None:
     """Scripts wait for `ready: `."""
-    kinds = sorted(kind for kind in hello.kinds if not kind.startswith(RESERVED))
+    kinds = sorted(kind for kind in hello.kinds if not is_builtin(kind))
     facts = {"concurrency": hello.concurrency, "queues": hello.queues, "kinds": kinds}
     if kinds:
         log.info("ready: worker process takes jobs", extra=facts)

@@ -15,7 +15,7 @@ from tenure.client.filters import Filters, FilterWords
 from tenure.client.pages import matching_ids
 from tenure.client.unchanged import UNCHANGED
 from tenure.model.errors import ConfigError, JobNotFound, NotPossible
-from tenure.model.kinds import RESERVED, is_builtin
+from tenure.model.names import RESERVED, is_builtin
 from tenure.model.states import HELD, LIVE, State
 from tenure.store import lists
 

@@ -16,7 +16,28 @@ For development, tests and demos. Guarantees of this package:
 Not for production: there, set the DSN of a server with backups.
 """
 
-from tenure.embedded.binaries import Binaries, find_binaries
-from tenure.embedded.server import EmbeddedServer, ServerStatus
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tenure.embedded.binaries import Binaries, find_binaries
+    from tenure.embedded.server import EmbeddedServer, ServerStatus
 
 __all__ = ["Binaries", "EmbeddedServer", "ServerStatus", "find_binaries"]
+
+# Imported when they are first used: every worker asks `finding` for a running server, and few have one.
+_HOMES = {
+    "Binaries": "tenure.embedded.binaries",
+    "EmbeddedServer": "tenure.embedded.server",
+    "ServerStatus": "tenure.embedded.server",
+    "find_binaries": "tenure.embedded.binaries",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found

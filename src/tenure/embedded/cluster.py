@@ -11,11 +11,11 @@ from tenure.embedded.account import Account
 from tenure.embedded.binaries import Binaries
 from tenure.embedded.folders import remove_drafts
 from tenure.embedded.home import refuse_unmarked, write_marker
+from tenure.embedded.postmaster import USER
 from tenure.model.errors import ConfigError
 
 log = logging.getLogger("tenure.embedded")
 
-USER = "tenure"
 DRAFT_PREFIX = "pg.new-"
 
 

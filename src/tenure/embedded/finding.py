@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tenure.embedded.home import MARKER, Home
 from tenure.embedded.postmaster import find_postmaster
-from tenure.embedded.server import DATABASE, dsn_of
 
 HOME_NAME = ".tenure"
 NOTE_NAME = ".tenure-demo"
@@ -29,7 +28,7 @@ def running_server(folder: Path) -> RunningServer | None:
         for home in _homes(parent):
             found = find_postmaster(Home(home).data)
             if found is not None and found.is_serving:
-                return RunningServer(dsn_of(found, DATABASE), home)
+                return RunningServer(found.dsn(), home)
     return None
 
 

@@ -8,6 +8,7 @@ import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from tenure.embedded.home import write_new
 from tenure.embedded.processes import is_postmaster_of, wait_until
@@ -23,6 +24,9 @@ STOP_STEPS = (
 NO_PROCESS = 2**31 - 1  # fits PostgreSQL's pid type and is above the largest pid of every kernel
 SERVING = {"ready", "standby"}
 
+USER = DATABASE = "tenure"
+"""The role and the database that clients use."""
+
 
 @dataclass(frozen=True)
 class Postmaster:
@@ -35,6 +39,10 @@ class Postmaster:
     @property
     def is_serving(self) -> bool:
         return self.state in SERVING and self.sockets is not None
+
+    def dsn(self, database: str = DATABASE) -> str:
+        """A URI, because asyncpg supports no other form; psycopg and psql support both."""
+        return f"postgresql://{USER}@/{database}?host={quote(str(self.sockets))}&port={self.port}"
 
     @property
     def is_alive(self) -> bool:

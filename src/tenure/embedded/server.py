@@ -9,22 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
 from uuid import uuid4
 
 from tenure.embedded import children
 from tenure.embedded.account import server_account
 from tenure.embedded.binaries import find_binaries
-from tenure.embedded.cluster import USER, ensure_cluster, version_of
+from tenure.embedded.cluster import ensure_cluster, version_of
 from tenure.embedded.folders import settle_data, settle_sockets
 from tenure.embedded.home import Home
 from tenure.embedded.launch import START_PATIENCE, EmbeddedServerOptions, ensure_guardian, launch, shut_down
-from tenure.embedded.postmaster import Postmaster, find_postmaster, recorded_postmaster, settled_postmaster
+from tenure.embedded.postmaster import DATABASE, Postmaster, find_postmaster, recorded_postmaster, settled_postmaster
 from tenure.embedded.processes import wait_until
 from tenure.embedded.relocate import reachable_binaries
 from tenure.model.errors import ConfigError
 
-DATABASE = "tenure"
 DYING = 0.5  # seconds for which a killed server is still visible but accepts no connections
 
 
@@ -125,7 +123,7 @@ class EmbeddedServer:
             # It was killed while this process joined.
             postmaster = self._launch()
             _ensure_database(postmaster)
-        return dsn_of(postmaster, DATABASE)
+        return postmaster.dsn()
 
     def _adopt(self) -> Postmaster | None:
         postmaster = settled_postmaster(self.home.data, START_PATIENCE)
@@ -150,16 +148,11 @@ class EmbeddedServer:
             shut_down(self.home.data)
 
 
-def dsn_of(postmaster: Postmaster, database: str) -> str:
-    """A URI, because asyncpg supports no other form; psycopg and psql support both."""
-    return f"postgresql://{USER}@/{database}?host={quote(str(postmaster.sockets))}&port={postmaster.port}"
-
-
 def _ensure_database(postmaster: Postmaster) -> None:
     import psycopg  # noqa: PLC0415 - importing this package must stay fast
 
     try:
-        with psycopg.connect(dsn_of(postmaster, "postgres"), autocommit=True) as connection:
+        with psycopg.connect(postmaster.dsn("postgres"), autocommit=True) as connection:
             known = connection.execute("select 1 from pg_database where datname = %s", [DATABASE]).fetchone()
             if known is None:
                 connection.execute(f'create database "{DATABASE}"')

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tenure.model.kinds import Registry
-from tenure.model.published_kind import PublishedKind
 from tenure.store import history, kinds, schedules
 from tenure.store.link import Link
+
+if TYPE_CHECKING:
+    from tenure.model.kinds import Registry
 
 log = logging.getLogger("tenure")
 
@@ -37,6 +38,8 @@ class Declarations:
 
     @staticmethod
     def of(kinds: Registry, owner: str) -> Declarations:
+        from tenure.model.published_kind import PublishedKind  # noqa: PLC0415 - not for a supervisor, which only receives them
+
         return Declarations(
             owner=owner,
             schedules=[schedule.to_json() for schedule in kinds.schedules.values()],

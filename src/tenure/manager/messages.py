@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.leader.declaring import Declarations
 from tenure.leader.settings import LeaderSettings
@@ -12,7 +12,9 @@ from tenure.model.claim_counts import ClaimCount
 from tenure.model.run_counts import RunCount
 from tenure.worker.process import protocol
 from tenure.worker.process.protocol import Message, MessageStream, UnknownMessage
-from tenure.worker.run.abort import AbortReason
+
+if TYPE_CHECKING:
+    from tenure.worker.run.abort import AbortReason
 
 # From the supervisor
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from tenure.manager.messages import (
     AppLoaded,
@@ -35,7 +36,9 @@ from tenure.model.ids import uuid7
 from tenure.model.run_counts import RunTotals
 from tenure.store.workers import default_name
 from tenure.worker.process.protocol import MessageStream
-from tenure.worker.run.abort import AbortReason
+
+if TYPE_CHECKING:
+    from tenure.worker.run.abort import AbortReason
 
 FINAL_READ = 0.2  # seconds to read the last messages of a process that has ended
 AFTER_GRACE = 9.0

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tenure.engine_settings import engine_settings, scope_of
 from tenure.leader.declaring import Declarations
 from tenure.leader.settings import LeaderSettings
-from tenure.model.event_bus import Events
-from tenure.model.kinds import Registry
 from tenure.settings import DEFAULT_POOL, Settings
 from tenure.store.target import DatabaseTarget
-from tenure.worker.claim.claimer import Which
+
+if TYPE_CHECKING:
+    from tenure.model.event_bus import Events
+    from tenure.model.kinds import Registry
+    from tenure.worker.claim.claimer import Which
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,8 @@ class ChildHello:
     @staticmethod
     def of(kinds: Registry, settings: Settings, spec: ChildSpec, events: Events | None = None) -> ChildHello:
         """`settings` are those of the pool."""
+        from tenure.engine_settings import engine_settings, scope_of  # noqa: PLC0415 - the supervisor needs no engine
+
         database, workers = settings.database, settings.workers
         scope = scope_of(kinds, spec.queues or workers.queues, spec.capabilities or workers.capabilities, spec.jobs, spec.without)
         return ChildHello(

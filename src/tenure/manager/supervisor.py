@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from tenure import stop_requests
-from tenure.inprocess import COUNT_EVERY
 from tenure.leader.declaring import Declarations, declare
 from tenure.leader.leader import Leader
 from tenure.manager.event_relay import EventRelay
@@ -40,7 +39,7 @@ from tenure.store.connecting import check_settings
 from tenure.store.faults import ConnectionRejected, Refused
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
-from tenure.store.renewals import renew
+from tenure.store.renewals import COUNT_EVERY, renew
 from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tenure.model.codec import InputCodec, OutputCodec
 from tenure.model.errors import ConfigError, UnknownKind
 from tenure.model.limits import kind_limit, queue_limit
+from tenure.model.names import RESERVED, is_builtin
 from tenure.model.retries import Retry
 from tenure.model.routes import Route
 from tenure.model.schedules import Schedule
@@ -98,14 +99,6 @@ class Kind:
             return self.own_retry
         default = self.default_retry()
         return default if self.own_retry is None else default.with_attempts(self.own_retry)
-
-
-RESERVED = "tenure."
-"""Names of built-in kinds begin with it."""
-
-
-def is_builtin(kind: str) -> bool:
-    return kind.startswith(RESERVED)
 
 
 class Registry(Mapping[str, Kind]):

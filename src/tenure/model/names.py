@@ -10,8 +10,15 @@ LONGEST_NAME = 200
 """Bytes in UTF-8. tenure.enqueue() and the tables check the same."""
 
 
+RESERVED = "tenure."
+"""Names of built-in kinds begin with it."""
+
 GROUP_KIND = "tenure.group"
 """The kind of the job that represents a group. No worker claims it: the resolver ends it."""
+
+
+def is_builtin(kind: str) -> bool:
+    return kind.startswith(RESERVED)
 
 
 def check_name(given: Any, *, what: str) -> str:

@@ -7,12 +7,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any
 
 from tenure.model.errors import ConfigError
-from tenure.model.kinds import KeyScope, Kind
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from tenure.model.kinds import KeyScope, Kind
 
 Schema = dict[str, Any]
 """JSON Schema."""
@@ -79,6 +81,8 @@ class PublishedKind:
 
 @cache
 def _adapter() -> TypeAdapter[PublishedKind]:
+    from pydantic import TypeAdapter  # noqa: PLC0415 - slow to import; only readers need it
+
     return TypeAdapter(PublishedKind)
 
 

@@ -16,6 +16,9 @@ from tenure.store.link import Link
 from tenure.store.query import Query
 from tenure.store.workers import RenewedRow
 
+COUNT_EVERY = 3
+"""Every third renewal also counts the workers that serve the same queues."""
+
 LONGEST_LOOK = 2.0
 """Seconds for the statement that renews and also looks at jobs and other workers. After that only the leases are renewed."""
 

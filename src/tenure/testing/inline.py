@@ -22,7 +22,8 @@ from tenure.client.status import JobStatus
 from tenure.model.claimed_job import ClaimedJob
 from tenure.model.current import current_run
 from tenure.model.errors import ConfigError, JobCanceled, JobFailed, JobUnfinished
-from tenure.model.kinds import RESERVED, Kind
+from tenure.model.kinds import Kind
+from tenure.model.names import RESERVED
 from tenure.model.outcomes import Outcome
 from tenure.model.states import State
 from tenure.testing.contexts import RecordingContext, recording_context

@@ -17,7 +17,7 @@ from tenure.client.filters import Filters
 from tenure.client.named import call_unchecked
 from tenure.client.options import call_options
 from tenure.client.sending import send_call
-from tenure.model.kinds import is_builtin
+from tenure.model.names import is_builtin
 from tenure.store import live
 from tenure.store.jobs import JobRow
 from tenure.web.api.job_filters import BulkFilter

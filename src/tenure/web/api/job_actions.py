@@ -13,7 +13,7 @@ from tenure.client.status import JobStatus
 from tenure.client.unchanged import UNCHANGED
 from tenure.model.durations import to_seconds
 from tenure.model.errors import NotPossible
-from tenure.model.kinds import is_builtin
+from tenure.model.names import is_builtin
 from tenure.model.states import State
 from tenure.web.api.jobs import visible
 from tenure.web.api_routes import ApiCall, RequestModel

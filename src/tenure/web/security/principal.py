@@ -8,7 +8,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from tenure.model.errors import ConfigError
-from tenure.model.kinds import is_builtin
+from tenure.model.names import is_builtin
 from tenure.web.problems import Problem
 
 
