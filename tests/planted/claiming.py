@@ -142,8 +142,8 @@ BUGS = (
         edits=(
             Edit(
                 "store/functions/enqueue.sql",
-                "    perform pg_current_xact_id();\n    if again then",
-                "    if again then",
+                "    begun xid8 := pg_current_xact_id();\n",
+                "",
             ),
         ),
         caught_by=("tests/store/test_enqueue.py::test_a_transaction_has_its_number_before_its_jobs_have_their_places",),

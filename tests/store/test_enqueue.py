@@ -216,12 +216,13 @@ def test_every_job_is_answered_for_when_asked_again_as_well(database):
 WAITING = "wait_event = 'advisory' and datname = current_database()"
 
 
-async def test_a_transaction_has_its_number_before_its_jobs_have_their_places(database, other):
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_transaction_has_its_number_before_its_jobs_have_their_places(database, other, count):
     """Workers pass a position when all transactions up to some number have ended."""
     for _ in range(3):  # a sequence that happens to be logged gives its transaction a number as well
         database.enqueue({})
         with paused_inserts(database):
-            entering = meanwhile(lambda: other.enqueue({"meta": {}}))
+            entering = meanwhile(lambda: other.enqueue(*[{"meta": {}}] * count))
             await waits_for_a_lock(database)
             numbered = database.sql(f"select backend_xid is not null from pg_stat_activity where {WAITING}")
             database.sql("select pg_advisory_unlock(1)")

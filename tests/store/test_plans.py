@@ -149,6 +149,7 @@ def test_an_enqueue_walks_over_no_table(prepared_dsn, condition, again):
         known = database.sql("select id::text from tenure.history limit 1")[0][0]
         text = json.dumps([{"id": known, "kind": "work"}, {"id": str(uuid4()), "kind": "work"}])
         database.sql("select tenure.enqueue(%s, %s)", text, again)
+        database.sql("select tenure.enqueue(%s, %s)", json.dumps([{"id": str(uuid4()), "kind": "work"}]), again)
         assert database.sql("select relname from pg_stat_xact_user_tables where schemaname = 'tenure' and seq_tup_read > 1") == []
 
 

@@ -20,13 +20,13 @@ as $$
 #variable_conflict use_column
 declare
     given jsonb := jobs::jsonb;
-    keyed boolean := position('"key"' in jobs) > 0;
-    waiting boolean := position('"after"' in jobs) > 0;
-    limited text[] := array(select r.name from tenure.limit_rules r);
-begin
     -- The transaction id must be older than any position that it takes: workers rely on that order to know
     -- below which position no job can appear any more.
-    perform pg_current_xact_id();
+    begun xid8 := pg_current_xact_id();
+    keyed boolean;
+    waiting boolean;
+    limited text[];
+begin
     if again then
         return query select e.* from tenure.enqueue_again(given) e;
         return;
@@ -34,6 +34,19 @@ begin
     if position('"claim"' in jobs) > 0 then
         perform tenure.check_parents(given, not borrowed);
     end if;
+    -- A plain job alone, as most callers enqueue it, costs half as much without the statement for many.
+    if jsonb_array_length(given) = 1 and jsonb_typeof(given -> 0) = 'object'
+       and not given -> 0 ?| array['key', 'after', 'delay', 'run_at', 'expires', 'expires_at', 'system', 'chain', 'dependants'] then
+        id := tenure.enqueue_one(given -> 0);
+        existed := false;
+        differs := false;
+        requested_id := id;
+        return next;
+        return;
+    end if;
+    keyed := position('"key"' in jobs) > 0;
+    waiting := position('"after"' in jobs) > 0;
+    limited := array(select r.name from tenure.limit_rules r);
     if keyed then
         given := tenure.take_keys(given);
     end if;
