@@ -152,3 +152,19 @@ async def test_an_unknown_kind_is_refused_with_the_nearest_names(jobs, serving):
     answer = await web.post("/jobs/export_user/dispatch", json={"args": {}})
     assert (answer.status_code, answer.json()["type"]) == (404, "urn:tenure:problem:unknown-kind")
     assert "export_users" in answer.json()["detail"]
+
+
+async def test_a_call_without_options_is_made_like_any_other(jobs, serving, sql):
+    """What is the same for all calls of a kind is kept, so the second call is made in another way than the first."""
+    web = await serving.admin()
+    for args in ({"format": "csv", "rows": 1}, {"format": "é" * 300_000}, {"format": "csv"}):
+        with_options = await web.post("/jobs/export_users/dispatch", json={"args": args, "priority": 50})
+        plain = await web.post("/jobs/export_users/dispatch", json={"args": args})
+        assert (plain.status_code, with_options.status_code) == (202, 202)
+        columns = "kind, queue, priority, max_attempts, timeout, capability, input, key, enqueued_by, auth, meta"
+        made, other = sql(
+            f"select {columns} from tenure.jobs where id in (%s, %s)", plain.json()["id"], with_options.json()["id"]
+        )
+        assert made == other
+    refused = await web.post("/jobs/export_users/dispatch", json={"args": {"format": 7}})
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "args.format")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from typing_extensions import TypedDict
 
 from tenure.client.status import JobStatus
+from tenure.model.failures import Failure
 from tenure.model.states import State
 
 OVER = frozenset({State.COMPLETED, State.FAILED, State.CANCELED, State.DEAD_LETTER})
@@ -87,55 +90,59 @@ few MB."""
 
 
 def tracker_view(job: JobStatus, *, omitted: bool = False) -> TrackerView:
-    return _tracked(job, job.to_json(), omitted=omitted)
+    return _tracked(job, _failure_message(job.failure), omitted=omitted)
 
 
-def _tracked(job: JobStatus, given: dict[str, Any], *, omitted: bool) -> TrackerView:
+def _tracked(job: JobStatus, error_message: str | None, *, omitted: bool) -> TrackerView:
+    state = job.state.value
     return {
-        "id": given["id"],
+        "id": str(job.id),
         "kind": job.kind,
-        "state": given["state"],
-        "status": given["state"],
+        "state": state,
+        "status": state,
         "over": job.state in OVER,
         "failed": job.state in FAILED,
         "progress_percent": _whole(job.progress_percent),
         "progress_message": job.progress_message,
-        "last_error": job.error if job.state == State.CANCELED else given["error_message"],
+        "last_error": job.error if job.state == State.CANCELED else error_message,
         "output": job.output,
         "omitted": omitted,
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
-        "created_at": given["enqueued_at"],
-        "scheduled_at": given["run_at"],
-        "started_at": given["started_at"],
-        "completed_at": given["finished_at"] if job.state == State.COMPLETED else None,
-        "failed_at": given["failed_at"],
+        "created_at": job.enqueued_at.isoformat(),
+        "scheduled_at": _time(job.run_at),
+        "started_at": _time(job.started_at),
+        "completed_at": _time(job.finished_at) if job.state == State.COMPLETED else None,
+        "failed_at": _time(job.failed_at),
     }
 
 
 def job_view(job: JobStatus, *, omitted: bool = False) -> JobView:
-    given = job.to_json()
+    """Written out: a list has hundreds of jobs, and `JobStatus.to_json` looks at the type of every value."""
+    failure = job.failure
+    message = _failure_message(failure)
+    tracked = _tracked(job, message, omitted=omitted)
     return {
-        **_tracked(job, given, omitted=omitted),
+        **tracked,
         "queue": job.queue,
         "priority": job.priority,
         "capability": job.capability,
         "crashes": job.crashes,
         "fence": job.fence,
-        "worker_id": given["worker_id"],
-        "enqueued_at": given["enqueued_at"],
-        "run_at": given["run_at"],
-        "expires_at": given["expires_at"],
-        "finished_at": given["finished_at"],
+        "worker_id": _id(job.worker_id),
+        "enqueued_at": tracked["created_at"],
+        "run_at": tracked["scheduled_at"],
+        "expires_at": _time(job.expires_at),
+        "finished_at": _time(job.finished_at),
         "error": job.error,
-        "error_type": given["error_type"],
-        "error_message": given["error_message"],
+        "error_type": None if failure is None else failure.type,
+        "error_message": message,
         "input": job.input,
         "timeout": job.timeout,
         "key": job.key,
-        "parent_id": given["parent_id"],
-        "chain_id": given["chain_id"],
-        "next_id": given["next_id"],
+        "parent_id": _id(job.parent_id),
+        "chain_id": _id(job.chain_id),
+        "next_id": _id(job.next_id),
         "enqueued_by": job.enqueued_by,
         "auth": job.auth,
         "meta": job.meta,
@@ -145,8 +152,20 @@ def job_view(job: JobStatus, *, omitted: bool = False) -> JobView:
         "attempts": job.attempt,
         "worker_capability": job.capability,
         "idempotency_key": job.key,
-        "claimed_at": given["started_at"],
+        "claimed_at": tracked["started_at"],
     }
+
+
+def _failure_message(failure: Failure | None) -> str | None:
+    return None if failure is None else failure.message
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _id(given: UUID | None) -> str | None:
+    return None if given is None else str(given)
 
 
 def _whole(percent: float) -> float:

@@ -18,6 +18,7 @@ from tenure.web.fleet_stats import FleetStats
 from tenure.web.kind_directory import KindDirectory
 from tenure.web.live.flows import FlowReader
 from tenure.web.live.hub import LiveHub
+from tenure.web.plain_calls import PlainCalls
 from tenure.web.security.audit_log import AuditLog
 from tenure.web.security.authentication import Authenticator
 from tenure.web.security.pending_sockets import PendingSockets
@@ -65,6 +66,10 @@ class WebServices:
     @cached_property
     def kinds(self) -> KindDirectory:
         return KindDirectory(self.runtime.kinds, self.read)
+
+    @cached_property
+    def plain_calls(self) -> PlainCalls:
+        return PlainCalls(self.runtime.kinds)
 
     @cached_property
     def limiter(self) -> RateLimiter:

@@ -80,9 +80,7 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
         raise Problem(
             422, "idempotency-key-reused", "this Idempotency-Key was used with other arguments: use a new key for each request"
         )
-    call.note(
-        subject=str(handle.id), request={"kind": kind, **body.model_dump(mode="json", exclude={"args"}, exclude_unset=True)}
-    )
+    call.note(subject=str(handle.id), request={"kind": kind, **body.options()})
     job = await _existing(call, handle.id) if handle.existed else _new_job(made, body)
     reply: Dispatched = {
         "id": str(handle.id),
@@ -99,6 +97,8 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
     runtime, given = call.services.runtime, body.options()
     options: CallOptions = {**given, "auth": call.principal.auth}  # type: ignore[typeddict-item]
     if kind in runtime.kinds:
+        if not given and header is None and call.principal.auth is None:
+            return call.services.plain_calls.make(kind, body.args)
         made, checked = call_by_name(runtime, kind, body.args, options)
         if made.key is None and header is not None:
             return call_by_name(runtime, kind, body.args, {**options, "key": header, "key_for": KEPT_FOR})

@@ -6,10 +6,11 @@ import asyncio
 import json
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from tenure.model.errors import TenureError
-from tenure.model.payloads import clean_text
+from tenure.model.payloads import TOO_DEEP, clean_text
 from tenure.store import audit
 from tenure.store.audit import AuditEntry, AuditSource, Phase
 from tenure.store.query import Fetch
@@ -114,14 +115,20 @@ class AuditTrail:
         """Without secrets, and as PostgreSQL can store it."""
         if value is None:
             return None
-        shown = _storable(self.redaction.hide(json.loads(json.dumps(value, default=str))))
+        try:
+            shown = self.redaction.hide(_storable(value))
+        except RecursionError:
+            return TOO_DEEP
         size = len(json.dumps(shown))
         return shown if size <= LARGEST_ENTRY else {"omitted": f"{size} characters"}
 
 
 def _storable(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean_text(value, LARGEST_ENTRY)
+    """Plain JSON; what is of another type, such as a time, as text."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
     if isinstance(value, dict):
-        return {clean_text(name, LARGEST_ENTRY): _storable(inner) for name, inner in value.items()}
-    return [_storable(item) for item in value] if isinstance(value, list) else value
+        return {clean_text(str(name), LARGEST_ENTRY): _storable(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in value]
+    return clean_text(value.isoformat() if isinstance(value, datetime) else str(value), LARGEST_ENTRY)

@@ -4,6 +4,7 @@ name that the browser sends."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
 from starlette.requests import HTTPConnection
@@ -12,6 +13,9 @@ from tenure.web.problems import Problem
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 """Headers of a proxy: the request does not come from the peer of the connection."""
+
+MOST_KNOWN = 1000
+"""Names and addresses that need not be parsed again for every request."""
 
 
 def hostname(host: str) -> str:
@@ -22,6 +26,7 @@ def hostname(host: str) -> str:
     return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
 
 
+@lru_cache(MOST_KNOWN)
 def is_loopback(name: str) -> bool:
     if name == "localhost":
         return True
@@ -31,6 +36,7 @@ def is_loopback(name: str) -> bool:
         return False
 
 
+@lru_cache(MOST_KNOWN)
 def network_of(ip: str) -> str:
     """What is counted as one address. Of IPv6 the first 64 bits: a single customer has all the others."""
     try:

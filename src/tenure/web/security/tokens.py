@@ -71,7 +71,7 @@ class TokenKeeper:
     def __init__(self, read: Fetch, write: Fetch) -> None:
         self._read = read
         self._write = write
-        self._known: OrderedDict[str, tuple[float, TokenRow | None]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[float, Principal | None]] = OrderedDict()
         self._any: tuple[float, bool] = (-OPEN_RECHECK, False)
 
     def remembered(self, token: str) -> bool:
@@ -85,12 +85,11 @@ class TokenKeeper:
         kept = self._known.get(hashed)
         if kept is None or time.monotonic() - kept[0] >= RECHECK:
             rows = await self._read(tokens.find(hashed))
-            kept = time.monotonic(), rows[0] if rows else None
+            kept = time.monotonic(), _principal(rows[0], token) if rows else None
             self._keep(hashed, kept)
             if rows and rows[0].unused:
                 await self._touch(rows[0].id)
-        row = kept[1]
-        return None if row is None else _principal(row, token)
+        return kept[1]
 
     async def none_exist(self, *, for_change: bool) -> bool:
         """No api token was ever created. One that has ended still counts, so that a server is not open again after the last."""
@@ -116,7 +115,7 @@ class TokenKeeper:
         await self._write(tokens.revoke(str(session_id), by))
         self._known.clear()
 
-    def _keep(self, hashed: str, kept: tuple[float, TokenRow | None]) -> None:
+    def _keep(self, hashed: str, kept: tuple[float, Principal | None]) -> None:
         self._known[hashed] = kept
         self._known.move_to_end(hashed)
         if len(self._known) > MOST_KNOWN:
