@@ -59,6 +59,16 @@ def test_workers_and_leaders(line, database):
     assert f"stager  {term.holder}  holds" in line("leaders").stdout
 
 
+def test_a_duty_that_all_supervisors_share_has_no_single_holder(line, database):
+    database.term("stager")
+    facts = '{"host": "web-1", "pid": 77, "strategy": "shared"}'
+    database.sql("update tenure.leases set holder = '00000000-0000-0000-0000-000000000000', metadata = %s", facts)
+    shown = line("leaders").stdout
+    assert "stager  every supervisor  holds" in shown
+    assert "00000000" not in shown
+    assert "every supervisor" in line("top", "--once").stdout
+
+
 def test_workers_are_drained_and_resumed_by_name_host_or_id(line, database):
     first, second = database.worker(), database.worker()
     database.sql("update tenure.workers set name = 'mail-1', host = 'moon' where id = %s", first)

@@ -134,7 +134,14 @@ def test_an_id_that_fits_several_none_or_nothing(line, database):
     lay_out(database, 200)
     several = line("jobs", "show", str(id_of(database, 100))[:8])
     assert several.exit_code == 2
-    assert "several job ids start with" in several.stderr
+    first, *listed = several.stderr.splitlines()
+    assert "several job ids start with" in first
+    assert "give more of the id (the newest 5 are shown)" in first
+    assert len(listed) == 5
+    for row in listed:
+        job_id, state, kind = row.split()
+        found = line.json("jobs", "show", job_id)
+        assert (found["state"], found["kind"]) == (state, kind)
     for nobody in (UNKNOWN, UNKNOWN[:12], "ffffffff"):
         missing = line("jobs", "show", nobody)
         assert (missing.exit_code, missing.stdout) == (8, "")

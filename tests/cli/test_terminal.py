@@ -98,6 +98,22 @@ def test_tables_fit_into_80_columns_and_ids_stay_whole(dsn, long_names, words):
         assert any("…" in row for row in rows)
 
 
+def test_settings_show_their_values_on_a_narrow_terminal():
+    rows, _, _ = on_terminal("config", TENURE_DSN=f"postgresql://someone@{'long.' * 20}example.org/database")
+    shown = {name: values for name, *values in (row.split() for row in rows)}
+    assert shown["SETTING"] == ["VALUE", "FROM"]
+    assert shown["workers.concurrency"] == ["10", "default"]
+    assert shown["dsn"][0].startswith("postgresql:")
+    assert shown["dsn"][-1] == "TENURE_DSN"
+
+
+def test_leaders_are_named_by_their_process_on_a_narrow_terminal(dsn, database):
+    database.term("cron")
+    database.sql("update tenure.leases set metadata = %s", '{"host": "web-1", "pid": 77}')
+    rows, _, _ = on_terminal("leaders", TENURE_DSN=dsn)
+    assert any(row.startswith("cron  web-1:77  holds") for row in rows), rows
+
+
 def test_a_wide_terminal_shows_more(dsn, long_names):
     [head, *_], _, _ = on_terminal("jobs", "list", columns=160, TENURE_DSN=dsn)
     assert head.split() == ["ID", "STATE", "KIND", "QUEUE", "PRIORITY", "ATTEMPT", "WHEN"]

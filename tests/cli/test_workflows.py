@@ -170,3 +170,13 @@ def test_reported(line, order):
     shown = line("jobs", "report", order).stdout
     assert "step 'pay' done" in shown
     assert "sleep 'rest' waits until" in shown
+
+
+def test_an_event_is_sent_to_those_that_wait_for_it(line, sql):
+    sent = line("workflows", "emit", "paid", '{"cents": 999}', "--key", "o-17")
+    assert (sent.exit_code, sent.stdout) == (0, "event 'paid' with key 'o-17' is stored for the workflows that wait for it\n")
+    assert line.json("workflows", "emit", "closed") == {"event": "closed", "key": None}
+    stored = sql("select name, key, payload::text from tenure.events order by name")
+    assert stored == [("closed", "", "null"), ("paid", "o-17", '{"cents": 999}')]
+    wrong = line("workflows", "emit", "paid", "{cents: 1}")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")

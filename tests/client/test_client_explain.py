@@ -69,7 +69,7 @@ BLOCKED = Blocked(
 
 VERDICTS = {
     "nothing blocks it": (READY, ["ready"], "1 worker is ready"),
-    "completed": (of("completed", finished_at=NOW), ["finished"], "completed since 2026-01-02 03:04:05.*retry"),
+    "completed": (of("completed", finished_at=NOW), ["finished"], "completed at 2026-01-02 03:04:05 UTC.*retry"),
     "failed": (of("failed", finished_at=NOW, error=TRACE), ["finished"], "ValueError: no such user"),
     "canceled": (of("canceled", finished_at=NOW, error="canceled by anna"), ["finished"], "canceled by anna"),
     "dead letter": (

@@ -167,7 +167,7 @@ async def link(database_target):
 
 
 async def test_a_look_during_an_outage_changes_nothing(pool, queue, link):
-    scaling = Scaling(link, [pool], 1.0)
+    scaling = Scaling(link, [pool], 1.0, asyncio.Event())
     try:
         queue.add("quick", 60)
         await scaling.turn()
@@ -187,7 +187,7 @@ async def test_a_look_during_an_outage_changes_nothing(pool, queue, link):
 
 async def test_after_a_look_that_took_long_the_next_one_does_not_hold_up_the_renewal(pool, queue, link, dsn, monkeypatch):
     monkeypatch.setattr("tenure.manager.scaling.SLOW", 0.0)
-    scaling = Scaling(link, [pool], 1.0)
+    scaling = Scaling(link, [pool], 1.0, asyncio.Event())
     own = "from pg_stat_activity where datname = current_database() and application_name = 'tenure scale'"
     try:
         await scaling.turn()
@@ -205,11 +205,26 @@ async def test_after_a_look_that_took_long_the_next_one_does_not_hold_up_the_ren
 
 
 async def test_a_paused_queue_brings_no_process(pool, queue, link):
-    scaling = Scaling(link, [pool], 1.0)
+    scaling = Scaling(link, [pool], 1.0, asyncio.Event())
     try:
         queue.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
         queue.add("quick", 60)
         assert await scaling.turn() >= 1.0
         assert (pool.wanted, scaling.measurements) == (2, 1)
+    finally:
+        await scaling.close()
+
+
+async def test_no_process_is_added_while_the_supervisor_stops(pool, queue, link):
+    stopping = asyncio.Event()
+    scaling = Scaling(link, [pool], 1.0, stopping)
+    try:
+        queue.add("quick", 60)
+        stopping.set()
+        assert await scaling.turn() >= 1.0
+        assert pool.wanted == 2
+        stopping.clear()
+        await scaling.turn()
+        assert pool.wanted == 6
     finally:
         await scaling.close()

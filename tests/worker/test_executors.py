@@ -73,6 +73,9 @@ async def test_an_error_is_tried_again_and_then_set_aside_with_its_traceback(sha
     assert (failed.state, failed.error_type, failed.message) == ("dead_letter", "ValueError", "boom in attempt 2")
     assert 'raise ValueError(f"boom in attempt {ctx.attempt}")' in failed.traceback
     assert "handlers.py" in failed.traceback
+    head, first, *_ = failed.traceback.splitlines()
+    assert head == "Traceback (most recent call last):"
+    assert "/tenure/" not in first.partition("/src/")[2], "it begins with the frames through which the handler was called"
     assert shared_worker.incidents(handle) == ["failed", "failed"]
     assert (await handle.status()).attempt == 2
 

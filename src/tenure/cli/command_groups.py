@@ -120,5 +120,7 @@ def _usage_error(error: click.UsageError, errors: _ErrorPrinter) -> int:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return exit_codes.USAGE
-    help_hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-    return errors.show(error, f"{error.format_message()}{help_hint}", exit_codes.USAGE)
+    message = error.format_message()
+    if error.ctx and "\n" not in message:  # else it lists what to choose from
+        message += f" (see `{error.ctx.command_path} --help`)"
+    return errors.show(error, message, exit_codes.USAGE)

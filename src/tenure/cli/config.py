@@ -16,7 +16,7 @@ from tenure.model.errors import ConfigError
 from tenure.settings import Settings
 from tenure.store.dsn import read_dsn, without_password
 
-LIST = (Column("SETTING"), Column("VALUE", flexible=True), Column("FROM"))
+LIST = (Column("SETTING"), Column("VALUE", flexible=True), Column("FROM", flexible=True))
 
 
 @dataclass(frozen=True, slots=True)

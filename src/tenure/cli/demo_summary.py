@@ -111,7 +111,7 @@ def next_steps(*, kept: bool) -> Iterator[str]:
     me = program()
     steps = [
         *([] if kept else [(f"{me} demo --keep", "repeat this demo and keep it running")]),
-        (f"{me} simulate --mix hostile", "run jobs that fail, hang and crash, and check each outcome"),
+        (f"{me} simulate --mix hostile", "jobs that fail, hang and crash, each checked"),
         (f"{me} init shop", "create a project with a small jobs.py"),
         (f"cd shop && {program(start=Path('shop'))} dev", "run its workers"),
     ]

@@ -35,8 +35,8 @@ concurrency = 10     # jobs at a time in each process
 FILES = {"jobs.py": JOBS, "tenure.toml": SETTINGS}
 
 NEXT = (
-    ("tenure dev", "start workers, and a PostgreSQL if none is set"),
-    ("tenure enqueue hello --arg name=Ada --wait", "in another terminal: run a job and print its result"),
+    ("tenure dev", "start workers and a PostgreSQL"),
+    ("tenure enqueue hello --arg name=Ada --wait", "in another terminal: run a job"),
     ("tenure jobs list", "list the jobs"),
 )
 

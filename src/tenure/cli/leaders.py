@@ -13,7 +13,7 @@ from tenure.client.overview import LeaderStatus
 
 LEADERS = (
     Column("DUTY"),
-    Column("HOLDER"),
+    Column("PROCESS", flexible=True),
     Column("STATE"),
     Column("TERM", right=True),
     Column("SINCE", right=True),
@@ -22,7 +22,7 @@ LEADERS = (
     Column("ROUNDS", right=True, optional=True),
     Column("ITEMS", right=True, optional=True),
     Column("ERRORS", right=True, optional=True),
-    Column("PROCESS", flexible=True),
+    Column("HOLDER", optional=True),
 )
 
 
@@ -31,7 +31,8 @@ LEADERS = (
 async def leaders(context: CommandContext) -> None:
     """List the duties that one process at a time performs for the whole fleet, such as stager and reaper, and their holders.
 
-    A holder is stuck if it sends heartbeats but the next round of its duty is half a minute overdue.
+    A holder is stuck if it sends heartbeats but the next round of its duty is half a minute overdue. A shared duty is done by
+    every supervisor (leader.strategy "shared").
     """
     found = await context.client.leaders()
     if context.as_json:
@@ -47,5 +48,7 @@ def _leader(leader: LeaderStatus) -> tuple[object, ...]:
     times = output.ago(leader.acquired_at), output.ago(leader.heartbeat_at)
     last_run = output.ago(datetime.fromisoformat(about["last_run"])) if "last_run" in about else "-"
     record = about.get("runs", 0), about.get("items", 0), about.get("errors", 0)
-    where = f"{about['host']}:{about['pid']}" if "host" in about else None
-    return leader.duty, leader.holder, leader.state, leader.term, *times, last_run, *record, where
+    where = f"{about['host']}:{about['pid']}" if "host" in about else leader.holder
+    if leader.shared:  # its row records no rounds, and names the process that last confirmed it
+        return leader.duty, "every supervisor", leader.state, leader.term, *times, "-", "-", "-", "-", "-"
+    return leader.duty, where, leader.state, leader.term, *times, last_run, *record, leader.holder

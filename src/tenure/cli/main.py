@@ -24,7 +24,7 @@ GROUPS = {
     "Jobs": {
         "enqueue": ("tenure.cli.enqueue:enqueue", "Enqueue a job, and optionally wait for its result."),
         "jobs": ("tenure.cli.jobs:jobs", "List, show, report, cancel, retry, replay and delete jobs."),
-        "workflows": ("tenure.cli.workflows:workflows", "List, show, signal, cancel, resume and fork workflows."),
+        "workflows": ("tenure.cli.workflows:workflows", "List, show, signal, cancel, resume and fork workflows; emit events."),
         "chains": ("tenure.cli.chains:chains", "List, show, complete and delete chains."),
         "watch": ("tenure.cli.watch:watch", "Follow a job until it is finished."),
         "explain": ("tenure.cli.explain:explain", "Show why a job is not running."),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenure.client.json_values import to_json_value
-from tenure.client.report.words import inline
+from tenure.client.report.words import clock, inline
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,8 +124,8 @@ def rough(seconds: float) -> str:
 
 
 def moment(at: datetime | None) -> str | None:
-    """In the local time zone."""
-    return None if at is None else f"{at.astimezone().strftime('%Y-%m-%d %H:%M:%S %z')} ({ago(at)})"
+    """As in reports and explanations, in UTC."""
+    return None if at is None else f"{clock(at, 'seconds')} ({ago(at)})"
 
 
 def counted(number: int, what: str) -> str:

@@ -81,5 +81,7 @@ def _leader(leader: LeaderStatus, now: datetime) -> list[Text]:
     where = leader.metadata
     holder = f"{where['host']}:{where['pid']}" if where else str(leader.holder)
     style = "" if leader.holds else "red"
-    held = safe(holder) if leader.holds else f"none: the lease of {safe(holder)} expired"
+    held = (
+        ("every supervisor" if leader.shared else safe(holder)) if leader.holds else f"none: the lease of {safe(holder)} expired"
+    )
     return [Text(leader.duty), Text(held, style=style), Text(str(leader.term)), Text(ago(leader.acquired_at, now))]

@@ -14,6 +14,7 @@ from tenure.client.handle import Handle
 from tenure.client.report.words import gist, span
 from tenure.client.status import JobStatus, JobUpdate
 from tenure.model.errors import ResultTimeout, StoreUnavailable
+from tenure.model.states import State
 
 RETRY_AFTER = 1.0  # seconds, when the database is unavailable
 
@@ -93,7 +94,8 @@ def _bar() -> Iterator[Show]:
 
 
 def _outcome(job: JobStatus) -> str:
-    text = f"{job.id} ({job.kind}) is {job.state.value.replace('_', ' ')}"
+    ended = "is a dead letter" if job.state == State.DEAD_LETTER else f"is {job.state.value}"
+    text = f"{job.id} ({job.kind}) {ended}"
     if job.attempt:
         text += f" after {output.counted(job.attempt, 'attempt')}"
     if job.finished_at is not None:

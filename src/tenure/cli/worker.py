@@ -82,7 +82,7 @@ def configure_logging() -> None:
 def log_ready(hello: ChildHello) -> None:
     """Scripts wait for `ready: `."""
     kinds = sorted(kind for kind in hello.kinds if not is_builtin(kind))
-    facts = {"concurrency": hello.concurrency, "queues": hello.queues, "kinds": kinds}
+    facts = {"child_pid": hello.pid, "concurrency": hello.concurrency, "queues": hello.queues, "kinds": kinds}
     if kinds:
         log.info("ready: worker process takes jobs", extra=facts)
     else:

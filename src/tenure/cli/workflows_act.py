@@ -1,4 +1,4 @@
-"""`tenure workflows signal`, `cancel`, `resume` and `fork`."""
+"""`tenure workflows signal`, `emit`, `cancel`, `resume` and `fork`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,23 @@ async def signal(context: CommandContext, *, job_id: str, name: str, payload: st
     else:
         click.echo(f"{job.id} will receive signal {name!r}")
         await _note_other_waits(context, job.id, name)
+
+
+@click.command()
+@with_context
+@click.argument("event")
+@click.argument("payload", required=False, metavar="[JSON]")
+@click.option("--key", help="Only workflows that wait for this event with this key receive it, such as the id of an order.")
+async def emit(context: CommandContext, event: str, payload: str | None, key: str | None) -> None:
+    """Send an event to all workflows that wait for it, now or later, by ctx.wait_for(EVENT). The same as app.emit() in code.
+
+    Of several events with the same name and key, the first one is received.
+    """
+    await context.app.emit(event, _json(payload), key=key)
+    if context.as_json:
+        output.print_json({"event": event, "key": key})
+    else:
+        click.echo(f"event {event!r}" + (f" with key {key!r}" if key else "") + " is stored for the workflows that wait for it")
 
 
 async def _note_other_waits(context: CommandContext, job_id: UUID, name: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from tenure.client.explain_blocked import blocked_by
 from tenure.client.explain_waiting import waits_for
 from tenure.client.facts import ExplainFacts, LimitGroup, Reason
+from tenure.client.report.words import clock
 from tenure.client.status import JobStatus
 from tenure.model.durations import format_duration
 from tenure.model.names import GROUP_KIND
@@ -57,7 +58,8 @@ def judge(facts: ExplainFacts) -> list[Reason]:  # noqa: PLR0911 - a line for ea
 
 def _finished(job: JobStatus) -> Reason:
     error = f" ({_last_line(job.error)})" if job.error else ""
-    text = f"it has been {job.state.value} since {_moment(job.finished_at)}{error}"
+    verb = "was canceled" if job.state == State.CANCELED else job.state.value
+    text = f"it {verb} at {_moment(job.finished_at)}{error}"
     return Reason("finished", text, "; retry() runs it again as a new job")
 
 
@@ -221,7 +223,7 @@ def _last_line(error: str | None) -> str:
 
 
 def _moment(at: datetime | None) -> str:
-    return "an unknown time" if at is None else at.isoformat(sep=" ", timespec="seconds")
+    return "an unknown time" if at is None else clock(at, timespec="seconds")
 
 
 def _span(span: timedelta) -> str:

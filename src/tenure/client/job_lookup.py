@@ -6,6 +6,7 @@ from string import hexdigits
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tenure.client.report.words import inline
 from tenure.model.errors import ConfigError, JobNotFound
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ SHORTEST_PREFIX = 8
 """Hex digits. An id starts with the time it was made at; eight digits narrow that down to about a minute."""
 
 DIGITS = 32  # in a complete id
+
+MOST_NAMED = 5
+"""Jobs that the error for an ambiguous prefix lists."""
 
 
 class NoSuchJob(JobNotFound):
@@ -41,8 +45,8 @@ async def _find_by_prefix(client: Client, prefix: str) -> JobStatus:
     first, beyond = _id_range(prefix)
     found: list[JobStatus] = []
     after: str | None = None if beyond >= 1 << 128 else str(UUID(int=beyond))
-    while len(found) < 2:
-        page = await client.list(limit=2, after=after)
+    while len(found) <= MOST_NAMED:
+        page = await client.list(limit=MOST_NAMED + 1, after=after)
         found += [job for job in page.jobs if job.id.int >= first]
         after = page.next
         if after is None or UUID(after).int < first:
@@ -50,8 +54,15 @@ async def _find_by_prefix(client: Client, prefix: str) -> JobStatus:
     if not found:
         raise NoSuchJob(prefix)
     if len(found) > 1:
-        raise ConfigError(f"several job ids start with {prefix!r}, such as {found[0].id}: give more of the id")
+        raise ConfigError(_several(prefix, found))
     return found[0]
+
+
+def _several(prefix: str, found: list[JobStatus]) -> str:
+    """Ids begin with the time, so jobs of the same minute share their first 8 digits: the newest are listed to choose from."""
+    named = "".join(f"\n  {job.id}  {job.state}  {inline(job.kind)}" for job in found[:MOST_NAMED])
+    more = f" (the newest {MOST_NAMED} are shown)" if len(found) > MOST_NAMED else ""
+    return f"several job ids start with {prefix!r}: give more of the id{more}{named}"
 
 
 def _id_range(prefix: str) -> tuple[int, int]:

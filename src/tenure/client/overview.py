@@ -90,6 +90,11 @@ class LeaderStatus:
         """A process should hold it at all times."""
         return not self.duty.startswith("lease:")
 
+    @property
+    def shared(self) -> bool:
+        """Every supervisor does this duty (leader strategy `shared`); the id of its holder is zero."""
+        return self.is_duty and not self.holder.int
+
     @staticmethod
     def from_row(row: LeaderRow) -> LeaderStatus:
         return LeaderStatus(**row._asdict() | {"metadata": json.loads(row.metadata)})

@@ -45,6 +45,7 @@ from tenure.model.events import JobSettled, RunLost, WorkerLeaseLost, WorkerStar
 from tenure.model.kinds import Registry
 from tenure.model.payloads import clean_text
 from tenure.model.run_counts import RunCounter
+from tenure.model.tracebacks import cut_to_user_code
 from tenure.settings import Settings
 from tenure.worker.claim.claimer import ClaimScope
 from tenure.worker.engine import Engine
@@ -114,8 +115,9 @@ class ChildWorker:
             hello = ChildHello.of(app.kinds, settings, spec, app.events)
         except TenureError as error:
             return self._unusable(str(error))
-        except BaseException:  # noqa: BLE001 - user code may raise anything while it is imported
-            return self._unusable(traceback.format_exc())
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything while it is imported
+            cut_to_user_code(error)
+            return self._unusable("".join(traceback.format_exception(error)))
         self._send(AppLoaded(hello))
         assigned = await anext(self._inbox, None)
         if not isinstance(assigned, AssignWorker):

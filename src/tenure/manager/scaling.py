@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -28,12 +29,14 @@ SLOW = 0.5
 
 
 class Scaling:
-    def __init__(self, link: Link, pools: Sequence[Pool], interval: float) -> None:
+    def __init__(self, link: Link, pools: Sequence[Pool], interval: float, stopping: asyncio.Event) -> None:
+        """`stopping`: set when the supervisor stops; its pools are not resized any more."""
         self._shared_link = link
         self._own_link = Link(link.database, "scale", hot=True)
         self._is_slow = False
         self._pools = [pool for pool in pools if pool.plan.max_count > pool.plan.default_count]
         self._interval = interval
+        self._stopping = stopping
         self._scalers: dict[str, Scaler] = {}
         self.measurements = 0
         self.held = False
@@ -54,6 +57,8 @@ class Scaling:
         rows = await self._measure(queues.measure_demand(map(_wants, pools), look=look))
         self.measurements += 1
         waiting = {row.pool: (row.jobs, row.seconds) for row in rows}
+        if self._stopping.is_set():  # jobs wait because their processes stop
+            return self._interval
         for pool in pools:
             jobs, age = waiting.get(pool.name, (0, 0.0))
             self._decide(pool, scalers[pool.name], Demand(pending=jobs, oldest_age=age, running=pool.running))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,7 @@ class ChildHello:
     wants: Sequence[str] = ()
     """The events to which the app subscribes: the supervisor relays its own to the child."""
     app_version: str | None = None
+    pid: int = 0
 
     @property
     def database(self) -> DatabaseTarget:
@@ -100,4 +102,5 @@ class ChildHello:
             renew=workers.renew_every,
             wants=[] if events is None else events.wanted(),
             app_version=settings.app_version or None,
+            pid=os.getpid(),
         )

@@ -210,7 +210,7 @@ class Supervisor:
             )
             self._wakeups = Wakeups(database, self._leader.on_wakeup, notify_on=self.link)
             self._renewal = PeriodicTask("lease", self._renew)
-            self._scaling = Scaling(self.link, self._pools, self._scale_interval)
+            self._scaling = Scaling(self.link, self._pools, self._scale_interval, self.stopping)
             self._hello = hello
             self._wakeups.start()
             self._leader.start()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tenure.client.report.life import Moment, Report
-from tenure.client.report.words import gist, inline, span
+from tenure.client.report.words import clock, gist, inline, span
 
 _HIDDEN = frozenset({"status", "value", "patch"})
 """What shows nothing of the course of the workflow."""
@@ -36,7 +36,7 @@ def with_steps(report: Report, rows: Iterable[ReportedStep]) -> Report:
 def _moments(row: ReportedStep) -> Iterator[Moment]:
     named = f"{row.what} {inline(row.name, 100)!r}"
     if row.state in ("open", "retry") and row.started_at is not None:
-        until = f" until {row.due_at.isoformat(sep=' ', timespec='seconds')}" if row.due_at is not None else ""
+        until = f" until {clock(row.due_at, 'seconds')}" if row.due_at is not None else ""
         failed = f" after {row.attempts} failed tries, the last: {gist(row.error)}" if row.error else ""
         yield Moment(at=row.started_at, what="waiting", text=f"{named} waits{until}{failed}")
     elif row.ended_at is not None:

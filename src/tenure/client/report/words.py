@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tenure.model.failures import Failure
 
@@ -79,9 +79,9 @@ def offset(start: datetime, at: datetime) -> str:
     return f"+{span(at - start)}" if at >= start else span(at - start)
 
 
-def clock(at: datetime) -> str:
-    """In UTC, because readers of a report are in different time zones."""
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
+def clock(at: datetime, timespec: Literal["seconds", "milliseconds"] = "milliseconds") -> str:
+    """`2026-01-31 18:30:00.000 UTC`. In UTC, because readers may be in different time zones."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", timespec) + " UTC"
 
 
 def plain(word: str) -> str:

@@ -24,6 +24,7 @@ from tenure.model.kinds import Registry
 from tenure.model.outcomes import Outcome
 from tenure.model.payloads import clean_text, describe_exception
 from tenure.model.reruns import rerunning
+from tenure.model.tracebacks import cut_to_user_code
 from tenure.store import blockers
 from tenure.store.blockers import BlockerRow
 from tenure.store.borrowed import borrow
@@ -345,6 +346,7 @@ def _decided(outcome: Outcome, *, raised: bool) -> Decided:
 
 def _failure(run: Run | None, error: BaseException) -> Raised:
     wanted = run is None or settlements.worth_another_attempt(run, error)
+    cut_to_user_code(error)
     return Raised(describe_exception(error), wanted, packed(error))
 
 

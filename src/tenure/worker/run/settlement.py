@@ -14,6 +14,7 @@ from tenure.model.outcomes import Decision, NextLink, Outcome
 from tenure.model.payloads import describe_exception
 from tenure.model.states import FINISHED
 from tenure.model.suspensions import Suspension
+from tenure.model.tracebacks import cut_to_user_code
 from tenure.store import chains, jobs, workflows
 from tenure.store.jobs import FinishedRuns, MovedRow, SettledRow
 from tenure.store.query import Query
@@ -181,6 +182,7 @@ def of_error(run: Run, error: BaseException, what: str = "failed") -> Settlement
     """The handler raised: the job is retried later, or dead-lettered for a person to look at."""
     if isinstance(error, ProcessDied):
         return of_crash(run, str(error))
+    cut_to_user_code(error)
     policy, remote = run.kind.retry, remote_of(error)
     text = remote.text if remote else describe_exception(error)
     wanted = remote.wanted if remote else worth_another_attempt(run, error)
@@ -201,6 +203,8 @@ def of_timeout(run: Run, where: BaseException | None = None) -> Settlement:
     """`where`: how the handler ended, which shows what it was doing."""
     error = TimeoutError(f"timed out: {run.kind.name} may run for {timedelta(seconds=run.time_limit or 0)}")
     settlement = of_error(run, error, "timed_out")
+    if where is not None:
+        cut_to_user_code(where)
     error.__cause__ = where  # for the log; the job keeps the plain sentence
     return settlement
 

@@ -45,7 +45,7 @@ function row(one, n) {
   const ok = one.state === "holds";
   return h("tr", { key: one.duty, "data-row": true, "data-id": one.holder, tabindex: n ? "-1" : "0", class: ok ? null : "alarm" },
     h("td.a-name.grow", h("div.two-line", h("div.row", h("span.name", one.duty), !ok && tone("bad", one.state, "stop")), h("div.cut", { title: (DUTIES[one.duty] ?? [null])[0] }, (DUTIES[one.duty] ?? [""])[0]))),
-    h("td.a-meta", { "data-unit": `term ${count(one.term)}` }, h("a", { href: address("workers"), title: one.holder }, one.worker ?? `supervisor ${one.holder.slice(-8)}`)),
+    h("td.a-meta", { "data-unit": `term ${count(one.term)}` }, h("a", { href: address("workers"), title: one.holder }, one.worker ?? (/^[0-]+$/.test(one.holder) ? "every supervisor" : `supervisor ${one.holder.slice(-8)}`))),
     h("td.n.muted.p-1", count(one.term)), h("td.n.muted.p-2", when(one.acquired_at)),
     h("td.n.a-side", { class: ok ? null : "bad" }, facts.last_run ? when(facts.last_run) : "–"), h("td.n.muted.p-2", facts.last_seconds === undefined ? "–" : duration(Number(facts.last_seconds))),
     h("td.n.muted.p-2", facts.runs === undefined ? "–" : count(facts.runs)), h("td.n.muted.p-1", facts.items === undefined ? "–" : count(facts.items)),
