@@ -10,6 +10,7 @@ from typing import Any
 
 from tenure.chaos.checker import check
 from tenure.chaos.ledger import (
+    AuditLine,
     CampaignRecord,
     ClientCall,
     EffectRow,
@@ -82,6 +83,7 @@ class LedgerBuilder:
     terms: list[TermChange] = field(default_factory=list)
     effects: list[EffectRow] = field(default_factory=list)
     links: list[FinalLink] = field(default_factory=list)
+    audit: list[AuditLine] = field(default_factory=list)
     steps: list[StepChange] = field(default_factory=list)
     values: list[ValueLine] = field(default_factory=list)
     workers: list[WorkerChange] = field(default_factory=list)
@@ -295,6 +297,13 @@ class LedgerBuilder:
     def order(self, n: int, job: str | None = None) -> None:
         self.effects.append(EffectRow("orders", n, job, None))
 
+    def entry(self, request: str, subject: str, **overrides: Any) -> None:
+        """Of the audit log."""
+        line = AuditLine(
+            len(self.audit) + 1, self._tick(), request, "requested", "campaign-client-0", "cancel_job", subject, None
+        )
+        self.audit.append(line._replace(**overrides))
+
     # Schedules
 
     def schedule(self, name: str = "s", since: float = BEGAN, **definition: Any) -> None:
@@ -349,6 +358,7 @@ class LedgerBuilder:
         _write(ledger, "final.jsonl.gz", (final | self.final).values())
         _write(ledger, "effects.jsonl", self.effects)
         _write(ledger, "links.jsonl", self.links)
+        _write(ledger, "audit.jsonl", self.audit)
         for run in self.runs:
             _write(ledger, f"runs-{run.pid}-{run.worker}.jsonl", [run])
         return ledger

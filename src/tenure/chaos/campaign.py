@@ -105,6 +105,7 @@ class Campaign:
             lease=options.lease,
             backlog=options.backlog,
             workflows=options.workflows,
+            web_port=self._testbed.web_port if self._testbed.workers.web is not None else None,
         )
 
     async def run(self) -> None:

@@ -113,6 +113,10 @@ def _read_rest(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> None:
     for effect in ledger.effects():
         for method in methods:
             method(effect)
+    methods = _methods(rules, "on_audit")
+    for entry in ledger.audit():
+        for method in methods:
+            method(entry)
 
 
 def _read_steps(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:

@@ -30,6 +30,7 @@ from tenure.chaos.event_sender import EventSender
 from tenure.chaos.job_mix import DrawnJob, JobMix
 from tenure.chaos.ledger import ClientCall, JobRequest, Ledger, as_line
 from tenure.chaos.plan import is_quiet
+from tenure.chaos.web_client import WebClient
 from tenure.lifeline import die_with
 from tenure.manager.loops import run_loop
 from tenure.model.errors import NotEnqueued, NotPossible
@@ -40,6 +41,8 @@ SLOW_JOBS_PER_SECOND = 3.0
 ORDER_EVERY = 0.2
 CONTROL_EVERY = 0.1
 RESULT_EVERY = 0.2
+WEB_CHANGES = 0.3
+"""The share of changes that go through the web server."""
 CHECK_BACKLOG_EVERY = 0.5
 REPORT_EVERY = 0.5
 REMEMBERED_JOBS = 20_000
@@ -62,6 +65,8 @@ class ClientTask:
     backlog: int
     workflows: float
     """The share of workflows in the bulk."""
+    web_port: int | None = None
+    """Of the web server; None: there is none."""
 
 
 class CampaignClient:
@@ -71,6 +76,7 @@ class CampaignClient:
         self._numbers = count(task.number * MAX_REQUESTS + 1)
         self._recent: deque[tuple[str, str]] = deque(maxlen=REMEMBERED_JOBS)
         self._events = EventSender(self._random(14), self._answer, self._record)
+        self._web = WebClient(jobs.app, task.number, task.web_port) if task.web_port is not None else None
         self._faults_began: float | None = None
         self._room = asyncio.Event()
         self._finished = asyncio.Event()
@@ -148,6 +154,8 @@ class CampaignClient:
 
     async def _control_jobs(self, random: Random) -> None:
         client = jobs.app.client()
+        if self._web is not None:
+            await self._web.open()
         while not self._finished.is_set():
             await self._sleep(CONTROL_EVERY)
             if not self._recent:
@@ -155,13 +163,23 @@ class CampaignClient:
             job, kind = random.choice(self._recent) if random.random() < 0.5 else self._recent[-1]
             failing = kind in {jobs.always_failing.name, jobs.failed_by_handler.name, workflows.workflow_undone.name}
             verb = random.choice(["replay", "retry", "retry"] if failing else ["cancel", "delete", "cancel"])
-            await self._control(verb, job, getattr(client, verb))
+            if self._web is not None and random.random() < WEB_CHANGES:
+                await self._control_by_web(self._web, verb, job)
+            else:
+                await self._control(verb, job, getattr(client, verb))
 
     async def _control(self, verb: str, job: str, method: Callable[[str], Awaitable[Any]]) -> None:
         began = time.time()
         answer, reply = await self._answer(method(job))
         plain = reply if reply is None or isinstance(reply, int) else str(reply)
         self._record(ClientCall(verb, began, time.time(), answer, job=job, reply=plain))
+
+    async def _control_by_web(self, web: WebClient, verb: str, job: str) -> None:
+        began = time.time()
+        answer, reply, unexpected = await web.change(verb, job)
+        if unexpected is not None:
+            self.unexpected_errors[unexpected] += 1
+        self._record(ClientCall(verb, began, time.time(), answer, job=job, reply=reply, actor=web.actor))
 
     async def _fetch_results(self, random: Random) -> None:
         client = jobs.app.client()
@@ -204,7 +222,7 @@ class CampaignClient:
         self.unexpected_errors[f"{type(error).__name__}: {error}"[:200]] += 1
 
     def _record(self, call: ClientCall) -> None:
-        self.calls[f"{call.verb} {call.answer}"] += 1
+        self.calls[f"{call.verb}{' by web' if call.actor else ''} {call.answer}"] += 1
         self._file.write(as_line(call))
 
     def _mix(self, number: int) -> JobMix:

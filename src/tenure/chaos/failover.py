@@ -22,7 +22,7 @@ from tenure.chaos.client_process import ClientTask
 from tenure.chaos.clients import ClientProcesses
 from tenure.chaos.ledger import Fault, Ledger, as_line
 from tenure.chaos.replication import FailoverTimes, ReplicatedServers
-from tenure.chaos.testbed import APP, Testbed, worker_options
+from tenure.chaos.testbed import Testbed, worker_arguments
 from tenure.chaos.waits import until_drained, until_ready
 from tenure.chaos.workers import CampaignWorker, WorkerGroup, unexpected_refusals, worker_environment
 from tenure.store.migrator import migrate
@@ -146,5 +146,4 @@ class FailoverCampaign:
 
 def _worker(testbed: Testbed, options: CampaignOptions, number: int) -> CampaignWorker:
     environment = worker_environment(testbed.folder, options.lease)
-    route = "either server"
-    return CampaignWorker(f"worker-{number}", route, testbed.dsn, testbed.folder, worker_options(options), environment, APP)
+    return CampaignWorker(f"worker-{number}", testbed.dsn, testbed.folder, worker_arguments(options), environment)

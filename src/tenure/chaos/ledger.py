@@ -15,6 +15,7 @@ ticks.jsonl     every change of the record of a planned time, written the same w
 final.jsonl.gz  all jobs at the end
 links.jsonl     links of chains and jobs that wait for them, at the end
 effects.jsonl   rows that handlers and callers wrote in one transaction with a job
+audit.jsonl     the audit log of the web server at the end
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class ClientCall(NamedTuple):
     job       all other verbs: which job
     reply     cancel, delete: whether it was done. retry, replay: the id of the job that runs now.
               result: [state, output] as the client received them. emit: the key of the event
+    actor     calls of the web server: the name of the client's token
     """
 
     verb: str
@@ -84,6 +86,7 @@ class ClientCall(NamedTuple):
     existed: tuple[bool, ...] = ()
     job: str | None = None
     reply: Any = None
+    actor: str = ""
 
 
 class HandlerLine(NamedTuple):
@@ -303,6 +306,19 @@ class EffectRow(NamedTuple):
     fence: int | None
 
 
+class AuditLine(NamedTuple):
+    """An entry of the audit log. `phase`: requested, before anything is changed; finished, with the status of the answer."""
+
+    seq: int
+    at: float
+    request: str
+    phase: str
+    actor: str
+    action: str
+    subject: str | None
+    status: int | None
+
+
 LINES_AT_ONCE = 256
 """Lines that are parsed together: one call of the parser costs as much as a line."""
 
@@ -368,6 +384,9 @@ class Ledger:
 
     def effects(self) -> Iterator[EffectRow]:
         return map(EffectRow._make, self._lines("effects.jsonl"))
+
+    def audit(self) -> Iterator[AuditLine]:
+        return map(AuditLine._make, self._lines("audit.jsonl"))
 
     def write(self, name: str) -> IO[str]:
         """Opens a file for appending lines, each made by `as_line`."""

@@ -36,7 +36,7 @@ class Pooler:
         self._server = conninfo_to_dict(server_dsn)
         if user is not None:
             self._server["user"] = user
-        self._port = _free_port()
+        self._port = free_port()
         self._settings = folder / "pgbouncer.ini"
         # With auth_type = any, the user on the server is the one named here.
         server = {name: self._server[name] for name in ("host", "port", "user")}
@@ -74,7 +74,7 @@ class Pooler:
             self._process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

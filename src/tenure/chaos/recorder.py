@@ -32,6 +32,8 @@ FINAL = """select json_build_array(id, state, kind, fence, claim_id, worker_id, 
 LINKS = """select json_build_array(a.id, a.chain_id, a.kind, a.state, a.next_id, a.parent_id,
     (select b.missing from tenure.blocked b where b.job_id = a.id)) from tenure.all_jobs a where a.kind like 'chained%'"""
 EFFECTS = "select json_build_array(relation, n, job, fence) from chaos.effects"
+AUDIT = """select json_build_array(id, extract(epoch from at), request_id, phase, actor, action, subject, status)
+    from tenure.audit order by id"""
 
 EXPORTS = {
     "moves.jsonl.gz": MOVES,
@@ -44,6 +46,7 @@ EXPORTS = {
     "final.jsonl.gz": FINAL,
     "links.jsonl": LINKS,
     "effects.jsonl": EFFECTS,
+    "audit.jsonl": AUDIT,
 }
 
 

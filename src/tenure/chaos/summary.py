@@ -41,7 +41,7 @@ def summary(outcome: CampaignOutcome, verdict: CheckerVerdict) -> str:
                 (
                     invariant.number,
                     invariant.promise,
-                    "not checked yet" if not invariant.checked else f"broken {found:,} times" if found else "held",
+                    f"broken {found:,} times" if found else "held",
                 )
                 for invariant, found in verdict.totals.items()
             ],

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,9 +17,10 @@ from psycopg import AsyncConnection
 from tenure.chaos import recorder
 from tenure.chaos.campaign_options import CampaignOptions
 from tenure.chaos.disk import SmallDisk
-from tenure.chaos.pooler import PGBOUNCER, Pooler
+from tenure.chaos.pooler import PGBOUNCER, Pooler, free_port
 from tenure.chaos.proxy import Proxy
-from tenure.chaos.workers import CampaignWorker, WorkerGroup, worker_environment
+from tenure.chaos.tenure_process import TenureProcess
+from tenure.chaos.workers import CampaignWorker, WorkerGroup, worker_command, worker_environment
 from tenure.embedded import EmbeddedServer, find_binaries
 from tenure.store.migrator import migrate
 from tenure.store.target import DatabaseTarget
@@ -63,6 +65,7 @@ class Testbed:
     proxies: dict[str, Proxy] = field(default_factory=dict)
     pooler: Pooler | None = None
     disk: SmallDisk | None = None
+    web_port: int = field(default_factory=free_port)
     spared: str | None = None
     """The worker that no fault hits at present. If it forgets something, its own death does not repair that, so it shows."""
 
@@ -103,7 +106,8 @@ async def open_testbed(options: CampaignOptions, folder: Path) -> AsyncIterator[
                 testbed.proxies[name] = Proxy(dsn)
                 await stack.enter_async_context(testbed.proxies[name].open())
             testbed.pooler = _start_pooler(testbed, stack)
-            testbed.workers = WorkerGroup([_worker(testbed, options, number) for number in range(1, options.workers + 1)])
+            workers = [_worker(testbed, options, number) for number in range(1, options.workers + 1)]
+            testbed.workers = WorkerGroup(workers, _web_server(testbed))
             stack.callback(testbed.workers.stop)
             yield testbed
 
@@ -144,16 +148,25 @@ def _start_pooler(testbed: Testbed, stack: AsyncExitStack) -> Pooler | None:
 
 def _worker(testbed: Testbed, options: CampaignOptions, number: int) -> CampaignWorker:
     name = f"worker-{number}"
-    route, dsn = "direct", testbed.dsn
+    dsn = testbed.dsn
     environment = worker_environment(testbed.folder, options.lease)
     if name in testbed.proxies:
-        route, dsn = "proxy", testbed.proxies[name].dsn
+        dsn = testbed.proxies[name].dsn
     elif number == options.workers and testbed.pooler is not None:
-        route, dsn = "PgBouncer", testbed.pooler.dsn
+        dsn = testbed.pooler.dsn
         environment["TENURE_POOLED"] = "1"
-    return CampaignWorker(name, route, dsn, testbed.folder, worker_options(options), environment, APP)
+    return CampaignWorker(name, dsn, testbed.folder, worker_arguments(options), environment)
 
 
-def worker_options(options: CampaignOptions) -> list[str]:
-    """The command line of `tenure worker`."""
-    return ["--queues", "default,side", "--processes", str(options.processes), "--concurrency", str(options.concurrency)]
+def worker_arguments(options: CampaignOptions) -> list[str]:
+    numbers = ("--processes", str(options.processes), "--concurrency", str(options.concurrency))
+    return worker_command(APP, "--queues", "default,side", *numbers)
+
+
+def _web_server(testbed: Testbed) -> TenureProcess | None:
+    """Its connections go through the proxy of the clients. None: what it needs is not installed."""
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        return None
+    environment = worker_environment(testbed.folder, testbed.lease)
+    command = ["web", "--app", APP, "--port", str(testbed.web_port)]
+    return TenureProcess("web", testbed.proxies["clients"].dsn, testbed.folder, command, environment)

@@ -14,8 +14,6 @@ class Invariant(NamedTuple):
     number: str
     name: str
     promise: str
-    checked: bool = True
-    """False: the feature that it is about does not exist yet."""
 
 
 class Violation(NamedTuple):
@@ -101,7 +99,7 @@ class CheckerVerdict:
                     "number": invariant.number,
                     "name": invariant.name,
                     "promise": invariant.promise,
-                    "verdict": _word(invariant, found),
+                    "verdict": _word(found),
                     "violations": found,
                 }
                 for invariant, found in self.totals.items()
@@ -114,9 +112,7 @@ class CheckerVerdict:
         }
 
 
-def _word(invariant: Invariant, violations: int) -> str:
-    if not invariant.checked:
-        return "not checked"
+def _word(violations: int) -> str:
     return "broken" if violations else "held"
 
 
@@ -125,7 +121,7 @@ def _text(verdict: CheckerVerdict) -> Iterator[str]:
     yield _sizes(verdict.counts)
     yield ""
     for invariant, found in verdict.totals.items():
-        result = f"{_word(invariant, found)} {found:,} times" if found else _word(invariant, found)
+        result = f"{_word(found)} {found:,} times" if found else _word(found)
         yield f"  {invariant.number:<4} {invariant.name:<{NAME_WIDTH}} {result}"
     for invariant, found in verdict.totals.items():
         if found:
@@ -133,7 +129,7 @@ def _text(verdict: CheckerVerdict) -> Iterator[str]:
 
 
 def _summary(verdict: CheckerVerdict) -> str:
-    checked = sum(invariant.checked for invariant in verdict.totals)
+    checked = len(verdict.totals)
     broken = sum(found > 0 for found in verdict.totals.values())
     if not broken:
         return f"all {checked} invariants held"

@@ -1,4 +1,4 @@
-"""The workers of a campaign: `tenure worker` as a user would start it, restarted whenever one has exited."""
+"""The workers and the web server of a campaign, restarted whenever one has exited."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tenure.chaos.tenure_process import TenureProcess
 
 APP = "tenure.chaos.jobs:app"
 FOLDER = "TENURE_CHAOS_LEDGER"
@@ -20,7 +20,6 @@ FOLDER = "TENURE_CHAOS_LEDGER"
 CLOCK = "TENURE_CHAOS_CLOCK"
 """Seconds to add to the monotonic clock to get the time of the campaign."""
 CHECK_EVERY = 0.1  # seconds
-STOP_TIMEOUT = 10.0  # seconds after each signal, at the end
 
 REFUSAL = re.compile(rb"PostgreSQL refuses .*(sqlstate=(?:2[123]|42).*)")
 """A line of a worker's log about a wrong statement, value or constraint. A full disk or a lock has other codes."""
@@ -37,6 +36,10 @@ def worker_environment(folder: Path, lease: float) -> dict[str, str]:
         FOLDER: str(folder),
         CLOCK: str(time.time() - time.monotonic()),
     }
+
+
+def worker_command(app: str, *options: str) -> list[str]:
+    return ["worker", "--app", app, *options]
 
 
 def unexpected_refusals(folder: Path) -> Counter[str]:
@@ -93,77 +96,31 @@ def _processes_of(folder: Path) -> list[int]:
     return sorted(found)
 
 
-@dataclass
-class CampaignWorker:
+class CampaignWorker(TenureProcess):
     """A supervisor and its worker processes."""
-
-    name: str
-    route: str
-    """How it reaches PostgreSQL, for the record."""
-    dsn: str
-    folder: Path
-    options: list[str]
-    environment: dict[str, str] = field(default_factory=dict)
-    app: str = APP
-    process: subprocess.Popen[bytes] | None = None
-    starts: int = 0
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "tenure.cli.run_with_parent", str(os.getpid())]
-        command += ["worker", "--app", self.app, *self.options]
-        with (self.folder / f"{self.name}.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **self.environment, "TENURE_DSN": self.dsn},
-                process_group=0,
-            )
-        self.starts += 1
-
-    @property
-    def pid(self) -> int:
-        assert self.process is not None
-        return self.process.pid
-
-    @property
-    def alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
 
     def children(self) -> list[int]:
         return children_of(self.pid) if self.alive else []
-
-    def kill_all(self) -> None:
-        """Kills the supervisor and its children at once, like a machine that loses power."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-
-    def stop(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-            if not self.alive:
-                return
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGCONT)
-            assert self.process is not None
-            self.process.send_signal(number)
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(STOP_TIMEOUT)
 
 
 @dataclass
 class WorkerGroup:
     workers: list[CampaignWorker]
+    web: TenureProcess | None = None
     unexpected_exits: list[str] = field(default_factory=list)
-    """Workers that exited without being stopped: which, and how."""
+    """Processes that exited without being stopped: which, and how."""
     _to_be_killed: set[int] = field(default_factory=set)
     _to_be_stopped: set[int] = field(default_factory=set)
 
-    def start(self) -> None:
-        for worker in self.workers:
-            worker.start()
+    @property
+    def processes(self) -> list[TenureProcess]:
+        return [*self.workers, *([self.web] if self.web is not None else [])]
 
-    def expect_kill(self, worker: CampaignWorker) -> None:
+    def start(self) -> None:
+        for process in self.processes:
+            process.start()
+
+    def expect_kill(self, worker: TenureProcess) -> None:
         """It is about to be killed: any exit is expected."""
         self._to_be_killed.add(worker.pid)
 
@@ -174,14 +131,14 @@ class WorkerGroup:
     async def restart_exited(self) -> None:
         """Runs until cancelled."""
         while True:
-            for worker in self.workers:
+            for worker in self.processes:
                 if not worker.alive:
                     assert worker.process is not None
                     self._check_exit(worker, worker.process.returncode)
                     worker.start()
             await asyncio.sleep(CHECK_EVERY)
 
-    def _check_exit(self, worker: CampaignWorker, code: int) -> None:
+    def _check_exit(self, worker: TenureProcess, code: int) -> None:
         if worker.pid in self._to_be_killed or (worker.pid in self._to_be_stopped and code == 0):
             return
         how = "after SIGTERM" if worker.pid in self._to_be_stopped else "by itself"
@@ -194,5 +151,5 @@ class WorkerGroup:
                 os.killpg(worker.pid, signal.SIGCONT)
 
     def stop(self) -> None:
-        for worker in self.workers:
-            worker.stop()
+        for process in self.processes:
+            process.stop()

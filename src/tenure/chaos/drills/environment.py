@@ -15,7 +15,7 @@ import psycopg
 
 from tenure.chaos import jobs
 from tenure.chaos.ledger import HandlerLine, Ledger
-from tenure.chaos.workers import CLOCK, FOLDER, CampaignWorker
+from tenure.chaos.workers import APP, CLOCK, FOLDER, CampaignWorker, worker_command
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
 from tenure.store.target import DatabaseTarget
@@ -46,9 +46,8 @@ class DrillEnvironment:
             CLOCK: str(time.time() - time.monotonic()),
             **settings,
         }
-        worker = CampaignWorker(
-            f"worker-{len(self._workers) + 1}", "direct", self.server.dsn, self.folder, list(options), environment
-        )
+        name = f"worker-{len(self._workers) + 1}"
+        worker = CampaignWorker(name, self.server.dsn, self.folder, worker_command(APP, *options), environment)
         self._workers.append(worker)
         worker.start()
         return worker

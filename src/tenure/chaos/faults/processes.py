@@ -53,6 +53,15 @@ async def kill_leader(testbed: Testbed, random: Random) -> FaultResult:
     raise FaultSkipped(f"no worker that may be killed leads {duty}")
 
 
+async def kill_web(testbed: Testbed, _random: Random) -> FaultResult:
+    web = testbed.workers.web
+    if web is None or not web.alive:
+        raise FaultSkipped("the web server does not run")
+    testbed.workers.expect_kill(web)
+    web.kill_all()
+    return FaultResult("the web server")
+
+
 async def stop_child(testbed: Testbed, random: Random) -> FaultResult:
     worker, child = _pick_child(testbed, random)
     seconds = _longer_than_lease(testbed, random)

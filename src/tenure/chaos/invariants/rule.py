@@ -70,6 +70,7 @@ class Rule:
     for each job at the end of the campaign              on_final (job or None, final)
     for each change of a leader's row                    on_term (change)
     for each row that was written together with a job    on_effect (effect)
+    for each entry of the audit log                      on_audit (entry)
     for each change of a step, before its trace is       on_step (job or None, change)
     updated
     for each line about the value of a step              on_value (job or None, line)
