@@ -1,4 +1,4 @@
-"""Bugs in what people do with jobs."""
+"""Bugs in how jobs are canceled, deleted, retried and replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in how jobs come in."""
+"""Bugs in how jobs are enqueued."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what over the web API."""
+"""Bugs in who may do what over the web API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in what is done once for all."""
+"""Bugs in how leaders are elected, and in what one process does for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in how work comes back from those who cannot finish it."""
+"""Bugs in how jobs are requeued that a worker cannot finish."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Patience:
 
 
 async def persist(ids: Iterable[UUID], ask: Ask) -> None:
-    """Asks for the jobs in batches, and again for those that were locked."""
+    """Asks for the jobs in batches, and again for the ones that were locked."""
     for batch in batches(dict.fromkeys(ids)):
         patience = Patience()
         left = await ask(batch)

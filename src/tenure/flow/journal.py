@@ -21,7 +21,7 @@ QUIET_TURNS = 50
 """Turns of the event loop in which the tasks of a workflow reach what they have recorded."""
 
 QUIET_SECONDS = 1.0
-"""The same for workflows that await something else between two steps. Only one whose code has changed waits for so long."""
+"""The same for workflows that await something else between two steps. Only one whose code has changed waits that long."""
 
 NOT_ASKED_FOR = frozenset({"rollback", "undo", "status"})
 """What is recorded and the code of the workflow does not ask for."""

@@ -156,7 +156,7 @@ class ChildProcess:
             self._stream.close()
 
     def stop(self, grace: float) -> None:
-        """It claims no more jobs, has `grace` seconds for those it runs, and ends. A later call can only shorten that."""
+        """It claims no more jobs, has `grace` seconds for the ones it runs, and ends. A later call can only shorten that."""
         self.stopping = True
         self.stop_deadline = min(self.stop_deadline, time.monotonic() + grace + AFTER_GRACE)
         self._send(Stop(grace))

@@ -187,7 +187,7 @@ class FleetStats:
             del self._series[key]
 
     async def find_failures(self, seconds: float) -> FailedJobs:
-        """The same, not from a moment ago: for those that are acted on."""
+        """The same, read now: for failures that are acted on."""
         now = datetime.now(UTC)
         rows = await self._read(failures.find_all(now - timedelta(seconds=seconds), MOST_FAILURES))
         return FailedJobs(group_failures(rows, now, seconds), capped=len(rows) >= MOST_FAILURES)

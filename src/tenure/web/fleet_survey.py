@@ -1,4 +1,4 @@
-"""Reads the one row that tells the state of the fleet: lists of JSON become the rows that they stand for."""
+"""Reads the one row with the state of the fleet: its lists of JSON become rows."""
 
 from __future__ import annotations
 

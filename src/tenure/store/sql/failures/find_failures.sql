@@ -1,5 +1,5 @@
 -- find_failures: jobs whose last attempt failed since :since, at most :most of each: those that wait to be retried, dead letters, and jobs that
--- failed for good. The head of the error is enough to group them by. A run's beginning stands for the time of its failure, which live jobs
+-- failed for good. The head of the error is enough to group them by. The start of a run is used as the time of its failure, which live jobs
 -- do not have. Each part goes by one index and stops after :most rows, so the cost does not grow with jobs and history.
 select f.id, f.kind, f.queue, f.state, f.attempt, f.crashes, f.at, f.error
   from ((select j.id, j.kind, j.queue, j.state, j.attempt, j.crashes::integer, coalesce(j.started_at, j.enqueued_at) as at, left(j.error, 600) as error

@@ -1,5 +1,5 @@
 -- cancel_expired: pending, scheduled, blocked, waiting -> canceled for jobs that were not started by the time at which they expire. Run by a
--- duty: the statement itself checks holder and term. A job that was claimed once does not expire any more, whatever became of the run.
+-- duty: the statement itself checks holder and term. A job that was claimed once does not expire any more, also if its run was lost.
 --   only  null, or the ids to restrict it to; peek: changes nothing, and returns the ids that it would cancel
 -- Returns whether the term holds, the number of jobs canceled, the seconds until the next one expires, and the jobs (or ids) as JSON. The
 -- caller notifies the clients that wait for them, and the resolver if other jobs do.
