@@ -60,7 +60,7 @@ async def test_each_promoted_job_is_an_event(link, database, ears):
 async def test_promoted_jobs_are_not_listed_without_a_subscriber(database):
     database.enqueue({"delay": 60})
     database.sql("update tenure.jobs set run_at = now()")
-    assert database.run(jobs.promote(database.term("stager"), limit=10))[0][-1] is None
+    assert database.fetch(jobs.promote(database.term("stager"), limit=10))[0].jobs == []
 
 
 @pytest.mark.parametrize("why", ["crashed", "lease_lost", "stopped"])

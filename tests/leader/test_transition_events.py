@@ -160,7 +160,7 @@ async def test_jobs_are_not_listed_without_a_subscriber(database):
     database.run(sent_events.place(term, limit=10))
     [unblocked] = database.fetch(blockers.unblock(term, limit=10))
     [woken] = database.fetch(sent_events.wake(term, limit=10))
-    assert (unblocked.moved, unblocked.jobs, woken.touched, woken.jobs) == (1, None, 1, None)
+    assert (unblocked.moved, unblocked.jobs, woken.touched, woken.jobs) == (1, [], 1, [])
 
 
 async def test_a_chain_that_is_completed_without_a_worker_is_an_event(dsn, database):

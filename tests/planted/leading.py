@@ -374,13 +374,13 @@ BUGS = (
         edits=(
             Edit(
                 "store/blockers.py",
-                'to be rolled back; their ids if `pick.peek`."""\n',
-                'to be rolled back; their ids if `pick.peek`."""\n    rolled_back: int\n',
+                'to be rolled back."""\n    peeked: str | None\n    """JSON: the ids, if `pick.peek`."""\n',
+                'to be rolled back."""\n    peeked: str | None\n    """JSON: the ids, if `pick.peek`."""\n    rolled_back: int\n',
             ),
             Edit(
                 "store/sql/blockers/end_blocked.sql",
-                "from undoing u) e) end as jobs",
-                "from undoing u) e) end as jobs, (select count(*) from undoing u) as rolled_back",
+                "from ready r where :peek::boolean) as peeked",
+                "from ready r where :peek::boolean) as peeked, (select count(*) from undoing u) as rolled_back",
             ),
         ),
         caught_by=(f"{REFUSED}::test_a_job_that_cannot_be_ended_because_of_its_blocker_blocks_no_other",),

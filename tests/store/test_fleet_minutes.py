@@ -14,7 +14,7 @@ def record(database) -> None:
 
 
 def minutes(database, seconds=3600.0, step=60.0):
-    return [stats.FleetMinuteRow(*row) for row in database.run(stats.list_fleet_minutes(seconds, step))]
+    return database.fetch(stats.list_fleet_minutes(seconds, step))
 
 
 def test_a_minute_has_workers_and_what_waits(database):
@@ -32,8 +32,8 @@ def test_a_minute_has_workers_and_what_waits(database):
     [minute] = minutes(database)
     assert (minute.workers, minute.slots, minute.busy, minute.pending, minute.memory_mb) == (2, 16, 1, 4, 120.0)
     assert 300 <= minute.oldest_seconds < 400, "a queue that is paused is not late"
-    assert json.loads(minute.app_versions) == ["2.0", "2.1"]
-    queues = {one["name"]: (one["pending"], one["oldest"] // 300) for one in json.loads(minute.queues)}
+    assert minute.app_versions == ["2.0", "2.1"]
+    queues = {one.name: (one.pending, one.oldest // 300) for one in minute.queues}
     assert queues == {"mail": (2, 0), "late": (1, 1), "paused": (1, 12)}
 
 
@@ -65,8 +65,8 @@ def test_a_step_shows_the_fewest_workers_and_the_most_that_waited(database):
         )
     [step] = minutes(database, 7200.0, 600.0)
     assert (step.workers, step.slots, step.busy, step.pending, step.memory_mb) == (2, 10, 3, 7, 50.0)
-    assert json.loads(step.app_versions) == ["1", "2"]
-    assert json.loads(step.queues) == [{"name": "mail", "pending": 7, "oldest": 9}]
+    assert step.app_versions == ["1", "2"]
+    assert step.queues == [("mail", 7, 9)]
     assert len(minutes(database, 7200.0, 60.0)) == 2
 
 
@@ -76,7 +76,7 @@ def test_a_queue_in_a_limit_group_counts_once(database):
     database.sql("update tenure.jobs set limit_group = 'queue:mail' where id = (select min(id::text)::uuid from tenure.jobs)")
     record(database)
     [minute] = minutes(database)
-    assert [(one["name"], one["pending"]) for one in json.loads(minute.queues)] == [("mail", 2)]
+    assert [(one.name, one.pending) for one in minute.queues] == [("mail", 2)]
 
 
 def test_minutes_are_kept_for_a_day(database):

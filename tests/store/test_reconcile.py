@@ -189,11 +189,11 @@ def active(database: Database) -> list[str]:
     return [name for (name,) in database.sql("select name from tenure.schedules where retired_at is null order by name")]
 
 
-def sweep(database: Database) -> str | None:
+def sweep(database: Database) -> list[tuple[str, str]]:
     """What the leader does every minute."""
-    [(holds, retired)] = database.run(schedules.retire(database.term("cron", OWNER_ID)))
-    assert holds
-    return retired
+    [answer] = database.fetch(schedules.retire(database.term("cron", OWNER_ID)))
+    assert answer.holds
+    return answer.retired
 
 
 OWNER_ID = str(uuid4())
@@ -231,12 +231,12 @@ def test_two_versions_side_by_side_do_not_flap_and_the_last_of_the_old_one_takes
     assert new.start() == {"new": "created"}
     again = App(database, "both", "old")  # a process of the old version is restarted
     assert again.start() == {}
-    assert sweep(database) is None
+    assert sweep(database) == []
     assert active(database) == ["both", "new", "old"]
     old.stop()
-    assert sweep(database) is None
+    assert sweep(database) == []
     again.stop()
-    assert sweep(database) == '[["old", "shop:app"]]'
+    assert sweep(database) == [("old", "shop:app")]
     assert active(database) == ["both", "new"]
 
 
@@ -244,9 +244,9 @@ def test_an_app_that_is_down_keeps_its_schedules(database):
     app = App(database, "a")
     app.start()
     app.stop()
-    assert sweep(database) is None
+    assert sweep(database) == []
     App(database, "x", owner="other:app").start()
-    assert sweep(database) is None
+    assert sweep(database) == []
     assert active(database) == ["a", "x"]
 
 

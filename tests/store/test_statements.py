@@ -22,6 +22,7 @@ from tenure.client.filters import Filters
 from tenure.store import leases
 from tenure.store.borrowed.positional import positional
 from tenure.store.jobs import FinishedRuns
+from tenure.store.json_columns import is_json
 from tenure.store.query import ALL, Query, Scalar, columns_of
 from tenure.store.statements import PASSING_OVER, SKIPPING, in_schema, quoted, statement
 
@@ -200,8 +201,10 @@ def describe(connection: psycopg.Connection, type_names: dict[int, str], name: s
 
 def declared(row_type: Any) -> Iterator[tuple[str, Any]]:
     """The fields of a NamedTuple with their types, not regarding None."""
-    for name, hint in get_type_hints(row_type).items():
-        if hasattr(hint, "_fields"):
+    for name, hint in get_type_hints(row_type, include_extras=True).items():
+        if is_json(hint):
+            yield name, str
+        elif hasattr(hint, "_fields"):
             yield from declared(hint)
         elif get_origin(hint) is Literal:
             yield name, str

@@ -7,7 +7,6 @@ separate connection. A holder that could not renew it in time treats it as lost 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import socket
@@ -165,7 +164,7 @@ class Lease:
         except StoreUnavailable:
             self._in_doubt = True
             raise
-        number = json.loads(found.won).get(row)
+        number = found.won.get(row)
         if number is None:
             return None, LONGEST_LOOK if found.free_in is None else found.free_in
         term = Term(row, self._holder, number, self._duration)

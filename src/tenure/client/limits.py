@@ -41,10 +41,7 @@ class LimitStatus:
 
     @staticmethod
     def from_row(row: LimitRow) -> LimitStatus:
-        values = row._asdict()
-        for name in ("rules", "declared", "override"):
-            values[name] = None if values[name] is None else json.loads(values[name])
-        return LimitStatus(**values)
+        return LimitStatus(**row._asdict())
 
 
 async def set_limit(session: Session, name: str, words: Rules, by: str | None) -> Rules:

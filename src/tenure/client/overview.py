@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -59,10 +58,7 @@ class WorkerStatus:
 
     @staticmethod
     def from_row(row: WorkerRow) -> WorkerStatus:
-        values = row._asdict()
-        for name in ("queues", "kinds", "capabilities"):
-            values[name] = json.loads(values[name])
-        return WorkerStatus(**values)
+        return WorkerStatus(**row._asdict())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +93,7 @@ class LeaderStatus:
 
     @staticmethod
     def from_row(row: LeaderRow) -> LeaderStatus:
-        return LeaderStatus(**row._asdict() | {"metadata": json.loads(row.metadata)})
+        return LeaderStatus(**row._asdict())
 
 
 @dataclass(frozen=True, slots=True)

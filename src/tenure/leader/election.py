@@ -10,7 +10,6 @@ With every strategy the row in `leases` decides: each write of a duty checks its
 
 from __future__ import annotations
 
-import json
 import random
 import zlib
 from collections.abc import Iterable, Mapping
@@ -101,4 +100,4 @@ class Election:
     ) -> tuple[list[Term], float | None]:
         query = leases.acquire(holder, [(duty.name, ttl) for duty in duties], self._process, forced=forced)
         [row] = await link.fetch(query)
-        return [Term(name, holder, term, ttl) for name, term in json.loads(row.won).items()], row.free_in
+        return [Term(name, holder, term, ttl) for name, term in row.won.items()], row.free_in

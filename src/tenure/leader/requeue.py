@@ -15,6 +15,7 @@ from tenure.store import jobs, workers
 from tenure.store.isolation import RefusedRows
 from tenure.store.jobs import ReturnedRow
 from tenure.store.link import Link
+from tenure.store.moved_jobs import ReapedJob
 from tenure.store.query import Pick
 from tenure.store.wakeup import Wakeup
 
@@ -31,8 +32,6 @@ _MESSAGES = {
     "expired": "jobs whose own lease expired were requeued",
 }
 _MOST_NAMED = 20
-_HOLDER = ("worker_id", "worker", "host")
-"""Of a reaped job: which worker held it. The row of that worker is deleted, so nothing else names it afterwards."""
 
 
 class Requeuer:
@@ -61,7 +60,7 @@ class Requeuer:
         async def send(pick: Pick) -> ReturnedRow:
             [answer] = await link.fetch(jobs.return_jobs(worker_id, pick=pick))
             if not pick.peek:
-                announce(self._outlets, answer.queues, json.loads(answer.jobs or "[]"))
+                announce(self._outlets, answer.queues, answer.jobs)
             return answer
 
         total, more = 0, True
@@ -79,62 +78,74 @@ async def requeue_jobs(link: Link, worker_id: str | None, outlets: Outlets | Non
     return await Requeuer(outlets).requeue(link, worker_id)
 
 
-def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str, Any]]) -> None:
+def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[ReapedJob]) -> None:
     """Wakes the workers that can claim these jobs and those that may still run them; logs, counts and emits what was done."""
     _notify(outlets, queues, reaped)
     for job in reaped:
-        outlets.count_requeued(job["queue"], job["kind"], job["why"])
-    _report_requeued([job for job in reaped if not job["quarantined"]])
+        outlets.count_requeued(job.queue, job.kind, job.why)
+    _report_requeued([job for job in reaped if not job.quarantined])
     for job in reaped:
-        if job["quarantined"]:
+        if job.quarantined:
             _report_quarantined(job, outlets.dead_letter_level)
     if outlets.events.wants(JobReaped):
         for job in reaped:
             outlets.events.emit(_reaped_event(job))
 
 
-def _notify(outlets: Outlets, queues: Sequence[str], reaped: Sequence[dict[str, Any]]) -> None:
+def _notify(outlets: Outlets, queues: Sequence[str], reaped: Sequence[ReapedJob]) -> None:
     for queue in queues:
         outlets.notify(Wakeup.new_jobs(queue))
     # Runs of a process that has ended need no notification.
-    for wakeup in Wakeup.jobs_lost([job["job_id"] for job in reaped if job["why"] in ("expired", "lease_lost")]):
+    for wakeup in Wakeup.jobs_lost([str(job.job_id) for job in reaped if job.why in ("expired", "lease_lost")]):
         outlets.notify(wakeup)
     for job in reaped:
-        if job["quarantined"] and job["watched"]:
-            outlets.notify(Wakeup.job_ended(job["job_id"]))
-    if any(job["dependants"] for job in reaped):
+        if job.quarantined and job.watched:
+            outlets.notify(Wakeup.job_ended(str(job.job_id)))
+    if any(job.dependants for job in reaped):
         outlets.notify(Wakeup.chain_ended())
 
 
-def _reaped_event(job: dict[str, Any]) -> JobReaped:
+def _reaped_event(job: ReapedJob) -> JobReaped:
     return JobReaped(
-        job_id=UUID(job["job_id"]),
-        kind=job["kind"],
-        queue=job["queue"],
-        worker_id=UUID(job["worker_id"]),
-        why=job["why"],
-        quarantined=job["quarantined"],
-        worker=job["worker"] or "",
-        host=job["host"] or "",
+        job_id=job.job_id,
+        kind=job.kind,
+        queue=job.queue,
+        worker_id=job.worker_id,
+        why=job.why,
+        quarantined=job.quarantined,
+        worker=job.worker or "",
+        host=job.host or "",
     )
 
 
-def _report_quarantined(job: dict[str, Any], level: int) -> None:
-    fields = {name: job[name] for name in ("job_id", "kind", "queue", *_HOLDER, "why", "crashes", "error")}
+def _holder_of(job: ReapedJob) -> dict[str, str | None]:
+    return {"worker_id": str(job.worker_id), "worker": job.worker, "host": job.host}
+
+
+def _report_quarantined(job: ReapedJob, level: int) -> None:
+    fields = {
+        "job_id": str(job.job_id),
+        "kind": job.kind,
+        "queue": job.queue,
+        **_holder_of(job),
+        "why": job.why,
+        "crashes": job.crashes,
+        "error": job.error,
+    }
     text = "job %s (%s) was %s; to run it again: tenure jobs replay %s"
-    log.log(level, text, job["job_id"], job["kind"], job["error"], job["job_id"], extra={**fields, SPELLED_OUT: True})
+    log.log(level, text, job.job_id, job.kind, job.error, job.job_id, extra={**fields, SPELLED_OUT: True})
 
 
-def _report_requeued(reaped: Sequence[dict[str, Any]]) -> None:
+def _report_requeued(reaped: Sequence[ReapedJob]) -> None:
     """One record for each worker and reason."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[UUID, str], list[ReapedJob]] = {}
     for job in reaped:
-        groups.setdefault((job["worker_id"], job["why"]), []).append(job)
+        groups.setdefault((job.worker_id, job.why), []).append(job)
     for (_, why), group in groups.items():
         fields = {
-            **{name: group[0][name] for name in _HOLDER if group[0][name]},
+            **{name: value for name, value in _holder_of(group[0]).items() if value},
             "jobs": len(group),
-            "kinds": ", ".join(sorted({job["kind"] for job in group})),
-            "job_ids": ", ".join(job["job_id"] for job in group[:_MOST_NAMED]),
+            "kinds": ", ".join(sorted({job.kind for job in group})),
+            "job_ids": ", ".join(str(job.job_id) for job in group[:_MOST_NAMED]),
         }
         log.log(_LEVELS.get(why, logging.WARNING), _MESSAGES[why], extra=fields)

@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
+from tenure.store.moved_jobs import EndedBlockedJob, UnblockedJob
 from tenure.store.query import ALL, INTEGER, Pick, Query, array_literal
 
 MOST_GROUP_OUTPUTS = 10_000
@@ -57,8 +59,10 @@ class UnblockedRow(NamedTuple):
     queues: list[str]
     scheduled: bool
     """Some of them have to wait for their time."""
-    jobs: str | None
-    """JSON: the jobs if `listing`; their ids if `pick.peek`."""
+    jobs: Json[list[UnblockedJob]]
+    """Empty unless `listing`."""
+    peeked: str | None
+    """JSON: the ids, if `pick.peek`."""
 
 
 class EndedBlockedRow(NamedTuple):
@@ -66,8 +70,10 @@ class EndedBlockedRow(NamedTuple):
     released: int
     queues: list[str]
     """Of workflows that are to be rolled back."""
-    jobs: str | None
-    """JSON: the jobs that ended, and the workflows that are to be rolled back; their ids if `pick.peek`."""
+    jobs: Json[list[EndedBlockedJob]]
+    """Also the workflows that are to be rolled back."""
+    peeked: str | None
+    """JSON: the ids, if `pick.peek`."""
 
 
 class BlockerRow(NamedTuple):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
+from tenure.store.moved_jobs import MovedJob
 from tenure.store.query import ALL, BOOLEAN, INTEGER, Pick, Query
 
 
@@ -29,8 +31,10 @@ class WokenRow(NamedTuple):
     touched: int
     """Jobs that are pending now."""
     queues: list[str]
-    jobs: str | None
-    """JSON: the jobs that are pending now if `listing`; the ids of all if `pick.peek`."""
+    jobs: Json[list[MovedJob]]
+    """Empty unless `listing`."""
+    peeked: str | None
+    """JSON: the ids, if `pick.peek`."""
 
 
 def emit(events: str) -> Query[int]:

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tenure.model.claimed_job import ClaimedJob
+from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
+from tenure.store.moved_jobs import ExpiredJob, MovedJob, ReapedJob
 from tenure.store.query import ALL, TEXT, Pick, Query, array_literal
 from tenure.store.statements import SKIPPING
 from tenure.store.workers import MAX_CRASHES
@@ -352,8 +354,10 @@ class PromotedRow(NamedTuple):
     queues: list[str]
     next_due: float | None
     """Seconds until the next one is due."""
-    jobs: str | None
-    """JSON: the promoted jobs if `listing`; their ids if `pick.peek`."""
+    jobs: Json[list[MovedJob]]
+    """Empty unless `listing`."""
+    peeked: str | None
+    """JSON: the ids, if `pick.peek`."""
 
 
 class CanceledExpiredRow(NamedTuple):
@@ -361,16 +365,18 @@ class CanceledExpiredRow(NamedTuple):
     canceled: int
     next_due: float | None
     """Seconds until the next job expires."""
-    jobs: str | None
-    """JSON: the canceled jobs, or with `pick.peek` the ids."""
+    jobs: Json[list[ExpiredJob]]
+    peeked: str | None
+    """JSON: the ids, if `pick.peek`."""
 
 
 class ExpiredRow(NamedTuple):
     requeued: int
     quarantined: int
     queues: list[str]
-    jobs: str | None
-    """JSON: the jobs; their ids if `pick.peek`."""
+    jobs: Json[list[ReapedJob]]
+    peeked: str | None
+    """JSON: the ids, if `pick.peek`."""
 
 
 class ReturnedRow(NamedTuple):
@@ -379,8 +385,9 @@ class ReturnedRow(NamedTuple):
     more: bool
     """There may be more."""
     queues: list[str]
-    jobs: str | None
-    """JSON: the jobs; their ids if `pick.peek`."""
+    jobs: Json[list[ReapedJob]]
+    peeked: str | None
+    """JSON: the ids, if `pick.peek`."""
 
 
 def promote(

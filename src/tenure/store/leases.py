@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from tenure.store.json_columns import Json
 from tenure.store.query import ALL, BOOLEAN, INTEGER, TEXT, Pick, Query
 
 LEASE = "lease:"
@@ -26,8 +27,8 @@ class Term:
 
 
 class AcquiredRow(NamedTuple):
-    won: str
-    """JSON: the duties that the holder has now, with their terms."""
+    won: Json[dict[str, int]]
+    """The duties that the holder has now, with their terms."""
     free_in: float | None
     """Seconds until the first of the others may become free."""
 
@@ -39,8 +40,7 @@ class LeaderRow(NamedTuple):
     acquired_at: datetime
     heartbeat_at: datetime
     expires_at: datetime
-    metadata: str
-    """JSON."""
+    metadata: Json[dict[str, Any]]
     holds: bool
     stuck: bool
 

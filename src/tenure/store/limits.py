@@ -8,15 +8,16 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tenure.store.jobs import ClaimRow
+from tenure.store.json_columns import Json
 from tenure.store.query import ALL, INTEGER, TEXT, Pick, Query, array_literal
 
 
 class LearnedRow(NamedTuple):
     version: int
-    declared: str
-    """JSON: what the code declares, by name."""
-    in_force: str
-    """JSON: the names of the limits in force."""
+    declared: Json[dict[str, object]]
+    """What the code declares, by name."""
+    in_force: Json[list[str]]
+    """The names of the limits in force."""
     waiting: bool
     """Jobs of these queues wait in limit groups."""
     outdated: bool
@@ -25,10 +26,9 @@ class LearnedRow(NamedTuple):
 
 class LimitRow(NamedTuple):
     name: str
-    rules: str
-    """JSON, as are `declared` and `override`."""
-    declared: str | None
-    override: str | None
+    rules: Json[dict[str, Any]]
+    declared: Json[dict[str, Any] | None]
+    override: Json[dict[str, Any] | None]
     declared_at: datetime | None
     override_at: datetime | None
     override_by: str | None

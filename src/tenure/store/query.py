@@ -8,6 +8,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeVar, get_type_hints
 
+from tenure.store.json_columns import is_json, json_readers
 from tenure.store.statements import PASSING_OVER
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ class Query(Generic[T_co]):
     """The file below `sql/`, without its ending."""
     returns: type[T_co] | Scalar[T_co] | None
     """A NamedTuple whose fields are the statement's columns, a `Scalar`, or None for a statement that returns no rows. A field
-    that is a NamedTuple itself stands for the columns of that one."""
+    that is a NamedTuple itself has the columns of that one; one of type `Json[...]` is decoded from JSON text."""
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def decode(self, rows: Rows, columns: Callable[[], Sequence[str]]) -> list[T_co]:
@@ -105,11 +106,14 @@ def _decoder(name: str, returns: Any, columns: Sequence[str]) -> Callable[[Rows]
         return lambda rows: [row[0] for row in rows]
     declared = columns_of(returns)
     _check_columns(name, returns.__name__, declared, columns)
+    if readers := json_readers(returns):
+        make_plain = _maker(returns, {column: number for number, column in enumerate(columns)})
+        return lambda rows: [_with_json(make_plain(row), readers) for row in rows]
     if declared == tuple(columns) and declared == returns._fields:
         # The columns are checked, so `_make` would only count them again for each row.
         make: Callable[[tuple[Any, ...]], Any] = partial(tuple.__new__, returns)
     else:
-        make = _maker(returns, {column: place for place, column in enumerate(columns)})
+        make = _maker(returns, {column: number for number, column in enumerate(columns)})
     return lambda rows: list(map(make, rows))
 
 
@@ -136,6 +140,10 @@ def _check_columns(name: str, declared_as: str, declared: Sequence[str], columns
 
 def _fields(row_type: Any) -> Iterator[tuple[str, Any]]:
     """Each field of a NamedTuple, and its type if that is a NamedTuple as well."""
-    hints = get_type_hints(row_type)
+    hints = get_type_hints(row_type, include_extras=True)
     for name in row_type._fields:
-        yield name, hints[name] if hasattr(hints[name], "_fields") else None
+        yield name, hints[name] if hasattr(hints[name], "_fields") and not is_json(hints[name]) else None
+
+
+def _with_json(row: Any, readers: Mapping[str, Callable[[Any], Any]]) -> Any:
+    return row._replace(**{name: read(getattr(row, name)) for name, read in readers.items()})

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from tenure.store.json_columns import Json
 from tenure.store.query import INTEGER, TEXT, Query
 from tenure.store.wakeup import Wakeup
 
@@ -24,8 +25,8 @@ class LaneRow(NamedTuple):
 
     queue: str
     priority: int
-    unknown: str | None
-    """JSON: kinds that the worker does not know."""
+    unknown: Json[list[str]]
+    """Kinds that the worker does not know."""
 
 
 class DemandRow(NamedTuple):

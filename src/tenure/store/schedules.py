@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tenure.model.schedules import GRACE, Schedule
+from tenure.model.schedules import GRACE, CatchUp, Overlap, Schedule
 from tenure.store.cleaning import CleanedRow
+from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
 from tenure.store.query import ALL, BOOLEAN, TEXT, Pick, Query, array_literal
 
@@ -21,6 +22,37 @@ the new declares, until the next of the new starts."""
 # By the leader
 
 
+class DueSchedule(NamedTuple):
+    """What decides the times of a schedule that is due."""
+
+    name: str
+    version: str
+    since: str
+    """As text: a time that Python cannot represent must spoil only its own schedule."""
+    kind: str
+    cron: str | None
+    every: float | None
+    timezone: str
+    overlap: Overlap
+    catch_up: CatchUp
+    catch_up_limit: int
+    jitter: float
+
+
+class RecordedTick(NamedTuple):
+    schedule: str
+    planned_at: datetime
+    outcome: str
+    times: int
+    job_id: UUID | None
+    until: datetime | None = None
+
+
+class RetiredSchedule(NamedTuple):
+    name: str
+    owner: str
+
+
 class DueRow(NamedTuple):
     holds: bool
     now: datetime
@@ -28,8 +60,7 @@ class DueRow(NamedTuple):
     """Seconds until the next planned time."""
     queued: bool
     """There are queued ticks."""
-    schedules: str
-    """JSON: the schedules that are due."""
+    schedules: Json[list[DueSchedule]]
 
 
 class RecordedTicksRow(NamedTuple):
@@ -42,8 +73,8 @@ class RecordedTicksRow(NamedTuple):
     """Of the jobs that are pending."""
     scheduled: bool
     """Others are to run later."""
-    ticks: str | None
-    """JSON: the ticks for which no job was enqueued; with `listing`, all."""
+    ticks: Json[list[RecordedTick]]
+    """For which no job was enqueued; with `listing`, all."""
 
 
 class ReleasedRow(NamedTuple):
@@ -54,8 +85,9 @@ class ReleasedRow(NamedTuple):
     dropped: int
     moved: int
     """Schedules."""
-    ticks: str | None
-    """JSON; the names of the schedules if `pick.peek`."""
+    ticks: Json[list[RecordedTick]]
+    peeked: str | None
+    """JSON: the names of the schedules, if `pick.peek`."""
 
 
 class RewoundRow(NamedTuple):
@@ -65,8 +97,9 @@ class RewoundRow(NamedTuple):
 
 class RetiredRow(NamedTuple):
     holds: bool
-    retired: str | None
-    """JSON: [name, owner] of each."""
+    retired: Json[list[RetiredSchedule]]
+    peeked: str | None
+    """JSON: the names, if `pick.peek`."""
 
 
 class ReconciledRow(NamedTuple):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from tenure.store.leases import Term, guard
+from tenure.store.json_columns import Json
+from tenure.store.leases import LeaderRow, Term, guard
 from tenure.store.query import Query
-from tenure.store.reports import LatencyRow
+from tenure.store.queues import QueueRow
+from tenure.store.reports import FinishedCountRow, LatencyRow
+from tenure.store.workers import WorkerRow
 
 
 class WaitingRow(NamedTuple):
@@ -20,23 +23,24 @@ class WaitingRow(NamedTuple):
     """Since when the first pending job waits."""
 
 
-class SurveyRow(NamedTuple):
-    """The fleet at one moment. The lists are JSON; none is null unless it is empty."""
-
-    at: datetime
-    waiting: str | None
-    held: str | None
-    queues: str | None
-    today: str | None
-    workers: str | None
-    leaders: str | None
-
-
 class RunningCountRow(NamedTuple):
     queue: str
     jobs: int
     oldest_at: datetime
     """When the first of them was claimed."""
+
+
+class SurveyRow(NamedTuple):
+    """The fleet at one moment."""
+
+    at: datetime
+    waiting: Json[list[WaitingRow]]
+    held: Json[list[RunningCountRow]]
+    """Running jobs by queue."""
+    queues: Json[list[QueueRow]]
+    today: Json[list[FinishedCountRow]]
+    workers: Json[list[WorkerRow]]
+    leaders: Json[list[LeaderRow]]
 
 
 class GroupedSeriesRow(NamedTuple):
@@ -71,6 +75,13 @@ class RecordedMinuteRow(NamedTuple):
     """Seconds until the next minute."""
 
 
+class QueueMinute(NamedTuple):
+    name: str
+    pending: int
+    oldest: float
+    """Seconds for which the first pending job had waited."""
+
+
 class FleetMinuteRow(NamedTuple):
     at: datetime
     """The begin of the step."""
@@ -82,9 +93,9 @@ class FleetMinuteRow(NamedTuple):
     """How long the first pending job of the queues that are not paused had waited."""
     memory_mb: float | None
     """Of the largest worker process. None: not measured."""
-    app_versions: str | None
-    """JSON, as are the `queues` that had pending jobs."""
-    queues: str | None
+    app_versions: Json[list[str]]
+    queues: Json[list[QueueMinute]]
+    """That had pending jobs."""
 
 
 def record_fleet(term: Term, most: int) -> Query[RecordedMinuteRow]:

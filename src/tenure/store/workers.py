@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from tenure.model.errors import ConfigError
+from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
 from tenure.store.migration_files import newest_version
 from tenure.store.query import ALL, BOOLEAN, TEXT, Pick, Query, array_literal
@@ -107,10 +108,9 @@ class WorkerRow(NamedTuple):
     supervisor_id: UUID
     host: str
     pid: int
-    queues: str
-    """JSON, as are `kinds` and `capabilities`."""
-    kinds: str
-    capabilities: str
+    queues: Json[list[str]]
+    kinds: Json[list[str]]
+    capabilities: Json[list[str]]
     concurrency: int
     version: str
     started_at: datetime

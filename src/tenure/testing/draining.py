@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -246,5 +245,5 @@ async def _duties(app: Tenure, link: Link, holder: str, outlets: Outlets) -> lis
         if isinstance(duty, Reaper):
             duty.patience = 0.0  # no outage has just ended, so expired leases are not renewed any more
     [won] = await link.fetch(leases.acquire(holder, [(duty.name, LONG) for duty in duties], {"host": "test"}, forced=True))
-    terms: dict[str, int] = json.loads(won.won)
+    terms = won.won
     return [(duty, Term(duty.name, holder, terms[duty.name], LONG)) for duty in duties]

@@ -35,7 +35,7 @@ class PromotingRules(TimeRules):
     def promote_under(self, term: Term, limit: int) -> None:
         limit = _up_to_a_gap([job.run_at for job in self.model.due()], limit)
         rows = self.run(jobs.promote(term, limit=limit))
-        answers = [(holds, promoted, len(queues), next_due) for holds, promoted, queues, next_due, _ in rows]
+        answers = [(holds, promoted, len(queues), next_due) for holds, promoted, queues, next_due, *_ in rows]
         self.agree(answers, [(*self.model.promote(term, limit), self.model.next_due())], "promoted")
 
 
@@ -68,7 +68,7 @@ class DeathRules(PromotingRules):
         self.return_jobs_of(None if all_ else seat.id, limit)
 
     def return_jobs_of(self, worker_id: str | None, limit: int) -> None:
-        [(pending, quarantined, more, queues, _)] = self.run(jobs.return_jobs(worker_id, limit=limit))
+        [(pending, quarantined, more, queues, *_)] = self.run(jobs.return_jobs(worker_id, limit=limit))
         held = self.model.left_behind(worker_id)
         if len(held) > limit:
             # Any of them may come first.
@@ -151,7 +151,7 @@ class DeathRules(PromotingRules):
         limit = _up_to_a_gap([job.lease_until for job in self.model.overdue()], limit)
         rows = self.run(jobs.expire(term, limit=limit, max_crashes=MAX_CRASHES))
         done = self.model.expire_jobs(term, limit)
-        told = [(pending, quarantined, len(queues)) for pending, quarantined, queues, _ in rows]
+        told = [(pending, quarantined, len(queues)) for pending, quarantined, queues, *_ in rows]
         self.agree(told, [(done.pending, done.quarantined, done.told)], "expired")
 
 

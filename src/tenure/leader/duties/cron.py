@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from tenure.leader.declaring import RETIRED
 from tenure.leader.duties.duty import RoundResult, TermOver
@@ -27,7 +25,7 @@ from tenure.store.isolation import AGAIN_AFTER, MOST_REMEMBERED, RefusedRows
 from tenure.store.leases import ClockRow, Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
-from tenure.store.schedules import ReleasedRow, RetiredRow, RewoundRow
+from tenure.store.schedules import DueSchedule, RecordedTick, ReleasedRow, RetiredRow, RewoundRow
 from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
@@ -83,7 +81,7 @@ class Cron:
             [due] = await link.fetch(query)
             _require_term(due.holds)
             self._watch_clock(due.now)
-            moves = [move for given in json.loads(due.schedules) if (move := self._move(given, due.now)) is not None]
+            moves = [move for given in due.schedules if (move := self._move(given, due.now)) is not None]
             touched = await self._record(link, term, moves, now) if moves else 0
             # Planned times are recorded even if the rest fails, which may need other tables.
             if due.queued:
@@ -101,15 +99,15 @@ class Cron:
         longest = self.queued_rest if queued else self.longest_rest
         return longest if next_due is None else min(longest, max(0.0, next_due))
 
-    def _move(self, given: Mapping[str, Any], now: datetime) -> Move | None:
+    def _move(self, given: DueSchedule, now: datetime) -> Move | None:
         """What to write for this schedule. One whose times cannot be computed must not block the others."""
         try:
             schedule = _schedule(given)
-            decision = decide(schedule, datetime.fromisoformat(given["since"]), now)
+            decision = decide(schedule, datetime.fromisoformat(given.since), now)
         except (ConfigError, ArithmeticError, ValueError) as error:
-            self._log_broken(given, error)
+            self._log_broken(given.name, given.version, error)
             return None
-        return {"name": given["name"], "version": given["version"], **to_json(schedule, decision)}
+        return {"name": given.name, "version": given.version, **to_json(schedule, decision)}
 
     async def _record(self, link: Link, term: Term, moves: list[Move], now: datetime | None) -> int:
         """How many jobs were enqueued."""
@@ -127,7 +125,7 @@ class Cron:
             self._announce(recorded.queues, recorded.ticks, scheduled=recorded.scheduled)
 
         async def refused(move: Move, error: Refused) -> None:
-            self._log_broken(move, error)
+            self._log_broken(move["name"], move["version"], error)
 
         await send_or_halve(moves, send, refused)
         return total
@@ -198,11 +196,11 @@ class Cron:
             [answer] = await link.fetch(schedules.retire(term, pick=pick))
             _require_term(answer.holds)
             if not pick.peek:
-                for name, owner in json.loads(answer.retired or "[]"):
-                    log.info(RETIRED, extra={"schedule": name, "app": owner})
+                for one in answer.retired:
+                    log.info(RETIRED, extra={"schedule": one.name, "app": one.owner})
             return answer
 
-        await self._unretired.run(send, read=lambda answer: [name for name, _owner in json.loads(answer.retired or "[]")])
+        await self._unretired.run(send)
 
     def _watch_clock(self, clock: datetime) -> None:
         """If the server's clock has fallen behind the local one by seconds, it was set back: rows with times in the future are
@@ -212,31 +210,32 @@ class Cron:
             self._clock_set_back = True
             self._verify_at = 0.0
 
-    def _announce(self, queues: Sequence[str], ticks: str | None, *, scheduled: bool = False, skipped: str = SKIPPED) -> None:
+    def _announce(
+        self, queues: Sequence[str], ticks: Sequence[RecordedTick], *, scheduled: bool = False, skipped: str = SKIPPED
+    ) -> None:
         for queue in queues:
             self._outlets.notify(Wakeup.new_jobs(queue))
         if scheduled:
             self._outlets.notify(Wakeup.job_scheduled())
-        for tick in json.loads(ticks or "[]"):
+        for tick in ticks:
             self._log_tick(tick, skipped)
             if self._outlets.events.wants(ScheduleTicked):
                 self._outlets.events.emit(_event(tick))
 
-    def _log_tick(self, tick: Mapping[str, Any], skipped: str) -> None:
+    def _log_tick(self, tick: RecordedTick, skipped: str) -> None:
         """A planned time for which no job was enqueued."""
-        fields = {"schedule": tick["schedule"], "planned_at": tick["planned_at"], "times": tick["times"]}
-        if tick["outcome"] == "missed":
+        fields = {"schedule": tick.schedule, "planned_at": tick.planned_at.isoformat(), "times": tick.times}
+        if tick.outcome == "missed":
             ticks_log.log(self._outlets.schedule_missed_level, MISSED, extra=fields)
-        elif tick["outcome"] == "skipped":
+        elif tick.outcome == "skipped":
             ticks_log.log(self._outlets.schedule_skipped_level, skipped, extra=fields)
 
     def _skipped(self) -> list[str]:
         now = time.monotonic()
         return [version for version, again_at in self._broken.items() if again_at > now]
 
-    def _log_broken(self, given: Mapping[str, Any], error: Exception) -> None:
+    def _log_broken(self, name: str, version: str, error: Exception) -> None:
         """Once for each version. It is retried after some minutes: the cause may be temporary."""
-        name, version = given["name"], given["version"]
         if version not in self._broken:
             fields = {"schedule": name, "error": str(error), "retry_in": AGAIN_AFTER}
             ticks_log.error("schedule failed; retrying until it is changed or deleted", extra=fields)
@@ -251,28 +250,27 @@ def _require_term(holds: bool) -> None:
         raise TermOver
 
 
-def _event(tick: Mapping[str, Any]) -> ScheduleTicked:
-    until, job_id = tick.get("until"), tick.get("job_id")
+def _event(tick: RecordedTick) -> ScheduleTicked:
     return ScheduleTicked(
-        schedule=tick["schedule"],
-        planned_at=datetime.fromisoformat(tick["planned_at"]),
-        outcome=tick["outcome"],
-        times=tick["times"],
-        until=None if until is None else datetime.fromisoformat(until),
-        job_id=None if job_id is None else UUID(job_id),
+        schedule=tick.schedule,
+        planned_at=tick.planned_at,
+        outcome=tick.outcome,
+        times=tick.times,
+        until=tick.until,
+        job_id=tick.job_id,
     )
 
 
-def _schedule(given: Mapping[str, Any]) -> Schedule:
+def _schedule(given: DueSchedule) -> Schedule:
     """Only what decides its times: the options of its jobs are read by the statement."""
     return Schedule(
-        name=given["name"],
-        kind=given["kind"],
-        cron=given["cron"],
-        every=None if given["every"] is None else timedelta(seconds=given["every"]),
-        timezone=given["timezone"],
-        overlap=given["overlap"],
-        catch_up=given["catch_up"],
-        catch_up_limit=given["catch_up_limit"],
-        jitter=timedelta(seconds=given["jitter"]),
+        name=given.name,
+        kind=given.kind,
+        cron=given.cron,
+        every=None if given.every is None else timedelta(seconds=given.every),
+        timezone=given.timezone,
+        overlap=given.overlap,
+        catch_up=given.catch_up,
+        catch_up_limit=given.catch_up_limit,
+        jitter=timedelta(seconds=given.jitter),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from typing import NamedTuple
@@ -148,7 +147,7 @@ class Reaper:
         async def send(pick: Pick) -> ExpiredRow:
             [answer] = await link.fetch(jobs.expire(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, pick=pick))
             if not pick.peek:
-                announce(self._outlets, answer.queues, json.loads(answer.jobs or "[]"))
+                announce(self._outlets, answer.queues, answer.jobs)
             return answer
 
         return sum(answer.requeued + answer.quarantined for answer in await self._refused.run(send))

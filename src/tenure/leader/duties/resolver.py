@@ -11,11 +11,10 @@ statement that handles a batch of rows:
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from tenure.leader.duties.duty import RoundResult, TermOver
@@ -29,6 +28,7 @@ from tenure.store.blockers import ArmedRow, EndedBlockedRow, ResolvedRow, Unbloc
 from tenure.store.isolation import RefusedRows
 from tenure.store.leases import Term
 from tenure.store.link import Link
+from tenure.store.moved_jobs import EndedBlockedJob, UnblockedJob
 from tenure.store.query import Pick, Query
 from tenure.store.wakeup import Wakeup
 
@@ -112,7 +112,7 @@ class Resolver:
         answers = await self._run(
             "unblock", link, lambda pick: blockers.unblock(term, limit=self.batch, listing=listing, pick=pick)
         )
-        for job in [job for answer in answers for job in json.loads(answer.jobs or "[]")]:
+        for job in [job for answer in answers for job in answer.jobs]:
             self._emit(_unblocked_event(job))
         for answer in answers:
             self._announce(answer.queues)
@@ -124,7 +124,7 @@ class Resolver:
         answers = await self._run("end", link, lambda pick: blockers.end_blocked(term, limit=self.batch, pick=pick))
         for answer in answers:
             self._announce(answer.queues)
-        for job in [job for answer in answers for job in json.loads(answer.jobs or "[]")]:
+        for job in [job for answer in answers for job in answer.jobs]:
             self._report_ended(job)
         return sum(answer.released for answer in answers)
 
@@ -147,30 +147,28 @@ class Resolver:
         if self._outlets.events.wants(type(event)):
             self._outlets.events.emit(event)
 
-    def _report_ended(self, job: dict[str, Any]) -> None:
+    def _report_ended(self, job: EndedBlockedJob) -> None:
         self._emit(_ended_event(job))
-        if job["watched"]:
-            self._outlets.notify(Wakeup.job_ended(job["job_id"]))
-        if job["state"] in ("canceled", "failed"):
-            fields = {name: job[name] for name in ("job_id", "kind", "queue", "state", "error")}
+        if job.watched:
+            self._outlets.notify(Wakeup.job_ended(str(job.job_id)))
+        if job.state in ("canceled", "failed"):
+            fields = {"job_id": str(job.job_id), "kind": job.kind, "queue": job.queue, "state": job.state, "error": job.error}
             log.warning("a job ended without a run, because of a job that it waits for", extra=fields)
 
 
-def _unblocked_event(job: dict[str, Any]) -> Event:
-    job_id, kind, queue = UUID(job["job_id"]), job["kind"], job["queue"]
-    if job["was"] == "waiting":
-        return WorkflowWoken(job_id=job_id, kind=kind, queue=queue)
-    return JobUnblocked(job_id=job_id, kind=kind, queue=queue, state=State(job["state"]))
+def _unblocked_event(job: UnblockedJob) -> Event:
+    if job.was == "waiting":
+        return WorkflowWoken(job_id=job.job_id, kind=job.kind, queue=job.queue)
+    return JobUnblocked(job_id=job.job_id, kind=job.kind, queue=job.queue, state=State(job.state))
 
 
-def _ended_event(job: dict[str, Any]) -> Event:
-    job_id, kind, queue = UUID(job["job_id"]), job["kind"], job["queue"]
-    match job["state"]:
+def _ended_event(job: EndedBlockedJob) -> Event:
+    match job.state:
         case "completed":
-            return JobCompleted(job_id=job_id, kind=kind, by=None)
+            return JobCompleted(job_id=job.job_id, kind=job.kind, by=None)
         case "canceled":
-            return JobCanceled(job_id=job_id, kind=kind, reason=job["error"], by=None, ran=False)
+            return JobCanceled(job_id=job.job_id, kind=job.kind, reason=job.error, by=None, ran=False)
         case "failed":
-            return JobFailed(job_id=job_id, kind=kind, queue=queue, error=job["error"])
+            return JobFailed(job_id=job.job_id, kind=job.kind, queue=job.queue, error=job.error)
         case _:  # pending: it is to be rolled back
-            return WorkflowWoken(job_id=job_id, kind=kind, queue=queue)
+            return WorkflowWoken(job_id=job.job_id, kind=job.kind, queue=job.queue)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
-from uuid import UUID
+from collections.abc import Sequence
 
 from tenure.leader.duties.duty import RoundResult
 from tenure.leader.duties.parts import Parts
@@ -17,6 +14,7 @@ from tenure.store.isolation import RefusedRows
 from tenure.store.jobs import CanceledExpiredRow, PromotedRow
 from tenure.store.leases import Term
 from tenure.store.link import Link
+from tenure.store.moved_jobs import ExpiredJob
 from tenure.store.query import Pick
 from tenure.store.wakeup import Wakeup
 
@@ -51,7 +49,7 @@ class Stager:
         async def send(pick: Pick) -> CanceledExpiredRow:
             [answer] = await link.fetch(jobs.cancel_expired(term, limit=self.batch, pick=pick))
             if not pick.peek:
-                self._announce_canceled(json.loads(answer.jobs or "[]"))
+                self._announce_canceled(answer.jobs)
             return answer
 
         answers = await self._refused_expired.run(send)
@@ -76,22 +74,19 @@ class Stager:
             return RoundResult(holds, moved, 0.0)
         return RoundResult(holds, moved, min(self.longest_rest, max(0.0, next_due or self.longest_rest)))
 
-    def _announce_canceled(self, canceled: Sequence[Mapping[str, Any]]) -> None:
+    def _announce_canceled(self, canceled: Sequence[ExpiredJob]) -> None:
         for job in canceled:
-            log.info(
-                "job canceled, because it was not started before it expired", extra={"job_id": job["job_id"], "kind": job["kind"]}
-            )
-            if job["watched"]:
-                self._outlets.notify(Wakeup.job_ended(job["job_id"]))
+            fields = {"job_id": str(job.job_id), "kind": job.kind}
+            log.info("job canceled, because it was not started before it expired", extra=fields)
+            if job.watched:
+                self._outlets.notify(Wakeup.job_ended(str(job.job_id)))
             if self._outlets.events.wants(JobCanceled):
-                self._outlets.events.emit(
-                    JobCanceled(job_id=UUID(job["job_id"]), kind=job["kind"], reason=job["reason"], by=None, ran=False)
-                )
-        if any(job["dependants"] for job in canceled):
+                self._outlets.events.emit(JobCanceled(job_id=job.job_id, kind=job.kind, reason=job.reason, by=None, ran=False))
+        if any(job.dependants for job in canceled):
             self._outlets.notify(Wakeup.chain_ended())
 
     def _announce(self, answer: PromotedRow) -> None:
         for queue in answer.queues:
             self._outlets.notify(Wakeup.new_jobs(queue))
-        for job in json.loads(answer.jobs or "[]"):
-            self._outlets.events.emit(JobDue(job_id=UUID(job["job_id"]), kind=job["kind"], queue=job["queue"]))
+        for job in answer.jobs:
+            self._outlets.events.emit(JobDue(job_id=job.job_id, kind=job.kind, queue=job.queue))

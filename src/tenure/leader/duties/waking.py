@@ -6,9 +6,7 @@ here after its own commit, so whichever commits last finds the other.
 
 from __future__ import annotations
 
-import json
 from typing import TypeVar
-from uuid import UUID
 
 from tenure.leader.duties.duty import TermOver
 from tenure.leader.outlets import Outlets
@@ -53,8 +51,8 @@ class EventWaker:
     def _announce(self, answer: WokenRow) -> None:
         for queue in answer.queues:
             self._outlets.notify(Wakeup.new_jobs(queue))
-        for job in json.loads(answer.jobs or "[]"):
-            self._outlets.events.emit(WorkflowWoken(job_id=UUID(job["job_id"]), kind=job["kind"], queue=job["queue"]))
+        for job in answer.jobs:
+            self._outlets.events.emit(WorkflowWoken(job_id=job.job_id, kind=job.kind, queue=job.queue))
 
 
 def _holding(answer: Answer) -> Answer:

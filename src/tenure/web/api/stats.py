@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -233,9 +231,9 @@ async def get_fleet_history(call: ApiCall, query: SteppedQuery) -> FleetHistoryR
     for row in await call.services.stats.fleet_minutes(seconds, step):
         at = row.at.isoformat()
         points.append(_fleet_point(row, at))
-        for one in json.loads(row.queues or "[]"):
-            history = queues.setdefault(one["name"], {"name": one["name"], "points": []})
-            history["points"].append({"at": at, "pending": one["pending"], "oldest_pending_seconds": one["oldest"]})
+        for one in row.queues:
+            history = queues.setdefault(one.name, {"name": one.name, "points": []})
+            history["points"].append({"at": at, "pending": one.pending, "oldest_pending_seconds": one.oldest})
     return {"seconds": seconds, "step": step, "points": points, "queues": [queues[name] for name in sorted(queues)]}
 
 
@@ -248,7 +246,7 @@ def _fleet_point(row: FleetMinuteRow, at: str) -> FleetPoint:
         "pending": row.pending,
         "oldest_pending_seconds": row.oldest_seconds,
         "memory_mb": row.memory_mb,
-        "app_versions": json.loads(row.app_versions or "[]"),
+        "app_versions": row.app_versions,
     }
 
 

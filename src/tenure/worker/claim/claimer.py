@@ -219,7 +219,7 @@ class Claimer:
         kinds = array_literal(self._kinds.served)
         for row in await self._link.fetch(queues.survey(json.dumps(list(self._scope.queues)), kinds)):
             self._cursors.meet(row.queue, row.priority)
-            self._report(row.queue, json.loads(row.unknown or "[]"))
+            self._report(row.queue, row.unknown)
 
     def _report(self, queue: str, unknown: Iterable[str]) -> None:
         for kind in unknown:

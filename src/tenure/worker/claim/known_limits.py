@@ -94,12 +94,12 @@ class KnownLimits:
 
     async def _learn(self) -> bool:
         [found] = await self._link.fetch(limits.learn(self._queues))
-        if await self._declare(json.loads(found.declared)):
+        if await self._declare(found.declared):
             [found] = await self._link.fetch(limits.learn(self._queues))
         self._next_learning = time.monotonic() + jittered(LEARN_EVERY)
         changed = found.version != self.version
         self.version = found.version
-        self._take(set(json.loads(found.in_force)))
+        self._take(set(found.in_force))
         if changed:
             self._held_looks = HELD_RECHECKS
             self._next_adoption = 0.0

@@ -115,13 +115,13 @@ ended as not materialized (
 /* include: job_endings */
 select exists (select from leader) as holds, (select count(*) from released) as released,
        (select coalesce(array_agg(distinct u.queue), '{}') from undoing u) as queues,
-       case when :peek::boolean then (select json_agg(r.job_id)::text from ready r)
-            else (select json_agg(e.job)::text
-                    from (select json_build_object(
-                              'job_id', t.id, 'kind', t.kind, 'queue', t.queue, 'state', f.final, 'error', f.cause,
-                              'watched', t.id in (select a.id from awaited a), 'dependants', t.id in (select c.id from ended_chains c)) as job
-                            from taken t join found f using (id)
-                           union all
-                          select json_build_object('job_id', u.id, 'kind', u.kind, 'queue', u.queue, 'state', 'pending', 'error', null,
-                                                   'watched', false, 'dependants', false)
-                            from undoing u) e) end as jobs
+       (select json_agg(e.job)::text
+          from (select json_build_object(
+                    'job_id', t.id, 'kind', t.kind, 'queue', t.queue, 'state', f.final, 'error', f.cause,
+                    'watched', t.id in (select a.id from awaited a), 'dependants', t.id in (select c.id from ended_chains c)) as job
+                  from taken t join found f using (id)
+                 union all
+                select json_build_object('job_id', u.id, 'kind', u.kind, 'queue', u.queue, 'state', 'pending', 'error', null,
+                                         'watched', false, 'dependants', false)
+                  from undoing u) e) as jobs,
+       (select json_agg(r.job_id)::text from ready r where :peek::boolean) as peeked

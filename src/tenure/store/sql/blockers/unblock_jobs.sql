@@ -41,7 +41,7 @@ released as (
 select exists (select from leader) as holds, (select count(*) from moved) as moved,
        (select coalesce(array_agg(distinct m.queue) filter (where not m.later), '{}') from moved m) as queues,
        (select coalesce(bool_or(m.later), false) from moved m) as scheduled,
-       case when :peek::boolean then (select json_agg(r.id)::text from ready r)
-            when :listing::boolean
+       case when :listing::boolean
             then (select json_agg(json_build_object('job_id', m.id, 'kind', m.kind, 'queue', m.queue, 'was', m.was, 'state', m.state))::text
-                    from moved m) end as jobs
+                    from moved m) end as jobs,
+       (select json_agg(r.id)::text from ready r where :peek::boolean) as peeked

@@ -48,6 +48,6 @@ checked as (
     returning w.job_id)
 select exists (select from leader) as holds, (select count(*) from checked) as checked, (select count(*) from woken) as touched,
        (select coalesce(array_agg(distinct k.queue), '{}') from woken k) as queues,
-       case when :peek::boolean then (select json_agg(distinct u.job_id)::text from unchecked u)
-            when :listing::boolean
-            then (select json_agg(json_build_object('job_id', k.id, 'kind', k.kind, 'queue', k.queue))::text from woken k) end as jobs
+       case when :listing::boolean
+            then (select json_agg(json_build_object('job_id', k.id, 'kind', k.kind, 'queue', k.queue))::text from woken k) end as jobs,
+       (select json_agg(distinct u.job_id)::text from unchecked u where :peek::boolean) as peeked

@@ -37,8 +37,8 @@ select exists (select from leader) as holds,
           from tenure.jobs j
          where j.expires_at > coalesce(:now::timestamptz, now())
          order by j.expires_at limit 1) as next_due,
-       case when :peek::boolean then (select json_agg(e.id)::text from expired e)
-            else (select json_agg(json_build_object(
-                      'job_id', c.id, 'kind', c.kind, 'reason', 'expired: it was not started by ' || c.expires_at,
-                      'dependants', c.dependants, 'watched', c.id in (select a.id from awaited a)))::text
-                    from canceled c) end as jobs
+       (select json_agg(json_build_object(
+                   'job_id', c.id, 'kind', c.kind, 'reason', 'expired: it was not started by ' || c.expires_at,
+                   'dependants', c.dependants, 'watched', c.id in (select a.id from awaited a)))::text
+          from canceled c) as jobs,
+       (select json_agg(e.id)::text from expired e where :peek::boolean) as peeked

@@ -51,11 +51,11 @@ announced_queues as (
 select (select count(*) filter (where r.state = 'pending') from released r) as requeued,
        (select count(*) filter (where r.state = 'dead_letter') from released r) as quarantined,
        (select coalesce(array_agg(t.name), '{}') from announced_queues t) as queues,
-       case when :peek::boolean then (select json_agg(l.id)::text from expired l)
-            else (select json_agg(json_build_object(
-                      'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
-                      'worker', r.name, 'host', r.host, 'why', 'expired',
-                      'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
-                      'watched', r.id in (select a.id from awaited a),
-                      'dependants', r.id in (select c.id from ended_chains c)))::text
-                    from released r) end as jobs
+       (select json_agg(json_build_object(
+                   'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
+                   'worker', r.name, 'host', r.host, 'why', 'expired',
+                   'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
+                   'watched', r.id in (select a.id from awaited a),
+                   'dependants', r.id in (select c.id from ended_chains c)))::text
+          from released r) as jobs,
+       (select json_agg(l.id)::text from expired l where :peek::boolean) as peeked

@@ -34,6 +34,6 @@ select exists (select from leader) as holds,
          -- Before PostgreSQL 17, subtracting from infinity is an error.
          where j.position = 0 and j.run_at > coalesce(:now::timestamptz, now()) and j.run_at < 'infinity'
          order by j.run_at limit 1) as next_due,
-       case when :peek::boolean then (select json_agg(d.id)::text from due d)
-            when :listing::boolean
-            then (select json_agg(json_build_object('job_id', p.id, 'kind', p.kind, 'queue', p.queue))::text from promoted p) end as jobs
+       case when :listing::boolean
+            then (select json_agg(json_build_object('job_id', p.id, 'kind', p.kind, 'queue', p.queue))::text from promoted p) end as jobs,
+       (select json_agg(d.id)::text from due d where :peek::boolean) as peeked

@@ -3,7 +3,7 @@
 -- They are found by the worker's claims. A claim's row is deleted when it holds no job any more, and the worker's with its last claim. Two sessions may run this at once: a condemned worker can neither claim nor
 -- renew.
 --   only  null, or the ids to restrict it to; peek: changes no job, and returns the ids that it would requeue
--- Returns the number of jobs requeued and quarantined, whether there may be more, their queues, and the jobs (or ids) as JSON. The
+-- Returns the number of jobs requeued and quarantined, whether there may be more, their queues, the jobs, and with peek the ids. The
 -- caller announces the queues.
 with condemned as materialized (
     select w.id, w.died_how, w.name, w.host, w.pid
@@ -77,11 +77,11 @@ select (select count(*) filter (where r.state = 'pending') from released r) as r
        (select count(*) filter (where r.state = 'dead_letter') from released r) as quarantined,
        (select count(*) from held) >= :limit::integer or (select count(*) from held) > (select count(*) from released) as more,
        (select coalesce(array_agg(t.name), '{}') from announced_queues t) as queues,
-       case when :peek::boolean then (select json_agg(h.id)::text from held h)
-            else (select json_agg(json_build_object(
-                      'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
-                      'worker', r.name, 'host', r.host, 'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
-                      'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
-                      'watched', r.id in (select a.id from awaited a),
-                      'dependants', r.id in (select c.id from ended_chains c)))::text
-                    from released r) end as jobs
+       (select json_agg(json_build_object(
+                   'job_id', r.id, 'kind', r.kind, 'queue', r.queue, 'worker_id', r.worker_id,
+                   'worker', r.name, 'host', r.host, 'why', case r.died_how when 'expired' then 'lease_lost' else r.died_how end,
+                   'quarantined', r.state = 'dead_letter', 'crashes', r.crashes, 'error', r.error,
+                   'watched', r.id in (select a.id from awaited a),
+                   'dependants', r.id in (select c.id from ended_chains c)))::text
+          from released r) as jobs,
+       (select json_agg(h.id)::text from held h where :peek::boolean) as peeked

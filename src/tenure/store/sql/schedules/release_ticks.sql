@@ -61,8 +61,8 @@ select exists (select from leader) as holds,
        (select coalesce(array_agg(distinct a.queue), '{}') from new_jobs a) as queues,
        (select count(*) from dropped) as dropped,
        (select count(*) from updated_schedules) as moved,
-       case when :peek::boolean then (select json_agg(w.schedule)::text from queued_ticks w)
-            else (select json_agg(t)::text
-                    from (select w.schedule, w.planned_at, w.outcome, w.times, w.job_id from recorded_ticks w where :listing::boolean
-                          union all
-                          select d.schedule, d.planned_at, d.outcome, d.times, null from dropped d) t) end as ticks
+       (select json_agg(t)::text
+          from (select w.schedule, w.planned_at, w.outcome, w.times, w.job_id from recorded_ticks w where :listing::boolean
+                union all
+                select d.schedule, d.planned_at, d.outcome, d.times, null from dropped d) t) as ticks,
+       (select json_agg(w.schedule)::text from queued_ticks w where :peek::boolean) as peeked

@@ -23,5 +23,5 @@ retired as (
      where s.name = u.name and s.retired_at is null and not :peek::boolean
     returning s.name, s.owner)
 select exists (select from leader) as holds,
-       case when :peek::boolean then (select json_agg(json_build_array(u.name, u.owner) order by u.name)::text from undeclared u)
-            else (select json_agg(json_build_array(r.name, r.owner) order by r.name)::text from retired r) end as retired
+       (select json_agg(json_build_object('name', r.name, 'owner', r.owner) order by r.name)::text from retired r) as retired,
+       (select json_agg(u.name order by u.name)::text from undeclared u where :peek::boolean) as peeked
