@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -166,14 +166,13 @@ class CallMaker:
         self._target = target
         self._options = options
         self._auth, self._meta = options.auth, options.meta
-        texts = [target.name, options.queue, options.capability or target.capability]
-        plain_json(texts, what=f"the options of job {target.name!r}")  # refused here, where the options are written
+        _check_texts(target.name, options.queue, options.capability or target.capability)  # here, where the options are written
 
     @cached_property
     def _fields(self) -> CallFields:
         """Made at the first call, because the app's default of `max_attempts` may have to be read from its settings."""
         target, options = self._target, self._options
-        return CallFields(
+        return _fields_of(
             kind=target.name,
             queue=options.queue or target.queue,
             priority=target.priority if options.priority is None else options.priority,
@@ -223,6 +222,15 @@ class CallMaker:
         auth = run.auth if self._auth is None else self._auth
         sender = Sender(this_process().by, run.job_id, run.claim_id)
         return _new(Call, (uuid7(), self._fields, text, sender, key, auth, self._meta))
+
+
+# `using()` makes a new maker for each call, mostly with options that it has seen before: their text is rendered and checked once.
+_fields_of: Callable[..., CallFields] = lru_cache(maxsize=512)(CallFields)
+
+
+@lru_cache(maxsize=512)
+def _check_texts(kind: str, queue: str | None, capability: str | None) -> None:
+    plain_json([kind, queue, capability], what=f"the options of job {kind!r}")
 
 
 _new: Callable[..., Call[Any]] = tuple.__new__  # as `Call(...)`, without a call of a Python function for each job

@@ -151,6 +151,8 @@ def _wakeups_at_commit(runtime: ClientRuntime, options: Options, calls: list[Cal
 
 def _wakeups(calls: list[Call[Any]]) -> frozenset[Wakeup]:
     try:
+        if len(calls) == 1:
+            return calls[0].fields.wakeups
         return frozenset[Wakeup]().union(*(call.fields.wakeups for call in calls))
     except AttributeError:
         wrong = next(call for call in calls if not isinstance(call, Call))

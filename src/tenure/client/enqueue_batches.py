@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -237,23 +238,29 @@ def borrow_checked_sync(runtime: ClientRuntime, connection: object) -> Borrowed:
 
 
 async def enqueue_borrowed(
-    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], wakeups: Iterable[Wakeup]
+    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], wakeups: frozenset[Wakeup]
 ) -> ExistingJobs:
     """PostgreSQL sends each of the `wakeups` to listeners once, when the transaction commits."""
     database, borrowed = runtime.database(), await borrow_checked(runtime, connection)
     try:
-        query = jobs.enqueue_borrowed(to_json(calls), database.channel, queues.payloads(sorted(wakeups)))
+        query = jobs.enqueue_borrowed(to_json(calls), database.channel, _payloads(wakeups))
         return existing_in(await borrowed.fetch(query, database.schema))
     except Refused as error:
         raise explained(error) from error
 
 
 def enqueue_borrowed_sync(
-    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], wakeups: Iterable[Wakeup]
+    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], wakeups: frozenset[Wakeup]
 ) -> ExistingJobs:
     database, borrowed = runtime.database(), borrow_checked_sync(runtime, connection)
     try:
-        query = jobs.enqueue_borrowed(to_json(calls), database.channel, queues.payloads(sorted(wakeups)))
+        query = jobs.enqueue_borrowed(to_json(calls), database.channel, _payloads(wakeups))
         return existing_in(borrowed.fetch_sync(query, database.schema))
     except Refused as error:
         raise explained(error) from error
+
+
+@lru_cache(maxsize=256)
+def _payloads(wakeups: frozenset[Wakeup]) -> str:
+    """Rendered once: the calls of a program go to few queues."""
+    return queues.payloads(sorted(wakeups))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
+from functools import partial
+from typing import Any, Literal, Protocol, TypedDict, Unpack
 from uuid import UUID
 
 from tenure.model.durations import Duration, to_seconds
@@ -18,8 +19,6 @@ from tenure.model.options import check_option_names, flag, one_of, whole_number
 from tenure.model.payloads import Json, plain_json
 from tenure.model.priorities import to_priority
 from tenure.model.retries import MOST_ATTEMPTS, Retry
-
-T = TypeVar("T")
 
 OnBlockerFailure = Literal["cancel", "run", "wait"]
 """What happens to a job if a chain that it waits for fails, is canceled or deleted: it is canceled too, runs nevertheless, or
@@ -116,40 +115,24 @@ CALL_OPTIONS = tuple(CallOptions.__annotations__)
 def call_options(job: str, what: str, /, **options: Unpack[CallOptions]) -> Options:
     """The options, checked. Errors name the `job`; `what` is the function that was called."""
     check_option_names(options, CALL_OPTIONS, what=what)
-    given: Mapping[str, Any] = options
-
-    def checked(name: str, check: Callable[..., T], **more: Any) -> T | None:
-        return None if given.get(name) is None else check(given[name], **more)
-
-    if given.get("delay") is not None and given.get("run_at") is not None:
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if "delay" in given and "run_at" in given:
         raise ConfigError("give either delay or run_at, not both")
-    return Options(
-        queue=checked("queue", check_name, what="queue"),
-        priority=checked("priority", to_priority),
-        capability=checked("capability", check_name, what="capability"),
-        max_attempts=checked("max_attempts", whole_number, low=1, high=MOST_ATTEMPTS, what="max_attempts"),
-        timeout=checked("timeout", to_seconds, what="timeout"),
-        delay=checked("delay", to_seconds, what="delay") or None,
-        run_at=checked("run_at", _moment),
-        expires=None if isinstance(given.get("expires"), datetime) else checked("expires", to_seconds, what="expires"),
-        expires_at=_moment(given["expires"], "expires") if isinstance(given.get("expires"), datetime) else None,
-        key=None if given.get("key") is None else _key(given["key"], job),
-        key_for=checked("key_for", key_scope),
-        auth=checked("auth", plain_json, what="auth"),
-        meta=checked("meta", _meta),
-        conn=given.get("conn"),
-        in_transaction=_in_transaction(given),
-        notify=checked("notify", flag, what="notify"),
-        within=checked("within", to_seconds, what="within"),
-        after=checked("after", _blockers) or (),
-        on_blocker_failure=checked("on_blocker_failure", one_of, choice=OnBlockerFailure, what="on_blocker_failure"),
-    )
+    # Only what is given is looked at: nearly always that is one option, such as `conn`.
+    checked = {name: _CHECKS[name](value) for name, value in given.items() if name in _CHECKS}
+    if isinstance(given.get("expires"), datetime):
+        checked["expires_at"] = _moment(given["expires"], "expires")
+    elif "expires" in given:
+        checked["expires"] = to_seconds(given["expires"], what="expires")
+    if "key" in given:
+        checked["key"] = _key(given["key"], job)
+    if "in_transaction" in given:
+        checked["in_transaction"] = _in_transaction(given)
+    return Options(conn=given.get("conn"), **checked)
 
 
 def _in_transaction(given: Mapping[str, Any]) -> bool:
-    wanted = given.get("in_transaction")
-    if wanted is None:
-        return True
+    wanted = given["in_transaction"]
     if wanted is not False:
         raise ConfigError(f"in_transaction is {shown(wanted)}, but can only be False: to join a transaction, give conn=")
     if given.get("conn") is not None:
@@ -194,3 +177,21 @@ def _moment(given: Any, what: str = "run_at") -> datetime:
     if not EARLIEST <= given <= LATEST:
         raise ConfigError(f"{what} is {given.isoformat()}, but must lie between the years {EARLIEST.year} and {LATEST.year}")
     return given
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "queue": partial(check_name, what="queue"),
+    "priority": to_priority,
+    "capability": partial(check_name, what="capability"),
+    "max_attempts": partial(whole_number, low=1, high=MOST_ATTEMPTS, what="max_attempts"),
+    "timeout": partial(to_seconds, what="timeout"),
+    "delay": lambda given: to_seconds(given, what="delay") or None,
+    "run_at": _moment,
+    "key_for": key_scope,
+    "auth": partial(plain_json, what="auth"),
+    "meta": _meta,
+    "notify": partial(flag, what="notify"),
+    "within": partial(to_seconds, what="within"),
+    "after": _blockers,
+    "on_blocker_failure": partial(one_of, choice=OnBlockerFailure, what="on_blocker_failure"),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast, get_args
@@ -24,11 +24,10 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(names)}" if names else "there are none"
 
 
-def check_option_names(given: Iterable[str], known: Iterable[str], *, what: str) -> None:
-    names = list(known)
+def check_option_names(given: Iterable[str], known: Collection[str], *, what: str) -> None:
     for name in given:
-        if name not in names:
-            raise ConfigError(f"{what} has no option {name!r}; {did_you_mean(name, names)}")
+        if name not in known:
+            raise ConfigError(f"{what} has no option {name!r}; {did_you_mean(name, known)}")
 
 
 def checks_options(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from tenure.model.errors import ConfigError
@@ -51,8 +52,13 @@ _UNDERSTOOD = (
 
 
 def borrow(connection: object) -> Borrowed:
-    for kind in type(connection).__mro__:
-        if adapter := _KNOWN.get((kind.__module__.partition(".")[0], kind.__name__)):
-            return adapter(connection)
-    kind = type(connection)
+    kind: Any = type(connection)
+    return _adapter(kind)(connection)
+
+
+@lru_cache(maxsize=64)
+def _adapter(kind: Any) -> Callable[[Any], Borrowed]:
+    for base in kind.__mro__:
+        if adapter := _KNOWN.get((base.__module__.partition(".")[0], base.__name__)):
+            return adapter
     raise ConfigError(f"{kind.__module__}.{kind.__qualname__} is not a connection that Tenure can use: pass {_UNDERSTOOD}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, AsyncTransaction, Connection, Cursor, Rollback, Transaction, errors
@@ -33,12 +34,15 @@ class PsycopgConnection(Blocking):
         return _address(self._connection)
 
     def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
-        # Not by connection.cursor(): the caller may have set another kind of cursor or of row.
-        with guarded(), Cursor(self._connection, row_factory=tuple_row) as cursor:
+        with guarded():
+            # Not by connection.cursor(): the caller may have set another kind of cursor or of row.
+            cursor = Cursor(self._connection, row_factory=tuple_row)
             cursor.execute(statement(query.name, schema), query.values, binary=True)
-            with _unless_rowless():
+            try:
                 return query.decode(cursor.fetchall(), lambda: column_names(cursor))
-            return []
+            except psycopg.ProgrammingError as error:
+                _raise_unless_rowless(error)
+        return []
 
     def begin_sync(self) -> None:
         if not _is_idle(self._connection):
@@ -78,11 +82,13 @@ class PsycopgAsyncConnection(AwaitedConnection):
 
     async def fetch(self, query: Query[T], schema: str) -> list[T]:
         with guarded():
-            async with AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
-                await cursor.execute(statement(query.name, schema), query.values, binary=True)
-                with _unless_rowless():
-                    return query.decode(await cursor.fetchall(), lambda: column_names(cursor))
-                return []
+            cursor = AsyncCursor(self._connection, row_factory=tuple_row)
+            await cursor.execute(statement(query.name, schema), query.values, binary=True)
+            try:
+                return query.decode(await cursor.fetchall(), lambda: column_names(cursor))
+            except psycopg.ProgrammingError as error:
+                _raise_unless_rowless(error)
+        return []
 
     async def begin(self) -> None:
         if not _is_idle(self._connection):
@@ -111,20 +117,22 @@ class PsycopgAsyncConnection(AwaitedConnection):
                 await block.__aexit__(Rollback, Rollback(), None)
 
 
+_addresses: WeakKeyDictionary[Connection[Any] | AsyncConnection[Any], object] = WeakKeyDictionary()
+
+
 def _address(connection: Connection[Any] | AsyncConnection[Any]) -> object:
-    with guarded():
-        info = connection.info
-        return info.host, info.hostaddr, info.port, info.dbname
+    address = _addresses.get(connection)
+    if address is None:
+        with guarded():
+            info = connection.info
+            address = _addresses[connection] = info.host, info.hostaddr, info.port, info.dbname
+    return address
 
 
-@contextmanager
-def _unless_rowless() -> Iterator[None]:
+def _raise_unless_rowless(error: psycopg.ProgrammingError) -> None:
     """For statements without rows. Asked beforehand, a cursor in a pipeline of the caller's says that all are so."""
-    try:
-        yield
-    except psycopg.ProgrammingError as error:
-        if error.sqlstate is not None:
-            raise
+    if error.sqlstate is not None:
+        raise error
 
 
 def _is_idle(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
