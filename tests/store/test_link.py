@@ -13,7 +13,7 @@ import uvloop
 
 from tenure.chaos.proxy import Proxy
 from tenure.model.errors import StoreUnavailable
-from tenure.store import queues, workers
+from tenure.store import lockwaits, queues, workers
 from tenure.store.faults import Refused, StatementTimeout
 from tenure.store.link import Link, Receiver
 from tenure.store.query import TEXT, Query
@@ -211,3 +211,25 @@ async def test_a_cancellation_that_the_driver_swallows_is_not_lost(database_targ
         sessions = link.sessions
         await link.fetch(queues.find_all())
         assert link.sessions == sessions
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_the_holder_of_a_lock_that_a_statement_waits_for_is_reported(database_target, dsn, caplog, monkeypatch, loop):
+    """The timer that reports it was set by an earlier statement, which took no time."""
+    monkeypatch.setattr(lockwaits, "PATIENCE", 0.3)
+    caplog.set_level("DEBUG", "tenure")  # a failure that returns soon is not logged as a warning again
+
+    async def work() -> None:
+        async with Link(database_target, "test") as link, await psycopg.AsyncConnection.connect(dsn) as holder:
+            for _ in range(2):
+                await link.fetch(queues.find_all())
+                await holder.execute("lock tenure.queues")
+                waiting = asyncio.ensure_future(link.fetch(queues.find_all()))
+                wanted = f"queues/find_queues has waited 0.3 s for a lock of session {holder.info.backend_pid}"
+                await until(lambda wanted=wanted: wanted in caplog.text)
+                assert not waiting.done()
+                caplog.clear()
+                await holder.rollback()
+                await waiting
+
+    on(loop, work())

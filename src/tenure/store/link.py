@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import psycopg
 from psycopg import AsyncConnection
@@ -21,9 +21,10 @@ from psycopg.pq import TransactionStatus
 from tenure.model.errors import SchemaMismatch
 from tenure.outages import CONNECT, failures
 from tenure.periodic import cancellations
-from tenure.store import faults, lockwaits
+from tenure.store import faults
 from tenure.store.columns import column_names, has_rows
 from tenure.store.connecting import KEEPALIVE, PLANNER, connect, server_of
+from tenure.store.lockwaits import LockWatch
 from tenure.store.notification_reader import NotificationReader
 from tenure.store.priority_lock import PriorityLock
 from tenure.store.query import Fetch, Query, Rows, T
@@ -49,6 +50,25 @@ class Receiver:
     received: Callable[[str], None]
     missed: Callable[[], None]
     changed: Callable[[], None]
+
+
+class LinkTurn:
+    """One use of a link, which serves one task at a time. A class, because each statement would pay for a generator."""
+
+    __slots__ = ("_canceled_before", "_link", "_urgent", "_what")
+
+    def __init__(self, link: Link, what: str, urgent: bool) -> None:
+        self._link = link
+        self._what = what
+        self._urgent = urgent
+        self._canceled_before = 0
+
+    async def __aenter__(self) -> None:
+        await self._link._lock.acquire(urgent=self._urgent)  # noqa: SLF001 - its own module
+        self._canceled_before, self._link._asked = cancellations(), self._what  # noqa: SLF001
+
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        await self._link._end_turn(error, self._canceled_before)  # noqa: SLF001
 
 
 class Link:
@@ -82,6 +102,7 @@ class Link:
         self._cursor: psycopg.AsyncCursor[Any] | None = None
         self._lock = PriorityLock()
         self._asked = ""
+        self._lock_watch = LockWatch(database)
         self._receiver: Receiver | None = None
         self._reader: NotificationReader | None = None
         self._is_broken = False
@@ -150,53 +171,52 @@ class Link:
 
     async def _run(self, cursor: psycopg.AsyncCursor[Any], query: Query[T]) -> list[T]:
         self._asked = query.name
-        watch = lockwaits.watch(self.database, query.name, cursor.connection)
+        self._lock_watch.begin(query.name, cursor.connection)
         try:
             await cursor.execute(statement(query.name, self.database.schema), query.values)
             rows: Rows = await cursor.fetchall() if has_rows(cursor) else []
         finally:
-            watch.cancel()
+            self._lock_watch.end()
         self.last_answer = time.monotonic()
         failures.succeeded(self._server, query.name)
         return query.decode(rows, lambda: column_names(cursor))
 
-    @asynccontextmanager
-    async def _locked(self, what: str, *, urgent: bool = False) -> AsyncIterator[None]:
+    def _locked(self, what: str, *, urgent: bool = False) -> LinkTurn:
+        return LinkTurn(self, what, urgent)
+
+    async def _end_turn(self, error: BaseException | None, canceled_before: int) -> None:
         """Translates the driver's errors, and drops a connection whose state is not known."""
-        await self._lock.acquire(urgent=urgent)
         try:
-            asked_to_end, self._asked = cancellations(), what
-            yield
-        except faults.StatementTimeout:
-            raise
-        except (psycopg.Error, OSError, UnicodeError) as error:
-            told = faults.translated(
-                error,
-                schema=self.database.schema,
-                statement=self._asked,
-                server=self._server,
-                dsn=self.database.dsn,
-                connection=self._connection,
-            )
-            keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
-            if not (keeps and self._is_idle):
+            if isinstance(error, psycopg.Error | OSError | UnicodeError):
+                await self._fail(error, canceled_before)
+            if error is None:
+                # In Python 3.11 the driver's `wait_for` swallows a cancellation that arrives together with the answer.
+                if cancellations() > canceled_before:
+                    raise asyncio.CancelledError
+            elif not isinstance(error, faults.StatementTimeout):
                 await self._lose()
-            # This task was canceled meanwhile, and the driver raises only the statement's error.
-            if cancellations() > asked_to_end:
-                await self._lose()
-                raise asyncio.CancelledError from error
-            raise (told or error) from error
-        except BaseException:
-            await self._lose()
-            raise
-        else:
-            # In Python 3.11 the driver's `wait_for` swallows a cancellation that arrives together with the answer.
-            if cancellations() > asked_to_end:
-                raise asyncio.CancelledError
         finally:
             if self._reader is not None:
                 self._reader.watch()
             self._lock.release()
+
+    async def _fail(self, error: psycopg.Error | OSError | UnicodeError, canceled_before: int) -> NoReturn:
+        told = faults.translated(
+            error,
+            schema=self.database.schema,
+            statement=self._asked,
+            server=self._server,
+            dsn=self.database.dsn,
+            connection=self._connection,
+        )
+        keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
+        if not (keeps and self._is_idle):
+            await self._lose()
+        # This task was canceled meanwhile, and the driver raises only the statement's error.
+        if cancellations() > canceled_before:
+            await self._lose()
+            raise asyncio.CancelledError from error
+        raise (told or error) from error
 
     @asynccontextmanager
     async def _limited(self, within: float) -> AsyncIterator[None]:

@@ -22,15 +22,46 @@ PATIENCE = 4.0
 _looking: set[asyncio.Task[None]] = set()
 
 
-def watch(database: DatabaseTarget, name: str, connection: AsyncConnection[Any]) -> asyncio.TimerHandle:
-    """To be called when a statement begins. The returned timer has to be canceled when it is done."""
-    return asyncio.get_running_loop().call_later(PATIENCE, _look, database, name, connection)
+class LockWatch:
+    """Watches the statements of one link, of which one runs at a time.
 
+    Its timer is not set for each statement, because nearly all of them take a millisecond: it is left to run out, and is set
+    again only if a statement is under way then.
+    """
 
-def _look(database: DatabaseTarget, name: str, connection: AsyncConnection[Any]) -> None:
-    task = asyncio.ensure_future(_report(database, name, connection.info.backend_pid))
-    _looking.add(task)  # the event loop keeps only a weak reference
-    task.add_done_callback(_looking.discard)
+    def __init__(self, database: DatabaseTarget) -> None:
+        self._database = database
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """That of the timer. None: no timer is set."""
+        self._began = 0.0
+        self._name = ""
+        self._connection: AsyncConnection[Any] | None = None
+
+    def begin(self, name: str, connection: AsyncConnection[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        self._began, self._name, self._connection = loop.time(), name, connection
+        if self._loop is not loop:
+            self._set_timer(loop)
+
+    def end(self) -> None:
+        self._connection = None
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        loop.call_at(self._began + PATIENCE, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is not loop:
+            return
+        self._loop = None
+        if self._connection is None:
+            return
+        if loop.time() < self._began + PATIENCE:  # it began after the timer was set
+            self._set_timer(loop)
+            return
+        task = asyncio.ensure_future(_report(self._database, self._name, self._connection.info.backend_pid))
+        _looking.add(task)  # the event loop keeps only a weak reference
+        task.add_done_callback(_looking.discard)
 
 
 async def _report(database: DatabaseTarget, name: str, pid: int) -> None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from typing import Any
 
 import psycopg
@@ -38,12 +37,17 @@ class SyncLink:
 
     def fetch(self, query: Query[T], *, deadline: float) -> list[T]:
         """Runs the statement in a transaction of its own and returns its rows. `deadline` is by the monotonic clock."""
-        with self._guarded(query.name):
+        try:
             cursor = self._cursor or self._open(deadline)
             self._connection.deadline = deadline
             cursor.execute(statement(query.name, self.database.schema), query.values)
             rows: Rows = cursor.fetchall() if has_rows(cursor) else []
             return query.decode(rows, lambda: column_names(cursor))
+        except (psycopg.Error, OSError, UnicodeError) as error:
+            raise self._told(error, query.name) from error
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Does nothing in a forked process: the connection is its parent's."""
@@ -58,26 +62,19 @@ class SyncLink:
         self._cursor = self._connection.cursor(binary=True)
         return self._cursor
 
-    @contextmanager
-    def _guarded(self, asked: str) -> Iterator[None]:
+    def _told(self, error: psycopg.Error | OSError | UnicodeError, asked: str) -> Exception:
         """Translates the driver's errors, and drops a connection whose state is not known."""
-        try:
-            yield
-        except (psycopg.Error, OSError, UnicodeError) as error:
-            told = faults.translated(
-                error,
-                schema=self.database.schema,
-                statement=asked,
-                server=server_of(self.database.dsn),
-                dsn=self.database.dsn,
-                connection=self._cursor.connection if self._cursor else None,
-            )
-            if not isinstance(told, faults.Refused | SchemaMismatch):
-                self.close()
-            raise (told or error) from error
-        except BaseException:
+        told = faults.translated(
+            error,
+            schema=self.database.schema,
+            statement=asked,
+            server=server_of(self.database.dsn),
+            dsn=self.database.dsn,
+            connection=self._cursor.connection if self._cursor else None,
+        )
+        if not isinstance(told, faults.Refused | SchemaMismatch):
             self.close()
-            raise
+        return told or error
 
 
 class TimedConnection(Connection[Any]):
