@@ -54,6 +54,7 @@ select date_trunc('hour', now()) - n * interval '1 hour', m.queue, m.kind, m.wha
            * case when m.what in ('retry', 'dead_letter') then 0.2 else 1 end)), m.waited * 50, m.ran * 50
   from tenure.minutes m join last on m.minute = last.at cross join generate_series(2, 160) n
 on conflict do nothing;
+delete from tenure.fleet_minutes where minute < (select max(minute) from tenure.fleet_minutes); -- while the workers started
 with last as (select * from tenure.fleet_minutes order by minute desc limit 1)
 insert into tenure.fleet_minutes (minute, workers, slots, busy, pending, oldest_seconds, memory_mb, app_versions, queues)
 select f.minute - n * interval '1 minute', f.workers - b.less, f.slots - 8 * b.less,

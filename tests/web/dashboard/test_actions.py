@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import pytest
+from pydantic import BaseModel, Field
 
 from tests.waiting import until
 
@@ -60,6 +63,88 @@ async def test_a_finished_job_runs_again_with_another_input(shop, browser):
     await browser.button("Delete the job")
     await browser.see(".toast", "deleted")
     await browser.check()
+
+
+class Line(BaseModel):
+    sku: str
+    amount: int = Field(1, ge=1)
+
+
+class Card(BaseModel):
+    type: Literal["card"] = "card"
+    number: str
+
+
+class Invoice(BaseModel):
+    type: Literal["invoice"] = "invoice"
+    days: int
+
+
+class Place(BaseModel):
+    city: str
+    country: Literal["DE", "FR"]
+
+
+@pytest.fixture
+def place_order(app):
+    """A kind with an object, a list, a union and optional parts. Requested before the shop, whose worker publishes it."""
+
+    @app.job(queue="mail")
+    async def place_order(
+        ship_to: Place,
+        lines: list[Line],
+        *,
+        pay: Annotated[Card | Invoice, Field(discriminator="type")],
+        tags: list[str] | None = None,
+        bill_to: Place | None = None,
+        ratio: float | str = 0.5,
+    ) -> None: ...
+
+
+async def test_a_form_has_fields_for_objects_lists_and_unions(place_order, shop, browser):
+    await browser("open", url=shop.page("dispatch/place_order"))
+    await browser("see", selector="legend", text="ship_to")
+    await browser.button("Add to lines")
+    await browser.button("Dispatch")
+    await browser.see(".error", "city is required")
+    await browser.see(".error", "sku is required")
+    await browser("fill", selector="#arg-ship_to\\.city", value="Bonn")
+    await browser("choose", selector="#arg-ship_to\\.country", value='"FR"')
+    await browser.button("Add to lines")
+    await browser.button("Add to lines")
+    for n, sku in enumerate(("hat", "coat", "shoe")):
+        await browser("fill", selector=f"#arg-lines\\.{n}\\.sku", value=sku)
+    await browser("fill", selector="#arg-lines\\.2\\.amount", value="0")
+    await browser.button("Remove lines 2")
+    await browser("choose", selector="#arg-pay-which", value="1")
+    await browser("fill", selector="#arg-pay\\|1\\.days", value="14")
+    await browser.button("Add to tags")
+    await browser("fill", selector="#arg-tags\\.0", value="gift")
+    assert [one for one in await browser.axe() if one["id"] != "region"] == []
+    await browser.button("Dispatch")
+    await browser.see(".field:has(#arg-lines\\.1\\.amount) .error", "greater than or equal to 1")
+    await browser("fill", selector="#arg-lines\\.1\\.amount", value="3")
+    await browser.button("Dispatch")
+    await browser.see(".toast", "is enqueued")
+    [job] = (await shop.app.client().list(kind="place_order")).jobs
+    wanted = {
+        "ship_to": {"city": "Bonn", "country": "FR"},
+        "lines": [{"sku": "hat", "amount": 1}, {"sku": "shoe", "amount": 3}],
+        "pay": {"type": "invoice", "days": 14},
+        "tags": ["gift"],
+    }
+    assert job.input == wanted
+    # Another job like this one: the form is filled with all of it, and only what is changed differs.
+    await browser("go", hash=f"#/dispatch/place_order?like={job.id}")
+    await until(lambda: browser("run", script="document.querySelector('#arg-lines\\\\.1\\\\.sku')?.value"), is_="shoe")
+    await browser("fill", selector="#arg-ratio", value="0.25")
+    await browser.button("Dispatch")
+    await until(lambda: _inputs(shop), is_=[{**wanted, "ratio": 0.25}, wanted])
+    await browser.check()
+
+
+async def _inputs(shop):
+    return [job.input for job in (await shop.app.client().list(kind="place_order")).jobs]
 
 
 async def test_a_form_says_what_is_wrong_where(shop, browser):

@@ -96,7 +96,7 @@ function frame() {
     h("a.brand", { href: address("overview") }, h("svg", { role: "img", "aria-label": "Tenure" }, h("use", { href: "#brand" })), h("span", "Tenure"), server && h("span.env.tag", { title: `database ${server.database}` }, server.database)),
     GROUPS.map(([name, pages]) => h("div.nav-group", { key: name || "first" }, name && h("h2", name), pages.map(item))),
     h("div.nav-foot",
-      h("div.row", h("i.dot", { class: data.status.mode === "lost" ? "bad" : "good" }), h("span.muted", server ? `${server.database}${server.schema === "tenure" ? "" : `, ${server.schema}`}` : "…")),
+      h("div.row", h("i.dot", { class: data.status.mode === "lost" ? "bad" : "good" }), h("span.muted.cut", { title: server?.database ?? null }, server ? `${server.database}${server.schema === "tenure" ? "" : `, ${server.schema}`}` : "…")),
       server && [h("div", `PostgreSQL ${server.postgresql.split(" ")[0]}`), h("div", `Tenure ${server.tenure}`)],
       h("div", identity.via === "local" ? "Open to this machine" : ["Signed in as ", h("span.muted", identity.name)]),
       h("div.row", h("span.tag", identity.read_only ? "read" : identity.scope), identity.via === "session" && h("button.linkish", { onclick: signOut }, "Sign out"))));

@@ -5,7 +5,7 @@ import { isUtc, zoneName } from "../lib/clock.js";
 import * as data from "../lib/data.js";
 import { count, duration, percent, shortId } from "../lib/format.js";
 import { address, go, setParams } from "../lib/router.js";
-import { field, fieldsOf, read, written } from "../lib/schema.js";
+import { field, fieldsOf, pathOf, read, written } from "../lib/schema.js";
 import { toast } from "../lib/toasts.js";
 import { callout, code, copy, empty, icon, json, kbd, panel, segments, skeleton, waiting } from "../lib/ui.js";
 import { sum } from "./overview.js";
@@ -53,7 +53,6 @@ class Form {
     if (this.kind?.name === kind.name && this.like === like) return;
     Object.assign(this, { kind, like, fields: fieldsOf(kind.input), errors: {}, values: {}, options: {}, problem: null, text: "{}", isFilling: Boolean(like) });
     this.asJson = !this.fields.length && kind.input === null;
-    for (const { name, schema } of this.fields) if (schema.enum && schema.default === undefined && this.fields.find((one) => one.name === name).isRequired) this.values[name] = schema.enum[0];
     if (like) this.fill(like);
   }
 
@@ -132,9 +131,9 @@ class Form {
       toast(made.existed ? "warn" : "good", made.existed ? `A job with this key exists: ${shortId(made.id)}. None was added.` : `${this.kind.name} is enqueued.`, { action: "Open", onaction: () => go(address("jobs", [made.id])) });
     } catch (error) {
       for (const one of error.errors) {
-        const [where, name] = one.path.replace(/^(args|body\.args)\./, "args.").split(".");
-        if (where === "args" && name) this.errors[name] = one.message;
-        else this.errors[`@${where.replace("body", name ?? "")}`] = one.message;
+        const [where, ...names] = one.path.replace(/^(args|body\.args)\./, "args.").replace(/\[(\d+)\]/g, ".$1").split(".");
+        if (where === "args" && names.length) this.errors[pathOf(this.fields, this.values, names)] = one.message;
+        else this.errors[`@${where.replace("body", names[0] ?? "")}`] = one.message;
       }
       this.problem = error.message;
     }

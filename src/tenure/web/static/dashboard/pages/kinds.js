@@ -66,7 +66,7 @@ function row(one, n) {
   const mood = share > 0.05 ? "bad" : share > 0.01 ? "warn" : share > 0 ? "muted" : "faint";
   const about = one.kind ? `${one.kind.queue}, ${priority(one.kind.priority).split(" ")[0]}${one.kind.workers ? "" : ", no worker runs it"}` : "no worker has published it";
   return h("tr", { key: one.name, "data-row": true, tabindex: n ? "-1" : "0", class: share > 0.05 && one.runs > 5 ? "alarm" : null },
-    h("td.a-name", h("div.two-line", h("div.row", h("a.name.cut", { href: address("jobs", [], { kind: one.name }), "data-open": true, title: one.kind?.description ?? null }, one.name)), h("div", about))),
+    h("td.a-name.grow", h("div.two-line.roomy", h("div.row", h("a.name.cut", { href: address("jobs", [], { kind: one.name }), "data-open": true, title: one.kind?.description ?? null }, one.name)), h("div.cut", { title: about }, about))),
     h("td.n.a-side.strong", { "data-unit": one.runs === 1 ? "run" : "runs" }, count(one.runs)), h("td.sparkcell.p-1", one.starts.length ? spark(one.starts.slice(0, -1)) : null),
     h("td.n.a-meta", { class: mood, "data-unit": "failed" }, one.runs ? (one.failed ? h("a", { href: address("failures", [], { kind: one.name }) }, `${percent(share)} %`) : "0 %") : "–"),
     h("td.rangecell.p-m", one.ran && range(one.ran.p50, one.ran.p95, one.ran.p99, `run time: p50 ${duration(one.ran.p50)}, p95 ${duration(one.ran.p95)}, p99 ${duration(one.ran.p99)}`)),

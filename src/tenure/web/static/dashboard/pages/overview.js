@@ -103,7 +103,7 @@ function vitals({ fleet, series, histogram, history, usual, range }) {
     vital("Failed attempts", percent(failing), "%", usually === null || usually === undefined ? "of all attempts" : `usually ${percent(usually)} %`, spark(failed.slice(0, -1), { name: "c-bad" }), { tone: failing > Math.max(0.02, 3 * (usually ?? 0)) ? "bad" : "", href: address("failures") }),
     vital("Wait, p95", p95 === null ? "–" : amount, p95 === null ? "" : unit, p95 === null ? "nothing finished" : `median ${duration(percentile(waited, 0.5))}`, spark(percentiles(histogram, "waited", 0.95).map((value) => value ?? 0), { name: "c-1" }), { tone: p95 > 600 ? "bad" : "", href: address("queues") }),
     vital("Oldest pending", oldest ? duration(oldest.oldest_pending_seconds) : "–", "", oldest ? `in ${oldest.name}` : "nothing waits", spark(recorded(history, "oldest_pending_seconds"), { name: isLate(oldest?.oldest_pending_seconds) === "bad" ? "c-bad" : "c-1" }), { tone: isLate(oldest?.oldest_pending_seconds), href: address("queues") }),
-    vital("Slots busy", count(fleet.held), `of ${count(fleet.slots)}`, `${plural(fleet.workers, "worker")}${lost ? `, ${lost} lost` : ""}`, spark(recorded(history, "busy"), { name: "c-1", max: Math.max(fleet.slots, 1) }), { tone: lost || !fleet.workers ? "bad" : "", href: address("workers") }),
+    vital("Slots busy", count(fleet.held), `of ${count(fleet.slots)}`, `${plural(fleet.workers, "worker")}${lost ? `, ${lost} lost` : ""}`, spark(recorded(history, "busy"), { name: "c-1", max: Math.max(fleet.slots, 1) }), { tone: lost || (!fleet.workers && total(fleet, "pending")) ? "bad" : "", href: address("workers") }),
     vital("Dead letters", capped(dead, fleet.queues.some((queue) => queue.capped.includes("dead_letter"))), "", `${count(sum(counts(series, "dead_letter")))} new, ${IN_WORDS[range]}`, spark(counts(series, "dead_letter").slice(0, -1), { name: "c-5" }), { tone: dead ? "bad" : "", href: address("jobs", [], { state: "dead_letter" }) }));
 }
 
@@ -222,7 +222,7 @@ function workerTable({ fleet }) {
 function leaderTable({ fleet }) {
   const list = [...(fleet?.leaders ?? [])].filter((one) => !one.duty.startsWith("lease:")).sort((a, b) => (a.state === "holds") - (b.state === "holds") || a.duty.localeCompare(b.duty));
   const rows = list.map((one) => h("tr", { key: one.duty, class: one.state === "holds" ? null : "alarm" }, h("td.medium", one.duty), h("td.muted.grow", h("div.cut", one.worker ?? "–")), h("td.n", { class: one.state === "holds" ? "muted" : "bad" }, one.state === "holds" ? (one.last_run ? when(one.last_run) : "–") : one.state)));
-  return panel("Leaders", { flush: true, side: link(address("leaders"), "History") }, h("table.table", h("thead", h("tr", h("th", "Duty"), h("th", "Held by"), h("th.n", "Last round"))), h("tbody", rows)));
+  return panel("Leaders", { flush: true, side: link(address("leaders"), "All") }, fleet && !list.length ? h("p.empty.faint", "The first worker that starts takes over the duties.") : h("table.table", h("thead", h("tr", h("th", "Duty"), h("th", "Held by"), h("th.n", "Last round"))), h("tbody", rows)));
 }
 
 export { sum };

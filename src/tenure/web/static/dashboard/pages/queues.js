@@ -44,7 +44,7 @@ function perQueue(title, history, name, text, draw) {
   const line = whole(axis(history));
   const found = largest(history, name);
   const describe = (k) => ({ when: stepName(line, k), values: found.map((one) => [one.name, one.queue, one.values[k] === null ? "not recorded" : text(one.values[k]), ""]) });
-  const side = found.length ? h("div.legend.shrink", found.map((one) => h("span", { key: one.queue, title: one.queue }, key(one.name, ""), h("span.legend-name", one.queue)))) : h("span.faint", "nothing has waited for a minute");
+  const side = found.length ? h("div.legend.shrink", found.map((one) => h("span", { key: one.queue, title: one.queue }, key(one.name, ""), h("span.legend-name", one.queue)))) : h("div.legend", h("span.faint", "nothing has waited for a minute"));
   const shown = found.length ? found : [{ values: new Array(line.columns).fill(null), name: HUES[0] }];
   const hover = found.length ? { columns: line.columns, describe } : null;
   return panel(title, { side }, draw(shown, { ...line, height: 120, hover, label: `${title} by queue over the last hour${found.length ? `: ${found.map((one) => one.queue).join(", ")}` : ""}` }));
@@ -58,9 +58,12 @@ function flowChart(series) {
   const line = whole(axis(series));
   const add = (...whats) => series.groups.map((group) => counts({ ...series, points: group.points }, ...whats)).reduce((all, one) => all.map((value, k) => value + one[k]), new Array(line.columns).fill(0)).map((value) => value / series.step);
   const [into, out] = [add("enqueued"), add(...OUT)];
-  const max = niceMax(Math.max(...into, ...out), 0.1);
-  const describe = (k) => ({ when: stepName(line, k), values: [["c-a", "in", perTime(into[k]), "5 3"], ["c-ok", "out", perTime(out[k]), ""]] });
-  return panel("Jobs in and out", { side: h("div.legend", h("span", key("c-a", "5 3"), "in ", h("b", perTime(into.at(-1) ?? 0))), h("span", key("c-ok", ""), "out ", h("b", perTime(out.at(-1) ?? 0)))) }, lines([{ values: into, name: "c-a", dash: "dash" }, { values: out, name: "c-ok", area: true }], { ...line, height: 120, max, unit: "/s", label: "Jobs enqueued and finished per second", hover: { columns: line.columns, describe } }));
+  const isSlow = Math.max(...into, ...out) < 0.95; // per minute, or the ticks would be fractions
+  const shown = (values) => (isSlow ? values.map((value) => value * 60) : values);
+  const max = niceMax(Math.max(...shown(into), ...shown(out)), 4);
+  const per = isSlow ? perMinute : perTime;
+  const describe = (k) => ({ when: stepName(line, k), values: [["c-a", "in", per(into[k]), "5 3"], ["c-ok", "out", per(out[k]), ""]] });
+  return panel("Jobs in and out", { side: h("div.legend", h("span", key("c-a", "5 3"), "in ", h("b", per(into.at(-1) ?? 0))), h("span", key("c-ok", ""), "out ", h("b", per(out.at(-1) ?? 0)))) }, lines([{ values: shown(into), name: "c-a", dash: "dash" }, { values: shown(out), name: "c-ok", area: true }], { ...line, height: 120, max, unit: isSlow ? "/min" : "/s", label: "Jobs enqueued and finished per second", hover: { columns: line.columns, describe } }));
 }
 
 function table(view, list, facts) {
