@@ -12,6 +12,9 @@ from pydantic import BaseModel
 
 from tenure import ConfigError, InvalidInput, InvalidPayload, NotEnqueued, StoreUnavailable
 from tenure.store.link import Link
+from tests.client.eavesdropping import heard
+from tests.store.database import Database
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -194,3 +197,30 @@ async def test_a_time_in_the_past_means_now_and_the_workers_of_the_queue_are_not
     assert rows(database)[0][5] == "pending"
     heard = await asyncio.to_thread(lambda: {note.payload for note in other.connection.notifies(timeout=1.0)})
     assert "jobs mail" in heard
+
+
+async def test_workers_are_notified_before_the_caller_continues(greet, database):
+    """What it does next may block the event loop for long."""
+    database.sql("listen tenure")
+    await greet.enqueue("the first one connects")
+    await heard(database, 1)
+    for n in range(5):  # one that follows another within milliseconds is sent together with later ones
+        await greet.using(queue=f"queue-{n}").enqueue("Ada")
+        notes = database.connection.notifies(timeout=1, stop_after=1)  # blocks the event loop
+        if f"jobs queue-{n}" in [note.payload for note in notes]:
+            return
+    pytest.fail("no notification was sent while the caller blocked the event loop")
+
+
+async def test_workers_are_notified_of_a_job_whose_caller_was_cancelled(greet, database, dsn):
+    database.sql("listen tenure")
+    await greet.using(queue="other").enqueue("the first one connects")
+    with Database(dsn) as other, other.connection.transaction():
+        other.sql("lock table tenure.jobs in share mode")
+        call = asyncio.create_task(greet.enqueue("Ada"))
+        waiting = "select count(*) from pg_locks where relation = 'tenure.jobs'::regclass and not granted"
+        await until(lambda: other.sql(waiting)[0][0], is_=1)
+        call.cancel()
+        await asyncio.wait([call])
+    assert await heard(database, 2) == {"jobs other", "jobs mail"}
+    assert len(rows(database)) == 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -66,6 +66,8 @@ class Batch:
     """The calls of one enqueue: all of them are written, or none."""
 
     calls: list[Call[Any]]
+    wakeups: Iterable[Wakeup]
+    """Whom to notify when they are written."""
     within: float
     """Seconds for which the caller waits."""
     deadline: float
@@ -76,20 +78,21 @@ class Batch:
 
 
 class Enqueuer:
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, notify: Callable[[Wakeup], None]) -> None:
         self._link = link
+        self._notify = notify
         self._waiting: list[Batch] = []
         self._unanswered: set[Batch] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._writer: asyncio.Task[None] | None = None
 
-    async def enqueue(self, calls: list[Call[Any]], within: float) -> ExistingJobs:
+    async def enqueue(self, calls: list[Call[Any]], wakeups: Iterable[Wakeup], within: float) -> ExistingJobs:
         """Returns when the jobs are durable. Cancelling one caller does not affect the others.
 
         While PostgreSQL is away the jobs are sent again, for `within` seconds.
         """
         loop = asyncio.get_running_loop()
-        batch = Batch(calls, within, loop.time() + within, loop.create_future())
+        batch = Batch(calls, wakeups, within, loop.time() + within, loop.create_future())
         self._waiting.append(batch)
         self._unanswered.add(batch)
         # One timer for all callers: most of them need none, and a timer each would cost a fifth of the whole call.
@@ -147,6 +150,11 @@ class Enqueuer:
             if not isinstance(error, Exception):
                 raise
         else:
+            # Before the callers continue: what they compute next must not delay the workers. Also for a caller that was canceled
+            # meanwhile, because its jobs are written.
+            for batch in group:
+                for wakeup in batch.wakeups:
+                    self._notify(wakeup)
             for batch in group:
                 if not batch.done.done():
                     batch.done.set_result(existing)

@@ -30,8 +30,8 @@ class Session:
         self._link = Link(database, "client", hot=True)
         self._wide_link = Link(database, "client")
         self._enqueue_link = Link(database, "enqueue")
-        self._enqueuer = Enqueuer(self._enqueue_link)
         self._wakeups = wakeups
+        self._enqueuer = Enqueuer(self._enqueue_link, wakeups.notify)
         self._wakeups.start(self, listening=False)
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
@@ -41,12 +41,9 @@ class Session:
 
     async def enqueue(self, calls: list[Call[Any]], wakeups: Iterable[Wakeup], within: float) -> ExistingJobs:
         try:
-            existing = await self._enqueuer.enqueue(calls, within)
+            return await self._enqueuer.enqueue(calls, wakeups, within)
         except Refused as error:
             raise explained(error) from error
-        for wakeup in wakeups:
-            self._wakeups.notify(wakeup)
-        return existing
 
     async def enqueue_bulk(self, chunks: Iterator[str], wakeups: set[Wakeup], within: float) -> ExistingJobs:
         """`wakeups` may grow while the chunks are read."""
