@@ -31,6 +31,7 @@ from benchmarks import (
     wakeup,
     web,
     web_reads,
+    without_flow,
     workflows,
 )
 from benchmarks.figures import Figures
@@ -107,6 +108,7 @@ class Bench:
             ("c", "drain, one child", self._drain_1),
             ("p", "drain, bare loop", self._bare_drain),
             ("m", "drain, beside limited kinds", self._limited),
+            ("y", "drain, with and without chains and workflows", self._without_flow),
             ("i", "drain, models and a middleware", self._typed),
             ("c", "drain, two children", self._drain_2),
             ("e", "drain, snapshot held", self._snapshot),
@@ -246,6 +248,16 @@ class Bench:
     def _limited(self) -> None:
         for key, drained in limited.measure(self.server, self.sizes.jobs, self.sizes.concurrency).items():
             self.figures.add(key, drained.rate)
+
+    def _without_flow(self) -> None:
+        ours, without = without_flow.measure(self.server, self.sizes.jobs, self.sizes.concurrency)
+        self.figures.add("with_flow", ours.rate)
+        self.figures.add("without_flow", without.rate)
+        self.figures.add("with_flow_worker_cpu", ours.worker_cpu)
+        self.figures.add("without_flow_worker_cpu", without.worker_cpu)
+        if ours.server_cpu is not None and without.server_cpu is not None:
+            self.figures.add("with_flow_cpu", ours.server_cpu)
+            self.figures.add("without_flow_cpu", without.server_cpu)
 
     def _progress(self) -> None:
         statements, calls = job_progress.measure(self.server, self.sizes.progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,12 +20,24 @@ PATIENCE = 60.0  # seconds to start, and to stop
 class Worker:
     """Entered when it takes jobs; left when all of it has ended."""
 
-    def __init__(self, dsn: str, *, app: str = "benchmarks.jobs:app", children: int = 1, concurrency: int | None = None) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        app: str = "benchmarks.jobs:app",
+        children: int = 1,
+        concurrency: int | None = None,
+        package: Path | None = None,
+    ) -> None:
+        """`package`: the folder of a copy of Tenure to run instead of this one."""
         command = [sys.executable, "-m", "tenure", "worker", "--app", app, "--dsn", dsn, "-p", str(children)]
         command += [] if concurrency is None else ["-c", str(concurrency)]
         self._children = children
         self._log = tempfile.NamedTemporaryFile(prefix="tenure-bench-worker-")  # noqa: SIM115 - closed with the worker
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True)
+        environment = os.environ if package is None else os.environ | {"PYTHONPATH": str(package)}
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+        )
 
     @property
     def said(self) -> str:

@@ -17,6 +17,7 @@ class Engine(Candidate):
 TENURE = Engine("tenure")
 
 ENGINES = (
+    Engine("bare"),
     Engine("dbos", ("dbos==3.3.0", "uvloop")),
     Engine("absurd", ("absurd-sdk==0.5.1", "absurdctl==0.5.1", "uvloop")),
 )

@@ -85,6 +85,8 @@ if TYPE_CHECKING:
         RunLost,
         ScheduleTicked,
         StepEnded,
+        WaitBegan,
+        WaitEnded,
         WorkerDied,
         WorkerLeaseLost,
         WorkerStarted,
@@ -198,6 +200,8 @@ __all__ = [
     "TransactionAborted",
     "TransactionError",
     "UnknownKind",
+    "WaitBegan",
+    "WaitEnded",
     "WaitTimeout",
     "WorkerDied",
     "WorkerLeaseLost",
@@ -243,7 +247,7 @@ _HOMES = {
         "Event JobCompleted JobDeleted JobDue JobEnqueued JobReaped JobReplayed JobRetried JobSettled JobStarted JobUnblocked "
         "LeaderDeposed LeaderElected "
         "QueuePaused QueueResumed RunAbandoned RunFailedAfterCompletion RunLost ScheduleTicked WorkerDied WorkerLeaseLost "
-        "WorkerStarted WorkerStopping WorkerStopped StepEnded WorkflowSuspended WorkflowWoken"
+        "WorkerStarted WorkerStopping WorkerStopped StepEnded WaitBegan WaitEnded WorkflowSuspended WorkflowWoken"
     ),
     "tenure.model.health": "Probe",
     "tenure.model.limits": "Limit Rate",

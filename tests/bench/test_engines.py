@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import StringIO
 
 import pytest
-from benchmarks import flows, machine
+from benchmarks import flows, machine, without_flow
 from benchmarks.engines.comparison import ROWS, EngineComparison, EngineSizes
 from benchmarks.engines.registry import ENGINES, Engine
 from benchmarks.server import Server, open_server
@@ -37,7 +37,20 @@ def test_a_comparison_has_every_row_and_names_who_is_missing(server):
 
 
 def test_each_engine_is_pinned():
-    assert all("==" in engine.requirements[0] for engine in ENGINES)
+    assert all("==" in engine.requirements[0] for engine in ENGINES if engine.requirements)
+
+
+def test_the_copy_without_flow_can_be_made():
+    """It fails when a statement has changed so that its parts of flow are not found any more."""
+    with without_flow.copy_without_flow() as copy:
+        assert "insert into tenure.chain_endings" not in (copy / "tenure/store/sql/fragments/job_endings.sql").read_text()
+
+
+@pytest.mark.slow
+def test_the_bare_loop_of_steps_is_measured(server: Server):
+    comparison = EngineComparison(server, TINY, [Engine("bare")])
+    comparison.run()
+    assert comparison.names == ["tenure", "bare"]
 
 
 @pytest.mark.slow

@@ -329,9 +329,9 @@ BUGS = (
         promise=Promise.ONCE,
         edits=(
             Edit(
-                "store/sql/workflows/start_child.sql",
-                "      from child c\n    on conflict",
-                "      from child c where false\n    on conflict",
+                "store/sql/workflows/start_children.sql",
+                "as step) s\n    on conflict",
+                "as step) s where false\n    on conflict",
             ),
         ),
         caught_by=(f"{WAKING}::test_a_child_and_the_step_that_names_it_are_stored_together",),

@@ -58,7 +58,7 @@ async def test_an_outcome_is_written_before_the_statements_of_workflows_that_wai
     run = Link._run
 
     async def held_up(link: Link, cursor: Any, query: Any) -> Any:
-        if query.name in ("workflows/start_child", "jobs/finish_jobs"):
+        if query.name in ("workflows/start_children", "jobs/finish_jobs"):
             sent.append(query.name)
             if len(sent) == 1:
                 await first_is_sent.wait()
@@ -83,7 +83,7 @@ async def test_an_outcome_is_written_before_the_statements_of_workflows_that_wai
             await asyncio.sleep(0)
         first_is_sent.set()
         await handle.result("20s")
-    assert sent[:2] == ["workflows/start_child", "jobs/finish_jobs"]
+    assert sent[:2] == ["workflows/start_children", "jobs/finish_jobs"]
 
 
 async def test_a_lost_run_whose_neighbour_is_locked_is_not_reported_as_settled(app, database, dsn, release):

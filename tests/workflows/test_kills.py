@@ -37,8 +37,8 @@ LAST = [
     "after steps/record_rollback",
     "in book",
     "after book",
-    "before workflows/start_child",
-    "after workflows/start_child",
+    "before workflows/start_children",
+    "after workflows/start_children",
     "before workflows/suspend_jobs 3",
     "after workflows/suspend_jobs 3",
     "before jobs/finish_jobs",
@@ -115,7 +115,7 @@ async def judge(journeys: Journeys, point: str, ending: str) -> None:
         assert journeys.told(name, "undo") == []
 
 
-@pytest.mark.parametrize("point", ["in first", "after workflows/suspend_jobs 2", "in book", "after workflows/start_child"])
+@pytest.mark.parametrize("point", ["in first", "after workflows/suspend_jobs 2", "in book", "after workflows/start_children"])
 async def test_a_workflow_that_is_killed_continues(start, sql, tmp_path, point):
     with start() as worker:
         await serving(worker)

@@ -110,10 +110,13 @@ def test_a_child_and_the_step_that_names_it_are_stored_together(database):
     worker = database.worker()
     [job] = database.enqueue({})
     claim = database.claim(worker)
-    step = workflows.ChildStep(job, "child", 1, "call", "open", 1)
-    child = {"id": str(uuid4()), "kind": "child", "parent": job, "claim": claim.id}
-    assert database.fetch(workflows.start_child(json.dumps([child]), step)) == [child["id"]]
+    ids = [str(uuid4()) for _ in range(3)]
+    children = json.dumps([{"id": one, "kind": "child", "parent": job, "claim": claim.id} for one in ids])
+    steps = {one: workflows.ChildStep(f"child {number}", number, "call", "open") for number, one in enumerate(ids)}
     # The reply was lost, and the statement is sent again.
-    assert database.fetch(workflows.start_child(json.dumps([child]), step, again=True)) == [child["id"]]
-    assert database.sql("select name, state, output from tenure.steps") == [("child", "open", {"child": child["id"]})]
-    assert database.sql("select count(*) from tenure.jobs where kind = 'child'") == [(1,)]
+    for again in (False, True):
+        started = database.fetch(workflows.start_children(job, 1, children, steps, again=again))
+        assert {row.requested_id: row.id for row in started} == dict(zip(ids, ids, strict=True))
+    found = database.sql("select name, number, what, state, output from tenure.steps order by number")
+    assert found == [(f"child {number}", number, "call", "open", {"child": one}) for number, one in enumerate(ids)]
+    assert database.sql("select count(*) from tenure.jobs where kind = 'child'") == [(3,)]

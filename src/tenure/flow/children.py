@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -11,6 +12,7 @@ from uuid import UUID
 from tenure.client.calls import Call, to_json
 from tenure.flow.step_runner import StepRunner
 from tenure.model.outcomes import Cancel, Continue, Fail, Output, RetryAfter, Snooze
+from tenure.model.states import State
 from tenure.model.suspensions import ChainWait, OpenStep
 from tenure.store import blockers
 from tenure.store.blockers import BlockerRow
@@ -83,6 +85,7 @@ class Children:
         self._services = services
         self._endings: dict[str, BlockerRow] | None = None
         """By chain: those that earlier runs have waited for, and that have ended."""
+        self._reading = asyncio.Lock()
 
     async def start(self, key: str, job: Startable[..., Any], call: Call[Any]) -> Child[Any]:
         row = await self._steps.recorded(key, "start")
@@ -115,8 +118,8 @@ class Children:
             await self._steps.begin(key)
             await journal.store_decisions(key)
             number = journal.next_number()
-            step = ChildStep(self._run.job_id, key, number, what, state, self._run.fence)
-            child = await self._services.steps.start_child(self._run, to_json([call]), step)
+            step = ChildStep(key, number, what, state)
+            child = await self._services.steps.start_child(self._run, str(call.id), to_json([call]), step)
         journal.remember(key, number)
         for wakeup in call.fields.wakeups:
             self._services.announce(wakeup)
@@ -125,6 +128,8 @@ class Children:
     async def _result(self, key: str, child: str, row: StepRow | None) -> Any:
         if row is not None and row.state == "done":
             return self._outcome(Ended(**json.loads(row.output or "{}")))
+        if row is None:
+            self._steps.wait_began(key, "call", child=child)
         number = self._steps.journal.number_of(key)
         with self._steps.activity.working():
             ending = (await self._ended()).get(child)
@@ -136,6 +141,7 @@ class Children:
             None if ending.output is None else json.loads(ending.output), ending.error,
         )  # fmt: skip
         self._steps.journal.add(OpenStep(number=number, name=key, what="call", state="done", output=ended._asdict()))
+        self._steps.wait_ended(key, "call", failed=ended.state != State.COMPLETED, error=ended.error)
         return self._outcome(ended)
 
     def _outcome(self, ended: Ended) -> Any:
@@ -145,12 +151,14 @@ class Children:
         return result
 
     async def _ended(self) -> dict[str, BlockerRow]:
-        if self._endings is None:
-            continues = self._run.fence > 1
-            query = blockers.find(self._run.job_id, after=FIRST_CHILD, most=MOST_BLOCKERS)
-            rows = await self._steps.read(query) if continues else []
-            self._endings = {str(row.chain_id): row for row in rows if row.met and row.number < 0}
-        return self._endings
+        """Read once, also if thousands of tasks ask for it at the same time."""
+        async with self._reading:
+            if self._endings is None:
+                continues = self._run.fence > 1
+                query = blockers.find(self._run.job_id, after=FIRST_CHILD, most=MOST_BLOCKERS)
+                rows = await self._steps.read(query) if continues else []
+                self._endings = {str(row.chain_id): row for row in rows if row.met and row.number < 0}
+            return self._endings
 
 
 def _child_of(row: StepRow) -> str:

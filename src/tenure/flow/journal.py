@@ -28,6 +28,8 @@ NOT_ASKED_FOR = frozenset({"rollback", "undo", "status"})
 
 WAITS = frozenset({"wait", "event", "call"})
 
+NO_DECISIONS = frozenset({"status", "sleep"})
+
 
 class Journal:
     def __init__(self, run: Run, writer: StepWriter) -> None:
@@ -37,7 +39,8 @@ class Journal:
         self._unread: set[str] = set()
         self._unwritten: list[OpenStep] = []
         self._unstored: set[str] = set()
-        """The names of what was added and is not known to be stored. Not the status: nothing follows from it."""
+        """The names of what was added and is not known to be stored. Without a status and the end of a sleep: nothing follows
+        from the one, and the other is the same in every later run."""
         self._storing: dict[asyncio.Future[None], None] = {}
         """Statements that are on their way, in order. Each is set when it has ended."""
         self._failed: set[str] = set()
@@ -131,7 +134,7 @@ class Journal:
         """Is written together with what follows it, or by `store_decisions` before something is done because of it."""
         self._unwritten.append(step)
         self._written[step.name] = step.number
-        if step.what != "status":
+        if step.what not in NO_DECISIONS:
             self._unstored.add(step.name)
         if step.state == "failed":
             self._failed.add(step.name)

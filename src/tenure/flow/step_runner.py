@@ -7,7 +7,9 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from uuid import UUID
 
 from tenure.flow.activity import Activity
 from tenure.flow.journal import Journal
@@ -15,7 +17,7 @@ from tenure.flow.step_functions import StepCall, StepFunction
 from tenure.flow.step_transactions import StepTransaction
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import LeaseLost, StepFailed, TransactionError
-from tenure.model.events import StepEnded
+from tenure.model.events import StepEnded, WaitBegan, WaitEnded
 from tenure.model.outcomes import Outcome
 from tenure.model.payloads import Json, describe_exception
 from tenure.model.retries import Retry
@@ -202,6 +204,34 @@ class StepRunner:
                     ran=time.monotonic() - began, error=None if error is None else str(error),
                 )
             )  # fmt: skip
+
+    def wait_began(
+        self,
+        key: str,
+        what: str,
+        *,
+        event: str | None = None,
+        child: str | None = None,
+        seconds: float | None = None,
+        until: str | None = None,
+    ) -> None:
+        """Called when the code asks for the first time."""
+        events, run = self._services.events, self._run
+        if events.wants(WaitBegan):
+            events.emit(
+                WaitBegan(
+                    job_id=run.job_uuid, kind=run.kind_name, step=key, what=what, event=event,
+                    child=None if child is None else UUID(child), seconds=seconds,
+                    until=None if until is None else datetime.fromisoformat(until),
+                )
+            )  # fmt: skip
+
+    def wait_ended(self, key: str, what: str, *, failed: bool = False, error: str | None = None) -> None:
+        """Called when the code continues, by the first run that does so."""
+        events, run = self._services.events, self._run
+        if events.wants(WaitEnded) and not self.stopping:
+            state = "failed" if failed else "done"
+            events.emit(WaitEnded(job_id=run.job_uuid, kind=run.kind_name, step=key, what=what, state=state, error=error))
 
     def _failed(self, key: str, what: str, error: Exception, attempts: int) -> StepFailed:
         text = describe_exception(error)

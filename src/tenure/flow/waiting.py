@@ -66,12 +66,17 @@ class Waiter:
         if row is not None:
             if not is_over(row):
                 await self._steps.activity.wait(OpenStep(number=row.number, name=key, what="sleep", until=row.due_at))
+            if row.state == "open":
+                self._journal.add(self._done(key, "sleep", None))
+                self._steps.wait_ended(key, "sleep")
             return
         with self._steps.activity.working():
             await self._steps.begin(key)
+            self._steps.wait_began(key, "sleep", seconds=end.seconds, until=end.until)
             if end.seconds is not None and end.seconds <= SHORT:
                 await asyncio.sleep(end.seconds)
                 await self._journal.record(key, "sleep", ran=end.seconds)
+                self._steps.wait_ended(key, "sleep")
                 return
         await self._steps.activity.wait(
             OpenStep(number=self._journal.next_number(), name=key, what="sleep", seconds=end.seconds, until=end.until)
@@ -79,7 +84,7 @@ class Waiter:
 
     async def wait_for(self, key: str, event: AwaitedEvent) -> Any:
         """The payload of the first event. Raises `WaitTimeout`."""
-        row = await self._begin(key, "wait")
+        row = await self._begin(key, "wait", event)
         if row is not None and row.state == "done":
             return event.decode(row.output)
         if row is None or row.state == "open":
@@ -92,7 +97,7 @@ class Waiter:
 
     async def next_event(self, key: str, event: AwaitedEvent, received: Received) -> Any:
         """The payload of the next event of a stream that was not received yet. Raises `WaitTimeout`."""
-        row = await self._begin(key, "event")
+        row = await self._begin(key, "event", event)
         if row is not None and row.state == "done":
             recorded = json.loads(row.output or "null")
             received.take(int(recorded["position"]))
@@ -104,6 +109,7 @@ class Waiter:
             if found is not None:
                 output = {"payload": json.loads(found.payload or "null"), "position": found.position}
                 self._journal.add(self._done(key, "event", output))
+                self._steps.wait_ended(key, "event")
                 return event.decode(found.payload)
             await self._wait_or_time_out(key, "event", event, row, received.position)
         raise WaitTimeout(key)
@@ -124,16 +130,19 @@ class Waiter:
                 return found[0]
         return None
 
-    async def _begin(self, key: str, what: str) -> StepRow | None:
+    async def _begin(self, key: str, what: str, event: Awaited) -> StepRow | None:
         row = await self._steps.recorded(key, what)
         if row is None or row.state == "open":
             with self._steps.activity.working():
                 await self._steps.begin(key)
+        if row is None:
+            self._steps.wait_began(key, what, event=event.name, seconds=event.timeout)
         return row
 
     def _received(self, key: str, what: str, event: AwaitedEvent, payload: Json | None) -> Any:
         """Is written with what follows. A run that comes here again before that finds the same event."""
         self._journal.add(self._done(key, what, json.loads(payload or "null")))
+        self._steps.wait_ended(key, what)
         return event.decode(payload)
 
     def _done(self, key: str, what: str, output: Any) -> OpenStep:
@@ -146,6 +155,7 @@ class Waiter:
         number = self._journal.number_of(key)
         if row is not None and row.due_in is not None and row.due_in <= 0:
             self._journal.add(OpenStep(number=number, name=key, what=what, state="failed", error="no event in time"))
+            self._steps.wait_ended(key, what, failed=True, error="no event in time")
             return
         begun = row is not None
         step = OpenStep(

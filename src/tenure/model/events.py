@@ -131,6 +131,39 @@ class StepEnded(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WaitBegan(Event):
+    """The code of a workflow has asked for something to wait for, for the first time. It may be there already: then `WaitEnded`
+    follows at once. A run that dies before the wait is stored is repeated, and so is this event."""
+
+    job_id: UUID
+    kind: str
+    step: str
+    what: str
+    """sleep; wait: for an event; event: for the next signal, or the next event of a stream; call: for a child."""
+    event: str | None = None
+    """The name of the event or signal."""
+    child: UUID | None = None
+    seconds: float | None = None
+    """How long it waits at most; None: until a given time, or without a limit."""
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitEnded(Event):
+    """What a workflow waited for has happened, or did not happen in time, and its code continues. A run that dies before this is
+    stored is repeated, and so is this event."""
+
+    job_id: UUID
+    kind: str
+    step: str
+    what: str
+    """As in `WaitBegan`."""
+    state: str
+    """done; failed: no event came in time, or the child did not complete."""
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkflowSuspended(Event):
     """A workflow waits, and takes no slot."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from tenure.store.jobs import MovedRow
-from tenure.store.query import TEXT, Query, array_literal
+from tenure.store.query import Query, array_literal
 from tenure.store.statements import SKIPPING
 
 
@@ -56,22 +57,27 @@ class StepSummaryRow(NamedTuple):
 class ChildStep(NamedTuple):
     """A job that a workflow starts, as a step."""
 
-    id: str
-    """The workflow's job."""
     name: str
     number: int
     what: str
     state: str
-    fence: int
 
 
-def start_child(job: str, step: ChildStep, *, again: bool = False, stored: Iterable[str] = ()) -> Query[str]:
-    """Returns the id of the child, unless one of the steps that are stored is gone."""
+class StartedRow(NamedTuple):
+    requested_id: str
+    id: str
+    """Another one if an earlier job has the key."""
+
+
+def start_children(
+    job_id: str, fence: int, jobs: str, steps: Mapping[str, ChildStep], *, again: bool = False, stored: Iterable[str] = ()
+) -> Query[StartedRow]:
+    """`steps`: by the id of the child. Returns no rows if one of the steps that are stored is gone."""
     values = {
-        "job": job, "again": again, "id": step.id, "name": step.name, "number": step.number, "what": step.what,
-        "state": step.state, "fence": step.fence, "stored": array_literal(list(stored)),
+        "id": job_id, "fence": fence, "jobs": jobs, "steps": json.dumps(steps), "again": again,
+        "stored": array_literal(list(stored)),
     }  # fmt: skip
-    return Query("workflows/start_child", TEXT, values)
+    return Query("workflows/start_children", StartedRow, values)
 
 
 def suspend(outcomes: str, *, skipping: bool = False, now: datetime | None = None) -> Query[MovedRow]:

@@ -52,6 +52,19 @@ class Request(Generic[T]):
         return HeldJob(self.run.job_id, self.run.claim_id)
 
 
+@dataclass(slots=True, eq=False)
+class ChildRequest:
+    run: Run
+    child: str
+    """The id of the job."""
+    job: Json
+    """An array with the job."""
+    step: ChildStep
+    answer: asyncio.Future[str]
+    again: bool = False
+    """The outcome of an earlier statement is unknown."""
+
+
 class StepWriter:
     def __init__(self, link: Link, *, lost: Callable[[list[Run]], None]) -> None:
         """`lost(runs)` is called when runs no longer hold their jobs."""
@@ -59,6 +72,7 @@ class StepWriter:
         self._lost = lost
         self._to_record: list[Request[None]] = []
         self._to_load: list[Request[list[StepRow]]] = []
+        self._to_start: list[ChildRequest] = []
         self._locked: set[Run] = set()
         """Runs whose rows another session had locked: their steps are sent again a little later."""
         self._turns: asyncio.Task[None] | None = None
@@ -92,26 +106,14 @@ class StepWriter:
         """Removes failures, so that these steps are tried again."""
         await self.read(steps.forget(run.job_id, run.claim_id, names))
 
-    async def start_child(self, run: Run, job: Json, step: ChildStep) -> str:
-        """Enqueues a job and stores it as a step. Returns its id. Raises `LeaseLost` when the run no longer holds its job,
-        `StepsLost` when steps that it had stored are gone."""
-        failures = 0
-        while True:
-            stored = run.stored_steps
-            try:
-                started = await self._link.fetch(workflows.start_child(job, step, again=failures > 0, stored=stored))
-                if not started:
-                    raise StepsLost(run)
-                confirm_stored(run, stored, step.name)
-                return started[0]
-            except StoreUnavailable:
-                failures += 1
-                await asyncio.sleep(backoff(failures))
-            except Refused as error:
-                if error.sqlstate != STALE_PARENT:
-                    raise InvalidPayload(f"PostgreSQL refuses the job: {error}") from error
-                self._lost([run])
-                raise LeaseLost(run.job_uuid, "taken_by_another_worker") from error
+    async def start_child(self, run: Run, child: str, job: Json, step: ChildStep) -> str:
+        """Enqueues the job with the id `child` and stores it as a step. Returns its id, or that of an earlier job with its key.
+        `job`: as `tenure.enqueue()` takes it. Raises `LeaseLost` when the run no longer holds its job, `StepsLost` when steps
+        that it had stored are gone."""
+        request = ChildRequest(run, child, job, step, asyncio.get_running_loop().create_future())
+        self._to_start.append(request)
+        self._begin()
+        return await request.answer
 
     async def record_rollback(self, run: Run, name: str, number: int) -> None:
         """A workflow has registered something to undo. Raises `LeaseLost` when the run no longer holds its job, `StepsLost` when
@@ -136,7 +138,7 @@ class StepWriter:
     async def _work(self) -> None:
         failures = 0
         try:
-            while self._to_load or self._ready():
+            while self._to_load or self._to_start or self._ready():
                 try:
                     await self._turn()
                     failures = 0
@@ -144,7 +146,7 @@ class StepWriter:
                     failures += 1
                     await asyncio.sleep(backoff(failures))
                 except Exception as error:  # noqa: BLE001 - each workflow raises it
-                    waiting: list[Request[Any]] = [*self._to_record, *self._to_load]
+                    waiting: list[Request[Any] | ChildRequest] = [*self._to_record, *self._to_load, *self._to_start]
                     for request in waiting:
                         _fail(request, error)
                 self._forget_answered()
@@ -156,6 +158,10 @@ class StepWriter:
             await self._load(group)
         if recorded := self._ready():
             await send_or_halve(recorded, self._record, self._refused)
+        if self._to_start:
+            run = self._to_start[0].run
+            children = [request for request in self._to_start if request.run is run][:LARGEST_GROUP]
+            await send_or_halve(children, self._start, self._refused_child)
 
     def _ready(self) -> list[Request[None]]:
         return [request for request in self._to_record if request.run not in self._locked][:LARGEST_GROUP]
@@ -173,6 +179,7 @@ class StepWriter:
         """Also those whose workflow was aborted: nothing may be stored for it any more."""
         self._to_record = [request for request in self._to_record if not request.answer.done()]
         self._to_load = [request for request in self._to_load if not request.answer.done()]
+        self._to_start = [request for request in self._to_start if not request.answer.done()]
 
     async def _load(self, group: list[Request[list[StepRow]]]) -> None:
         found: dict[str, list[StepRow]] = {request.run.job_id: [] for request in group}
@@ -203,6 +210,38 @@ class StepWriter:
         if locked := {request.run for request in missing if request.held not in lost}:
             self._send_later(locked)
 
+    async def _start(self, group: list[ChildRequest]) -> None:
+        """All of one run."""
+        run, stored, again = group[0].run, group[0].run.stored_steps, any(request.again for request in group)
+        jobs = "[" + ",".join([request.job[1:-1] for request in group]) + "]"
+        steps = {request.child: request.step for request in group}
+        try:
+            rows = await self._link.fetch(
+                workflows.start_children(run.job_id, run.fence, jobs, steps, again=again, stored=stored)
+            )
+        except StoreUnavailable:
+            for request in group:
+                request.again = True
+            raise
+        except Refused as error:
+            if error.sqlstate != STALE_PARENT:
+                raise
+            for request in group:
+                _fail(request, LeaseLost(run.job_uuid, "taken_by_another_worker"))
+            self._lost([run])
+            return
+        if not rows:
+            for request in group:
+                _fail(request, StepsLost(run))
+            return
+        confirm_stored(run, stored, group[-1].step.name)
+        started = {row.requested_id: row.id for row in rows}
+        for request in group:
+            _answer(request, started[request.child])
+
+    async def _refused_child(self, request: ChildRequest, error: Refused) -> None:
+        _fail(request, InvalidPayload(f"PostgreSQL refuses the job: {error}"))
+
     async def _without_lost(self, group: list[Request[None]]) -> list[Request[None]]:
         """Tasks of a run may have stored steps at the same time, by several statements: it is not known which was the last, so
         all are looked up. Returns the requests of runs that have all of them."""
@@ -228,11 +267,11 @@ class StepWriter:
         _fail(request, InvalidOutput(f"PostgreSQL refuses the result of a step: {error}"))
 
 
-def _answer(request: Request[T], value: T) -> None:
+def _answer(request: Request[T] | ChildRequest, value: Any) -> None:
     if not request.answer.done():
         request.answer.set_result(value)
 
 
-def _fail(request: Request[Any], error: Exception) -> None:
+def _fail(request: Request[Any] | ChildRequest, error: Exception) -> None:
     if not request.answer.done():
         request.answer.set_exception(error)

@@ -101,7 +101,8 @@ circles as (
        set missing = 0, error = format('it can never run: it waits for chain %s, which waits for the chain of this job', c.first)
       from (select distinct on (f.job_id) f.job_id, f.chain_id as first
               from fresh f
-              join walk w on w.job_id = f.job_id and w.chain = f.chain_id
+             -- Not a join, which would compare each with all of them: the links of workers do not use hash joins.
+             where ((f.job_id, f.chain_id) in (select w.job_id, w.chain from walk w)) is true
              order by f.job_id) c
      where d.job_id = c.job_id and d.missing > 0)
 select exists (select from leader) as holds, (select count(*) from armed) as armed,

@@ -67,59 +67,62 @@ found as materialized (
                                     from tenure.chain_endings e where e.chain_id = b.chain_id limit 1) e) end end as output) c
      where not :peek::boolean),
 taken as (
+    -- Returns how each ends: to join the deleted rows with those that were found would compare each with all of them.
     delete from tenure.jobs j
-     where j.ctid = any (array(select f.tid from found f where not f.undoes))
-    returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
+     using found f
+     where j.ctid = f.tid and not f.undoes
+    returning j.*, coalesce(:now::timestamptz, clock_timestamp()) as ended_at, f.row, f.failed, f.final, f.cause, f.output),
 placed as materialized (
-    select f.tid, nextval('tenure.job_position') as position from (select f.tid from found f where f.undoes order by f.id) f),
+    select f.*, nextval('tenure.job_position') as position from (select f.* from found f where f.undoes order by f.id) f),
 undoing as (
     update tenure.jobs j
        set state = 'pending', position = p.position, run_at = null,
            limit_group = case when j.limit_group is not null then tenure.limit_group_of(j.kind, j.queue, j.input) end
       from placed p
      where j.ctid = p.tid
-    returning j.id, j.kind, j.queue),
+    returning j.id, j.kind, j.queue, p.row, p.final, p.cause, p.last_fence),
 marked as (
     insert into tenure.steps (job_id, name, number, what, state, output, started_at, ended_at, fence)
-    select f.id, '(rollback)', n.number, 'rollback', 'done', jsonb_build_object('state', f.final, 'reason', f.cause),
-           coalesce(:now::timestamptz, clock_timestamp()), coalesce(:now::timestamptz, clock_timestamp()), f.last_fence
-      from found f
-     cross join lateral (select coalesce(max(s.number), 0) + 1 as number from tenure.steps s where s.job_id = f.id) n
-     where f.id in (select u.id from undoing u)
+    select u.id, '(rollback)', n.number, 'rollback', 'done', jsonb_build_object('state', u.final, 'reason', u.cause),
+           coalesce(:now::timestamptz, clock_timestamp()), coalesce(:now::timestamptz, clock_timestamp()), u.last_fence
+      from undoing u
+     cross join lateral (select coalesce(max(s.number), 0) + 1 as number from tenure.steps s where s.job_id = u.id) n
     -- An earlier run began to roll back: that ending stays.
     on conflict (job_id, name) do nothing),
 finished as (
     insert into tenure.history (id, started_at, finished_at, state, error, output, /* include: job_columns */)
-    select id, started_at, ended_at, f.final, f.cause, f.output, /* include: job_columns */
-      from taken t
-      join found f using (id)),
+    select id, started_at, ended_at, final, cause, output, /* include: job_columns */ from taken),
 recorded_incidents as (
     insert into tenure.incidents (job_id, at, what, by, error)
-    select t.id, t.ended_at, f.final, 'tenure', f.cause from taken t join found f using (id) where f.final <> 'completed'),
+    select t.id, t.ended_at, t.final, 'tenure', t.cause from taken t where t.final <> 'completed'),
+handled as materialized (
+    select t.row, t.failed, true as ends, false as undoes from taken t
+     union all
+    select u.row, null, false, true from undoing u
+     union all
+    select r.row, null, false, false
+      from ready r
+     where r.job_id not in (select t.id from taken t union all select u.id from undoing u)
+       and (select j.id from tenure.jobs j
+             where j.id = r.job_id and j.state in ('blocked', 'waiting') and not coalesce(j.system ? 'held', false) limit 1) is null),
 released as (
     update tenure.blocked d
-       set missing = null, error = case when r.job_id in (select u.id from undoing u) then null else d.error end,
-           failed = case when r.job_id in (select t.id from taken t) then (select f.failed from found f where f.id = r.job_id)
-                                         else d.failed end
-      from ready r
-     where d.ctid = r.row and d.missing = 0 and not :peek::boolean
-       and (r.job_id in (select t.id from taken t union all select u.id from undoing u)
-            or (select j.id from tenure.jobs j
-                 where j.id = r.job_id and j.state in ('blocked', 'waiting') and not coalesce(j.system ? 'held', false) limit 1) is null)
+       set missing = null, error = case when n.undoes then null else d.error end, failed = case when n.ends then n.failed else d.failed end
+      from handled n
+     where d.ctid = n.row and d.missing = 0 and not :peek::boolean
     returning d.job_id),
 ended as not materialized (
-    select t.id, t.kind, t.queue, f.final as what, null::interval as waited, null::interval as ran,
-           case when t.dependants then coalesce(t.chain_id, t.id) end as chain, f.final as ending
-      from taken t
-      join found f using (id)),
+    select t.id, t.kind, t.queue, t.final as what, null::interval as waited, null::interval as ran,
+           case when t.dependants then coalesce(t.chain_id, t.id) end as chain, t.final as ending
+      from taken t),
 /* include: job_endings */
 select exists (select from leader) as holds, (select count(*) from released) as released,
        (select coalesce(array_agg(distinct u.queue), '{}') from undoing u) as queues,
        (select json_agg(e.job)::text
           from (select json_build_object(
-                    'job_id', t.id, 'kind', t.kind, 'queue', t.queue, 'state', f.final, 'error', f.cause,
+                    'job_id', t.id, 'kind', t.kind, 'queue', t.queue, 'state', t.final, 'error', t.cause,
                     'watched', t.id in (select a.id from awaited a), 'dependants', t.id in (select c.id from ended_chains c)) as job
-                  from taken t join found f using (id)
+                  from taken t
                  union all
                 select json_build_object('job_id', u.id, 'kind', u.kind, 'queue', u.queue, 'state', 'pending', 'error', null,
                                          'watched', false, 'dependants', false)
