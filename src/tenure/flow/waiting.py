@@ -130,7 +130,7 @@ class Waiter:
                 return found[0]
         return None
 
-    async def _begin(self, key: str, what: str, event: Awaited) -> StepRow | None:
+    async def _begin(self, key: str, what: str, event: AwaitedEvent) -> StepRow | None:
         row = await self._steps.recorded(key, what)
         if row is None or row.state == "open":
             with self._steps.activity.working():
