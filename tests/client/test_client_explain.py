@@ -11,11 +11,12 @@ import pytest
 
 from tenure import Tenure
 from tenure.client.explain import judge
-from tenure.client.facts import Blocked, ExplainFacts, MissingChain
+from tenure.client.facts import ExplainFacts
 from tenure.client.status import JobStatus
 from tenure.model.errors import InvalidJobId, JobNotFound
 from tenure.model.states import State
 from tenure.store import jobs, workers
+from tenure.store.obstacles import Blocked, MissingChain
 from tenure.store.workers import Registration
 from tests.store.database import Database
 from tests.store.forged_jobs import change_state

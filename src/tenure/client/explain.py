@@ -9,12 +9,13 @@ from typing import Any
 
 from tenure.client.explain_blocked import blocked_by
 from tenure.client.explain_waiting import waits_for
-from tenure.client.facts import ExplainFacts, LimitGroup, Reason
+from tenure.client.facts import ExplainFacts, Reason
 from tenure.client.report.words import clock
 from tenure.client.status import JobStatus
 from tenure.model.durations import format_duration
 from tenure.model.names import GROUP_KIND
 from tenure.model.states import HELD, State
+from tenure.store.obstacles import LimitGroup
 from tenure.store.workers import SUSPECT_CRASHES
 
 MOST_COUNTED = 1000

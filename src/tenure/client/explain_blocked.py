@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tenure.client.facts import Blocked, ExplainFacts, MissingChain, Reason
+from tenure.client.facts import ExplainFacts, Reason
 from tenure.model.states import State
+from tenure.store.obstacles import Blocked, MissingChain
 
 
 def blocked_by(facts: ExplainFacts) -> list[Reason]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tenure.client.facts import ExplainFacts, Reason, WaitingStep
+from tenure.client.facts import ExplainFacts, Reason
+from tenure.store.obstacles import WaitingStep
 
 _VERBS = {"sleep": "it sleeps", "wait": "it waits for an event", "event": "it waits for an event", "call": "it waits for a job"}
 

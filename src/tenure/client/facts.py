@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from tenure.client.status import JobStatus
+from tenure.store.obstacles import Blocked, LimitGroup, WaitingStep
 from tenure.store.reports import ExplainRow
 
 
@@ -20,63 +20,6 @@ class Reason:
     @property
     def text(self) -> str:
         return self.fact + self.call
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitGroup:
-    """A limit that applies to the job, and the job's group in it."""
-
-    name: str
-    line: str
-    running: int
-    most: int | None
-    running_of_key: int
-    most_of_key: int | None
-    rate: int | None
-    seconds: float | None
-    wait: float | None
-    """Seconds until the next start; None: one may start now."""
-    rate_of_key: int | None
-    seconds_of_key: float | None
-    wait_of_key: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingChain:
-    """A chain that a job waits for."""
-
-    chain_id: str
-    job_id: str | None
-    """Its live link; None if it has ended, and that was not counted yet."""
-    kind: str | None
-    state: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
-    """What a job waits for."""
-
-    total: int
-    missing: int | None
-    on_failure: str
-    failed: str | None
-    """The first chain that did not complete."""
-    chains: list[MissingChain]
-    """The first of those that are missing."""
-    open: bool = False
-    """A group to which members are still being added."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingStep:
-    """What a workflow waits for."""
-
-    name: str
-    what: str
-    state: str
-    due_at: str | None
-    event: str | None
-    key: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +56,4 @@ class ExplainFacts:
 
     @staticmethod
     def from_row(row: ExplainRow) -> ExplainFacts:
-        limit_groups = [LimitGroup(**told) for told in json.loads(row.limit_groups or "[]")]
-        job, blocked = JobStatus.from_row(row.job), _blocked(row.blocked)
-        waits = [WaitingStep(**told) for told in json.loads(row.waits or "[]")]
-        return ExplainFacts(**row._asdict() | {"job": job, "limit_groups": limit_groups, "blocked": blocked, "waits": waits})
-
-
-def _blocked(text: str | None) -> Blocked | None:
-    if text is None:
-        return None
-    told = json.loads(text)
-    return Blocked(**told | {"chains": [MissingChain(**chain) for chain in told["chains"] or []]})
+        return ExplainFacts(**row._asdict() | {"job": JobStatus.from_row(row.job)})

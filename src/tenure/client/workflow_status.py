@@ -10,7 +10,7 @@ from typing import Any
 from tenure.client.status import JobStatus
 from tenure.model.states import State
 from tenure.model.suspensions import undo_key
-from tenure.store.workflows import StepListRow
+from tenure.store.workflows import AwaitedStep, StepListRow
 
 HIDDEN = frozenset({"status"})
 """What is recorded and is not a step."""
@@ -39,12 +39,11 @@ class StepStatus:
         )  # fmt: skip
 
     @classmethod
-    def of_wait(cls, wait: dict[str, Any]) -> StepStatus:
-        """Of an entry of `StepSummaryRow.waits`, which has no more than what is waited for."""
-        due = wait["due_at"]
+    def of_wait(cls, wait: AwaitedStep) -> StepStatus:
+        """Has no more than what is waited for."""
         return cls(
-            name=wait["name"], what=wait["what"], state=wait["state"], output=wait["output"], error=None, attempts=1,
-            started_at=None, ended_at=None, due_at=None if due is None else datetime.fromisoformat(due),
+            name=wait.name, what=wait.what, state=wait.state, output=wait.output, error=None, attempts=1, started_at=None,
+            ended_at=None, due_at=wait.due_at,
         )  # fmt: skip
 
     def ended(self, at: datetime | None) -> StepStatus:

@@ -51,7 +51,7 @@ class Workflows:
     async def waits(self, *ids: UUID | str) -> dict[UUID, builtins.list[StepStatus]]:
         """By workflow, the first three steps that it waits for: with name, what, state, output and due_at only."""
         rows = await self._runtime.session().fetch_all(workflows.summarize([to_id(given) for given in ids]))
-        return {row.job_id: [StepStatus.of_wait(wait) for wait in json.loads(row.waits or "[]")] for row in rows}
+        return {row.job_id: [StepStatus.of_wait(wait) for wait in row.waits] for row in rows}
 
     async def kinds(self) -> builtins.list[str]:
         """The names of all workflows that this app defines, or workers have declared."""

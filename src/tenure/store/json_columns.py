@@ -50,7 +50,7 @@ def _reader(hint: Any) -> Read:
         return lambda value: None if value is None else inner(value)
     if origin is list:
         read_item = _reader(arguments[0])
-        return lambda value: [read_item(item) for item in value]
+        return lambda value: [read_item(item) for item in value or ()]
     if origin is dict:
         read_value = _reader(arguments[1])
         return lambda value: {key: read_value(item) for key, item in value.items()}

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tenure.store.jobs import JobRow
+from tenure.store.json_columns import Json
+from tenure.store.obstacles import Blocked, LimitGroup, WaitingStep
 from tenure.store.query import BOOLEAN, INTEGER, OPTIONAL_TEXT, Query, array_literal
 
 # One job
@@ -55,14 +57,14 @@ class ExplainRow(NamedTuple):
     held: Decimal
     ahead: int
     """Jobs before it that the same workers could run."""
-    limit_groups: str | None
-    """JSON: the limits that the job is under."""
+    limit_groups: Json[list[LimitGroup]]
+    """Of the limits that the job is under."""
     resolver: bool
     """A process unblocks jobs."""
-    blocked: str | None
-    """JSON: what a blocked job waits for."""
-    waits: str | None
-    """JSON: what a workflow waits for."""
+    blocked: Json[Blocked | None]
+    """What a blocked job waits for."""
+    waits: Json[list[WaitingStep]]
+    """What a workflow waits for."""
 
 
 def find(job_id: str, *, incidents: int, lines: int, children: int, steps: int) -> Query[ReportRow]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tenure.store.jobs import MovedRow
+from tenure.store.json_columns import Json
 from tenure.store.query import Query, array_literal
 from tenure.store.statements import SKIPPING
 
@@ -44,14 +45,23 @@ class StepListRow(NamedTuple):
     fence: int
 
 
+class AwaitedStep(NamedTuple):
+    name: str
+    what: str
+    state: str
+    output: Any
+    """Of an event its name and key; of a call its job."""
+    due_at: datetime | None
+
+
 class StepSummaryRow(NamedTuple):
     """How far a workflow is, in a list."""
 
     job_id: UUID
     steps: int
     done: int
-    waits: str | None
-    """JSON: the first three steps that it waits for, each with name, what, state, output and due_at."""
+    waits: Json[list[AwaitedStep]]
+    """The first three steps that it waits for."""
 
 
 class ChildStep(NamedTuple):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from tenure.client.workflow_status import StepStatus, WorkflowStatus
 from tenure.flow.chain_status import Blocker, Chain, ChainLink
-from tenure.store.workflows import StepSummaryRow
+from tenure.store.workflows import AwaitedStep, StepSummaryRow
 from tenure.web.job_views import JobView, job_view
 from tenure.web.security.principal import Principal
 from tenure.web.security.redaction import KnownSecrets, Redaction
@@ -162,13 +161,23 @@ def workflow_view(found: WorkflowStatus, redaction: Redaction) -> WorkflowView:
 
 def workflow_row(job: JobView, summary: StepSummaryRow | None, redaction: Redaction) -> WorkflowRow:
     is_waiting = job["state"] == "waiting"
-    waits: list[WaitView] = [] if summary is None or not is_waiting else json.loads(summary.waits or "[]")
+    waits = [] if summary is None or not is_waiting else summary.waits
     return {
         **job,
         "steps": 0 if summary is None else summary.steps,
         "done": 0 if summary is None else summary.done,
-        "waits": [{**one, "output": redaction.hide(one["output"])} for one in waits],
+        "waits": [_wait(one, redaction) for one in waits],
         "held": (job["system"] or {}).get("held") if is_waiting else None,
+    }
+
+
+def _wait(step: AwaitedStep, redaction: Redaction) -> WaitView:
+    return {
+        "name": step.name,
+        "what": step.what,
+        "state": step.state,
+        "output": redaction.hide(step.output),
+        "due_at": None if step.due_at is None else step.due_at.isoformat(),
     }
 
 
