@@ -25,7 +25,7 @@ SHORT = {"README.md"}
 MARKUP = {"html", "js", "svelte", "jsx", "vue"}
 """What the pages of the tracker contain; `tests/web/test_tracker_pages.py` runs such pages in a browser."""
 
-FRAMEWORKS = {"django", "fastapi", "httpx2", "pytest-asyncio", "sqlalchemy", "sqlalchemy[asyncio]"}
+FRAMEWORKS = {"django", "fastapi", "flask", "httpx2", "pytest-asyncio", "sqlalchemy", "sqlalchemy[asyncio]"}
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"])
 
 COMES_TO = {"README.md": {"completed": 1}}

@@ -25,7 +25,9 @@ async def gives_up(worker, code, *texts):
 
 
 async def test_a_module_that_does_not_exist(start):
-    await gives_up(start(app="nowhere:app"), EXIT_SETTINGS, "no module 'nowhere'", "run it in your project's folder")
+    await gives_up(
+        start(app="nowhere:app"), EXIT_SETTINGS, "no module 'nowhere'", "run it in your project's folder", "--app MODULE:APP"
+    )
 
 
 async def test_a_submodule_that_does_not_exist(start):

@@ -103,7 +103,7 @@ def _open_app(path: str | None, dsn: str | None, schema: str | None, no_check: b
     except ConfigError as error:
         if path is not None or app not in str(error):
             raise
-        raise ConfigError(f"{error}; or pass --app, or --no-check to enqueue without the app") from None
+        raise ConfigError(f"{error}; or pass --no-check to enqueue without the app") from None
 
 
 async def _print_result(context: CommandContext, handle: Handle[Any], wait: float | str | None) -> int:

@@ -23,7 +23,8 @@ def load_app(path: str, folder: str) -> Tenure:
     except ModuleNotFoundError as error:
         if error.name and module_name.startswith(error.name):
             raise ConfigError(
-                f"--app {path}: no module {error.name!r} in {folder} or on the import path: run it in your project's folder"
+                f"--app {path}: no module {error.name!r} in {folder} or on the import path: "
+                "run it in your project's folder, or name your app: --app MODULE:APP"
             ) from None
         raise
     found = getattr(module, attribute or "app", None)
