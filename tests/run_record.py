@@ -25,7 +25,8 @@ from tenure.embedded import find_binaries
 from tenure.version import __version__
 
 BLOCK = "runs"
-HEAD = "| Python | PostgreSQL | Tenure | day | passed | failed | skipped |\n|---|---|---|---|---|---|---|"
+HEAD = "| Python | PostgreSQL | Tenure | day | tests | passed | failed | skipped |\n|---|---|---|---|---|---|---|---|"
+ALL = "all of `make test`"
 ROW = re.compile(r"^\| (\d.*?) \|$", re.MULTILINE)
 
 
@@ -34,6 +35,8 @@ class RunRow(NamedTuple):
     postgresql: str
     tenure: str
     day: str
+    tests: str
+    """Which: all, or the folders below `tests/`."""
     passed: str
     failed: str
     skipped: str
@@ -53,21 +56,27 @@ def main() -> int:
         report = Path(folder, "report.xml")
         words = options.pytest or ["-m", "not slow", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "worksteal"]
         code = subprocess.run([sys.executable, "-m", "pytest", *words, f"--junitxml={report}"], check=False).returncode
-        row = row_of(report.read_text("utf-8"), server_version())
+        row = row_of(report.read_text("utf-8"), server_version(), part(options.pytest))
     print(" | ".join(row))  # noqa: T201 - a program
     if options.publish:
         publish(options.publish, BLOCK, table(merged(rows_in(options.publish.read_text("utf-8")), row)))
     return code
 
 
-def row_of(report: str, postgresql: str) -> RunRow:
+def part(words: list[str]) -> str:
+    """What pytest was asked to run: `chains, store`."""
+    paths = sorted(word.removeprefix("tests/").rstrip("/") for word in words if word.startswith("tests/"))
+    return ", ".join(paths) or ALL
+
+
+def row_of(report: str, postgresql: str, tests: str = ALL) -> RunRow:
     """Of a JUnit report."""
     suites = list(ET.fromstring(report).iter("testsuite"))
     tests, failures, errors, skipped = (
         sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
     )
     counts = (f"{tests - failures - errors - skipped:,}", f"{failures + errors:,}", f"{skipped:,}")
-    return RunRow(platform.python_version(), postgresql, __version__, f"{datetime.now(UTC):%Y-%m-%d}", *counts)
+    return RunRow(platform.python_version(), postgresql, __version__, f"{datetime.now(UTC):%Y-%m-%d}", tests, *counts)
 
 
 def server_version() -> str:

@@ -7,13 +7,13 @@ import platform
 import pytest
 
 from tenure.chaos.summary import publish
-from tests.run_record import BLOCK, RunRow, merged, row_of, rows_in, table
+from tests.run_record import ALL, BLOCK, RunRow, merged, part, row_of, rows_in, table
 
 REPORT = """<?xml version="1.0"?><testsuites><testsuite tests="1230" failures="2" errors="1" skipped="7"/></testsuites>"""
 
 
 def row(python: str, postgresql: str, day: str = "2026-01-01") -> RunRow:
-    return RunRow(python, postgresql, "0.1.0", day, "1,220", "0", "4")
+    return RunRow(python, postgresql, "0.1.0", day, "store, worker", "1,220", "0", "4")
 
 
 def test_a_report_is_counted():
@@ -31,6 +31,11 @@ def test_a_run_replaces_the_one_with_the_same_versions(tmp_path):
     assert rows_in(page.read_text()) == [row("3.11.7", "18.4"), row("3.13.4", "9.6"), row("3.13.4", "17.9", "2026-02-02")]
     assert page.read_text().startswith("before\n")
     assert page.read_text().endswith("after\n")
+
+
+def test_a_run_of_some_tests_is_recorded_as_such():
+    assert part([]) == part(["-m", "slow"]) == ALL
+    assert part(["-m", "not slow", "tests/worker/", "tests/chains"]) == "chains, worker"
 
 
 @pytest.mark.parametrize("version", ["17beta1", "18.4"])
