@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from importlib.resources import files
 from typing import Any
 from uuid import uuid4
 
@@ -127,3 +129,16 @@ def test_a_plain_job_alone_is_a_child_of_the_run_that_enqueues_it(database):
     claim = database.claim(database.worker())
     [child] = database.enqueue({"parent": parent, "claim": claim.id})
     assert database.sql("select parent_id::text from tenure.jobs where id = %s", child) == [(parent,)]
+
+
+def test_no_member_of_a_job_is_forgotten():
+    """Each one is read by enqueue_one, or keeps a job from it, or means nothing without one that does."""
+    general, one = (files("tenure.store").joinpath("functions", f"{name}.sql").read_text() for name in ("enqueue", "enqueue_one"))
+    [declared] = re.findall(r"jsonb_to_recordset\(given\) as g\((id uuid, kind text.*?)\)\s", general, re.DOTALL)
+    [kept_out] = re.findall(r"\?\| array\[(.*?)\]", general)
+    read = set(re.findall(r"job ->>? '(\w+)'", one))
+    with_others = {"existing_id", "blockers"}  # set by take_keys and block_jobs
+    assert (
+        set(re.findall(r"(\w+) \w+(?: precision)?(?:,|$)", declared))
+        == read | set(re.findall(r"\w+", kept_out)) - {"after"} | with_others
+    )

@@ -5,10 +5,12 @@ Threads that enqueue while a statement is under way wait, and the next statement
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,7 +60,7 @@ class ProcessState:
     waiting: list[SyncBatch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.notifier = SyncNotifier(self._notify)
+        self.notifier = SyncNotifier(self._notify_between)
 
     def close(self) -> None:
         """Does nothing in a forked process: the connection is its parent's."""
@@ -71,15 +73,24 @@ class ProcessState:
             finally:
                 self.turn.release()
 
-    def _notify(self, wakeups: list[Wakeup]) -> None:
+    def notify_due(self, deadline: float) -> None:
+        """Sends the notification that is due, if there is one. For the thread that writes. What cannot be sent is dropped."""
+        if wakeups := self.notifier.take_due():
+            with suppress(StoreUnavailable, Refused):
+                self._notify(wakeups, deadline)
+
+    def _notify_between(self, wakeups: list[Wakeup]) -> None:
         """Notifies on the same connection, between two enqueues."""
         if not self.turn.acquire(timeout=CLOSE_WITHIN):
             return
         try:
-            query = queues.notify_after(self.link.database.channel, wakeups)
-            self.link.fetch(query, deadline=time.monotonic() + NOTIFY_WITHIN)
+            self._notify(wakeups, math.inf)
         finally:
             self.turn.release()
+
+    def _notify(self, wakeups: list[Wakeup], deadline: float) -> None:
+        query = queues.notify_after(self.link.database.channel, wakeups)
+        self.link.fetch(query, deadline=min(deadline, time.monotonic() + NOTIFY_WITHIN))
 
 
 class DirectEnqueuer:
@@ -132,6 +143,7 @@ class DirectEnqueuer:
                 time.sleep(max(0.0, min(backoff(failures), batch.deadline - time.monotonic())))
 
     def _write_waiting(self, state: ProcessState, deadline: float) -> None:
+        state.notify_due(deadline)
         group = _taken(state)
         try:
             self._send_or_halve(state.link, group, deadline)

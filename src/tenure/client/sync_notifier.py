@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from tenure.model.errors import StoreUnavailable
 from tenure.store.faults import Refused
@@ -13,6 +13,9 @@ from tenure.store.notifier import SHORTEST_GAP, next_gap
 from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
+
+GRACE = 0.002
+"""Seconds after which the thread sends what is due and no caller has sent."""
 
 IDLE = 5.0
 """Seconds without a notification after which the thread ends; the next notification starts another."""
@@ -27,12 +30,18 @@ class SyncNotifier:
         self._news = threading.Event()
         self._pending: set[Wakeup] = set()
         self._calls = 0
+        self._gap = SHORTEST_GAP
+        self._next = 0.0
+        """When the next notification may be sent, by the monotonic clock."""
         self._running = False
 
-    def notify(self, wakeups: Iterable[Wakeup]) -> None:
+    def notify(self, wakeups: Collection[Wakeup]) -> None:
+        self._calls += 1
+        # Not sent yet, so it will be sent after the commit that this call is about: most calls of a loop end here.
+        if self._running and self._pending.issuperset(wakeups):
+            return
         with self._lock:
             self._pending.update(wakeups)
-            self._calls += 1
             self._news.set()
             if self._running:
                 return
@@ -45,23 +54,32 @@ class SyncNotifier:
 
     def flush(self) -> None:
         """Sends the pending notifications now."""
+        if wakeups := self._take():
+            try:
+                self._send(wakeups)
+            except (StoreUnavailable, Refused) as error:
+                log.debug("notification not sent", extra={"error": str(error)})
+
+    def take_due(self) -> list[Wakeup]:
+        """What should be sent now, for a caller that is about to use the connection anyway, and sends it. In a loop of enqueues
+        this is faster than the thread, for which the loop would have to wait."""
+        return self._take() if self._pending and time.monotonic() >= self._next else []
+
+    def _take(self) -> list[Wakeup]:
         with self._lock:
             wakeups, self._pending = sorted(self._pending), set()
             self._news.clear()
-        if not wakeups:
-            return
-        try:
-            self._send(wakeups)
-        except (StoreUnavailable, Refused) as error:
-            log.debug("notification not sent", extra={"error": str(error)})
+            self._gap, self._calls = next_gap(self._gap, self._calls), 0
+            self._next = time.monotonic() + self._gap
+        return wakeups
 
     def _run(self) -> None:
-        gap = SHORTEST_GAP
         while self._has_news():
-            self.flush()
-            self._calls = 0
-            time.sleep(gap)
-            gap = next_gap(gap, self._calls)
+            early = self._next and self._next + GRACE - time.monotonic()
+            if early > 0:
+                time.sleep(early)
+            else:
+                self.flush()
 
     def _has_news(self) -> bool:
         if self._news.wait(IDLE):

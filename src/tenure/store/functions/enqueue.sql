@@ -57,9 +57,10 @@ begin
     with inserted as (
         insert into tenure.jobs (id, state, position, run_at, kind, queue, priority, capability, max_attempts, timeout, input,
                key, parent_id, enqueued_by, auth, meta, system, limit_group, chain_id, dependants, expires_at)
+        -- In conditions, what the row has comes before variables, which cost more to read: most rows have none of it.
         select coalesce(g.id, tenure.uuid7()),
-               case when waiting and g.blockers > 0 then 'blocked' when due.later is null then 'pending' else 'scheduled' end,
-               case when waiting and g.blockers > 0 then -2 when due.later is null then nextval('tenure.job_position') else 0 end,
+               case when g.blockers is not null and waiting and g.blockers > 0 then 'blocked' when due.later is null then 'pending' else 'scheduled' end,
+               case when g.blockers is not null and waiting and g.blockers > 0 then -2 when due.later is null then nextval('tenure.job_position') else 0 end,
                due.later,
                -- Called only when a value is out of bounds: nearly every job is valid.
                case when octet_length(g.kind) > 200 or octet_length(g.queue) > 200 or octet_length(g.capability) > 200
@@ -71,7 +72,7 @@ begin
                coalesce(g.queue, 'default'), coalesce(g.priority, 50::smallint), g.capability,
                coalesce(g.max_attempts, 3), g.timeout, coalesce(g.input, '{}'),
                g.key, g.parent, coalesce(g.by, session_user::text), g.auth, g.meta,
-               case when waiting and g.blockers > 0 then coalesce(g.system, '{}') || jsonb_build_object('blockers', g.blockers) else g.system end,
+               case when g.blockers is not null and waiting and g.blockers > 0 then coalesce(g.system, '{}') || jsonb_build_object('blockers', g.blockers) else g.system end,
                -- An unlimited job costs one search in a short list, and nothing at all if no limits exist.
                case when limited <> '{}' and ('kind:' || g.kind = any (limited) or 'queue:' || coalesce(g.queue, 'default') = any (limited))
                     then tenure.limit_group_of(g.kind, coalesce(g.queue, 'default'), coalesce(g.input, '{}')) end,
@@ -91,7 +92,7 @@ begin
                                                      then clock_timestamp() + make_interval(secs => g.delay) end) end as run_at) as wanted
          cross join lateral (
             select case when wanted.run_at is not null and wanted.run_at > clock_timestamp() then wanted.run_at end as later) as due
-         where not keyed or g.existing_id is null
+         where g.existing_id is null or not keyed
         returning jobs.id, jobs.queue, jobs.kind),
     tallied as (
         insert into tenure.tallies (queue, kind, what, jobs)
