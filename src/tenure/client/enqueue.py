@@ -107,7 +107,7 @@ def _within(runtime: ClientRuntime, options: Options) -> float:
 
 
 def _handles(runtime: ClientRuntime, calls: list[Call[Any]], existing: ExistingJobs) -> list[Handle[Any]]:
-    if not existing and not runtime.events.has_subscribers:
+    if not existing and not _is_event_wanted(runtime):
         return [Handle(call.id, call.fields.kind, runtime) for call in calls]
     return [_handle(runtime, call, existing) for call in calls]
 
@@ -115,8 +115,10 @@ def _handles(runtime: ClientRuntime, calls: list[Call[Any]], existing: ExistingJ
 def _handle(runtime: ClientRuntime, call: Call[R], existing: ExistingJobs) -> Handle[R]:
     """For the call's own job, or for the earlier job that has its key."""
     if not existing or str(call.id) not in existing:
-        if runtime.events.has_subscribers:
-            _emit_enqueued(runtime, call)
+        if _is_event_wanted(runtime):
+            from tenure.model.events import JobEnqueued  # noqa: PLC0415 - its subscriber has imported it
+
+            runtime.events.emit(JobEnqueued(job_id=call.id, kind=call.kind))
         return Handle(call.id, call.kind, runtime)
     job_id, differs = existing[str(call.id)]
     if differs:
@@ -124,11 +126,12 @@ def _handle(runtime: ClientRuntime, call: Call[R], existing: ExistingJobs) -> Ha
     return Handle(job_id, call.kind, runtime, existed=True, same_input=not differs)
 
 
-def _emit_enqueued(runtime: ClientRuntime, call: Call[Any]) -> None:
-    from tenure.model.events import JobEnqueued  # noqa: PLC0415 - its subscriber has imported it; most processes have none
+def _is_event_wanted(runtime: ClientRuntime) -> bool:
+    if not runtime.events.has_subscribers:
+        return False
+    from tenure.model.events import JobEnqueued  # noqa: PLC0415 - most processes have no subscriber, and do not import it
 
-    if runtime.events.wants(JobEnqueued):
-        runtime.events.emit(JobEnqueued(job_id=call.id, kind=call.kind))
+    return runtime.events.wants(JobEnqueued)
 
 
 async def _borrowed(runtime: ClientRuntime, options: Options, calls: list[Call[Any]]) -> ExistingJobs:
