@@ -3,7 +3,7 @@ import { h } from "../lib/dom.js";
 import { get } from "../lib/api.js";
 import { soon, when } from "../lib/clock.js";
 import * as data from "../lib/data.js";
-import { duration, label, plural, shortId } from "../lib/format.js";
+import { count, duration, label, plural, shortId } from "../lib/format.js";
 import { changedAt, errorText, inputPairs, isFinal, reason } from "../lib/jobs.js";
 import { address, setParams } from "../lib/router.js";
 import { empty, glyph, icon, link, problem, segments, skeleton, state } from "../lib/ui.js";
@@ -149,8 +149,10 @@ class ChainList extends FlowList {
   async read() {
     const found = [];
     let after = this.place.get("after");
+    this.looked = 0;
     for (let look = 0; look < MOST_LOOKS && found.length < PAGE; look++) {
       const reply = await get("/chains", { kind: this.place.get("kind"), state: this.place.get("state"), limit: this.showsAll ? PAGE : 200, after });
+      this.looked += reply.chains.length;
       found.push(...reply.chains.filter((row) => this.isChain(row)));
       after = reply.next;
       if (!after) break;
@@ -192,7 +194,7 @@ class ChainList extends FlowList {
   }
 
   none() {
-    if (this.next) return empty("No chain among the jobs that were looked at", h("p", "There are older ones. Each page looks at a bounded number of jobs."));
+    if (this.next) return empty(`No chain among the ${count(this.looked)} jobs that were looked at`, h("p", "Every job could be the first link of one, so a page looks at a bounded number of jobs. Choose the kind of the first link above, or look at older jobs."), h("button.btn", { type: "button", onclick: () => setParams({ after: this.next }) }, "Look further"));
     if (this.place.get("kind") || this.place.get("state")) return empty("No chain matches", h("p", "Finished chains are removed when their retention is over."), h("a.btn", { href: address("workflows", ["chains"]) }, "Clear all filters"));
     return empty("No chains yet", h("p", "A handler that returns Continue(job, ...) completes its job and creates the next link, both in one statement. Jobs with after=[...] and groups are listed here too."), h("pre.code", { tabindex: "0" }, "@app.job\nasync def reserve(order_id: int) -> Continue[str]:\n    return Continue(charge, order_id)"));
   }
