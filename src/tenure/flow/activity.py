@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,18 +34,26 @@ class Restart:
     """Steps that the run has stored are gone: the workflow begins again with what is recorded."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenWait:
+    """What one task waits for."""
+
+    step: OpenStep
+    event: EventWait | None
+    chain: ChainWait | None
+    gather: int
+    """The gather of children that the task is part of; 0: none."""
+
+
 class Activity:
     def __init__(self) -> None:
         self.halted: asyncio.Future[Suspension | StopWorkflow | Restart] = asyncio.get_running_loop().create_future()
         """Set when the code of the workflow is not to run any further for now."""
         self._working = 0
         self._changes = 0
-        self._steps: list[OpenStep] = []
-        self._waits: list[EventWait] = []
-        self._chains: list[ChainWait] = []
+        self._waits: dict[OpenWait, None] = {}
+        """In order."""
         self._gathers = 0
-        self._missing: dict[int, int] = {}
-        """By gather of children: how many of them it waits for. 0: children that are waited for one by one."""
         self.idle_turns = IDLE_TURNS
 
     def check(self) -> None:
@@ -78,15 +87,14 @@ class Activity:
     async def wait(self, step: OpenStep, event: EventWait | None = None, chain: ChainWait | None = None) -> NoReturn:
         """The workflow waits for this. Never returns: the workflow runs again when the wait is over."""
         self.check()
-        self._steps.append(step)
-        if event is not None:
-            self._waits.append(event)
-        if chain is not None:
-            self._chains.append(chain)
-            gather = _gather.get()
-            self._missing[gather] = self._missing.get(gather, 0) + 1
+        wait = OpenWait(step, event, chain, _gather.get())
+        self._waits[wait] = None
         self._changed()
-        await self._for_ever()
+        try:
+            await self._for_ever()
+        finally:
+            # The workflow has canceled the task, and does not wait for this any more.
+            del self._waits[wait]
 
     async def hold(self, reason: str) -> NoReturn:
         """A person must decide how the workflow continues."""
@@ -107,12 +115,12 @@ class Activity:
 
     def _changed(self) -> None:
         self._changes += 1
-        if self._steps and not self._working:
+        if self._waits and not self._working:
             asyncio.get_running_loop().call_soon(self._suspend_if_idle, self._changes, self.idle_turns)
 
     def _suspend_if_idle(self, changes: int, turns: int) -> None:
         """Another task may have just received its result, and is about to continue."""
-        if changes != self._changes or self._working:
+        if changes != self._changes or self._working or not self._waits:
             return
         if turns:
             asyncio.get_running_loop().call_soon(self._suspend_if_idle, changes, turns - 1)
@@ -121,10 +129,10 @@ class Activity:
 
     def _suspension(self) -> Suspension:
         # No task can continue before this number of children has ended. Others than the children of one gather may continue each.
-        missing = 1 if 0 in self._missing else min(self._missing.values(), default=1)
+        children = Counter(wait.gather for wait in self._waits if wait.chain is not None)
         return Suspension(
-            steps=tuple(self._steps),
-            waits=tuple(self._waits),
-            chains=tuple(self._chains),
-            missing=missing,
+            steps=tuple(wait.step for wait in self._waits),
+            waits=tuple(wait.event for wait in self._waits if wait.event is not None),
+            chains=tuple(wait.chain for wait in self._waits if wait.chain is not None),
+            missing=1 if 0 in children else min(children.values(), default=1),
         )

@@ -82,6 +82,14 @@ def begin_branches() -> set[asyncio.Task[Any]]:
     return tasks
 
 
+def join_tasks() -> None:
+    """The current task ends with its workflow. It may have the names of another task, in which its coroutine was made:
+    `asyncio.create_task(ctx.wait_for("paid"))`."""
+    task = asyncio.current_task()
+    if task is not None:
+        _current.get().tasks.add(task)
+
+
 def current_branch() -> Branch:
     """For steps that are called now."""
     inherited = _current.get()

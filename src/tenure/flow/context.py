@@ -130,7 +130,9 @@ class WorkflowContext(Context):
             raise ConfigError(f"{name!r} is called inside of a step: a step has one result, so call the function itself there")
         if check_name(name, what="the name of a step").startswith("("):
             raise ConfigError(f"the name of a step is {name!r}: names that begin with '(' are Tenure's own")
-        return current_branch().key(name)
+        key = current_branch().key(name)
+        self._journal.name(key)
+        return key
 
     # A workflow is not completed by one transaction: here it is a step.
     @overload  # type: ignore[override]

@@ -37,6 +37,8 @@ class Journal:
         self._writer = writer
         self._rows: dict[str, StepRow] = {}
         self._unread: set[str] = set()
+        self._named: set[str] = set()
+        """What the code has made a coroutine for."""
         self._unwritten: list[OpenStep] = []
         self._unstored: set[str] = set()
         """The names of what was added and is not known to be stored. Without a status and the end of a sleep: nothing follows
@@ -73,6 +75,11 @@ class Journal:
         self._unread.discard(key)
         return self._rows.get(key)
 
+    def name(self, key: str) -> None:
+        """The code has made a coroutine for this. It may never run: its task can be canceled before it begins."""
+        if key in self._unread:
+            self._named.add(key)
+
     def names(self, what: str, *states: str) -> set[str]:
         """What earlier runs have recorded of this sort, in these states."""
         return {row.name for row in self._rows.values() if row.what == what and row.state in states}
@@ -107,6 +114,9 @@ class Journal:
                 turns, deadline, before = 0, 0.0, len(self._unread)
             turns += 1
             if turns > QUIET_TURNS:
+                if self._unread <= self._named:
+                    self._unread.clear()
+                    return True
                 deadline = deadline or time.monotonic() + QUIET_SECONDS
                 if time.monotonic() > deadline:
                     return False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from tenure.flow.activity import Activity
+from tenure.flow.branches import join_tasks
 from tenure.flow.journal import Journal
 from tenure.flow.step_functions import StepCall, StepFunction
 from tenure.flow.step_transactions import StepTransaction
@@ -141,6 +142,7 @@ class StepRunner:
         )
 
     async def recorded(self, key: str, what: str) -> StepRow | None:
+        join_tasks()
         self.activity.check()
         row = self.journal.find(key)
         if row is not None and row.what != what:
