@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tenure import Context, Continue, Tenure, WorkflowContext
 from tenure.flow.chain_status import Chain
 from tenure.flow.chains import Chains
@@ -56,8 +58,10 @@ async def test_a_key_does_not_show_the_job_of_another_queue(jobs: Tenure, servin
     admin = await server.client(await serving.token())
     await send(admin, "charge", {"payment_id": "p1", "cents": 7}, queue="vip")
     web = await server.client(await serving.token("operate", queues=["default"]))
-    answer = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}})
-    assert (answer.status_code, answer.json()["existed"], answer.json()["job"]) == (200, True, None)
+    for cents in (0, 7):  # neither its id, nor whether it has the same input
+        answer = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1", "cents": cents}})
+        assert (answer.status_code, answer.json()["type"]) == (409, "urn:tenure:problem:key-taken")
+        assert not re.search("[0-9a-f]{8}-", answer.text)
 
 
 async def test_a_report_shows_the_children_that_may_be_seen(app: Tenure, serving: Serving):
@@ -204,3 +208,111 @@ async def test_hidden_values_cannot_be_found_out_by_searching_for_them(jobs: Ten
     bulk = {"action": "cancel", "filter": {"kind": "burn", "input": {"password": "1234"}}}
     assert (await web.post("/jobs/bulk", json=bulk)).json()["type"] == "urn:tenure:problem:redacted"
     assert (await web.get("/jobs", params={"input": '{"password": null, "user": "ann"}'})).status_code == 200
+
+
+async def test_a_chain_ends_where_its_links_may_no_longer_be_seen(app: Tenure, serving: Serving):
+    @app.job(queue="hidden", max_attempts=1)
+    async def second() -> None:
+        raise ValueError("hidden")
+
+    @app.job
+    async def first() -> Continue:
+        return Continue(second)
+
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    job_id = await send(admin, "first", {})
+    async with app.running():
+        await until(lambda: chain_state(admin, job_id), is_="dead_letter")
+    [whole] = (await admin.get("/chains", params={"kind": "first"})).json()["chains"]
+    assert (whole["last_kind"], whole["links"]) == ("second", 2)
+    for limits in ({"kinds": ["first"]}, {"queues": ["default"]}):
+        web = await server.client(await serving.token("read", **limits))
+        filters = {"kind": "first"} if "kinds" in limits else {"queue": "default"}
+        [row] = (await web.get("/chains", params=filters)).json()["chains"]
+        assert (row["state"], row["last_kind"], row["last_id"], row["links"]) == ("completed", "first", job_id, 1)
+        assert (await web.get("/chains", params={**filters, "state": "dead_letter"})).json()["chains"] == []
+        chain = (await web.get(f"/chains/{job_id}")).json()
+        assert (chain["state"], chain["error"], len(chain["links"])) == ("completed", None, 1)
+        assert chain["finished_at"] == chain["links"][0]["job"]["finished_at"]
+
+
+async def chain_state(web, job_id):
+    return (await web.get(f"/chains/{job_id}")).json()["state"]
+
+
+async def test_a_viewer_learns_nothing_of_changes_of_a_job_that_it_may_not_see(jobs: Tenure, serving: Serving):
+    """Each change sent `gone` again, so it told that the job exists and when something happens to it."""
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    watching = await server.live(await serving.token("read"))
+    limited = await server.live(await serving.token("read", queues=["default"]))
+    hidden = await send(admin)
+    for live in (watching, limited):
+        await live.send(type="subscribe", topics=[f"job:{hidden}"])
+    assert (await limited.receive())["type"] == "gone"
+    await watching.until(lambda message: message["type"] == "job")
+    async with jobs.running():
+        await watching.until(lambda message: message["type"] == "job" and message["job"]["over"])
+    seen = await send(admin, "burn", {"why": "x"})
+    await limited.send(type="subscribe", topics=[f"job:{seen}"])
+    await limited.until(lambda message: message["type"] == "job")
+    assert [message["topic"] for message in limited.seen if message["type"] == "gone"] == [f"job:{hidden}"]
+    await limited.send(type="subscribe", topics=[f"job:{hidden}"])  # who asks again is answered again
+    assert (await limited.until(lambda message: message["type"] == "gone"))["topic"] == f"job:{hidden}"
+
+
+async def test_failures_of_a_kind_in_several_queues_are_grouped_for_each_token(jobs: Tenure, serving: Serving):
+    """The group of all queues was hidden as a whole from those who may see one of them."""
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    mine = await send(admin, "burn", {"why": "no paper"})
+    theirs = [await send(admin, "burn", {"why": "no paper"}, queue="hidden") for _ in range(2)]
+    async with jobs.running(queues=["default", "hidden"]):
+        for job_id in (mine, *theirs):
+            await until(lambda job_id=job_id: state(admin, job_id), is_="dead_letter")
+    [whole] = (await admin.get("/failures")).json()["groups"]
+    assert (whole["jobs"], whole["queues"]) == (3, ["default", "hidden"])
+    web = await server.client(await serving.token("operate", queues=["default"]))
+    [group] = (await web.get("/failures")).json()["groups"]
+    assert (group["jobs"], group["queues"], sum(group["trend"])) == (1, ["default"], 1)
+    detail = (await web.get(f"/failures/{group['id']}")).json()
+    assert [job["id"] for job in detail["newest"]] == [mine]
+    body = {"action": "cancel", "filter": {"failure": group["id"]}, "dry_run": False}
+    assert (await web.post("/jobs/bulk", json=body)).json()["changed"] == 1
+    assert [await state(admin, job_id) for job_id in theirs] == ["dead_letter"] * 2
+
+
+async def test_an_explanation_counts_no_jobs_and_workers_of_others(jobs: Tenure, serving: Serving):
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    for n in range(3):
+        await send(admin, "charge", {"payment_id": str(n)})
+    job_id = await send(admin, "burn", {"why": "x"})
+    async with jobs.running(queues=["exports"]):
+        await until(lambda: texts(admin, job_id, "no_worker_for_queue"))
+        for limits in ({"kinds": ["burn"]}, {"queues": ["default"]}):
+            web = await server.client(await serving.token("read", **limits))
+            [text] = await texts(web, job_id, "no_worker_for_queue")
+            assert not re.search("[0-9]", text)
+
+
+async def texts(web, job_id, code):
+    reasons = (await web.get(f"/jobs/{job_id}/explain")).json()["reasons"]
+    return [reason["text"] for reason in reasons if reason["code"] == code]
+
+
+async def test_an_unknown_kind_is_refused_without_the_names_of_others(jobs: Tenure, strangers: Tenure, serving: Serving):
+    server = await serving.serve(app=strangers)
+    async with jobs.running():
+        admin = await server.client(await serving.token())
+
+        async def hint(web):
+            return (await web.post("/jobs/export_user/dispatch", json={"args": {}})).json()["detail"]
+
+        await until(lambda: named(hint, admin))
+        assert "export_users" not in await hint(await server.client(await serving.token("operate", queues=["default"])))
+
+
+async def named(hint, web):
+    return "export_users" in await hint(web)

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenure.store import audit, failures, kinds, live, stats, tokens
+from tenure.store import audit, failures, kinds, live, stats, tokens, workflows
 from tests.store.database import Database
 from tests.store.plans import MODES, STATES, Node, plan, prepare_tables
 
@@ -23,6 +23,7 @@ QUERIES = {
     "find_token": tokens.find("x"),
     "list_audit": audit.list_all(before=audit.NEWEST, limit=50),
     "find_kind": kinds.find("x"),
+    "list_workflows": workflows.list_newest(["work", "other"], queues=None, states=None, limit=50),
 }
 
 

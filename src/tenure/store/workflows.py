@@ -10,8 +10,10 @@ from uuid import UUID
 
 from tenure.store.jobs import MovedRow
 from tenure.store.json_columns import Json
-from tenure.store.query import Query, array_literal
+from tenure.store.query import Query, Scalar, array_literal
 from tenure.store.statements import SKIPPING
+
+IDS = Scalar[UUID]()
 
 
 class ResumedRow(NamedTuple):
@@ -105,6 +107,17 @@ def fork(job_id: UUID, new_id: UUID, *, step: str | None = None, by: str | None 
 
 def list_steps(job_id: UUID) -> Query[StepListRow]:
     return Query("workflows/list_workflow_steps", StepListRow, {"id": str(job_id)})
+
+
+def list_newest(kinds: Iterable[str], *, queues: Iterable[str] | None, states: Iterable[str] | None, limit: int) -> Query[UUID]:
+    """Their ids, newest first."""
+    values = {
+        "kinds": json.dumps(list(kinds)),
+        "queues": None if queues is None else array_literal(sorted(queues)),
+        "states": None if states is None else array_literal(sorted(states)),
+        "limit": limit,
+    }
+    return Query("workflows/list_workflows", IDS, values)
 
 
 def summarize(ids: Iterable[UUID]) -> Query[StepSummaryRow]:

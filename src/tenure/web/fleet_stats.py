@@ -25,6 +25,7 @@ from tenure.store.stats import FleetMinuteRow, GroupedSeriesRow, HistogramRow, S
 from tenure.web.failure_groups import FailedJobs, FailureGroup, group_failures
 from tenure.web.fleet_survey import FleetSurvey
 from tenure.web.job_views import LARGEST_SHOWN
+from tenure.web.security.principal import LOCAL, Principal
 from tenure.web.security.redaction import Redaction
 
 T = TypeVar("T")
@@ -177,24 +178,27 @@ class FleetStats:
         """Workers and what waits, by step."""
         return await self._shared(stats.list_fleet_minutes(seconds, step), step)
 
-    async def failures(self, seconds: float) -> FailedJobs:
-        """Jobs whose last attempt failed in this time. Grouped once for all viewers: that takes longer than to read them."""
-        return await self.kept("failures", (seconds,), lambda: self._shown_failures(seconds), SERIES_AGE)
+    async def failures(self, seconds: float, principal: Principal = LOCAL) -> FailedJobs:
+        """Jobs whose last attempt failed in this time, as far as the principal may see them. Grouped once for all who see the
+        same: that takes longer than to read them."""
+        seen = seconds, principal.queues, principal.kinds
+        return await self.kept("failures", seen, lambda: self._shown_failures(seconds, principal), SERIES_AGE)
 
     def forget_failures(self) -> None:
         """After they were acted on: who looks again must not see them as they were."""
         for key in [key for key in self._series if key[0] == "failures"]:
             del self._series[key]
 
-    async def find_failures(self, seconds: float) -> FailedJobs:
+    async def find_failures(self, seconds: float, principal: Principal) -> FailedJobs:
         """The same, read now: for failures that are acted on."""
         now = datetime.now(UTC)
         rows = await self._read(failures.find_all(now - timedelta(seconds=seconds), MOST_FAILURES))
-        return FailedJobs(group_failures(rows, now, seconds), capped=len(rows) >= MOST_FAILURES)
+        seen = [row for row in rows if principal.sees(kind=row.kind, queue=row.queue)]
+        return FailedJobs(group_failures(seen, now, seconds), capped=len(rows) >= MOST_FAILURES)
 
-    async def _shown_failures(self, seconds: float) -> FailedJobs:
+    async def _shown_failures(self, seconds: float, principal: Principal) -> FailedJobs:
         """Messages without the secrets of the newest job of each group."""
-        found = await self.find_failures(seconds)
+        found = await self.find_failures(seconds, principal)
         shown: list[FailureGroup] = []
         for start in range(0, len(found.groups), GROUPS_AT_ONCE):
             groups = found.groups[start : start + GROUPS_AT_ONCE]

@@ -48,7 +48,7 @@ class ChainView(TypedDict):
     kind: str
     """Of its first link; if you may not see that one, of the first that you may see."""
     state: str
-    """Of its last link, as are output and error."""
+    """Of its last link that you may see, as are output, error and finished_at."""
     output: Any
     error: str | None
     enqueued_at: str
@@ -111,18 +111,17 @@ class WorkflowView(TypedDict):
 
 
 def chain_view(chain: Chain, principal: Principal, redaction: Redaction) -> ChainView:
+    """Of a chain of which the principal may see a link: as if there were no other links."""
     links = [link for link in chain.links if principal.sees(kind=link.job.kind, queue=link.job.queue)]
-    last = redaction.job(chain.last)
-    sees_first = bool(links) and links[0] is chain.links[0]
-    sees_last = bool(links) and links[-1] is chain.links[-1]
+    first, last = links[0].job, redaction.job(links[-1].job)
     return {
         "id": str(chain.id),
-        "kind": chain.kind if sees_first or not links else links[0].job.kind,
-        "state": chain.state.value,
-        "output": last.output if sees_last else None,
-        "error": last.error if sees_last else None,
-        "enqueued_at": chain.enqueued_at.isoformat(),
-        "finished_at": None if chain.finished_at is None else chain.finished_at.isoformat(),
+        "kind": first.kind,
+        "state": last.state.value,
+        "output": last.output,
+        "error": last.error,
+        "enqueued_at": first.enqueued_at.isoformat(),
+        "finished_at": None if last.finished_at is None else last.finished_at.isoformat(),
         "links": [_link(link, principal, redaction) for link in links],
         "dependants": [
             {"id": str(one.id), "kind": one.kind, "state": one.state.value}

@@ -19,6 +19,7 @@ from tenure.store.kinds import KindRow
 from tenure.store.query import Fetch
 from tenure.web.argument_checks import ArgumentCheck
 from tenure.web.problems import Problem
+from tenure.web.security.principal import Principal
 
 RECHECK = 5.0
 """Seconds for which a published kind is used without asking again."""
@@ -51,8 +52,8 @@ class KindDirectory:
         self._read = read
         self._known: dict[str, tuple[float, KnownKind | None]] = {}
 
-    async def published(self, name: str) -> KnownKind:
-        """Raises a problem if no worker has published it."""
+    async def published(self, name: str, principal: Principal) -> KnownKind:
+        """Raises a problem if no worker has published it, with the nearest names that the principal may see."""
         kept = self._known.get(name)
         if kept is None or time.monotonic() - kept[0] >= RECHECK:
             rows = await self._read(kinds.find(name))
@@ -61,15 +62,16 @@ class KindDirectory:
                 self._known.clear()
             kept = self._known[name] = time.monotonic(), known
         if kept[1] is None:
-            raise await self._unknown(name)
+            raise await self._unknown(name, principal)
         return kept[1]
 
     async def find_all(self) -> list[KnownKind]:
         return _known(await self._read(kinds.find_all()))
 
-    async def _unknown(self, name: str) -> Problem:
-        names = {*self._own, *(row.name for row in await self._read(kinds.find_all()))}
-        near = get_close_matches(name, names, n=3)
+    async def _unknown(self, name: str, principal: Principal) -> Problem:
+        found = {name: kind.queue for name, kind in self._own.items()}
+        found |= {known.kind.name: known.kind.queue for known in await self.find_all()}
+        near = get_close_matches(name, [one for one, queue in found.items() if principal.sees(kind=one, queue=queue)], n=3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "a worker publishes its kinds when it starts"
         return Problem(404, "unknown-kind", f"no worker has published a kind {name[:200]!r}: {hint}")
 

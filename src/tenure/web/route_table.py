@@ -51,7 +51,7 @@ ROUTES: tuple[ApiRoute, ...] = (
         "after",
         limited=True,
         success=202,
-        statuses={200: "A job with the same key exists."},
+        statuses={200: "A job with the same key exists.", 409: "A job that you may not see has the same key."},
     ),
     _get("/jobs/{id}/report", jobs.get_report, limited=True, media_types=REPORT_TYPES, statuses=REPORT),
     _get("/jobs/{id}/explain", jobs.explain_job, limited=True),

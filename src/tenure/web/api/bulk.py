@@ -139,7 +139,7 @@ def _fits(call: ApiCall, job: JobRow, what: BulkAction) -> bool:
 
 
 async def _group_ids(call: ApiCall, group_id: str) -> tuple[list[UUID], bool]:
-    failed = await call.services.stats.find_failures(GROUP_PERIOD)
+    failed = await call.services.stats.find_failures(GROUP_PERIOD, call.principal)
     found = next((group for group in failed.groups if group.id == group_id), None)
     return ([] if found is None else found.ids), failed.capped
 

@@ -15,6 +15,7 @@ from tenure.flow.access import access
 from tenure.flow.chain_status import Chain, ChainSummary
 from tenure.model.errors import JobNotFound
 from tenure.model.states import State
+from tenure.store import live
 from tenure.store.jobs import JobRow
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.flow_views import ChainView, chain_view
@@ -45,7 +46,7 @@ class ChainRow(TypedDict):
     kind: str
     """Of its first link."""
     state: str
-    """Of its last link."""
+    """Of its last link. If you may not see that one, the row shows the first link only."""
     links: int
     last_kind: str
     last_id: str
@@ -74,10 +75,37 @@ class ChainDeleted(TypedDict):
 async def list_chains(call: ApiCall, query: ChainsQuery) -> ChainList:
     """List chains, newest first. Every job that was not created by another link starts one."""
     call.principal.require_filter(kind=query.kind, queue=query.queue)
+    limited, wanted = call.principal.limited, query.state
     page = await call.services.chains.list(
-        limit=query.limit, after=_cursor(query.after), kind=query.kind, queue=query.queue, state=query.state
+        limit=query.limit, after=_cursor(query.after), kind=query.kind, queue=query.queue, state=None if limited else wanted
     )
-    return {"chains": [_row(one) for one in page.chains], "next": page.next}
+    rows = [_row(one) for one in page.chains]
+    if limited:
+        rows = [row for row in await _visible_rows(call, rows) if wanted is None or row["state"] in wanted]
+    return {"chains": rows, "next": page.next}
+
+
+async def _visible_rows(call: ApiCall, rows: list[ChainRow]) -> list[ChainRow]:
+    """A chain whose last link the principal may not see is shown as its first link, also to the filter by state."""
+    ids = {UUID(row[name]) for row in rows for name in ("id", "last_id")}
+    found = {str(one.job.id): one.job for one in await call.services.read(live.find_shown(list(ids), 0))} if ids else {}
+
+    def sees(job_id: str) -> bool:
+        return job_id in found and call.principal.sees(kind=found[job_id].kind, queue=found[job_id].queue)
+
+    return [row if sees(row["last_id"]) else _first_link(row, found[row["id"]]) for row in rows if sees(row["id"])]
+
+
+def _first_link(row: ChainRow, first: JobRow) -> ChainRow:
+    finished_at = None if first.finished_at is None else first.finished_at.isoformat()
+    return {
+        **row,
+        "state": first.state,
+        "links": 1,
+        "last_kind": first.kind,
+        "last_id": str(first.id),
+        "finished_at": finished_at,
+    }
 
 
 async def get_chain(call: ApiCall) -> ChainView:

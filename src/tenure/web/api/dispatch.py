@@ -58,7 +58,7 @@ class Dispatched(TypedDict):
     same_input: bool
     """False when that one was given other input."""
     job: JobView | None
-    """None if the earlier job has been deleted, its retention is over, or you may not see its queue."""
+    """None if the earlier job has been deleted, or its retention is over."""
 
 
 async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
@@ -73,7 +73,7 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
     header = _header_key(call)
     made, options = await _checked(call, kind, body, header)
     if not call.principal.sees(kind=kind, queue=made.fields.queue):
-        raise Problem(403, "limited", f"this token does not include queue {made.fields.queue!r} for kind {kind!r}")
+        raise Problem(403, "limited", "this token does not include the queue of this job: give one of its own as `queue`")
     made = made.sent_by(call.principal.name)
     handle = await send_call(call.services.runtime, options, made)
     if header is not None and made.key == header and not handle.same_input:
@@ -103,7 +103,7 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
         if made.key is None and header is not None:
             return call_by_name(runtime, kind, body.args, {**options, "key": header, "key_for": KEPT_FOR})
         return made, checked
-    known = await call.services.kinds.published(kind)
+    known = await call.services.kinds.published(kind, call.principal)
     if known.kind.makes_key and body.key is None:
         raise Problem(
             422,
@@ -130,7 +130,9 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
 async def _existing(call: ApiCall, job_id: UUID) -> JobStatus | None:
     """A key is unique in its kind, over all queues: the job that has it may be in one that the principal may not see."""
     job = await call.services.client.find(job_id)
-    return job if job is not None and call.principal.sees(kind=job.kind, queue=job.queue) else None
+    if job is not None and not call.principal.sees(kind=job.kind, queue=job.queue):
+        raise Problem(409, "key-taken", "a job that this token does not include has this key: use another key, or another token")
+    return job
 
 
 def _check_kind(call: ApiCall, kind: str) -> None:

@@ -78,15 +78,15 @@ async def list_failures(call: ApiCall, query: FailuresQuery) -> FailureList:
 
     Jobs that wait for a retry, dead letters, and jobs that failed for good: the newest 5,000 of each.
     """
-    found = await call.services.stats.failures(query.seconds)
-    groups = [_view(group) for group in _visible(call, found.groups)]
+    found = await call.services.stats.failures(query.seconds, call.principal)
+    groups = [_view(group) for group in found.groups]
     return {"seconds": query.seconds, "groups": groups, "capped": found.capped}
 
 
 async def get_failure(call: ApiCall, query: FailuresQuery) -> FailureDetail:
     """Show a group of failed jobs: its newest ones, and what the inputs of its jobs have in common."""
-    found_groups = (await call.services.stats.failures(query.seconds)).groups
-    group = next((one for one in _visible(call, found_groups) if one.id == call.path["group"]), None)
+    found_groups = (await call.services.stats.failures(query.seconds, call.principal)).groups
+    group = next((one for one in found_groups if one.id == call.path["group"]), None)
     if group is None:
         raise Problem(404, "unknown-group", "no job failed in this way in this period: give a longer `last`")
     ids = group.ids[:COMPARED]
@@ -101,10 +101,6 @@ async def get_failure(call: ApiCall, query: FailuresQuery) -> FailureDetail:
         "compared": len(views),
         "shared": [{"field": one.field, "value": one.value, "jobs": one.jobs} for one in common],
     }
-
-
-def _visible(call: ApiCall, groups: list[FailureGroup]) -> list[FailureGroup]:
-    return [group for group in groups if all(call.principal.sees(kind=group.kind, queue=queue) for queue in group.queues)]
 
 
 def _view(group: FailureGroup) -> FailureGroupView:

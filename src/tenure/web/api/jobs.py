@@ -10,11 +10,11 @@ from uuid import UUID
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
-from tenure.client.facts import Reason
 from tenure.client.filters import FIRST_ID, Filters, to_id
 from tenure.client.pages import Look, look_finished, look_live, merge
 from tenure.client.status import JobStatus
 from tenure.model.errors import JobNotFound
+from tenure.model.states import State
 from tenure.store import live
 from tenure.web.api.job_filters import JobsQuery
 from tenure.web.api_routes import ApiCall, Reply
@@ -22,6 +22,7 @@ from tenure.web.job_views import LARGEST_SHOWN, JobView, TrackerView, job_view, 
 from tenure.web.problems import Problem
 from tenure.web.security.headers import REPORT_POLICY
 from tenure.web.security.redaction import refuse_hidden
+from tenure.web.visible_reasons import visible_text
 
 MOST_PARTS = 50
 """Statements that one list of a limited principal may need, of live and of finished jobs each."""
@@ -71,15 +72,19 @@ async def newest(call: ApiCall, parts: Sequence[Filters], before: UUID | None, l
         looks.append(await look_live(read, filters, before, limit + 1))
         looks.append(await look_finished(read, filters, before, limit + 1))
     ids, edge = merge(looks, limit, parts[0].span[0] if parts else FIRST_ID)
-    rows = await read(live.find_shown(ids, LARGEST_SHOWN)) if ids else []
+    views = await find_visible(call, ids, parts[0].states if parts else None)
+    return {"jobs": views, "next": None if edge is None else str(edge)}
+
+
+async def find_visible(call: ApiCall, ids: Sequence[UUID], states: frozenset[State] | None) -> list[JobView]:
+    """Those that the principal may see, without those that have changed to another state since their ids were read."""
+    rows = await call.services.read(live.find_shown(ids, LARGEST_SHOWN)) if ids else []
     found = [(JobStatus.from_row(row.job), row.omitted) for row in rows]
-    # A job may have changed its state between the statements: then it no longer matches.
-    views = [
+    return [
         shown(call, job, omitted=omitted)
         for job, omitted in found
-        if call.principal.sees(kind=job.kind, queue=job.queue) and (parts[0].states is None or job.state in parts[0].states)
+        if call.principal.sees(kind=job.kind, queue=job.queue) and (states is None or job.state in states)
     ]
-    return {"jobs": views, "next": None if edge is None else str(edge)}
 
 
 def visible_parts(call: ApiCall, filters: Filters) -> list[Filters]:
@@ -128,14 +133,9 @@ async def explain_job(call: ApiCall) -> ExplanationView:
     found = await call.services.client.explain(call.path["id"])
     known = call.services.redaction.secrets_of(found.job)
     reasons: list[ReasonView] = [
-        {"code": reason.code, "text": known.hide(_visible_text(call, reason))} for reason in found.reasons
+        {"code": reason.code, "text": known.hide(visible_text(reason, found.job, call.principal))} for reason in found.reasons
     ]
     return {"job": shown(call, found.job), "running": found.running, "reasons": reasons}
-
-
-def _visible_text(call: ApiCall, reason: Reason) -> str:
-    """The chains that a job waits for, with their ids and kinds, may be those of others."""
-    return "it waits for other chains" if call.principal.limited and reason.code == "blocked" else reason.text
 
 
 async def visible(call: ApiCall) -> JobStatus:

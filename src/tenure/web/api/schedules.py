@@ -205,7 +205,7 @@ async def _check_input(call: ApiCall, kind: str, given: dict[str, Any] | None) -
     """By what workers have published, if this process does not define the kind."""
     refuse_redacted(given, "input")
     if kind not in call.services.runtime.kinds:
-        check_args(await call.services.kinds.published(kind), given or {})
+        check_args(await call.services.kinds.published(kind, call.principal), given or {})
 
 
 def _shown(call: ApiCall, schedule: ScheduleStatus) -> ScheduleView:

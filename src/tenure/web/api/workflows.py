@@ -9,12 +9,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from tenure.client.emitting import emit
-from tenure.client.filters import Filters
 from tenure.model.errors import NotPossible
 from tenure.model.states import State
 from tenure.store import workflows as statements
 from tenure.web.api.job_actions import CancelBody, Canceled, WillRun
-from tenure.web.api.jobs import newest, visible, visible_parts
+from tenure.web.api.jobs import find_visible, visible
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.flow_views import WorkflowRow, WorkflowView, workflow_row, workflow_view
 from tenure.web.security.redaction import refuse_redacted
@@ -67,10 +66,16 @@ class Resumed(TypedDict):
 
 async def list_workflows(call: ApiCall, query: WorkflowsQuery) -> WorkflowList:
     """List the newest workflows, with what each waits for."""
-    kinds = await call.services.workflows.kinds() if query.kind is None else [query.kind]
-    parts = [part for kind in kinds for part in visible_parts(call, Filters.of(kind=kind, state=query.state))]
-    jobs = (await newest(call, parts, None, query.limit))["jobs"]
-    rows = await call.services.read(statements.summarize([UUID(job["id"]) for job in jobs])) if jobs else []
+    read, allowed = call.services.read, call.principal.kinds
+    kinds = [
+        kind
+        for kind in (await call.services.workflows.kinds() if query.kind is None else [query.kind])
+        if allowed is None or kind in allowed
+    ]
+    newest = statements.list_newest(kinds, queues=call.principal.queues, states=query.state, limit=query.limit)
+    ids = await read(newest) if kinds else []
+    jobs = await find_visible(call, ids, None if query.state is None else frozenset(query.state))
+    rows = await read(statements.summarize([UUID(job["id"]) for job in jobs])) if jobs else []
     summaries = {str(row.job_id): row for row in rows}
     return {"workflows": [workflow_row(job, summaries.get(job["id"]), call.services.redaction) for job in jobs]}
 

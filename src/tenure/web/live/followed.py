@@ -28,6 +28,8 @@ class Viewer:
     topics: set[LiveTopic] = field(default_factory=set)
     seen: dict[LiveTopic, str] = field(default_factory=dict)
     """The versions that it had before a reconnect: they are not sent again."""
+    gone: set[Topic] = field(default_factory=set)
+    """Jobs that it was told are gone, and that it has not been sent since."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,8 +78,13 @@ class FollowedJob:
     def deliver(self, viewer: Viewer) -> None:
         known = viewer.seen.pop(self.topic, None)
         if self.status is None or not viewer.principal.sees(kind=self.status.kind, queue=self.status.queue):
-            viewer.outbox.put(str(self.topic), _gone(self.topic))
-        elif known != self.digest:
+            # Once: of a job that the viewer may not see, it would otherwise learn of every change.
+            if self.topic not in viewer.gone:
+                viewer.gone.add(self.topic)
+                viewer.outbox.put(str(self.topic), _gone(self.topic))
+            return
+        viewer.gone.discard(self.topic)
+        if known != self.digest:
             viewer.outbox.put(str(self.topic), self._text(whole=viewer.principal.job_id is None))
 
     @property

@@ -112,6 +112,7 @@ class LiveHub:
             self._add(viewer, topic)
         if seen is not None:
             viewer.seen[topic] = seen
+        viewer.gone.discard(topic)
         if topic.subject is Subject.JOB:
             followed = self._jobs.setdefault(topic.job_id, FollowedJob(topic))
             followed.viewers.add(viewer)
@@ -142,6 +143,7 @@ class LiveHub:
             if not self._topics[viewer.principal.account]:
                 del self._topics[viewer.principal.account]
         viewer.seen.pop(topic, None)
+        viewer.gone.discard(topic)
         viewer.outbox.drop(str(topic))
         if topic.subject is Subject.JOB:
             followed = self._jobs.get(topic.job_id)

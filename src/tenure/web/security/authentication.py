@@ -74,12 +74,7 @@ class Authenticator:
             found = await (self.find(connection) if token is None else self.of_token(token, address_of(connection)))
         except Problem:  # also if its address may not ask now: what cannot be confirmed ends, and the client connects again
             return False
-        return found is not None and (found.name, found.scope, found.queues, found.kinds) == (
-            principal.name,
-            principal.scope,
-            principal.queues,
-            principal.kinds,
-        )
+        return found is not None and _rights(found) == _rights(principal)
 
     def check_address(self, connection: HTTPConnection) -> None:
         """Before it is known who asks. Not for loopback: all users of a proxy that is not trusted seem to come from there."""
@@ -126,6 +121,10 @@ class Authenticator:
             return None
         answer = self._options.authorize(connection)
         return await answer if inspect.isawaitable(answer) else answer
+
+
+def _rights(principal: Principal) -> tuple[object, ...]:
+    return principal.name, principal.scope, principal.queues, principal.kinds, principal.job_id
 
 
 def check_csrf(connection: HTTPConnection, principal: Principal) -> None:
