@@ -28,7 +28,7 @@ class Viewer:
     topics: set[LiveTopic] = field(default_factory=set)
     seen: dict[LiveTopic, str] = field(default_factory=dict)
     """The versions that it had before a reconnect: they are not sent again."""
-    gone: set[Topic] = field(default_factory=set)
+    gone: set[LiveTopic] = field(default_factory=set)
     """Jobs that it was told are gone, and that it has not been sent since."""
 
 
