@@ -40,7 +40,7 @@ def test_a_minute_has_workers_and_what_waits(database):
 def test_an_empty_fleet_has_a_minute_too(database):
     record(database)
     [minute] = minutes(database)
-    assert minute[1:] == (0, 0, 0, 0, 0.0, None, None, None)
+    assert minute[1:] == (0, 0, 0, 0, 0.0, None, [], [])
 
 
 def test_a_minute_is_recorded_once(database):

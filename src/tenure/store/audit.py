@@ -50,7 +50,7 @@ class AuditRow(NamedTuple):
     before: str | None
     after: str | None
     status: int | None
-    source: AuditSource | None
+    source: str | None
     """None: written by an earlier version."""
 
 
