@@ -350,10 +350,10 @@ BUGS = (
         edits=(
             Edit(
                 "flow/activity.py",
-                "        if changes != self._changes or self._working:",
-                "        if changes != self._changes:",
+                "        if changes != self._changes or self._working or not self._waits:",
+                "        if changes != self._changes or not self._waits:",
             ),
-            Edit("flow/activity.py", "        if self._steps and not self._working:", "        if self._steps:"),
+            Edit("flow/activity.py", "        if self._waits and not self._working:", "        if self._waits:"),
         ),
         caught_by=(f"{SLEEP}::test_one_task_sleeps_while_the_others_work_and_the_workflow_wakes_for_the_first",),
     ),
