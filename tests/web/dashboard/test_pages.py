@@ -64,6 +64,30 @@ async def test_a_page_shows_what_there_is(page, shop, busy, browser):
     await browser.check()
 
 
+COVERED = """[...document.querySelectorAll("#main td")].filter((cell) => cell.offsetWidth).flatMap((cell) => {
+  const { right } = cell.getBoundingClientRect();
+  const inside = [...cell.querySelectorAll("a, button, span, div")].filter((one) => !one.parentElement.closest(".cut, .sr"));
+  const outside = inside.filter((one) => one.offsetWidth && one.getBoundingClientRect().right > right + 1);
+  return outside.map((one) => one.outerHTML.slice(0, 200));
+})"""
+
+
+async def test_no_cell_covers_the_next_one(shop, busy, browser):
+    web = await shop.server.client()
+    name = "recommendations_of_the_northern_region_low_priority"
+    assert (await web.post(f"/queues/{name}/pause", json={"reason": "the provider is down"})).status_code == 200
+    await browser("open", url=shop.page("overview"))
+    for page in ("overview", "jobs", "failures", "queues", "kinds", "workers", "leaders", "schedules", "audit"):
+        selector, text = PAGES[page]
+        await browser("size", width=1440, height=900)
+        await browser("go", hash=f"#/{page}")
+        await browser.see(f"#main[data-page={page}] {selector}", text)
+        for width in (1280, 1024, 820, 700, 390):
+            await browser("size", width=width, height=900)
+            assert await browser("run", script=COVERED) == [], (page, width)
+    await browser.check()
+
+
 async def test_a_job_shows_its_life(shop, busy, browser):
     await browser("open", url=shop.page(f"jobs/{busy}"))
     await browser.see(".callout h2", "Running on")
