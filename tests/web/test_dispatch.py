@@ -168,3 +168,18 @@ async def test_a_call_without_options_is_made_like_any_other(jobs, serving, sql)
         assert made == other
     refused = await web.post("/jobs/export_users/dispatch", json={"args": {"format": 7}})
     assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "args.format")
+
+
+async def test_requests_at_once_with_one_idempotency_key_and_different_arguments_make_one_job(jobs, serving, sql):
+    token = await serving.token()
+    clients = [await (await serving.serve()).client(token) for _ in range(2)]
+    answers = await asyncio.gather(
+        *[
+            web.post("/jobs/export_users/dispatch", json={"args": {"format": format_}}, headers={"Idempotency-Key": "k1"})
+            for format_ in ("csv", "xml", "csv", "xml")
+            for web in clients
+        ]
+    )
+    assert sorted(answer.status_code for answer in answers) == [200] * 3 + [202] + [422] * 4
+    assert len({answer.json()["id"] for answer in answers if answer.status_code < 300}) == 1
+    assert sql("select count(*) from tenure.jobs") == [(1,)]
