@@ -72,10 +72,10 @@ def part(words: list[str]) -> str:
 def row_of(report: str, postgresql: str, tests: str = ALL) -> RunRow:
     """Of a JUnit report."""
     suites = list(ET.fromstring(report).iter("testsuite"))
-    tests, failures, errors, skipped = (
+    total, failures, errors, skipped = (
         sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
     )
-    counts = (f"{tests - failures - errors - skipped:,}", f"{failures + errors:,}", f"{skipped:,}")
+    counts = (f"{total - failures - errors - skipped:,}", f"{failures + errors:,}", f"{skipped:,}")
     return RunRow(platform.python_version(), postgresql, __version__, f"{datetime.now(UTC):%Y-%m-%d}", tests, *counts)
 
 

@@ -7,6 +7,7 @@ import platform
 import pytest
 
 from tenure.chaos.summary import publish
+from tenure.version import __version__
 from tests.run_record import ALL, BLOCK, RunRow, merged, part, row_of, rows_in, table
 
 REPORT = """<?xml version="1.0"?><testsuites><testsuite tests="1230" failures="2" errors="1" skipped="7"/></testsuites>"""
@@ -17,8 +18,9 @@ def row(python: str, postgresql: str, day: str = "2026-01-01") -> RunRow:
 
 
 def test_a_report_is_counted():
-    found = row_of(REPORT, "17.2")
+    found = row_of(REPORT, "17.2", "store")
     assert (found.python, found.postgresql) == (platform.python_version(), "17.2")
+    assert (found.tenure, found.tests) == (__version__, "store")
     assert (found.passed, found.failed, found.skipped) == ("1,220", "3", "7")
 
 
