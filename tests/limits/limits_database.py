@@ -118,7 +118,7 @@ class LimitsDatabase(Database):
         names = [*(f"kind:{kind}" for kind in kinds), *(f"queue:{queue}" for queue in queues)]
         return [name for name, had in self.run(limits.lock(names, queues)) if had]
 
-    def take_locked(self, worker: str, locked: list[str], *, limit: int = 10, **given: Any) -> Taken:
+    def take_locked(self, worker: str, locked: list[str] | None, *, limit: int = 10, **given: Any) -> Taken:
         claim_id = str(uuid4())
         query = limited_claim_query(worker, claim_id, locked, limit=limit, **given)
         rows = self.run(query)
@@ -145,7 +145,7 @@ class LimitsDatabase(Database):
         )
 
 
-def limited_claim_query(worker: str, claim_id: str, locked: list[str], *, limit: int = 10, **given: Any) -> Query:
+def limited_claim_query(worker: str, claim_id: str, locked: list[str] | None, *, limit: int = 10, **given: Any) -> Query:
     return limits.claim(
         worker_id=worker,
         claim_id=claim_id,

@@ -10,6 +10,7 @@ import pytest
 
 from tenure import Context, Limit, Rate, Tenure
 from tenure.store import limits
+from tenure.store.link import Link
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -161,6 +162,30 @@ async def test_others_go_on_while_a_limit_is_full(app, database, fleet):
     assert database.sql("select count(*) from tenure.jobs where kind = 'slow' and state = 'pending'") == [(4,)]
     release.set()
     await until(lambda: database.sql("select count(*) from tenure.jobs"), is_=[(0,)])
+
+
+async def test_while_limited_jobs_fill_all_slots_others_are_not_looked_for_each_time(app, database, fleet, monkeypatch):
+    """There were none a moment ago, and a wake-up announces new ones: before every second claim, it would be an empty one."""
+    monkeypatch.setattr("tenure.worker.claim.combined_claimer.QUIET", 3600.0)
+    asked = []
+    original = Link.fetch
+
+    async def fetch(link, query, **options):
+        asked.append(query.name)
+        return await original(link, query, **options)
+
+    @app.job(concurrency=Limit(1000))
+    async def work(n: int) -> None: ...
+
+    @app.job
+    async def other() -> None: ...
+
+    await app.enqueue_many([work.call(n) for n in range(200)])
+    monkeypatch.setattr(Link, "fetch", fetch)
+    await fleet(1, concurrency=2)
+    await until(lambda: database.sql("select count(*) from tenure.jobs") == [(0,)])
+    assert asked.count("jobs/claim_jobs") < 50, "of at least a hundred claims"
+    await (await other.enqueue()).result("10s")
 
 
 async def test_a_limit_is_changed_while_workers_run(app, crowd, database, fleet):

@@ -99,7 +99,7 @@ def claim(
     *,
     worker_id: str,
     claim_id: str,
-    locked: Iterable[str],
+    locked: Iterable[str] | None,
     queues: str,
     steps: int,
     limit: int,
@@ -109,11 +109,11 @@ def claim(
     which: str,
     now: datetime | None = None,
 ) -> Query[ClaimRow]:
-    """To be run in the transaction that ran `lock`."""
+    """To be run in the transaction that ran `lock`. `locked`: the limits it has locked; None: those it has left in a setting."""
     values = {
         "worker_id": worker_id,
         "claim_id": claim_id,
-        "locked": array_literal(list(locked)),
+        "locked": None if locked is None else array_literal(list(locked)),
         "queues": queues,
         "steps": steps,
         "limit": limit,

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
@@ -32,6 +32,8 @@ from tenure.store.statements import quoted, statement
 from tenure.store.target import DatabaseTarget
 
 __all__ = ["KEEPALIVE", "Link", "Receiver", "connect"]
+
+U = TypeVar("U")
 
 KEEPS = {"conflict", "lock", "canceled", "disk_full", "memory", "trigger"}
 """Causes after which the connection can still be used."""
@@ -134,6 +136,17 @@ class Link:
             async with cursor.connection.transaction():
                 yield run
 
+    async def fetch_both(self, first: Query[T], second: Query[U]) -> tuple[list[T], list[U]]:
+        """Runs two statements in one transaction and in one round trip: the second does not wait until this process has read the
+        answer to the first. It sees what was committed before it began."""
+        async with self._locked(second.name):
+            cursor = await self._ready()
+            self._lock_watch.begin(second.name, cursor.connection)
+            try:
+                return await self._run_both(cursor.connection, first, second)
+            finally:
+                self._lock_watch.end()
+
     async def open(self) -> int:
         """Connects if necessary. Returns the number of the connection."""
         async with self._locked(CONNECT):
@@ -180,6 +193,26 @@ class Link:
         self.last_answer = time.monotonic()
         failures.succeeded(self._server, query.name)
         return query.decode(rows, lambda: column_names(cursor))
+
+    async def _run_both(self, connection: AsyncConnection[Any], first: Query[T], second: Query[U]) -> tuple[list[T], list[U]]:
+        one, other = connection.cursor(binary=True), connection.cursor(binary=True)
+        try:
+            async with connection.pipeline():
+                # Named, because behind a pooler the database's default may be another one.
+                await connection.execute("begin isolation level read committed", prepare=False)
+                await one.execute(statement(first.name, self.database.schema), first.values)
+                await other.execute(statement(second.name, self.database.schema), second.values)
+                await connection.execute("commit", prepare=False)
+        except psycopg.Error:
+            if connection.info.transaction_status is TransactionStatus.INERROR:
+                await connection.execute("rollback", prepare=False)
+            raise
+        self.last_answer = time.monotonic()
+        failures.succeeded(self._server, second.name)
+        return (
+            first.decode(await one.fetchall(), lambda: column_names(one)),
+            second.decode(await other.fetchall(), lambda: column_names(other)),
+        )
 
     def _locked(self, what: str, *, urgent: bool = False) -> LinkTurn:
         return LinkTurn(self, what, urgent)

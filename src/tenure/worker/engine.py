@@ -310,7 +310,7 @@ class Engine:
 
     def _on_released(self, run: Run) -> None:
         """A limit has room again: claims the next job, or wakes another worker if this one cannot."""
-        self._claimer.nudge()
+        self._claimer.released()
         self._claims.wake()
         if self._stopping or self._free_slots() <= 0:
             self._notify(Wakeup.new_jobs(run.queue))

@@ -1,4 +1,5 @@
-"""Claims jobs without a limit and jobs under limits. The two claimers take turns at going first."""
+"""Claims jobs without a limit and jobs under limits. The two claimers take turns at going first, unless one of them found nothing
+a moment ago."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ log = logging.getLogger("tenure")
 
 QUIET = 0.2
 """Seconds without a claim under limits after one that found nothing, unless a wake-up announces a job: jobs without a limit must
-not pay for it with each of their claims."""
+not pay for it with each of their claims. For as long, jobs without a limit are looked for only after jobs under limits."""
 
 LONGEST_QUIET = 2.0
 """Longest wait, in seconds, for a rate that is used up: it may have been changed by then."""
@@ -62,6 +63,8 @@ class CombinedClaimer:
         self._limited_due = 0.0
         self._limited_error = ""
         self._nudged = False
+        self._open_quiet = 0.0
+        self._announced = False
 
     @property
     def rest(self) -> float:
@@ -80,7 +83,13 @@ class CombinedClaimer:
         self.nudge()
 
     def nudge(self) -> None:
-        """A job under a limit may be claimable now."""
+        """There may be a job that was not there before."""
+        self._announced = True
+        self._open_quiet = 0.0
+        self.released()
+
+    def released(self) -> None:
+        """A limit may have room again."""
         self._nudged = True
         self._next_limited = 0.0
 
@@ -90,9 +99,9 @@ class CombinedClaimer:
             self._open.look_everywhere()
         if not self._known_limits.names or time.monotonic() < self._next_limited:
             return await self._open.claim(limit)
-        self._limited_first = not self._limited_first
+        self._limited_first = not self._limited_first or time.monotonic() < self._open_quiet
         first, second = (
-            (self._claim_limited, self._open.claim) if self._limited_first else (self._open.claim, self._claim_limited)
+            (self._claim_limited, self._claim_open) if self._limited_first else (self._claim_open, self._claim_limited)
         )
         runs = await first(limit)
         if len(runs) == limit:
@@ -103,6 +112,14 @@ class CombinedClaimer:
             if not runs:
                 raise
             return runs  # they are ours and must run; the next claim meets the error again
+
+    async def _claim_open(self, limit: int) -> list[Run]:
+        self._announced = False
+        runs = await self._open.claim(limit)
+        # A wake-up that arrived during the claim needs another claim.
+        is_quiet = not (runs or self._announced or self._open.look_again)
+        self._open_quiet = time.monotonic() + QUIET if is_quiet else 0.0
+        return runs
 
     async def _claim_limited(self, limit: int) -> list[Run]:
         self._nudged = False

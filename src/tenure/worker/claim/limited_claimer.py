@@ -1,8 +1,8 @@
 """Claims jobs under limits, as many as the limits leave room for.
 
 Limits are exact, because claims under a limit are serialized: the first statement locks the limits, the second counts the running
-jobs and claims, in a durable transaction. The count sees every earlier claim, since its snapshot is newer than the lock. A worker
-that does not get the lock tries again soon.
+jobs and claims, in a durable transaction. The count sees every earlier claim, since its snapshot is newer than the lock. Both are
+sent at once: while the limits are locked, no one waits for this process. A worker that does not get the lock tries again soon.
 """
 
 from __future__ import annotations
@@ -131,20 +131,16 @@ class LimitedClaimer:
         self, claim_id: str, limit: int, pick: Callable[[LimitedClaim], LimitedClaim], names: Sequence[str]
     ) -> Sequence[ClaimRow]:
         """`pick` chooses among the jobs that the query claims; `names` are the limits that it may claim under."""
-        async with self._link.transaction() as run:
-            locks = await run(limits.lock(names, self._scope.queues))
-            locked = [row.name for row in locks if row.locked]
-            if len(locked) < len(locks):
-                self.rest = jittered(LOCKED_REST)
-            if not locked:
-                return []
-            return await run(pick(self._query(claim_id, locked, limit)))
+        locks, rows = await self._link.fetch_both(limits.lock(names, self._scope.queues), pick(self._query(claim_id, limit)))
+        if not all(row.locked for row in locks):
+            self.rest = jittered(LOCKED_REST)
+        return rows if any(row.locked for row in locks) else []
 
-    def _query(self, claim_id: str, locked: list[str], limit: int) -> LimitedClaim:
+    def _query(self, claim_id: str, limit: int) -> LimitedClaim:
         return limits.claim(
             worker_id=self._worker_id,
             claim_id=claim_id,
-            locked=locked,
+            locked=None,
             queues=json.dumps([{"queue": queue, "after": after} for queue, after in self._after.items()]),
             steps=STEPS,
             limit=limit,

@@ -1,6 +1,7 @@
 -- claim_limited: pending -> running for jobs in limit groups, as many as the limits have room for and at most :limit. The second statement
 -- of a transaction that begins with lock_limits: everything it counts was committed before the locks were acquired.
---   :locked  the limits that this transaction has locked; jobs under any other limit are skipped
+--   :locked  the limits that this transaction has locked; jobs under any other limit are skipped. Null: those that lock_limits has left in
+--            the setting tenure_link.locked, which are none if it has locked nothing.
 --   :queues  where to search, and after which limit groups: [{"queue", "after"}]. Groups take turns, from there on and around.
 --   :steps   how many sets of jobs with the same limit groups, kind and capability are examined in each queue
 -- The room of a limit is what is left of its concurrency, given the jobs held now, and of its rate, given the starts in its window. It is
@@ -11,6 +12,8 @@
 -- The first row holds the signals: where to continue, and when to try again. The other rows are the claimed jobs.
 with recursive clock as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now),
+locked as materialized (
+    select coalesce(:locked::text[], string_to_array(current_setting('tenure_link.locked', true), E'\n'), '{}') as names),
 holder as materialized (
     select w.id, w.draining_at is null as takes
       from tenure.workers w
@@ -24,7 +27,7 @@ held as materialized (
       from tenure.jobs j
      where j.held_group > '' and j.held_group is not null
        and exists (select from tenure.limit_rules r
-                    where r.name = any (:locked::text[]) and (r.concurrency is not null or r.concurrency_per_key is not null))
+                    where r.name = any ((select l.names from locked l)::text[]) and (r.concurrency is not null or r.concurrency_per_key is not null))
      group by j.kind, j.queue, j.held_group),
 -- The same by key, as objects: each set of jobs finds its number by a search, not by a scan of all keys. A line has no line break, so
 -- that line and name together are unambiguous.
@@ -35,7 +38,7 @@ held_keys as materialized (
            (select jsonb_object_agg(k.key, k.jobs)
               from (select h.queue_line || E'\n' || h.queue as key, sum(h.jobs) as jobs from held h group by 1) k) as of_queues),
 bounds as materialized (
-    select r.*, row_number() over () as no, r.name = any (:locked::text[]) as locked,
+    select r.*, row_number() over () as no, r.name = any ((select l.names from locked l)::text[]) as locked,
            least(case when r.concurrency is not null then r.concurrency - (
                      select coalesce(sum(h.jobs), 0) from held h where r.name in ('kind:' || h.kind, 'queue:' || h.queue)) end,
                  r.rate - s.starts)::bigint as room,
@@ -50,7 +53,7 @@ searched_queues as materialized (
     select s.queue, s.after
       from json_to_recordset(:queues::json) as s(queue text, after text)
       left join tenure.queues q on q.name = s.queue
-     where q.paused_at is null and exists (select from holder h where h.takes)),
+     where q.paused_at is null and exists (select from holder h where h.takes) and (select l.names from locked l) <> '{}'),
 walk(queue, origin, wrapped, limit_group, kind, capability, suspect, step) as (
     select s.queue, s.after, n.*, 1
       from searched_queues s

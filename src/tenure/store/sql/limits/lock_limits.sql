@@ -5,6 +5,8 @@
 -- A session that is idle for a second between the two statements is terminated, and its locks are released.
 -- A claim under a limit must survive a crash of the server while its job runs: this commit is as durable as the server is configured,
 -- although other commits of this connection are not.
+-- The names of the locked limits are also left in the setting tenure_link.locked until the end of the transaction, so that claim_limited can
+-- be sent without waiting for the answer to this statement.
 -- Returns the limits under which jobs may be claimed, and whether each was locked.
 with wanted as materialized (
     select r.name
@@ -38,6 +40,7 @@ locked as materialized (
        for no key update skip locked)
 select w.name, exists (select from locked l where l.name = w.name) as locked
   from wanted w
- cross join (select set_config('idle_in_transaction_session_timeout', '1000', true),
+ cross join (select set_config('tenure_link.locked', array_to_string(array(select l.name from locked l), E'\n'), true),
+                    set_config('idle_in_transaction_session_timeout', '1000', true),
                     set_config('synchronous_commit', coalesce(nullif(current_setting('tenure_link.synchronous_commit', true), ''),
                                                               current_setting('synchronous_commit')), true)) awake
