@@ -164,7 +164,7 @@ BUGS = (
         name="circles_wait_for_ever",
         breaks="a link that waits for its own chain is never told so",
         promise=Promise.CHAINS,
-        edits=(Edit(ARM, "in (select w.job_id, w.chain from walk w)", "in (select w.job_id, w.job_id from walk w)"),),
+        edits=(Edit(ARM, "((f.job_id, f.chain_id) in", "((f.job_id, f.job_id) in"),),
         caught_by=(f"{BLOCKERS}::test_a_link_that_waits_for_its_own_chain_fails_with_an_explanation",),
     ),
     Bug(
