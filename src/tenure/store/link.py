@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -34,6 +34,9 @@ from tenure.store.target import DatabaseTarget
 __all__ = ["KEEPALIVE", "Link", "Receiver", "connect"]
 
 U = TypeVar("U")
+
+PIPELINES = psycopg.Pipeline.is_supported()
+"""Needs libpq 14 or newer. Without it, each statement is a round trip."""
 
 KEEPS = {"conflict", "lock", "canceled", "disk_full", "memory", "trigger"}
 """Causes after which the connection can still be used."""
@@ -197,7 +200,7 @@ class Link:
     async def _run_both(self, connection: AsyncConnection[Any], first: Query[T], second: Query[U]) -> tuple[list[T], list[U]]:
         one, other = connection.cursor(binary=True), connection.cursor(binary=True)
         try:
-            async with connection.pipeline():
+            async with connection.pipeline() if PIPELINES else nullcontext():
                 # Named, because behind a pooler the database's default may be another one.
                 await connection.execute("begin isolation level read committed", prepare=False)
                 await one.execute(statement(first.name, self.database.schema), first.values)
