@@ -74,6 +74,29 @@ def test_a_kind_and_its_queue_bound_it_together(database):
     assert len(taken.ids) >= 5  # those of the other queue are not held up by this one
 
 
+@pytest.mark.parametrize("room", ["kind", "key of a kind", "queue", "key of a queue"])
+def test_sets_of_jobs_that_share_one_room_do_not_each_use_all_of_it(database, room):
+    """Each of the two sets has as many jobs as there is room for, and no other room is too small."""
+    match room:
+        case "kind":
+            database.limit("kind:work", concurrency=3, fair=True, key="tenant_id")
+            database.of("a", 3)
+            database.of("b", 3)
+        case "key of a kind":
+            database.limit("kind:work", concurrency_per_key=3, key="tenant_id")
+            database.of("a", 3)
+            database.of("a", 3, queue="mail")
+        case "queue":
+            database.limit("queue:default", concurrency=3)
+            database.many(3)
+            database.many(3, kind="other")
+        case "key of a queue":
+            database.limit("queue:default", concurrency_per_key=3, key="tenant_id")
+            database.of("a", 3)
+            database.of("a", 3, kind="other")
+    assert len(database.take(database.worker(), limit=20, queues=("default", "mail")).ids) == 3
+
+
 @pytest.mark.parametrize("end", ["finished", "moved", "canceled", "deleted", "returned", "disowned"])
 def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(database, end):
     database.limit("kind:work", concurrency=1)

@@ -77,6 +77,26 @@ BUGS = (
         caught_by=(f"{CLAIMS}::test_in_all_and_of_each_key",),
     ),
     Bug(
+        name="room_of_several_sets_not_shared_out",
+        breaks="each of several kinds uses the whole room of their queue",
+        promise=Promise.LIMITS,
+        edits=(
+            Edit(
+                CLAIM,
+                "when grouping(o.queue_no) = 0 then count(*) > min(o.queue_room)",
+                "when grouping(o.queue_no) = 0 then false",
+            ),
+        ),
+        caught_by=(f"{CLAIMS}::test_sets_of_jobs_that_share_one_room_do_not_each_use_all_of_it[queue]",),
+    ),
+    Bug(
+        name="locks_of_an_earlier_claim_believed",
+        breaks="a worker claims under limits that it had locked for an earlier claim",
+        promise=Promise.LIMITS,
+        edits=(Edit(LOCK, "from locked l), E'\\n'), true)", "from locked l), E'\\n'), false)"),),
+        caught_by=("tests/limits/test_one_round_trip.py::test_a_claim_without_a_lock_takes_nothing",),
+    ),
+    Bug(
         name="other_limits_overlooked",
         breaks="a job under two limits is claimed by whoever holds one of them",
         promise=Promise.LIMITS,
