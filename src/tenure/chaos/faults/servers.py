@@ -88,10 +88,11 @@ async def disk_full(testbed: Testbed, random: Random) -> FaultResult:
     if testbed.disk is None:
         raise FaultSkipped("the server has no small disk")
     seconds = random.uniform(1, 3)
-    await asyncio.to_thread(testbed.disk.fill)
     try:
+        await asyncio.to_thread(testbed.disk.fill)
         await asyncio.sleep(seconds)
     finally:
+        # If the fault is cut short while the disk is being filled, what is written from here on is freed when the thread ends.
         testbed.disk.clear()
     return FaultResult(f"for {seconds:.1f} s")
 
