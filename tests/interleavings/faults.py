@@ -30,7 +30,7 @@ def without(*texts: str) -> tuple[Edit, ...]:
 
 def unlocked(condition: str) -> tuple[Edit, ...]:
     """The rows are found without a lock and changed by id, whatever became of them. `condition`: how they are found again."""
-    by_id = (("j.ctid as place", "j.id as place"), (f"j.ctid = {condition}", f"j.id = {condition}"))
+    by_id = (("j.ctid as tid", "j.id as tid"), (f"j.ctid = {condition}", f"j.id = {condition}"))
     return (*without("for no key update skip locked"), *by_id)
 
 
@@ -52,7 +52,7 @@ FAULTS = [
     Fault(
         "claiming takes rows without a lock",
         "jobs/claim_jobs",
-        unlocked("any (array(select p.place from picked p))"),
+        unlocked("any (array(select p.tid from picked p))"),
         "waiting",
         ("W1 claims", "W2 claims"),
     ),
@@ -230,7 +230,7 @@ FAULTS = [
     Fault(
         "promoting takes rows without a lock",
         "jobs/promote_jobs",
-        unlocked("p.place"),
+        unlocked("p.tid"),
         "due",
         ("H1 promotes", "retry"),
     ),
@@ -244,7 +244,7 @@ FAULTS = [
     Fault(
         "a job that beat in this moment is taken back",
         "jobs/expire_jobs",
-        unlocked("l.place"),
+        unlocked("l.tid"),
         "late",
         ("C1 beats", "H1 expires"),
     ),
@@ -323,7 +323,7 @@ FAULTS = [
     Fault(
         "retrying looks at the state before it has the row",
         "jobs/retry_job",
-        (("       for no key update skip locked", ""), ("where j.ctid = p.place and j.id = p.id", "where j.id = p.id")),
+        (("       for no key update skip locked", ""), ("where j.ctid = p.tid and j.id = p.id", "where j.id = p.id")),
         "due",
         ("H1 promotes", "retry", "W2 claims"),
     ),
@@ -351,7 +351,7 @@ FAULTS = [
         "take_keys",
         (
             (
-                "where g.key is not null\n         order by g.kind, g.key, g.place\n        on conflict (kind, key) do nothing",
+                "where g.key is not null\n         order by g.kind, g.key, g.ordinal\n        on conflict (kind, key) do nothing",
                 "where g.key is not null and not exists (select from tenure.keys k where k.kind = g.kind and k.key = g.key)",
             ),
         ),

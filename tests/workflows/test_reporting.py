@@ -16,7 +16,7 @@ from tenure import (
     WorkflowContext,
     WorkflowSuspended,
 )
-from tenure.model.events import Events
+from tenure.model.event_bus import Events
 from tests.waiting import until
 from tests.worker.serving import serving
 from tests.workflows.test_sleep import come_true, suspended

@@ -7,14 +7,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tenure.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-    from tenure.model.kinds import KeyScope, Kind
+    from tenure.model.kinds import Kind
 
 Schema = dict[str, Any]
 """JSON Schema."""
@@ -34,7 +34,7 @@ class PublishedKind:
     max_attempts: int = 3
     makes_key: bool = False
     """The code makes an idempotency key from the input. Other processes cannot, so they must be given one."""
-    key_for: KeyScope = "forever"
+    key_for: Literal["live", "forever"] | float = "forever"
     description: str | None = None
     """The docstring of the handler."""
     parameter: str | None = None

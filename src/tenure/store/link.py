@@ -199,17 +199,23 @@ class Link:
 
     async def _run_both(self, connection: AsyncConnection[Any], first: Query[T], second: Query[U]) -> tuple[list[T], list[U]]:
         one, other = connection.cursor(binary=True), connection.cursor(binary=True)
+        refused: psycopg.Error | None = None
         try:
             async with connection.pipeline() if PIPELINES else nullcontext():
-                # Named, because behind a pooler the database's default may be another one.
-                await connection.execute("begin isolation level read committed", prepare=False)
-                await one.execute(statement(first.name, self.database.schema), first.values)
-                await other.execute(statement(second.name, self.database.schema), second.values)
-                await connection.execute("commit", prepare=False)
-        except psycopg.Error:
+                try:
+                    # Named, because behind a pooler the database's default may be another one.
+                    await connection.execute("begin isolation level read committed", prepare=False)
+                    await one.execute(statement(first.name, self.database.schema), first.values)
+                    await other.execute(statement(second.name, self.database.schema), second.values)
+                    await connection.execute("commit", prepare=False)
+                except psycopg.Error as error:  # raised below: the driver logs a warning for each error that leaves this block
+                    refused = error
+            if refused is not None:
+                raise refused
+        except psycopg.Error as error:
             if connection.info.transaction_status is TransactionStatus.INERROR:
                 await connection.execute("rollback", prepare=False)
-            raise
+            raise (refused or error) from None
         self.last_answer = time.monotonic()
         failures.succeeded(self._server, second.name)
         return (

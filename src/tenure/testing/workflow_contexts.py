@@ -49,6 +49,9 @@ class DirectJournal:
     def find(self, key: str) -> None:
         """Nothing was recorded before."""
 
+    def name(self, key: str) -> None:
+        """Nothing was recorded before, so nothing can be missed."""
+
     def unread(self, path: str = "") -> list[str]:
         del path
         return []

@@ -75,7 +75,7 @@ function table(view, list, more, next) {
   if (!list.length) return h("section.panel", empty("Nothing in the audit log", h("p", "Every call that changes something is recorded here: who, from where, what, and the state before and after. Try it: pause a queue and resume it.")));
   const open = view.params.get("entry");
   return h("section.panel", h("div.table-wrap", h("table.table.cards", h("thead", h("tr", h("th", "When"), h("th", "Who"), h("th", "Did what"), h("th.p-2", "Reason given"), h("th.n", "Jobs"), h("th", h("span.sr", "Actions")))),
-    h("tbody", list.map((one, n) => [row(one, n, open), one.request_id === open && h("tr.detail", { key: `d${one.request_id}` }, h("td", { colspan: "6" }, h("p.muted.from", one.ip ? ["From ", h("span.mono", one.ip), one.source ? ` ${SOURCES[one.source]}` : "", ", request ", h("span.mono", one.request_id)] : ["Request ", h("span.mono", one.request_id)]), h("div.g-3e", part3("Request", one.request), part3("Before", one.before), part3("After", one.after))))])))),
+    h("tbody", list.map((one, n) => [row(one, n, open), one.request_id === open && h("tr.detail", { key: `d${one.request_id}` }, h("td", { colspan: "6" }, h("p.muted.origin", one.ip ? ["From ", h("span.mono", one.ip), one.source ? ` ${SOURCES[one.source]}` : "", ", request ", h("span.mono", one.request_id)] : ["Request ", h("span.mono", one.request_id)]), h("div.g-3e", part3("Request", one.request), part3("Before", one.before), part3("After", one.after))))])))),
     h("div.pager", h("span", `${plural(list.length, "entry", "entries")}. Entries cannot be changed or removed here.`), next && h("span.push-1", h("button.btn.sm", { type: "button", onclick: more }, "Older"))));
 }
 
