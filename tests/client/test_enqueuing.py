@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from tenure import ConfigError, InvalidInput, InvalidPayload, NotEnqueued, StoreUnavailable
 from tenure.store.link import Link
+from tenure.store.notifier import LONGEST_GAP
 from tests.client.eavesdropping import heard
 from tests.store.database import Database
 from tests.waiting import until
@@ -204,7 +205,8 @@ async def test_workers_are_notified_before_the_caller_continues(greet, database)
     database.sql("listen tenure")
     await greet.enqueue("the first one connects")
     await heard(database, 1)
-    for n in range(5):  # one that follows another within milliseconds is sent together with later ones
+    for n in range(5):
+        await asyncio.sleep(LONGEST_GAP)  # one that follows another within this time is sent together with later ones
         await greet.using(queue=f"queue-{n}").enqueue("Ada")
         notes = database.connection.notifies(timeout=1, stop_after=1)  # blocks the event loop
         if f"jobs queue-{n}" in [note.payload for note in notes]:

@@ -95,7 +95,7 @@ async def test_it_can_be_repeated_in_one_test(tenure_app):
 
 def test_without_an_event_loop(tenure_app):
     handle = charge.enqueue_sync(7)
-    assert [run.kind for run in drain_sync(tenure_app)] == ["charge", "send_mail"]
+    assert sorted(run.kind for run in drain_sync(tenure_app)) == ["charge", "send_mail"]  # it may end before its parent
     assert handle.result_sync() == 700
 
 
