@@ -112,6 +112,7 @@ def test_without_a_database_the_ways_out_are_named(line, tmp_path, monkeypatch):
     assert "TENURE_DSN=" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_database_that_is_away_is_reported_in_one_line(line, tmp_path):
     away = line("stats", "--dsn", f"host={tmp_path} dbname=nothing")
     assert away.exit_code == 1

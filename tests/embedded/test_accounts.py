@@ -17,7 +17,7 @@ from tenure.model.errors import ConfigError
 
 from .conftest import SEARCH_PATH, HolderProcess, processes_naming, status, until
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
 
 def permissions(folder):

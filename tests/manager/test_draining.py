@@ -13,6 +13,8 @@ from tenure.client.client import Client
 from tests.manager.workshop import serving
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def client(app: Tenure) -> AsyncIterator[Client]:

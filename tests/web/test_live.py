@@ -388,6 +388,7 @@ UPDATES, LARGE = 600, 15_000
 """Together more than the kernel keeps for a connection."""
 
 
+@pytest.mark.slow
 async def test_a_client_that_never_reads_costs_one_message_and_delays_no_other(jobs, serving, sql, monkeypatch):
     monkeypatch.setattr("tenure.web.live.hub.GAP", 0.001)
     web_app, token = WebApp(serving.app, WebOptions()), await serving.token()

@@ -119,6 +119,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 async def test_arbitrary_requests_are_answered_as_described(jobs, serving):
     """The short version of a campaign with schemathesis: no 5xx, no undescribed answer, nothing without a token."""
     server = await serving.serve()

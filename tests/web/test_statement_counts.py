@@ -62,6 +62,7 @@ def sent(monkeypatch) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 async def test_a_list_needs_few_statements(flows: Tenure, serving: Serving, sent: list[str]):
     web = await serving.admin()
     for number in range(12):

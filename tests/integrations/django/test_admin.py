@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 LOG_IN = """
 from django.contrib.auth.models import Permission, User
 from django.test import Client

@@ -9,6 +9,8 @@ import pytest
 from tests.integrations.django.test_handlers import enqueue
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 EVERY = 20
 """Completed jobs between two connections that are ended."""
 

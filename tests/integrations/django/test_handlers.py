@@ -6,6 +6,8 @@ import pytest
 
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 OVER = (
     "select kind, state, attempt from tenure.all_jobs where state in ('completed', 'failed', 'dead_letter') order by enqueued_at"
 )

@@ -15,6 +15,8 @@ from tenure.testing import temporary_database
 from tenure.version import __version__
 from tests.integrations.django.conftest import FOLDER
 
+pytestmark = pytest.mark.slow
+
 SOURCE = Path(tenure.__file__).parent
 
 
